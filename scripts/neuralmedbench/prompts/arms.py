@@ -20,7 +20,7 @@ class View:
 
 
 def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) -> list[View]:
-    """Return the views of all items that an arm changes, in order; of the others the answers would be those of the full arm."""
+    """Return the views of the items that an arm changes (under `full`, of all); others would repeat the full arm under another name."""
     if part := FIRST_PART.fullmatch(arm):  # e.g. the first 50 % of the text; nothing to cut in one word
         return [View(first_part(item, int(part[1]))) for item in items if (item.notes or item.record) and count_words(item) > 1]
     if arm == Arm.SHUFFLED_IMAGE:

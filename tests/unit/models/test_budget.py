@@ -1,4 +1,4 @@
-"""Money: caps that hold over processes, runs and benchmarks, and estimates that are never too low."""
+"""Spending caps hold over processes, runs and benchmarks, and estimates are never too low."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 PRICES = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 1000, "dated": "2026-11-22"}
 DIME = {"prices": PRICES, "max_tokens": 100, "max_cost_usd": 5}
-"""A model of which every answer costs at most 0.1 USD."""
+"""A model whose answers cost at most 0.1 USD each."""
 SAID = (PromptMessage("user", "What is it?"),)
 
 SPEND = """
@@ -58,7 +58,7 @@ print(made, budget.why)
 
 
 def spenders(book: Path, *jobs: tuple[str, str, str, str]) -> list[tuple[int, str]]:
-    """Let jobs (name, run, cap of the run, real price) spend at the same time until each is refused; give calls made and why it ended."""
+    """Let jobs (name, run, cap of the run, real price) spend in parallel until each is refused; return calls made and the reason."""
     env = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
     command = [sys.executable, "-c", SPEND, str(ROOT / "tests"), str(book)]
     started = [subprocess.Popen([*command, *job], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for job in jobs]
@@ -71,7 +71,7 @@ def spenders(book: Path, *jobs: tuple[str, str, str, str]) -> list[tuple[int, st
 
 
 def highest(book: Path) -> tuple[float, float]:
-    """Give the highest sum of an account and of a run that ever stood in a book."""
+    """Return the highest sum that an account and a run ever had in a spending log."""
     spending, most = SpendTotals(), [0, 0]
     for record in read_log(book):
         spending.add(record)
@@ -84,7 +84,7 @@ def budget_of(book: Path | None, run: str = "r", run_cap: float | None = None, *
 
 
 def test_three_jobs_of_one_model_make_exactly_the_calls_that_its_cap_allows(tmp_path):
-    """The worst mistake of this part: three benchmarks of one run, each of which keeps the cap for itself, spend it three times."""
+    """The worst bug here: three benchmarks of one run that each apply the cap on their own spend it three times."""
     book = tmp_path / "money.jsonl"
     ended = spenders(book, *[("m", "r", "", "")] * 3)
     assert (sum(made for made, _ in ended), {why for _, why in ended}) == (50, {"max_cost_usd"})
@@ -166,7 +166,7 @@ def test_a_call_of_an_impossible_price_costs_what_was_set_aside(tmp_path, price)
 
 
 def test_a_book_in_which_a_call_gave_money_back_has_no_more_room_than_its_cap(tmp_path):
-    """Versions before booked a usage of less than nothing: 120,000 USD of room for every later run."""
+    """Earlier versions logged negative usage, which left 120,000 USD for every later run."""
     book = tmp_path / "money.jsonl"
     mine = budget_of(book)
     reserved = mine.reserve(SAID)
@@ -276,7 +276,7 @@ def test_no_text_has_more_tokens_than_are_set_aside(text, monkeypatch):
 
 
 def tiles(width: int, height: int) -> int:
-    """Tiles of 512 px by OpenAI's rule: into 2048 px, then the shorter side to 768 px."""
+    """Count tiles of 512 px by OpenAI's rule: scale into 2048 px, then the shorter side to 768 px."""
     factor = min(1, 2048 / max(width, height))
     factor *= 768 / min(width * factor, height * factor)
     return math.ceil(width * factor / 512) * math.ceil(height * factor / 512)

@@ -1,4 +1,4 @@
-"""Caps and limits of a run, from the configuration to the calls that are really made."""
+"""Caps and limits of a run, from the configuration to the calls actually made."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ DIME = {
     "max_cost_usd": 10,
     "api_base": "http://127.0.0.1:9/v1",
 }
-"""A model of which every answer costs 0.1 USD."""
+"""A model whose answers cost 0.1 USD each."""
 REQUESTS = [request(f"i{number}") for number in range(8)]
 OK, OVER = ResponseState.OK, ResponseState.OVER_BUDGET
 
 
 class Paid:
-    """A backend whose answers are as long as they may be; it first fails as it is told."""
+    """A backend whose answers have the greatest length; it first raises the given failures."""
 
     in_flight, several = 4, False
 
@@ -56,7 +56,7 @@ class Paid:
         return (Answer("answer", prompt_tokens=10, completion_tokens=100),)
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """There is nothing to close."""
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def backend(monkeypatch):
 
 @pytest.fixture
 def ask(backend, tmp_path, monkeypatch):
-    """Give a function that asks in a run of a name, with caps and limits of that run; it gives how many answers came in which state."""
+    """Return a function that asks in a named run with its caps and limits, and returns the number of answers by state."""
 
     def asking(benchmark="b", requests=REQUESTS, run="1", *, cap=None, limits=None, **changes):
         monkeypatch.setenv(RUN_VARIABLE, f"0/0/{run}")
@@ -131,7 +131,7 @@ def test_an_attempt_from_which_nothing_came_back_is_paid_for_beside_the_next(ask
 
 
 class Miscounting(Server):
-    """Answers well, and says this of its tokens."""
+    """Answers normally, and reports this usage."""
 
     def __init__(self, usage):
         super().__init__()
@@ -147,8 +147,8 @@ class Miscounting(Server):
     [
         ({"prompt_tokens": 100, "completion_tokens": 10}, (8, 0.08)),
         ({"input_tokens": 100, "output_tokens": 10}, (8, 0.08)),
-        ({"total_tokens": 50}, (8, 0.4)),  # as if all of it were of the dearer kind
-        ({"total_tokens": 110}, (5, 0.5)),  # which is more than was set aside
+        ({"total_tokens": 50}, (8, 0.4)),  # as if all tokens had the higher price
+        ({"total_tokens": 110}, (5, 0.5)),  # which is more than was reserved
         ({"total_tokens": 0}, (5, 0.5)),
         ({"prompt_tokens": None, "completion_tokens": None}, (5, 0.5)),
         ({"prompt_tokens": 0, "completion_tokens": 0}, (5, 0.5)),
@@ -164,7 +164,7 @@ class Miscounting(Server):
 def test_a_cap_binds_whatever_a_provider_says_of_its_tokens_and_every_answer_that_was_paid_for_is_kept(
     ask, monkeypatch, tmp_path, usage, paid
 ):
-    """The worst mistake of this part: tokens that are counted as 0, or less, cost nothing, so that the cap is never reached."""
+    """The worst bug here: tokens counted as 0 or less cost nothing, so that the cap is never reached."""
     monkeypatch.undo()
     answers, spent = paid
     with running_server(Miscounting(usage)) as server:
@@ -220,7 +220,7 @@ def test_the_configuration_of_a_run_reaches_its_commands():
 
 
 def test_every_command_and_stage_that_asks_a_model_hands_its_caps_on():
-    """Whoever forgets it spends without looking at what other jobs spend."""
+    """A stage that forgets them spends regardless of other jobs."""
     asking = {"ModelRun", "check_drift"}
     asks_nothing = {"grade_explanations.py"}
     found = 0

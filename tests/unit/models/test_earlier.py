@@ -1,4 +1,4 @@
-"""Two revisions in one ledger: the earlier answers are put together again without a call."""
+"""Two revisions in one ledger: the earlier responses are rebuilt without a call."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def server(monkeypatch):
 
 @pytest.fixture
 def ask(server, tmp_path):
-    """Give a function that asks the server, with one ledger for the whole test."""
+    """Return a function that asks the server, with one ledger for the whole test."""
 
     def asking(requests, *, first_repeat=0, **changes):
         return answer_requests(
@@ -51,7 +51,7 @@ def ask(server, tmp_path):
 
 @pytest.fixture
 def earlier(tmp_path):
-    """Give a function that rebuilds the answers of the revision before."""
+    """Return a function that rebuilds the answers of the previous revision."""
 
     def rebuilding(requests, **changes):
         return previous_responses(requests, model_config(**changes), tmp_path / "m.jsonl")
@@ -136,7 +136,7 @@ def test_a_ledger_of_one_revision_or_none_has_no_earlier_one(ask, earlier):
 
 
 class Weights:
-    """A backend in this process that writes down how it was called."""
+    """A backend in this process that records its calls."""
 
     in_flight = 4
     several = True

@@ -1,4 +1,4 @@
-"""Processes that are ended while calls are under way: what had come is kept, and the next run asks for the rest alone."""
+"""Processes that end while calls are in flight: their answers so far are kept, and the next run asks only for the rest."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ pytestmark = pytest.mark.slow
 
 COUNT = 12
 FREE = 4
-"""So many requests are answered at once; all others wait until the test lets them go."""
+"""This many requests are answered at once; all others wait until the test releases them."""
 QUESTIONS = {f"What is it? (i{number})" for number in range(COUNT)}
 
 
 class Holding(Server):
-    """A server that holds back what it answers."""
+    """A server that holds its answers back."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ def server() -> Iterator[Holding]:
 
 
 class Asking:
-    """Processes that ask the server with one ledger, one after the other; what they say goes to a log."""
+    """Processes that ask the server with one ledger, one after the other; their output goes to a log."""
 
     def __init__(self, address: str, folder: Path) -> None:
         self.ledger, self.log = folder / "m.jsonl", folder / "log.txt"
@@ -93,7 +93,7 @@ def wait_until(happened: Callable[[], bool], what: Callable[[], str]) -> None:
 
 
 def wait_for_calls_under_way(server: Holding, asking: Asking) -> None:
-    """Wait until the free answers are in the ledger and as many calls are under way as there may be at once."""
+    """Wait until the free answers are in the ledger and the largest allowed number of calls is in flight."""
     wait_until(lambda: server.begun == FREE + CONCURRENCY and len(read_ledger(asking.ledger)) == FREE, asking.said)
 
 

@@ -28,7 +28,7 @@ CANARY = "sk-canary-5417"
 
 @pytest.fixture
 def server(monkeypatch):
-    """A server, and waits that are short."""
+    """A server, with short waits between attempts."""
     monkeypatch.setattr(retry, "FIRST_WAIT_S", 0.01)
     with running_server() as running:
         yield running
@@ -36,7 +36,7 @@ def server(monkeypatch):
 
 @pytest.fixture
 def ask(server, tmp_path):
-    """Give a function that asks the server, with one ledger for the whole test."""
+    """Return a function that asks the server, with one ledger for the whole test."""
 
     def asking(requests, *, max_failed_fraction=None, destinations=("local",), **changes):
         return answer_requests(
@@ -54,7 +54,7 @@ def ask(server, tmp_path):
 
 
 def test_a_run_that_is_repeated_counts_and_asks_nothing_twice(server, ask, tmp_path):
-    """The worst mistake of this stage is money: every answer is asked for once, whatever happens in between."""
+    """The worst bug of this stage costs money: every answer is asked for once, whatever happens in between."""
     requests = [request(f"i{n}", samples=3) for n in range(4)]
     first = ask(requests[:2], seed=1)
     assert len(server.bodies) == 6
@@ -335,7 +335,7 @@ def _hold(path, pipe):
 
 @contextmanager
 def another_writer(path):
-    """Give a process that writes to a ledger until the block ends; a pipe, because a killed process never lets go of an Event."""
+    """Yield a process that writes to a ledger until the block ends; a pipe, because a killed process never releases an Event."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     holder = context.Process(target=_hold, args=(path, there))

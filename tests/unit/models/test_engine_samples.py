@@ -1,4 +1,4 @@
-"""How the engine hands samples to a backend: together where it takes several, each once, and never lost by somebody else's error."""
+"""How the engine passes samples to a backend: together if it takes several, each once, and none lost by another's error."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Backend:
 
 @pytest.fixture
 def ask(monkeypatch, tmp_path):
-    """Give a function that asks a backend."""
+    """Return a function that asks a backend."""
 
     def asking(backend, requests, control=None, /, **changes):
         monkeypatch.setattr(engine, "open_backend", lambda *_: BackendHandle(backend))
@@ -127,7 +127,7 @@ def test_pictures_that_the_provider_shrinks_are_counted(ask, tmp_path, limit, ex
 
 
 class Ending(Backend):
-    """A backend during whose call of a number the command is asked to end."""
+    """A backend during whose n-th call the command is asked to end."""
 
     def __init__(self, at: int, *, fails: bool = False) -> None:
         super().__init__(several=False, in_flight=1)
@@ -182,18 +182,18 @@ def test_for_a_picture_that_cannot_be_read_no_money_is_set_aside(ask, tmp_path, 
     with pytest.raises(DataError, match="run slices"):
         ask(backend, [request("good"), request("bad", shown)], control, **paid)
     (aside, settled) = map(json.loads, (tmp_path / "spending/money.jsonl").read_text().splitlines())
-    assert aside["id"] == settled["id"]  # those of the good one alone
+    assert aside["id"] == settled["id"]  # only those of the successful one
     assert len(backend.calls) == 1
 
 
 def test_an_answer_is_on_the_disk_although_no_other_one_comes(ask, monkeypatch):
     synced, sync = asyncio.Event(), ledger.Ledger.sync
     monkeypatch.setattr(ledger, "SYNC_AFTER_S", 0.01)
-    monkeypatch.setattr(ledger, "time", SimpleNamespace(monotonic=lambda: 0.0))  # the answer itself does not bring it there
+    monkeypatch.setattr(ledger, "time", SimpleNamespace(monotonic=lambda: 0.0))  # adding the answer does not flush it
     monkeypatch.setattr(ledger.Ledger, "sync", lambda book: (sync(book), synced.set()))
 
     class Slow(Backend):
-        """The second call takes until the first answer is on the disk."""
+        """The second call lasts until the first answer is on disk."""
 
         async def answer(self, call: Call) -> tuple[Answer, ...]:
             if self.calls:

@@ -1,4 +1,4 @@
-"""Why an answer is there or not: told by the ledger, the yaml and the tables, for models and for graders."""
+"""Explain why an answer is there or not, from ledger, yaml and tables, for models and graders."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VERDICT = json.dumps({"main_condition": 1, "core_diagnosis": 0, "explanation": "
 
 
 class Backend:
-    """Answers at once; what holds the word `fails` fails."""
+    """Answers at once; a request with the word `fails` fails."""
 
     in_flight, several = 1, False
 
@@ -56,7 +56,7 @@ class Backend:
 
 
 class Bench:
-    """A ledger, and what a model was asked with it."""
+    """A ledger, and the requests that a model was asked with it."""
 
     def __init__(self, root) -> None:
         self.root, self.ledger, self.table = root, root / "m.jsonl", root / "m.parquet"
@@ -72,7 +72,7 @@ class Bench:
         return model_config(**{"api_base": HELLO, "temperature": 1.0, **changes})
 
     def why(self, asked, **changes):
-        """Lines about samples and calls."""
+        """Return the lines about samples and calls."""
         text = explain_stored([asked], self.model(**changes), code="", ledger=self.ledger, table=self.table)
         return [line for line in text.splitlines() if line.startswith(("sample", "  "))]
 

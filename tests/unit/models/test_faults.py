@@ -1,6 +1,6 @@
-"""Everything that can happen to a call on its way, with the exact number of calls: nothing is lost, nothing is paid for twice.
+"""Every failure of a call, with the exact number of calls: nothing is lost, nothing is paid for twice.
 
-What ends a process in the middle stands in `test_ended_processes.py`, a full disk in `test_storage.py`.
+For killed processes see `test_ended_processes.py`, for a full disk `test_storage.py`.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ def server():
 
 @pytest.fixture
 def waits(monkeypatch):
-    """Waits between two attempts: written down, and over at once."""
+    """Waits between attempts: recorded, and skipped."""
     found = []
 
     async def pause(seconds, stop):
         found.append(seconds)
 
     monkeypatch.setattr(retry, "interruptible_sleep", pause)
-    # the pause of a whole group is as long, and tested in `test_rate_limits.py`
+    # the pause of the group is as long; see `test_rate_limits.py`
     monkeypatch.setattr(rate_limits.RateLimits, "pause", lambda *_: None)
     return found
 
 
 @pytest.fixture
 def ask(server, waits, tmp_path):
-    """Give a function that asks the server, with one ledger for the whole test."""
+    """Return a function that asks the server, with one ledger for the whole test."""
 
     def asking(requests, **changes):
         given = {"api_base": server.address, "max_attempts": ATTEMPTS, "timeout_s": 30, "concurrency": 1, "seed": 1} | changes
@@ -64,10 +64,10 @@ def ask(server, waits, tmp_path):
 
 
 class Fault(NamedTuple):
-    """What a server does, and what has to become of it.
+    """A server's behaviour, and its expected effect.
 
-    The error that is written down, whether the same call is made again, whether it may have been charged all the same, whether it takes
-    until the deadline of an attempt, and whether all other calls would be told the same, so that none is made.
+    The recorded error; and whether the call is retried, may have been charged all the same, takes until the deadline of an attempt, or
+    shows that all other calls would fail as well, so that none is made.
     """
 
     mode: str
@@ -109,7 +109,7 @@ ONE_DOLLAR_A_CALL = {
 
 
 def deadline(fault):
-    """Long enough for a call on a busy machine, short enough to wait for, and twice at most."""
+    """Long enough for a call on a busy machine, short enough for a test, and needed twice at most."""
     return {"timeout_s": 1.5, "max_attempts": 2} if fault.slow else {}
 
 
@@ -219,7 +219,7 @@ def test_a_dialogue_that_breaks_off_keeps_its_turns_and_goes_on_with_the_next(se
 
 
 def test_samples_that_came_before_a_failure_are_not_paid_for_again(server, ask):
-    """The server gives one sample where it is asked for several (`n`), and fails when it is asked for the rest."""
+    """The server returns one sample of several (`n`), and fails when asked for the rest."""
     server.modes = ["ok", "500", "ok"]
     rows = ask([request("i", samples=3)], native_n=True)
     assert [row.state for row in rows] == [ResponseState.OK] * 3
@@ -275,7 +275,7 @@ def test_a_served_model_that_changes_within_a_run_stands_with_each_answer_and_in
 
 @pytest.fixture
 def nobody():
-    """The address of a port at which nobody listens, and that nobody else gets."""
+    """The address of a port that is reserved and not listening."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
@@ -292,7 +292,7 @@ def test_a_server_that_nobody_runs_is_a_failure_after_all_attempts_and_costs_not
 
 @pytest.fixture(scope="module")
 def self_signed(tmp_path_factory):
-    """A certificate that nobody vouches for."""
+    """A self-signed certificate."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

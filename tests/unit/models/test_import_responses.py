@@ -65,7 +65,7 @@ def test_the_same_import_twice_adds_nothing_and_another_text_needs_another_revis
 
 
 def same_question(item: str, *, arm: str = "full") -> Request:
-    """Give a request that says the same for every item."""
+    """Return a request with the same text for every item."""
     return replace(request(item, RequestTurn(text="Which one?"), RequestTurn(text="Sure?")), arm=arm)
 
 
@@ -95,7 +95,7 @@ def test_items_that_share_one_prompt_keep_their_own_answers(tmp_path):
 
 
 def test_an_import_of_before_is_completed_by_importing_the_same_file_again(tmp_path):
-    """The first of two answers used to stand for both items."""
+    """Once the first of two answers was used for both items."""
     ledger, asked = tmp_path / "theirs.jsonl", [same_question("a"), same_question("b")]
     import_answers(asked[:1], MODEL.named("theirs"), [given("a", "A", "yes")], ledger=ledger)
     before = ledger.read_bytes()
@@ -198,7 +198,7 @@ def test_answers_to_a_real_set_with_equal_questions_give_the_rates_that_were_cou
     """MedAgentsBench has 20 pairs of equal questions; the published answers were compared with the keys by hand."""
     source = Path(REAL) / "medagentsbench"
     for table in source.glob("data/*/test_hard.jsonl"):
-        if table.parent.name != "medqa_5options":  # no part of the benchmark
+        if table.parent.name != "medqa_5options":  # not part of the benchmark
             put(tmp_path / "set", {f"{table.parent.name}/{table.name}": table.read_bytes()})
     found = imported("medagentsbench", tmp_path / "set", tmp_path)[1]
     config = BenchmarkConfig.model_validate(
@@ -218,7 +218,7 @@ def test_answers_to_a_real_set_with_equal_questions_give_the_rates_that_were_cou
 
     made = {}
     asked_before = set[str]()
-    for row in asked:  # of two equal questions the second is answered wrongly
+    for row in asked:  # the second of two equal questions is answered wrongly
         letter = gold[row.item_id].choice or ""
         made[row.item_id] = letter if row.request_id not in asked_before else "B" if letter == "A" else "A"
         asked_before.add(row.request_id)

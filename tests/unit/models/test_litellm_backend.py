@@ -1,4 +1,4 @@
-"""One call of a model behind an API: what is sent, and what a reply means."""
+"""One call of a model behind an API: the request sent, and the meaning of a reply."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCHEMA = {
 
 
 class Scripted(Server):
-    """Gives the replies of a list, one a request to any path; the last one stays. A pair is a status and a body."""
+    """Returns the replies of a list, one per request to any path, the last one repeatedly. A pair is a status and a body."""
 
     path = "/{path:.*}"
 
@@ -44,7 +44,7 @@ class Scripted(Server):
 
 
 def choices(*texts, **changes):
-    """Give a reply with several choices, those of a higher index first."""
+    """Return a reply with several choices, highest index first."""
     whole = reply("")
     rows = [
         {**whole["choices"][0], "index": number, "message": {"role": "assistant", "content": text}} for number, text in enumerate(texts)
@@ -75,7 +75,7 @@ def ask(server, asked=None, **changes):
 
 @pytest.fixture
 def answers():
-    """Give a function that makes one call of a server with these replies; it gives the answers and the bodies that were sent."""
+    """Return a function that makes one call to a server with these replies, and returns the answers and the bodies sent."""
 
     def asking(*replies, asked=None, **changes):
         with running_server(Scripted(*replies)) as server:
@@ -110,7 +110,7 @@ def test_one_sample_is_asked_for_without_n(answers):
 
 @pytest.mark.parametrize("reason", ["error", "insufficient_system_resource", "network_error", "abort"])
 def test_an_answer_that_broke_off_because_the_provider_failed_is_no_answer(answers, reason):
-    """Litellm calls these ends `stop`: half an answer would be scored."""
+    """litellm reports these finish reasons as `stop`: half an answer would be scored."""
     with pytest.raises(CallError, match="BrokeOff") as failure:
         answers(ended(reason))
     assert failure.value.may_pass_later
@@ -235,7 +235,7 @@ def test_tokens_that_the_provider_does_not_count_are_not_taken_for_none(answers)
     ],
 )
 def test_a_count_of_tokens_is_believed_only_where_it_can_be_true_and_the_answer_is_kept_whatever_it_is(answers, usage, tokens):
-    """Believed, 0 would cost nothing and less than 0 would give money back; unreadable, it would throw away an answer that was paid for."""
+    """Taken at face value, 0 would cost nothing and a negative count would return money; an unreadable one would discard a paid answer."""
     ((answer,), bodies) = answers({**reply("a"), "usage": usage})
     assert (answer.text, answer.state, len(bodies)) == ("a", "ok", 1)
     assert (answer.prompt_tokens, answer.completion_tokens, answer.total_tokens) == tokens
@@ -320,7 +320,7 @@ def test_usage_of_other_providers_that_cannot_be_true_is_not_known_and_costs_no_
         usage, prompt, further = names[model_id]
         said[usage] = bad if place == "usage" else said[usage] | {prompt if place == "prompt" else further: bad}
         ((answer,), _) = answers(said, id=model_id)
-        # a count that is absent may be known all the same: from the total, or because it is one of no importance
+        # an absent count may still be known from the total, or not matter
         counted = bad is None and (place == "cache or thoughts" or (place == "prompt" and model_id == GEMINI))
         assert (answer.text, answer.prompt_tokens) == ("A", 7 if counted else None)
 

@@ -1,4 +1,4 @@
-"""Needs transformers: batches of tiny models with random weights (LLaVA and Gemma 3), whose answers mean nothing."""
+"""Needs transformers: batches of tiny models with random weights (LLaVA and Gemma 3); their answers are gibberish."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DRAWN = {"temperature": 0.7, "top_p": 0.95}
 
 
 def talk(text, *pictures):
-    """Give a conversation that shows pictures by their seeds."""
+    """Return a conversation with pictures, made from their seeds."""
     shown = tuple(MessageImage(f"Picture {seed}.", picture_bytes(seed), hashlib.sha256(bytes([seed])).hexdigest()) for seed in pictures)
     return (Message("system", "You look."), Message("user", text, shown))
 
@@ -44,7 +44,7 @@ TALKS = [
 
 
 def make(kind="llava", **settings):
-    """Give a backend over a tiny model."""
+    """Yield a backend over a tiny model."""
     chosen = GenerationSettings(**{"max_tokens": 10, "logprobs": True, **settings})
     return BatchingBackend("m", Weights(*built(kind), chosen), chosen)
 
@@ -63,7 +63,7 @@ def sizes_of(backend, monkeypatch, refuse=lambda batch: None):
 
 
 def ask(backend, *calls, during=None):
-    """Ask everything at once; give answers and exceptions in the order of the calls."""
+    """Make all calls at once; return answers and exceptions in the order of the calls."""
 
     async def asking():
         try:
@@ -75,7 +75,7 @@ def ask(backend, *calls, during=None):
 
 
 def same(left, right):
-    """Whether two answers are the same, up to the last bits of their probabilities."""
+    """Return True if two answers are equal up to the last bits of their probabilities."""
     return left.text == right.text and left.token_logprobs == pytest.approx(right.token_logprobs, abs=1e-4)
 
 
@@ -164,7 +164,7 @@ def test_an_answer_ends_with_any_of_the_tokens_that_the_checkpoint_ends_with(mon
 
 
 def no_room_for_more_than(number):
-    """Refuse larger batches as a graphics card does."""
+    """Refuse larger batches as a GPU does."""
 
     def refuse(batch):
         if len(batch.samples) > number:
@@ -180,7 +180,7 @@ def test_a_batch_that_the_memory_does_not_hold_is_generated_in_halves_and_that_i
     answers = ask(backend, *calls)
     whole = ask(make(batch_size=8, **DRAWN), *calls)
     assert all(same(left, right) for pair, other in zip(answers, whole, strict=True) for left, right in zip(pair, other, strict=True))
-    assert sizes.count(4) <= 2  # the second batch may have been made ready before the first was found too large
+    assert sizes.count(4) <= 2  # the second batch may have been prepared before the first proved too large
     assert sizes[-1] == 1
     assert capsys.readouterr().err.count("no memory") == 1
 
@@ -358,11 +358,11 @@ one = Request(**words, runner="open", system="You look.", turns=(RequestTurn(tex
 where = {"ledger": root / "m.jsonl", "destinations": ("local",), "max_failed_fraction": 0.0, "root": root}
 print("the command:", len(answer_requests([one], ModelRun(ModelConfig.model_validate(yaml).named("m"), **where))))
 """
-"""Python that finds the standard library and the packages that are named, and of all others as little as if they were not installed."""
+"""Python that finds the standard library and the named packages only, as if no other package were installed."""
 
 
 def names_of_requirements(*packages):
-    """Give the modules of packages and of all that they require themselves, extras aside."""
+    """Return the modules of packages and of all their requirements, without extras."""
     modules = packages_distributions()
     wanted, found = list(packages), set()
     while wanted:

@@ -1,4 +1,4 @@
-"""How tokens are drawn, and which samples are generated together: no weights are needed."""
+"""How tokens are sampled, and how batches are chosen; no weights are needed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def draw(settings, *, rows=60, steps=100):
 
 
 def chi_square(counts, expected):
-    """Pearson's statistic of two arrays of counts."""
+    """Return Pearson's chi-squared statistic of two arrays of counts."""
     return float(((counts - expected) ** 2 / expected).sum())
 
 
@@ -107,7 +107,7 @@ def test_the_seed_of_a_sample_follows_words_pictures_and_number():
     assert len(set(seeds)) == 5
     assert seeds[0] == seed_of_sample(talk(), 0)
     assert all(0 <= seed < 2**63 for seed in seeds)
-    said = '[[["user","a",[["x","1"]]]],0]'  # samples that were drawn must be drawn again after an update
+    said = '[[["user","a",[["x","1"]]]],0]'  # frozen: the same samples must be drawn after an update
     assert seeds[0] == int(hashlib.sha256(said.encode()).hexdigest()[:16], 16) >> 1
 
 
@@ -137,7 +137,7 @@ def test_a_parameter_that_local_weights_do_not_take_is_refused(parameters, words
 
 @pytest.fixture
 def samples():
-    """Give a function that makes samples of so many pictures and characters."""
+    """Return a function that makes samples with given numbers of pictures and characters."""
     loop = asyncio.new_event_loop()
 
     def making(*weights):

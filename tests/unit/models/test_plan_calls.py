@@ -1,4 +1,4 @@
-"""The plan: what would be asked, before anything is sent; held against what the engine then really asks."""
+"""The plan: calls forecast before anything is sent, compared with those that the engine then makes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PRICES = {"usd_per_million_prompt_tokens": 2.5, "usd_per_million_completion_toke
 
 
 class Counting:
-    """A backend that counts what it is asked, and answers."""
+    """A backend that counts its calls, and answers."""
 
     in_flight = 4
 
@@ -45,12 +45,12 @@ class Counting:
         return tuple(Answer(f"answer {repeat}", prompt_tokens=10, completion_tokens=4) for repeat in call.repeats)
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """There is nothing to close."""
 
 
 @pytest.fixture
 def ask(tmp_path, monkeypatch):
-    """Give a function that asks a model through the engine, and gives the calls that were made."""
+    """Return a function that asks a model through the engine and returns the calls made."""
 
     def asking(requests, model) -> list[Call]:
         backend = Counting(model.native_n)
@@ -64,7 +64,7 @@ def ask(tmp_path, monkeypatch):
 
 
 def conversations(root: Path) -> list[Request]:
-    """Requests of every form but those in which the model asks."""
+    """Requests of every form except those in which the model asks."""
     seen = RequestTurn(text="Look.", images=tuple(picture(root, number) for number in range(5)))
     dialogue = (RequestTurn(text="First."), RequestTurn(text="Second."), RequestTurn(text="Third."))
     same = RequestTurn(text="What is it?")
@@ -82,7 +82,7 @@ def conversations(root: Path) -> list[Request]:
 
 @pytest.mark.parametrize("native_n", [False, True])
 def test_the_plan_counts_exactly_the_calls_that_are_then_made(tmp_path, ask, native_n):
-    """A plan that is too low is paid for; one that is too high keeps a study from being made."""
+    """A forecast that is too low costs money; one that is too high stops a study."""
     model = model_config(max_images=3, native_n=native_n, api_base="http://127.0.0.1:9/v1", max_tokens=100)
     requests, ledger = conversations(tmp_path), tmp_path / "m.jsonl"
     for part in (requests[:2], requests, requests):
@@ -134,7 +134,7 @@ def test_after_ten_answers_their_length_is_the_likely_one(tmp_path, ask):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """Write what the command reads, and go there; two benchmarks, of which one has no prompts yet."""
+    """Write the files that the command reads, and change to their folder; one of two benchmarks has no prompts yet."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("NMB_PAID", raising=False)
     monkeypatch.setenv("NMB_OTHER", "x")
@@ -172,7 +172,7 @@ def project(tmp_path, monkeypatch):
     asked = [replace(one, item_id=items[n].item_id, runner="open") for n, one in enumerate(asked)]
     write_records(Path("data/prompts/b.parquet"), Request, asked, key=lambda row: row.item_id)
     write_records(Path("data/items/b.parquet"), Item, items, key=lambda row: row.item_id)
-    answers = ("glioblastoma", "meningioma", "brain abscess")  # with equal ones the graders' questions would be equal, and asked once
+    answers = ("glioblastoma", "meningioma", "brain abscess")  # with equal answers the graders' requests would be equal, and sent once
     gold = [Gold(item_id=one.item_id, answer=answer) for one, answer in zip(items, answers, strict=True)]
     write_records(Path("data/gold/b.parquet"), Gold, gold, key=lambda row: row.item_id)
     return tmp_path

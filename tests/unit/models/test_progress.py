@@ -1,4 +1,4 @@
-"""Progress: a bar for a person at a terminal, few lines for a log, and never a word of what was asked or answered."""
+"""Progress: a bar at a terminal, a few lines in a log, and never a word of prompts or answers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from neuralmedbench.models.console import Progress
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 class Full(io.StringIO):
-    """A log on a disk without room."""
+    """A log on a full disk."""
 
     def write(self, _text: str) -> int:
         raise OSError(28, "No space left on device")
 
 
 class Clock:
-    """Stands for the time; it goes on when it is told to."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -1,4 +1,4 @@
-"""Requests and tokens per minute, pauses, and the policy by which a call is tried again."""
+"""Requests and tokens per minute, pauses, and the retry policy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOON = 1_700_000_000.0
 
 
 class Clock:
-    """A clock that goes on only while somebody rests."""
+    """A clock that moves only while something sleeps."""
 
     def __init__(self) -> None:
         self.now = NOON
@@ -53,7 +53,7 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def limits(clock, tmp_path):
-    """Give a function that opens the limits of the group, as another process would."""
+    """Return a function that opens the limits of the group, as another process would."""
 
     def opening(requests=None, tokens=None, *, group="g", stop=None):
         limit = RateLimit(requests_per_minute=requests, tokens_per_minute=tokens)
@@ -63,7 +63,7 @@ def limits(clock, tmp_path):
 
 
 def granted(limits: RateLimits, *tokens: int) -> list[float]:
-    """Seconds after noon at which requests of so many tokens may be sent, one after the other."""
+    """Return the seconds after noon at which requests with these tokens may be sent, one after the other."""
 
     async def run() -> list[float]:
         return [(await limits.wait(count)).at - NOON for count in tokens]
@@ -97,7 +97,7 @@ def test_tokens_that_were_not_used_are_free_for_other_processes_at_once(limits, 
 
 
 def test_what_a_request_really_used_leaves_the_window_together_with_it(limits, clock):
-    """A correction that outlived its request would let a later minute have too many."""
+    """A correction that outlived its request would allow too many tokens in a later minute."""
     one = limits(tokens=100)
 
     async def run() -> list[float]:
@@ -130,7 +130,7 @@ def test_within_a_process_nobody_is_overtaken(limits):
 def test_a_pause_holds_for_the_whole_group_and_for_no_other(limits, tmp_path):
     limits(10).pause(7)
     assert granted(limits(10), 1) == [7]
-    assert granted(limits(group="other"), 1) == [7]  # the same book here: the group's name is not looked at
+    assert granted(limits(group="other"), 1) == [7]  # the same log: the name of the group does not matter here
     assert granted(RateLimits("h", RateLimit(), tmp_path / "h.jsonl", clock=lambda: NOON), 1) == [0]
 
 
@@ -144,7 +144,7 @@ def test_a_pause_that_nobody_waits_for_is_said_at_once_and_nothing_is_sent(limit
 @pytest.mark.parametrize("asked", [301.0, 3600.0, 1e308, math.inf])
 @pytest.mark.parametrize("group", ["g", None])
 def test_no_pause_is_longer_than_five_minutes_whatever_the_provider_asks_for(limits, clock, tmp_path, group, asked):
-    """A header must not close a group for years: nothing but taking the book away by hand would open it again."""
+    """A header must not close a group for years: only deleting the log by hand would open it again."""
     one = limits(10, group=group)
     one.pause(asked)
     clock.now += 299
@@ -165,7 +165,7 @@ def test_a_pause_that_the_provider_has_asked_for_is_waited_for_in_whole(limits):
 def test_a_booked_pause_that_lies_further_ahead_than_any_may_is_passed_over_and_others_hold(limits, tmp_path, until):
     book = tmp_path / "rates" / "g.jsonl"
     book.parent.mkdir()
-    book.write_text(f'{{"until":{until}}}\n')  # a provider said: the year 9999
+    book.write_text(f'{{"until":{until}}}\n')  # a provider's Retry-After: the year 9999
     assert granted(limits(10), 1) == [0]
     limits(10).pause(7)
     assert granted(limits(10), 1) == [7]
@@ -274,11 +274,11 @@ def test_what_bounds_a_run_goes_to_its_commands_as_one_argument(tmp_path):
         RunLimits.read('{"max_run_costs": 1}')
 
 
-# ---- calls that are tried again
+# ---- retried calls
 
 
 class Attempts:
-    """A call that fails as it is told, and then answers."""
+    """A call that raises the given failures, and then answers."""
 
     def __init__(self, *failures: CallError) -> None:
         self.failures, self.made = list(failures), 0
@@ -291,7 +291,7 @@ class Attempts:
 
 
 class Recorder(retry.OpenGate):
-    """A gate that lets all pass and remembers what it was told; after `money` attempts that may have been charged none is left."""
+    """A gate without limits that records its calls; there is money for `money` attempts that may have been charged."""
 
     def __init__(self, money: int = 99) -> None:
         self.entered, self.pauses, self.money = 0, [], money
@@ -309,7 +309,7 @@ class Recorder(retry.OpenGate):
 
 @pytest.fixture
 def waits(monkeypatch):
-    """Waits that were asked for; none is waited."""
+    """Waits that were requested; none is really waited."""
     waits: list[float] = []
 
     async def pause(seconds: float, _: asyncio.Event) -> None:

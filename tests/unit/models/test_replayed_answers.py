@@ -1,4 +1,4 @@
-"""Replay: answers and grades come from the ledger alone, and what is not there is an error."""
+"""Replay: answers and grades come from the ledger alone, and a missing one is an error."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ask(ledger, requests, model, **changes):
 
 @pytest.fixture
 def nothing_may_be_asked(monkeypatch):
-    """Make every way to a model fail: no backend, no litellm, no built-in model, no key."""
+    """Block every way to a model: no backend, no litellm, no built-in model, no key."""
 
     def forbidden(*_args, **_more):
         pytest.fail("a model was opened")
@@ -53,7 +53,7 @@ def nothing_may_be_asked(monkeypatch):
 
 @pytest.fixture
 def recorded(tmp_path, monkeypatch):
-    """Give what a paid model answered while its server was still there: ledger, requests, model and responses."""
+    """Return the run of a paid model, made while its server was up: ledger, requests, model and responses."""
     monkeypatch.setenv("NMB_TEST_KEY", "k")
     ledger = tmp_path / "b" / "m.jsonl"
     ledger.parent.mkdir()
@@ -176,7 +176,7 @@ def test_a_grader_that_was_skipped_when_it_was_recorded_stays_skipped(tmp_path, 
 
 @pytest.mark.parametrize("count", [-5, 2**70, 10**30, 0.5, "12", [1]])
 def test_a_ledger_that_holds_counts_which_nobody_can_have_counted_gives_its_answers_without_them(recorded, tmp_path, count):
-    """Versions before kept what a provider said: a price below 0 reached the table, and a larger number none could hold."""
+    """Earlier versions stored a provider's counts unchecked: negative prices, or numbers too large for a table."""
     ledger, requests, model, rows = recorded
     lines = [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
     ledger.write_text("".join(json.dumps({**line, "prompt_tokens": count}) + "\n" for line in lines), encoding="utf-8")
@@ -188,13 +188,13 @@ def test_a_ledger_that_holds_counts_which_nobody_can_have_counted_gives_its_answ
 
 
 HALF = r"\ud83d"
-"""Half of a surrogate pair as JSON writes it, all in ASCII: a cut-off emoji ends so."""
+"""Half of a surrogate pair as a JSON escape, as left by a cut-off emoji."""
 FIELDS_ITEM, OPEN_ITEM = replace(PICTURE_ITEM, item_id="b/i1"), replace(ITEM, item_id="b/i1")
 CHECKLIST = json.dumps({name.lower(): "x" for name in SECTIONS[ITEM.family]} | {"differential": [{"name": "glioma @", "for": "@"}]})
 
 
 def put_text(ledger, text):
-    """Let a ledger hold another text in all its lines, as versions wrote them that kept no digest of it."""
+    """Replace the text of all lines of a ledger, in the form of versions that stored no digest."""
     lines = [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
     changed = [{name: value for name, value in line.items() if name != ANSWER_DIGEST} | {"text": text} for line in lines]
     ledger.write_text("".join(json.dumps(line) + "\n" for line in changed), encoding="utf-8")
@@ -211,7 +211,7 @@ def put_text(ledger, text):
     ids=["one object", "an object among words", "an object as Python writes it", "a checklist as JSON"],
 )
 def test_an_answer_whose_escapes_hold_half_a_surrogate_pair_is_scored_from_the_ledger_that_holds_it(tmp_path, text, item, read):
-    """It would stop the job of its model for good: the ledger keeps the answer, so every repeat fails as well."""
+    """It would stop its model's job for good: the answer stays in the ledger, so every rerun would fail too."""
     with running_server() as server:
         model = model_config(api_base=server.address)
         ask(tmp_path / "m.jsonl", [request("i1")], model)

@@ -1,4 +1,4 @@
-"""Who really answered, and what left the machine: told by the answers themselves, in the log, the tables and the report."""
+"""Which models really answered, and what left the machine, in the log, the tables and the report."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 def with_responses(study: Study, rows: list[Response], grades: Sequence[Grade] = ()) -> Study:
-    """Give a study of one benchmark with other answers, and grades of the model `llm`."""
+    """Return a study of one benchmark with other answers, and grades by the model `llm`."""
     one = replace(study.benchmarks[DEPTH], responses={"alpha": rows}, grades={("alpha", "llm"): list(grades)})
     return replace(study, benchmarks={DEPTH: one})
 
@@ -42,7 +42,7 @@ def answers(study: Study, count: int, **changes: object) -> list[Response]:
 
 
 def grades(study: Study, count: int, **changes: object) -> list[Grade]:
-    """Both criteria of so many graded texts."""
+    """Return both criteria for this many graded texts."""
     rows = [grade for grade in study.benchmarks[DEPTH].grades["alpha", "llm"] if grade.arm == "full" and grade.repeat == 0]
     return [replace(grade, text_sha256=grade.item_id, **changes) for grade in rows[: 2 * count]]
 

@@ -1,4 +1,4 @@
-"""Slots: remote models and models that compute here are bounded by the profile, nothing else is."""
+"""Slots: the profile limits remote models and models that compute here, and nothing else."""
 
 from __future__ import annotations
 

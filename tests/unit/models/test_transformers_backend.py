@@ -1,4 +1,4 @@
-"""Needs transformers: a tiny LLaVA with random weights, made from a seed, answers in words that mean nothing."""
+"""Needs transformers: a tiny LLaVA with random weights from a seed; its answers are gibberish."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def weights(tmp_path_factory):
 
 @pytest.fixture
 def ask(weights, tmp_path):
-    """Give a function that asks the tiny model."""
+    """Return a function that asks the tiny model."""
 
     def asking(requests, ledger="m.jsonl", **changes):
         config = model_config(**{"backend": "transformers", "id": str(weights), "max_tokens": 12, **changes})
@@ -43,7 +43,7 @@ def ask(weights, tmp_path):
 
 
 def looking(root, *shades):
-    """Give a turn that shows plain grey pictures."""
+    """Return a turn with plain grey pictures."""
     images = []
     for shade in shades:
         path = root / f"g{shade}.png"
@@ -88,7 +88,7 @@ def test_a_run_in_batches_gives_what_every_request_gives_alone(ask, tmp_path):
     alone = [row for place in (2, 0, 3, 1) for row in ask([requests[place]], ledger=f"{place}.jsonl", **settings)]
     assert {(row.item_id, row.repeat): row.text for row in alone} == together
     entries = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
-    assert len(entries) == 2 * 7  # dialogues that begin alike share their first answers
+    assert len(entries) == 2 * 7  # dialogues with equal first rounds share their first answers
     assert all(len(entry["token_logprobs"]) == entry["completion_tokens"] > 0 for entry in entries)
     assert {entry["fingerprint"] for entry in entries} == {entries[0]["fingerprint"]}
     assert re.fullmatch(r"CLIPImageProcessor\w* (float32 cpu|b?float\d+ cuda)", entries[0]["fingerprint"])

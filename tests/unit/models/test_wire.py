@@ -1,4 +1,4 @@
-"""Where a call really goes: to the host that was checked, once, with its key nowhere else."""
+"""A call goes to the checked host, once, and its key nowhere else."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def ask(model, call=CALL):
 
 @pytest.fixture
 def looked_up(monkeypatch):
-    """Give the list of the hosts that anything in this process looks up; none is found, so that nothing leaves."""
+    """Return the list of all hosts looked up in this process; every look-up fails, so that nothing leaves."""
     hosts = []
 
     def looking(host, *_, **__):
@@ -64,7 +64,7 @@ def looked_up(monkeypatch):
 
 @pytest.mark.parametrize("provider", sorted(set(HOSTS) - {"hosted_vllm"}))
 def test_the_host_that_is_called_is_the_one_that_was_checked(looked_up, provider):
-    """The names are read where the system is asked for an address, below litellm and every transport."""
+    """Names are recorded at the system's resolver, below litellm and every transport."""
     model = model_config(id=MODELS[provider])
     with pytest.raises(CallError, match="NoConnection"):
         ask(model)
@@ -108,7 +108,7 @@ def test_a_proxy_of_the_environment_is_not_used_and_said(looked_up, monkeypatch,
 
 @pytest.mark.parametrize("provider", sorted(HOSTS))
 def test_one_call_is_one_request_whatever_the_provider_and_however_it_fails(provider):
-    """Litellm sends a request again when its connection broke: the first may be paid for already."""
+    """litellm resends a request after a broken connection, although the first may have been charged."""
     with running_server(AnyPath()) as server:
         for number, mode in enumerate(("cut", "500", "422", "400", "html"), start=1):
             server.modes = [mode]
@@ -125,7 +125,7 @@ class AnyPath(Server):
 
 
 class Echo(Server):
-    """Repeats the key wherever a reply has room for words; what follows `/v1/` in its address is the status."""
+    """Repeats the key wherever a reply has text; the part after `/v1/` in its address is the status."""
 
     path = "/v1/{status}/chat/completions"
 
@@ -165,7 +165,7 @@ for status in ("200", "400", "401", "429", "500"):
 
 
 def test_a_key_that_the_server_repeats_is_shown_nowhere(tmp_path):
-    """With every log on and with tracebacks: it is in the reply, in its headers and in what litellm raises."""
+    """With all logs and tracebacks on: the key is in the reply, in its headers and in litellm's exceptions."""
     with running_server(Echo()) as server:
         environment = {**os.environ, "NMB_TEST_KEY": CANARY, "LITELLM_LOG": "DEBUG", "OPENAI_LOG": "debug"}
         command = [sys.executable, "-c", RUN, server.address, str(ROOT / "tests"), str(ROOT / "scripts")]

@@ -1,4 +1,4 @@
-"""What every arm shows of an item, and how every strategy asks."""
+"""What each arm shows of an item, and how each strategy asks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PLAIN = {"images": (), "notes": "", "record": ""}
 
 
 def arm(item, name, **shown):
-    """Give the request of an item under an arm; None when it is left out."""
-    beside = open_question("other", "p9")  # an item that the arm reaches
+    """Return the request of an item under an arm; None if it is left out."""
+    beside = open_question("other", "p9")  # an item to which the arm applies
     row = Disclosure(item_id="b/other", arm=name, text="Known.")
     made = asked([item, replace(beside, given="a stroke")], arms=["full", name], **{"disclosures": [row], **shown})
     return made.get(("q1", name, "direct"))
@@ -106,13 +106,13 @@ def test_without_pictures_an_item_of_choice_keeps_its_options_and_no_label():
     "name", ["no_image", "no_text", "first_50_percent", "diagnosis_withheld", "findings_disclosed", "evidence_supplied"]
 )
 def test_an_arm_of_the_yaml_that_reaches_no_item_is_an_error_that_names_it(name):
-    """Whoever names an arm expects its rows in the tables; without the error they are just not there."""
+    """An arm in the yaml promises rows in the tables; without the error they would just be absent."""
     with pytest.raises(ConfigError, match=rf"arm {name}: no item has what it leaves out, cuts or shows.*take it out of `arms`"):
         asked([question(**PLAIN)], arms=["full", name])
 
 
 def test_arms_that_nobody_named_ask_what_they_can():
-    """The default arms are for any benchmark: without pictures there is nothing to leave out, and nobody was promised it."""
+    """The default arms apply to any benchmark: without pictures there is nothing to leave out, and none was requested."""
     rows = assemble([question(**PLAIN)], CaseMaterial(), benchmark_config(), TEMPLATES)
     assert [row.arm for row in rows] == ["full"]
 
@@ -163,7 +163,7 @@ def test_an_item_is_shown_examples_of_its_own_form_and_never_one_of_its_own_pati
 
 
 def test_an_example_with_a_picture_of_the_item_is_not_shown():
-    """Copies of one picture lie in both parts of some published splits."""
+    """Some published splits have copies of one picture in both parts."""
     copy = exemplar(question("e5", "p5", question="Copy?", images=question().images))
     assert "Copy?" not in said(few_shot(question(), (*EXAMPLES, copy)))
 
@@ -248,7 +248,7 @@ def test_arms_are_made_of_what_the_text_budget_leaves_and_examples_keep_to_it_to
 
 
 def kept(request, most):
-    """Labels of the pictures that a budget leaves."""
+    """Return the labels of the pictures that a budget leaves."""
     return [image.label for turn in within_budget(request.turns, most) for image in turn.images]
 
 

@@ -1,4 +1,4 @@
-"""What is asked is frozen, word by word: a changed word is a changed question, and every answer is asked for and paid for again."""
+"""Prompts are frozen word by word: a changed word is another question, and every answer is paid for again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FINDINGS, EVIDENCE = (
 
 
 def of_scans(form: str = "short") -> dict[str, Request]:
-    """Give the prompts of the families that own cases have, with the short form of the answer or the checklist."""
+    """Return the prompts of the families of one's own cases, with the short answer form or the checklist."""
     answers = {"a1": answer("a1"), "a2": answer("a2", level=Level.DIALOGUE)}
     built = build_cases("b", benchmark_config(), [source("a1"), source("a2")], answers, VOCABULARY)
     made = asked(
@@ -50,12 +50,12 @@ def of_scans(form: str = "short") -> dict[str, Request]:
 
 
 def with_checklists() -> dict[str, Request]:
-    """Give the same prompts as they are by default, where open items are answered with a checklist."""
+    """Return the same prompts with the default answer form, the checklist."""
     return {f"checklist_{name}": request for name, request in of_scans("checklist").items()}
 
 
 def of_questions(folder: Path) -> dict[str, Request]:
-    """Give the prompts of imported questions and of the strategies."""
+    """Return the prompts of imported questions and of the strategies."""
     told = Disclosure(item_id="b/q1", arm="findings_disclosed", text=FINDINGS)
     known = Disclosure(item_id="b/q1", arm="evidence_supplied", text=EVIDENCE)
     structured = pictures(folder, "d,a.png,normal,x,,CT,,axial").items
@@ -109,23 +109,23 @@ def test_the_prompt_of_each_form_is_frozen(name: str, tmp_path: Path, request: p
 
 
 def templates() -> dict[str, str]:
-    """Give the templates of prompts by name; a grader's has its version in its name."""
+    """Return the prompt templates by name; a grader's has its version in its name."""
     return {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.j2")) if not path.name.startswith("grader")}
 
 
 def words_of(text: str) -> str:
-    """Digest of a template without the line of its version."""
+    """Return the digest of a template without its version line."""
     return hashlib.sha256(text.partition("\n")[2].encode()).hexdigest()
 
 
 def versions_fit() -> bool:
-    """Whether every template whose words changed has a higher version than the accepted one."""
+    """Return True if every changed template has a higher version than the accepted one."""
     accepted = json.loads(VERSIONS.read_text(encoding="utf-8"))
     return not [name for name, text in templates().items() if stale(name, text, accepted)]
 
 
 def stale(name: str, text: str, accepted: dict[str, dict[str, object]]) -> bool:
-    """Whether the words of a template changed and its version did not rise."""
+    """Return True if the text of a template changed but its version did not rise."""
     before = accepted.get(name, {"version": 0, "sha256": ""})
     return words_of(text) != before["sha256"] and not (version_of(text) or 0) > int(str(before["version"]))
 

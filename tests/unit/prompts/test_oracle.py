@@ -1,4 +1,4 @@
-"""Slices that were chosen with the answer are marked wherever a person looks, and never where a model does."""
+"""Slices chosen with knowledge of the answer are marked for people, and never for models."""
 
 from __future__ import annotations
 

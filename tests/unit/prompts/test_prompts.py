@@ -34,7 +34,7 @@ def built():
 
 @pytest.fixture
 def requests(built, templates):
-    """Every request of the two cases by item and arm."""
+    """All requests of the two cases by item and arm."""
     rows = assemble(built.items, CaseMaterial(built.disclosures), benchmark_config(arms=ARMS), templates)
     return {(row.item_id, row.arm): row for row in rows}
 

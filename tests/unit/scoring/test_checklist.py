@@ -1,4 +1,4 @@
-"""The checklist: what was asked for is read, and evidence is never an answer."""
+"""Reading checklists: requested sections are read, and evidence is never an answer."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ HOSTILE = (
 
 
 WITH_A_LABEL = [lines for lines in HOSTILE if re.search(r"[|｜] (for|against):", lines)]
-"""These are told from the short form without the other sections of a checklist."""
+"""These are distinguished from the short form without the other sections of a checklist."""
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_an_older_answer_is_read_as_before_whatever_words_its_lines_begin_with()
 
 
 def test_very_long_hostile_lines_are_read_to_their_end():
-    """Each of these took minutes with a pattern that tries every blank again."""
+    """Each of these took minutes with a pattern that backtracks over every blank."""
     for fill in (" ", "\n", "*", "1. ", "| ", " for:"):
         assert parse_answer(checklist(DIFFERENTIAL=f"\n1. meningioma {fill * 60_000} | for: x"), ITEM).differential == ("meningioma",)
     assert len(parse_answer(differential(f"meningioma{' ' * 100_000}x"), ITEM).differential) == 1

@@ -1,4 +1,4 @@
-"""Answers in free words: what is read of them, with and without steps."""
+"""Reading free-text answers, with and without steps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_form_is_read_strictly_with_and_without_steps(steps):
 
 
 def test_headings_inside_a_free_answer_are_words_of_the_answer():
-    """A long answer has parts of its own; taken for the sections of another form they would be lost, and with them what is graded."""
+    """A long answer may have headings; read as sections of another form they would be lost, and with them the graded text."""
     text = "ANSWER: Two things.\nFindings: a dark area.\nLocation: left insula.\nRationale: it restricts.\nCONFIDENCE: 0.6"
     read = parse_answer(text, open_question())
     assert read.differential == ("Two things. Findings: a dark area. Location: left insula. Rationale: it restricts",)
@@ -72,7 +72,7 @@ def scored(text: str, *criteria: Criterion) -> Score:
     ],
 )
 def test_a_free_answer_in_other_words_is_left_to_a_reader_and_never_a_zero(text: str, passed: bool | None) -> None:
-    """Words alone cannot tell that it is wrong; who names nothing, or keeps to no form, is wrong without a reader."""
+    """Words alone cannot show that it is wrong; an answer that names nothing, or has no form, is wrong without a reader."""
     assert scored(text).passed is passed
 
 

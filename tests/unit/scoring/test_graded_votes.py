@@ -1,4 +1,4 @@
-"""Of the samples of a vote only the elected answer is graded: a grader that is paid is asked about nothing else."""
+"""Only the elected sample of a vote is graded: a paid grader is asked about no other."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ GOLDS = {row.item_id: row for row in (GOLD, replace(GOLD, item_id=OTHER.item_id)
 
 
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grader: str) -> tuple[list[str], list[Grade]]:
-    """Grade with the command; give the strategies and numbers of the samples that a model was asked about, and the grades."""
+    """Grade with the command; return strategy and number of the samples that the grader was asked about, and the grades."""
     asked: list[str] = []
 
     def answer(requests, model, **_):
@@ -74,7 +74,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grader: str) -> tuple[l
 def test_a_paid_grader_is_asked_about_the_elected_answer_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, grades = run(tmp_path, monkeypatch, "llm")
     texts = "\n".join(asked)
-    # the five answers under cot are each scored; the elected one of the vote says the same words as one of them, and is one call with it
+    # the five answers under cot are all scored; the elected sample has the text of one of them, and shares its call
     assert len(asked) == 5
     assert sorted(place for place in range(5) if f"Sample {place}." in texts) == [0, 1, 2, 3, 4]
     assert {row.repeat for row in grades if row.strategy == VOTE["strategy"]} == {1}

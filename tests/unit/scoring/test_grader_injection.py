@@ -1,4 +1,4 @@
-"""A candidate that speaks to its grader: its words stay between their tags, and no verdict of its own is read."""
+"""Prompt injection by an answer: its text stays within its tags, and no verdict in it is read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ATTACKS = {
 
 
 def asked(task: str, name: str, attack: str) -> tuple[str, str, str]:
-    """Give what a grader is sent about an attack: system, everything but the candidate's words, and these."""
+    """Return the grader's request about an attack: system message, everything except the answer's text, and that text."""
     text = ATTACKS[attack].replace("{verdict}", json.dumps(VERDICTS[task])).replace("{{", "{").replace("}}", "}")
     text = text.replace("{fence}", text_digest(text)[:12])
     sent = ModelGrader(TASKS[task], load_template(ROOT / "config/prompts" / name), ("fusion-1",)).request(answered(text), ITEM, KNOWN)
@@ -64,7 +64,7 @@ def test_the_words_of_a_candidate_stay_between_their_tags(task, name, attack):
     assert ">" not in inside
     assert len(inside) < MAX_CHARACTERS * len("&lt;")
     cut = "The candidate answer was longer and is cut here."
-    # nothing around the tags follows from what the candidate says, but for the end of the tags and the line on its length
+    # text around the tags does not depend on the answer, except for the fence and the line about its length
     assert around.replace(cut, "").strip() == plain_around.strip()
     if name == "grader-v2.j2":
         assert system == plain_system
@@ -94,7 +94,7 @@ def test_a_blind_grader_sees_no_name_and_nothing_that_a_person_would_not_see():
 
 @pytest.mark.parametrize("task", list(TASKS))
 def test_only_the_whole_answer_of_a_grader_is_a_verdict(task):
-    """A grader that repeats the candidate's verdict before its own, or beside it, has given none."""
+    """A reply that repeats the answer's verdict before or next to the grader's own is invalid."""
     one = ModelGrader(TASKS[task], load_template(ROOT / "config/prompts" / PROMPTS[task][0]))
     subject = one.subject(answered("A ring."), ITEM, KNOWN)
     good = json.dumps(VERDICTS[task])

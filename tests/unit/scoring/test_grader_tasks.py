@@ -1,4 +1,4 @@
-"""What graders that ask a model are asked, and what their answers are worth: one task after the other."""
+"""The requests of model graders and the parsing of their replies, task by task."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def asker(task: str, *names: str) -> ModelGrader:
 
 
 def read(task: str, value: object, text: str = TEXT, gold=KNOWN) -> dict[str, float | None] | None:
-    """Read a grader's answer about an answer; values by criterion."""
+    """Parse a grader's reply about an answer; return values by criterion."""
     one = asker(task)
     words = one.task.read(value if isinstance(value, str) else json.dumps(value), one.subject(answered(text), SHOWN, gold))
     return None if words is None else {word.criterion: word.value for word in words}
 
 
 def test_requests_of_the_diagnosis_task_are_frozen():
-    """Whoever changes one of them pays for every grade again."""
+    """Changing one of them means paying for every grade again."""
     dialogue = replace(
         ITEM, question="", runner=Runner.DIALOGUE, turns=(Turn(reveal="a", question="First?"), Turn(reveal="b", question="Last?"))
     )
@@ -159,7 +159,7 @@ def label(code: str, quote: str, significant: int = 1) -> dict[str, object]:
 
 
 def errors(*labels: dict[str, object], **changes) -> dict[str, float | None]:
-    """Read labels; give those that are not absent."""
+    """Parse labels; return those that are not absent."""
     found = read("errors", {"errors": list(labels)}, **changes)
     assert found is not None
     return {name.removeprefix(ERROR_AXIS): value for name, value in found.items() if value != 0}

@@ -1,4 +1,4 @@
-"""Graders: the deterministic one, and the one that asks a model (blind, delimited, never a zero out of nothing)."""
+"""The deterministic grader, and model graders: blinded, delimited, and a failure is never a zero."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_statement_is_not_met_by_its_negation():
 
 
 class Engine:
-    """Stands for the engine: remembers what was asked and gives prepared answers."""
+    """Replaces the engine: records the requests and returns prepared answers."""
 
     def __init__(self, *texts: str, state: ResponseState = ResponseState.OK) -> None:
         self.texts, self.state, self.requests = texts, state, []

@@ -1,4 +1,4 @@
-"""Juries: what several graders say together, what a missing vote does, and what is left without each member."""
+"""Juries: joint grades, missing votes, and the grades without each member."""
 
 from __future__ import annotations
 

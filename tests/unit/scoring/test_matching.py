@@ -1,4 +1,4 @@
-"""Matching of terms: what counts as the same diagnosis, and the places where look-alikes must not."""
+"""Matching of terms: what counts as the same diagnosis, and look-alikes that must not."""
 
 from __future__ import annotations
 
@@ -181,13 +181,13 @@ HELD_OUT = [
     (MEN, "Dural-based extra-axial mass, likely meningioma", "synonym"),
     (MEN, "Meningioma vs dural metastasis", "unrelated"),
 ]
-"""Written after the rules, before they were run on these: 48 of 56 relations came out right then, and no line passed wrongly."""
+"""Written after the rules but before running them: 48 of 56 relations were right at first, and no line passed wrongly."""
 
 SECOND_HALF = [
     (row["reference"], row["answer"], row["relation"])
     for row in csv.DictReader((ROOT / "tests/golden/diagnosis_pairs.tsv").read_text().splitlines(), delimiter="\t")
 ]
-"""Written before the rules were run on them: 156 of 169 relations came out right then; four labels and eight names were corrected after."""
+"""Written before running the rules: 156 of 169 relations were right at first; four labels and eight names were corrected then."""
 
 PASSES = {"exact", "synonym", "child"}
 
@@ -198,7 +198,7 @@ def related(answer: str, reference: str, **changes: object) -> str | None:
 
 
 def test_at_least_98_percent_of_329_labelled_pairs_get_the_right_relation():
-    """The second half tells no exact name from a synonym: both pass."""
+    """The second half does not distinguish exact names from synonyms: both pass."""
     right = [related(answer, reference) == wanted for reference, answer, wanted in PAIRS + HELD_OUT]
     same = {"exact": "synonym"}
     right += [same.get(str(found := related(answer, reference)), found) == wanted for reference, answer, wanted in SECOND_HALF]

@@ -1,4 +1,4 @@
-"""Reading answers: the form that was asked for, mended where it is plainly meant, and prose never."""
+"""Parsing answers: the requested form, repaired where the intention is clear, and never prose."""
 
 from __future__ import annotations
 

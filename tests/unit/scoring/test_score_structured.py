@@ -1,4 +1,4 @@
-"""The published evaluator's numbers, and the same answers without its flaws."""
+"""The published evaluator's metrics, and the corrected ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def corrected(tmp_path: Path, lines: list[object], **settings: bool) -> dict[str
 
 
 def pairs(*labels: tuple[str, str | None], model: str = "m") -> list[object]:
-    """Lines with a true class and a given one, each with the confidence 0.8."""
+    """Return lines with a true and a given class, each with confidence 0.8."""
     return [
         line(model, f"{number}.png", answer=said(diagnosis_name=given, diagnosis_confidence=0.8), **{"class": true})
         for number, (true, given) in enumerate(labels)
@@ -121,7 +121,7 @@ def test_every_averaged_measure_is_that_of_scikit_learn_with_the_same_labels() -
 
 
 def test_f1_divides_by_every_word_that_was_said_and_the_overall_one_by_the_labels_of_the_reference(tmp_path: Path) -> None:
-    """True: a a b. Said: a, a free word, null. F1 of a is 2/3 and of b 0; over L there are four labels, over K two."""
+    """Reference: a a b. Answers: a, an unknown label, null. F1 of a is 2/3 and of b 0; L has four labels, K two."""
     found = compatible(tmp_path, pairs(("normal", "normal"), ("normal", "lymphoma"), ("stroke", None)))["m"]
     assert found["macro_f1"] == pytest.approx(2 / 3 / 4)
     assert found["macro_f1_abstention"] == pytest.approx(2 / 3 / 3)
@@ -219,7 +219,7 @@ def test_the_risk_coverage_area_of_ties_is_that_of_a_random_order() -> None:
 )
 def test_labels_are_spelled_as_the_published_evaluator_spells_them(series: str, value: object, label: str) -> None:
     assert published_label(series, value) == label
-    if str(value) not in {"metastatic carcinoma or meningioma", "intracerebral"}:  # these two the literal reading does not know
+    if str(value) not in {"metastatic carcinoma or meningioma", "intracerebral"}:  # the literal reading does not know these two
         assert literal_label(series, value) == label
 
 
@@ -290,7 +290,7 @@ def test_without_a_usable_confidence_an_answer_is_read_to_its_loss(tmp_path: Pat
 
 
 def test_abstaining_never_helps(tmp_path: Path) -> None:
-    """A wrong answer exchanged for a null: nothing that is over all expected answers gets better."""
+    """Replacing a wrong answer by null improves no metric over all expected answers."""
     lines = pairs(("normal", "normal"), ("stroke", "normal"), ("tumor", "normal"))
     before = corrected(tmp_path, lines)["m"]["fields"]["class"]
     lines[1]["output"]["parsed_response"] |= {"diagnosis_name": None, "diagnosis_confidence": None}  # type: ignore[index]

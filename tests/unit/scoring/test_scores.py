@@ -1,4 +1,4 @@
-"""The rules of measurement: who is wrong, who is missing, and what counts as a pass."""
+"""The scoring rules: wrong, missing, passed."""
 
 from __future__ import annotations
 

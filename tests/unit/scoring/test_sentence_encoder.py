@@ -1,4 +1,4 @@
-"""One text's vector is nobody else's business."""
+"""The vector of a text does not depend on the other texts."""
 
 from __future__ import annotations
 

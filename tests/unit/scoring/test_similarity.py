@@ -1,4 +1,4 @@
-"""Semantic similarity: rank 1 against the reference, each text encoded once, no number out of an empty answer."""
+"""Semantic similarity: rank 1 against the reference, each text encoded once, and no value for an empty answer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Letters:
         self.texts += texts
         counts = [np.bincount([ord(letter) % 32 for letter in text], minlength=32).astype(float) for text in texts]
         units = [count / np.linalg.norm(count) for count in counts]
-        # the last text first: an encoder may choose its order
+        # the last text first: an encoder may choose the order
         return iter([(text, (unit, np.vstack([unit, unit, unit]))) for text, unit in zip(texts, units, strict=True)][::-1])
 
 
@@ -107,7 +107,7 @@ def test_the_packaged_encoder_gives_the_numbers_of_its_makers():
 
 
 def test_the_area_is_made_of_answers_in_their_own_words_and_of_the_texts_that_were_scored(tmp_path):
-    """Half of the right answers are abbreviations: written out they would separate perfectly."""
+    """Half of the right answers are abbreviations: expanded, they would separate perfectly."""
     write_study(tmp_path, models=("alpha",), patients=4)
     names = [DEPTH, BREADTH]
     study = read_study(

@@ -1,4 +1,4 @@
-"""Self-consistency: the vote of the samples, and what becomes of it in tables, traces and ratings."""
+"""Self-consistency: the vote of the samples, and its effect on tables, traces and ratings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VOTES = {"strategy": "self_consistency"}
 
 
 def scored(texts, item=ITEM, gold=GOLD, **changes):
-    """Score samples that are said in this order; None did not come."""
+    """Score samples given in this order; None is missing."""
     rows = [
         answered(
             text or "", item, repeat=repeat, state=ResponseState.OK if text is not None else ResponseState.FAILED, **{**VOTES, **changes}
@@ -126,22 +126,22 @@ def test_a_refusal_and_an_answer_that_names_nothing_have_no_vote():
 @pytest.mark.parametrize(
     ("texts", "missing"),
     [
-        (["glioblastoma", "glioblastoma", "glioblastoma", None, None], False),  # 3 : 0, two could not turn it
+        (["glioblastoma", "glioblastoma", "glioblastoma", None, None], False),  # 3 : 0, two could not change it
         (["glioblastoma", "glioblastoma", "abscess", None], True),  # 2 : 1, one more could make it 2 : 2
         (["glioblastoma", None, None, None, None], True),
         ([None, None, None], True),
-        (["glioblastoma", "abscess", "metastasis"], False),  # all came: a tie is no missing answer
+        (["glioblastoma", "abscess", "metastasis"], False),  # all present: a tie is not a missing answer
     ],
 )
 def test_an_item_is_missing_when_samples_that_did_not_come_could_have_turned_the_vote(texts, missing):
-    """Failures are ours: a vote of one sample out of five is not what the model says by majority."""
+    """Failures are ours: the vote of one sample out of five is not the model's majority answer."""
     (row,) = scored([text and differential(text) for text in texts])
     assert row.missing is missing
     assert (row.passed is None) or not missing
 
 
 WON = 3
-"""The sample that wins every vote of the made-up run."""
+"""The sample that wins every vote of the synthetic run."""
 
 
 def order(row):
@@ -150,7 +150,7 @@ def order(row):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a made-up run in which the depth benchmark was also asked with five voting samples; one item has no vote that counts."""
+    """Return a synthetic run whose depth benchmark was also asked with five voting samples; one item has no valid vote."""
     root = tmp_path_factory.mktemp("votes")
     write_study(root, models=("alpha", "beta"), patients=6)
     scores_file, responses_file = (root / f"results/{kind}/{DEPTH}/alpha.parquet" for kind in ("scores", "responses"))
@@ -171,7 +171,7 @@ def rates(root: Path) -> list[dict[str, str]]:
 
 
 def test_tables_expect_one_answer_an_item_of_a_vote_and_no_pass_at_five(study):
-    """The winner's number is 3: taken for a count of samples it would make four answers out of one."""
+    """The winner's number is 3: taken as a count of samples it would turn one answer into four."""
     rows = {row["metric"]: row for row in rates(study) if row["slice"] == "all"}
     assert rows.keys() == {"pass1", "candidates5"}
     row, items = rows["pass1"], {one.item_id for one in read_records(study / f"results/scores/{DEPTH}/alpha.parquet", Score)}
@@ -197,7 +197,7 @@ def test_a_trace_counts_the_votes_again_and_lists_every_call_behind_them(study):
 
 
 def test_a_rating_of_the_elected_answer_is_that_of_its_response():
-    """A packet names a response by key and text; the elected score stands under the same key with the same text."""
+    """A packet identifies a response by key and text; the elected score has the same key and text."""
     texts = [differential("abscess"), differential("glioblastoma"), differential("glioblastoma")]
     (row,) = scored(texts)
     rated = RatedResponse(
