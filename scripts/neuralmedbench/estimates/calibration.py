@@ -1,4 +1,4 @@
-"""How well a confidence fits what is right: calibration error, Brier score, area under the ROC curve, risk and coverage."""
+"""Measures of confidence against outcome: calibration error, Brier score, area under the ROC curve, risk and coverage."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ WIDTH_BINS = 15
 """Bins of equal width for the expected calibration error."""
 
 MASS_BINS = 5
-"""Bins with about equally many answers: for tables and diagrams, and for the second calibration error."""
+"""Bins with about equally many answers, for tables and diagrams, and for the second calibration error."""
 
 
 def width_bins(confidence: Floats, bins: int = WIDTH_BINS) -> Ints:
-    """Give the bin of equal width of each confidence.
+    """Assign confidences to bins of equal width.
 
     Parameters
     ----------
@@ -32,40 +32,40 @@ def width_bins(confidence: Floats, bins: int = WIDTH_BINS) -> Ints:
     ----------
     Guo et al., On Calibration of Modern Neural Networks (ICML 2017).
     """
-    edges = np.ceil(confidence * bins - 1e-9) - 1  # 0.2 is the edge 3/15, whatever its last bit says
+    edges = np.ceil(confidence * bins - 1e-9) - 1  # tolerance for rounding: 0.2 is the edge 3/15
     return np.clip(edges, 0, bins - 1).astype(np.int64)
 
 
 def mass_bins(confidence: Floats, bins: int = MASS_BINS) -> Ints:
-    """Give bins with about equally many answers; equal confidences are never parted.
+    """Assign confidences to bins with about equally many answers; equal confidences are never separated.
 
     Parameters
     ----------
     confidence : ndarray of float, shape (answers,)
         Any numbers.
     bins : int
-        Most bins. Fewer are used where many confidences are equal.
+        Maximum number of bins; fewer are used where many confidences are equal.
 
     Returns
     -------
     ndarray of int, shape (answers,)
-        From 0, rising with the confidence; numbers may be left out. A value goes where the middle of its ranks lies, so the bins of a
+        From 0, rising with the confidence; numbers may be skipped. A value is assigned by its mid-rank, so the bins of a
         multiple of `bins` lie within those of `bins`.
     """
     if not confidence.size:
         return np.zeros(0, dtype=np.int64)
     _, place, number = np.unique(confidence, return_inverse=True, return_counts=True)
-    twice_middle = 2 * np.cumsum(number) - number  # whole numbers, so that no rounding moves a value over an edge
+    twice_middle = 2 * np.cumsum(number) - number  # integers, so that no rounding moves a value across an edge
     return np.asarray((twice_middle * bins // (2 * confidence.size))[place.reshape(-1)], dtype=np.int64)
 
 
 def linspace_bins(confidence: Floats, bins: int) -> Ints:
-    """Give bins of equal width by the floats of `numpy.linspace`, as published code does: open below, closed above, 0 in the first."""
+    """Assign bins of equal width with the edges of `numpy.linspace`, as published code does: open below, closed above, 0 in the first."""
     return np.maximum(np.searchsorted(np.linspace(0.0, 1.0, bins + 1), confidence, side="left") - 1, 0)
 
 
 def calibration_error(confidence: Floats, right: Floats, bins: Ints, count: int = 0) -> float | None:
-    """Give the expected calibration error: distance of mean confidence and share right in each bin, weighted by its answers.
+    """Return the expected calibration error: distance of mean confidence and share right in each bin, weighted by its answers.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def calibration_error(confidence: Floats, right: Floats, bins: Ints, count: int 
     bins : ndarray of int, shape (answers,)
         Bin of each answer, by `width_bins`, `mass_bins` or `linspace_bins`.
     count : int
-        Bins that are summed at least; an empty one adds 0, and may change the last bit of the sum.
+        Minimum number of bins that are summed; an empty one adds 0, and may change the last bit of the sum.
 
     Returns
     -------
@@ -87,12 +87,12 @@ def calibration_error(confidence: Floats, right: Floats, bins: Ints, count: int 
 
 
 def brier(confidence: Floats, right: Floats) -> float | None:
-    """Mean squared distance of the confidence from right (1) and wrong (0); None without an answer."""
+    """Return the mean squared distance of the confidence from the outcome (1 right, 0 wrong); None without an answer."""
     return float(np.mean((confidence - right) ** 2)) if len(confidence) else None
 
 
 def auroc(confidence: Floats, right: Floats) -> float | None:
-    """Chance that a right answer has the higher confidence than a wrong one, ties by half; None when all or none is right."""
+    """Return the chance that a right answer has a higher confidence than a wrong one, ties by half; None when all or none is right."""
     positives = int(right.sum())
     if positives in {0, len(right)}:
         return None
@@ -103,14 +103,14 @@ def auroc(confidence: Floats, right: Floats) -> float | None:
 
 
 def pessimistic(error: float | None, known: int, absent: int) -> float | None:
-    """Give an error with the answers without a confidence counted in: each as a wrong one of confidence 1, in a bin of its own.
+    """Return an error that counts every answer without a confidence as a wrong one of confidence 1, in a bin of its own.
 
     Parameters
     ----------
     error : float or None
         Calibration error or Brier score of the answers that have a confidence; None when there are none.
     known, absent : int
-        Answers with a confidence, and without.
+        Number of answers with a confidence, and without.
 
     Returns
     -------
@@ -128,19 +128,19 @@ def pessimistic(error: float | None, known: int, absent: int) -> float | None:
 
 
 def selective_accuracy(counts: Floats, rights: Floats, coverages: Floats) -> Floats:
-    """Share right among the surest part of all answers.
+    """Return the share right among the most confident part of all answers.
 
     Parameters
     ----------
     counts, rights : ndarray of float, shape (..., groups)
-        Answers of one confidence, and how many of them are right; the surest group first. What has no confidence stands last.
+        Number of answers of one confidence, and of the right ones among them; the highest confidence first, answers without one last.
     coverages : ndarray of float, shape (coverages,)
         Part of the answers that is kept, above 0 and up to 1.
 
     Returns
     -------
     ndarray of float, shape (..., coverages)
-        NaN where there is no answer. Where a group is kept in part, its share right counts: the expectation over every order of equals.
+        NaN without an answer. A group that is kept in part counts with its share right, which is the expectation over all orders of ties.
     """
     before = np.cumsum(counts, axis=-1) - counts
     total = counts.sum(axis=-1)
@@ -154,7 +154,7 @@ def selective_accuracy(counts: Floats, rights: Floats, coverages: Floats) -> Flo
 
 
 def area_under_risk(counts: Floats, rights: Floats) -> Floats:
-    """Area under the risk-coverage curve: the mean, over every number of answers kept, of the share of them that is wrong.
+    """Return the area under the risk-coverage curve: the mean, over every number of answers kept, of the share of them that is wrong.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def area_under_risk(counts: Floats, rights: Floats) -> Floats:
     Returns
     -------
     ndarray of float, shape (...)
-        0 to 1; NaN where there is no answer. Equal confidences count by expectation over every order of them: with `b` answers and `e`
+        0 to 1; NaN without an answer. Equal confidences count by expectation over all their orders: with `b` answers and `e`
         errors before a group of `n` with the share `r` wrong, its terms (e + t r) / (b + t), t = 1..n, sum to
         n r + (e - r b) (H(b + n) - H(b)) with the harmonic numbers H.
 
@@ -183,23 +183,23 @@ def area_under_risk(counts: Floats, rights: Floats) -> Floats:
 
 
 def best_area(answers: int, right: int) -> float:
-    """Area under the risk-coverage curve of a model whose every right answer is surer than every wrong one."""
+    """Return the area under the risk-coverage curve if every right answer has a higher confidence than every wrong one."""
     return float(area_under_risk(np.array([right, answers - right], dtype=np.float64), np.array([right, 0.0])))
 
 
 def risk_coverage_area(confidence: Floats, right: Floats) -> float | None:
-    """Mean risk when the answers with the highest confidence are taken first, one more at a time.
+    """Return the mean risk when the answers with the highest confidence are taken first, one more at a time.
 
     Parameters
     ----------
     confidence, right : ndarray of float, shape (answers,)
-        What orders the answers, on any scale, and the outcome (0 or 1).
+        Confidence, on any scale, and outcome (0 or 1).
 
     Returns
     -------
     float or None
-        0 (never wrong) to 1, the mean over k = 1 to n of the share of wrong answers among the first k. Answers of equal confidence have no
-        order: each of their places carries their mean, which is what a random order gives on average. None without an answer.
+        0 (never wrong) to 1, the mean over k = 1 to n of the share of wrong answers among the first k. Tied answers
+        count with their mean, which is the average over random orders. None without an answer.
 
     Notes
     -----

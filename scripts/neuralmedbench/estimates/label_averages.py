@@ -1,4 +1,4 @@
-"""Precision, recall and F1 over a set of labels that the caller chooses: which set it is decides what a number means."""
+"""Precision, recall and F1 over a set of labels that the caller chooses; the choice changes the meaning of an average."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Measure = Literal["f1", "precision", "recall"]
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """How often each label was right, is true, and was said."""
+    """Counts per label: right answers, true labels, given labels."""
 
     right: Mapping[str, int]
     true: Mapping[str, int]
     said: Mapping[str, int]
 
     def value(self, measure: Measure, label: str) -> float:
-        """Measure of one label, 0 to 1; 0 where its divisor is 0."""
+        """Return the measure of one label, 0 to 1; 0 where its divisor is 0."""
         true, said = self.true.get(label, 0), self.said.get(label, 0)
         divisor = {"f1": (true + said) / 2, "precision": said, "recall": true}[measure]
         return self.right.get(label, 0) / divisor if divisor else 0.0
@@ -34,7 +34,7 @@ def tally(truth: Sequence[str], said: Sequence[str | None]) -> Tally:
     truth : sequence of str
         The reference.
     said : sequence of str or None
-        The answers in the same order; None is an answer that is no label at all: a miss of the true one, and nobody's false alarm.
+        The answers in the same order; None is an answer that names no label: a miss of the true one, and no false alarm.
     """
     return Tally(
         right=Counter(true for true, given in zip(truth, said, strict=True) if true == given),
@@ -49,18 +49,18 @@ def average(counts: Tally, measure: Measure, labels: Iterable[str], how: Average
     Parameters
     ----------
     counts : Tally
-        Of `tally`.
+        Result of `tally`.
     measure : str
         `f1`, `precision` or `recall`.
     labels : iterable of str
-        The labels that count; the divisor of a macro average is their number.
+        Labels to average; their number is the divisor of a macro average.
     how : str
-        `macro`: mean over labels. `weighted`: by how often each is true; a plain mean where none of them is. `micro`: of the pooled counts.
+        `macro`: mean over labels. `weighted`: by the frequency of each true label; a plain mean if none occurs. `micro`: of the pooled counts.
 
     Returns
     -------
     float or None
-        0 to 1; None for a mean over no label. The same as scikit-learn's `f1_score`, `precision_score` and `recall_score` with `labels` and
+        0 to 1; None without a label. The same as scikit-learn's `f1_score`, `precision_score` and `recall_score` with `labels` and
         `zero_division=0`.
 
     Examples

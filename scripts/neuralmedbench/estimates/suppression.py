@@ -1,4 +1,4 @@
-"""Which numbers about parts of a benchmark have to go, so that no part of a few patients can be worked out from what is left."""
+"""Primary and secondary suppression: hide numbers about parts of a benchmark so that none about few patients can be derived from the rest."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from neuralmedbench.estimates.intervals import Floats
 
 Label = tuple[str, str]
-"""What a number is about: what the items are grouped by, and which group."""
+"""The part that a number is about: the grouping of the items, and the group."""
 
 Mask = int
-"""A set of items, one bit an item: Python's whole numbers are fast sets."""
+"""A set of items, one bit per item: Python's integers are fast sets."""
 
 TOLERANCE = 1e-7
-"""Of a fit to zeros and ones by least squares: what is nearer than this is exact."""
+"""Largest residual of an exact least-squares fit to zeros and ones."""
 
 
 def mask_of(places: Iterable[int]) -> Mask:
-    """Give the set of some places.
+    """Return the set of some indices.
 
     Examples
     --------
@@ -34,65 +34,65 @@ def mask_of(places: Iterable[int]) -> Mask:
 
 
 class CellSize:
-    """Whose items they are: tells whether a set of items belongs to few patients."""
+    """The patients of the items, to decide whether a set of items belongs to few patients."""
 
     def __init__(self, patients: Sequence[str], fewest: int) -> None:
         own: dict[str, list[int]] = defaultdict(list)
         for place, patient in enumerate(patients):
             own[patient].append(place)
-        self.size, self.fewest = len(patients), fewest
+        self.items, self.fewest = len(patients), fewest
         self._patients = {patient: mask_of(places) for patient, places in own.items()}
         self._most = max((len(places) for places in own.values()), default=1)
 
     def few(self, mask: Mask) -> bool:
-        """Whether a set holds items of a patient, but of fewer patients than may be shown."""
+        """Return True if a set holds items of at least one patient, but of fewer patients than may be shown."""
         if not mask or mask.bit_count() >= self.fewest * self._most:
             return False
         return sum(bool(mask & own) for own in self._patients.values()) < self.fewest
 
 
-def suppressed_cells(cells: Mapping[Label, Mask], total: Mask, crowd: CellSize) -> tuple[set[Label], set[Label]]:
-    """Find what has to be hidden.
+def suppressed_cells(cells: Mapping[Label, Mask], total: Mask, size: CellSize) -> tuple[set[Label], set[Label]]:
+    """Return the parts to hide.
 
     Parameters
     ----------
     cells : mapping of Label to Mask
-        The items behind every number that could be shown; the groups of one grouping may overlap.
+        Items of every number that could be shown; the groups of one grouping may overlap.
     total : Mask
-        The set about which numbers stay.
-    crowd : Crowd
-        The patients of the items, and how many of them a number has to be about.
+        Set of items whose numbers are always shown.
+    size : CellSize
+        Patients of the items, and the least number of patients of a shown number.
 
     Returns
     -------
     small : set of Label
-        Those about few patients.
+        Parts about few patients (primary suppression).
     companions : set of Label
-        Those that go with them: without them a difference of what is shown would be about few patients, or a small one would be a sum and
-        difference of shown ones.
+        Parts to hide with them (secondary suppression): else a difference of shown parts would be about few patients, or a small part
+        would be a sum and difference of shown ones.
 
     Notes
     -----
-    Two rules, until neither finds anything. What is left of a shown set when the shown groups within it that belong to one grouping (or the
-    total) are taken off is nothing, or is about enough patients. And no small set is a linear combination of shown sets (of their items). The
-    smallest set involved goes. Primary and complementary suppression: Hundepool et al., Statistical Disclosure Control (Wiley 2012), chapter 4.
+    Two rules, applied until both hold. The rest of a shown set, after removing the shown groups of one grouping (or the
+    total) within it, is empty or about enough patients. And no small set is a linear combination of shown sets (of their items). The
+    smallest set involved is hidden. Primary and complementary suppression: Hundepool et al., Statistical Disclosure Control (Wiley 2012), chapter 4.
     """
-    small = {label for label, mask in cells.items() if crowd.few(mask)}
+    small = {label for label, mask in cells.items() if size.few(mask)}
     hidden = set(small)
     while True:
         shown = {label: cells[label] for label in sorted(cells.keys() - hidden) if cells[label]}
-        more = _beyond(shown, total, crowd) or _difference(shown, total, crowd)
-        more = more or _combination(shown, total, sorted({cells[label] for label in small}), crowd.size)
+        more = _beyond(shown, total, size) or _difference(shown, total, size)
+        more = more or _combination(shown, total, sorted({cells[label] for label in small}), size.items)
         if more is None:
             return small, hidden - small
         hidden.add(more)
 
 
-def _beyond(shown: Mapping[Label, Mask], total: Mask, crowd: CellSize) -> Label | None:
-    return next((label for label, mask in shown.items() if total and not total & ~mask and crowd.few(mask & ~total)), None)
+def _beyond(shown: Mapping[Label, Mask], total: Mask, size: CellSize) -> Label | None:
+    return next((label for label, mask in shown.items() if total and not total & ~mask and size.few(mask & ~total)), None)
 
 
-def _difference(shown: Mapping[Label, Mask], total: Mask, crowd: CellSize) -> Label | None:
+def _difference(shown: Mapping[Label, Mask], total: Mask, size: CellSize) -> Label | None:
     groupings: dict[str, list[tuple[Label, Mask]]] = defaultdict(list)
     for label, mask in shown.items():
         groupings[label[0]].append((label, mask))
@@ -102,7 +102,7 @@ def _difference(shown: Mapping[Label, Mask], total: Mask, crowd: CellSize) -> La
             rest = whole
             for _, mask in within:
                 rest &= ~mask
-            if within and crowd.few(rest):
+            if within and size.few(rest):
                 return min(within, key=lambda group: (group[1].bit_count(), group[0]))[0]
     return None
 
@@ -124,7 +124,7 @@ def _combination(shown: Mapping[Label, Mask], total: Mask, targets: Sequence[Mas
 
 
 def _bits(masks: Sequence[Mask], size: int) -> Floats:
-    """Give sets as columns: shape (items, sets), 0 or 1."""
+    """Return sets as columns: shape (items, sets), 0 or 1."""
     length = (size + 7) // 8
     rows = [np.frombuffer(mask.to_bytes(length, "little"), dtype=np.uint8) for mask in masks]
     return np.unpackbits(np.array(rows), axis=1, bitorder="little")[:, :size].T.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Which errors the answers make, per answer and per wrong answer, by graders and clinicians who labelled them: `errors.csv`."""
+"""Errors in the answers, per answer and per wrong answer, as labelled by graders and clinicians: `errors.csv`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRESENT, SIGNIFICANT = 1.0, 2.0
 
 @dataclass(frozen=True)
 class LabelSource:
-    """Who labelled: a grader, or a round of clinicians (simulated ones are a source of their own)."""
+    """Source of labels: a grader, or a round of clinicians (simulated raters are a separate source)."""
 
     name: str
     kind: str
@@ -41,34 +41,33 @@ class LabelSheet:
     ----------
     score : Score
         The answer.
-    told : frozenset of str
-        Codes that could be told here: the form or the grader asks for them, the item meets their condition, and the label did not fail.
+    assessed : frozenset of str
+        Codes that could be assigned: the form or the grader asks for them, the item meets their condition, and the label did not fail.
     marked : mapping of str to bool
-        Codes that were marked, and whether as significant.
+        Codes that were marked, with True if marked as significant.
     failed : frozenset of str
         Codes whose label failed (the quoted words are not in the answer).
     weight : float
-        Inverse of the probability with which the answer was drawn; 1 where nothing was drawn.
+        Inverse of the probability with which the answer was drawn; 1 for answers that were not drawn.
     """
 
     score: Score
-    told: frozenset[str]
+    assessed: frozenset[str]
     marked: Mapping[str, bool]
     failed: frozenset[str] = frozenset()
     weight: float = 1.0
 
 
 def error_sheets(study: Study, benchmark: BenchmarkStudy, model: str) -> dict[LabelSource, list[LabelSheet]]:
-    """Gather the labels of one model's answers.
+    """Gather the labels of one model's answers: graders in the order of the run list, then rounds by name.
 
-    Graders in the order of the run list, then rounds by name. Of answers under the arm full and the strategy direct, whose text stands
-    as it was labelled.
+    Only answers under the arm full and the strategy direct whose text is still the one that was labelled.
     """
     scores = {response_key(row): row for row in benchmark.scores[model] if (row.arm, row.strategy) == (FULL, DIRECT)}
-    told = _told_by_item(benchmark.items, benchmark.gold)
+    codes = _codes_by_item(benchmark.items, benchmark.gold)
     found: dict[LabelSource, list[LabelSheet]] = {}
     for grader in study.graders:
-        if sheets := _of_grader(benchmark.grades.get((model, grader), []), scores, told):
+        if sheets := _of_grader(benchmark.grades.get((model, grader), []), scores, codes):
             found[LabelSource(grader, "grader")] = sheets
     asked = frozenset(study.form.errors)
     rounds: dict[LabelSource, list[Rating]] = defaultdict(list)
@@ -76,12 +75,12 @@ def error_sheets(study: Study, benchmark: BenchmarkStudy, model: str) -> dict[La
         if response_key(row) in scores and not row.adjudicated:  # an adjudicator is not asked for errors
             rounds[LabelSource(row.round_id, "round", row.simulated)].append(row)
     for source in sorted(rounds, key=lambda one: (one.name, one.simulated)):
-        found[source] = _of_round(rounds[source], scores, told, asked)
+        found[source] = _of_round(rounds[source], scores, codes, asked)
     return found
 
 
-def _told_by_item(items: Iterable[Item], gold: Iterable[Gold]) -> dict[str, frozenset[str]]:
-    """Codes whose condition each item meets; an item without a reference has none."""
+def _codes_by_item(items: Iterable[Item], gold: Iterable[Gold]) -> dict[str, frozenset[str]]:
+    """Return the codes whose condition each item meets; an item without a reference has none."""
     complete = {row.item_id: row.findings_complete for row in gold}
     return {
         item.item_id: frozenset(
@@ -94,40 +93,40 @@ def _told_by_item(items: Iterable[Item], gold: Iterable[Gold]) -> dict[str, froz
     }
 
 
-def _of_grader(grades: Iterable[Grade], scores: Mapping[Key, Score], told: Mapping[str, frozenset[str]]) -> list[LabelSheet]:
+def _of_grader(grades: Iterable[Grade], scores: Mapping[Key, Score], codes: Mapping[str, frozenset[str]]) -> list[LabelSheet]:
     labels: dict[Key, dict[str, Grade]] = defaultdict(dict)
     for grade in grades:
         error, score = error_of(grade.criterion), scores.get(response_key(grade))
-        if error and score and score.text_sha256 == grade.text_sha256 and error.code in told.get(grade.item_id, ()):
+        if error and score and score.text_sha256 == grade.text_sha256 and error.code in codes.get(grade.item_id, ()):
             labels[response_key(grade)][error.code] = grade
     sheets = []
     for key, by_code in labels.items():
         values = {code: grade.value for code, grade in by_code.items() if grade.state is GradeState.OK and grade.value is not None}
         marked = {code: value >= SIGNIFICANT for code, value in values.items() if value >= PRESENT}
         sheets.append(LabelSheet(scores[key], frozenset(values), marked, frozenset(by_code) - frozenset(values)))
-    return [sheet for sheet in sheets if sheet.told]  # an answer of which nothing could be read has no sheet
+    return [sheet for sheet in sheets if sheet.assessed]  # no sheet for an answer without a readable label
 
 
 def _of_round(
-    ratings: Iterable[Rating], scores: Mapping[Key, Score], told: Mapping[str, frozenset[str]], asked: frozenset[str]
+    ratings: Iterable[Rating], scores: Mapping[Key, Score], codes: Mapping[str, frozenset[str]], asked: frozenset[str]
 ) -> list[LabelSheet]:
-    """Sheets of the raters who judged an answer; a rater who could not judge it marks nothing, and that says nothing."""
+    """Return the sheets of the raters who judged an answer; no mark by a rater who could not judge it is no evidence."""
     by_rater: dict[tuple[str, Key], list[Rating]] = defaultdict(list)
     for row in ratings:
         if row.value is not None:
             by_rater[row.rater_id, response_key(row)].append(row)
     sheets = []
     for (_, key), rows in by_rater.items():
-        known = told.get(rows[0].item_id, frozenset()) & asked
-        codes = {row.axis.removeprefix(ERROR_AXIS): row.value for row in rows if row.axis.startswith(ERROR_AXIS)}
-        marked = {code: (value or 0) >= SIGNIFICANT for code, value in codes.items() if code in known and code in ERRORS}
+        known = codes.get(rows[0].item_id, frozenset()) & asked
+        values = {row.axis.removeprefix(ERROR_AXIS): row.value for row in rows if row.axis.startswith(ERROR_AXIS)}
+        marked = {code: (value or 0) >= SIGNIFICANT for code, value in values.items() if code in known and code in ERRORS}
         sheets.append(LabelSheet(scores[key], known, marked, weight=1 / (rows[0].probability or 1.0)))
-    return [sheet for sheet in sheets if sheet.told]
+    return [sheet for sheet in sheets if sheet.assessed]
 
 
 @dataclass(frozen=True)
 class ErrorBin:
-    """What a row counts: one code, or all codes of a group or of a class of the paper."""
+    """The codes that a row counts: one code, or all codes of a group or of a class of the paper."""
 
     level: str
     code: str
@@ -137,7 +136,7 @@ class ErrorBin:
 
 
 def bins() -> Iterator[ErrorBin]:
-    """Give the rows of one source: every code, then groups, then the paper's classes."""
+    """Yield the bins of one source: every code, then groups, then the paper's classes."""
     for error in TAXONOMY:
         yield ErrorBin("code", error.code, str(error.group), str(error.paper_class or ""), frozenset({error.code}))
     for group in ErrorGroup:
@@ -178,10 +177,10 @@ class ErrorRow(ResultRow):
 def error_rows(study: Study) -> list[ErrorRow]:
     """Rows of `errors.csv`.
 
-    One row a benchmark, model, source (a grader, or a round of clinicians) and code, group or class of the paper. `per_response` is the
-    share of answers with such an error, `per_wrong` that of the answers that do not pass, both with patient-clustered intervals; of
-    several raters of one answer it is the share of them who marked it. Of a round the answers are weighted by the inverse of the
-    probability of their draw. `labels` and `share_of_labels` (of all labels in wrong answers) count marks as they are. A missed lesion
+    One row per benchmark, model, source (a grader, or a round of clinicians) and code, group or class of the paper. `per_response` is the
+    share of answers with such an error, `per_wrong` the share of the answers that do not pass, both with patient-clustered intervals; an
+    answer with several raters counts as the share of them who marked it. Answers of a round are weighted by the inverse of the
+    probability of their draw; `labels` and `share_of_labels` (of all labels in wrong answers) are unweighted. A missed lesion
     counts only over items that show the lesion, a hallucinated finding only where the list of findings is complete.
     """
     rows = []
@@ -194,11 +193,11 @@ def error_rows(study: Study) -> list[ErrorRow]:
 
 
 def _row(sheets: Sequence[LabelSheet], one: ErrorBin, settings: IntervalSettings) -> Cells:
-    told = [sheet for sheet in sheets if sheet.told & one.codes]
-    wrong = [sheet for sheet in told if sheet.score.passed is False]
-    marks = [sheet.marked[code] for sheet in told for code in sheet.marked if code in one.codes]
+    assessed = [sheet for sheet in sheets if sheet.assessed & one.codes]
+    wrong = [sheet for sheet in assessed if sheet.score.passed is False]
+    marks = [sheet.marked[code] for sheet in assessed for code in sheet.marked if code in one.codes]
     in_wrong = [code for sheet in sheets if sheet.score.passed is False for code in sheet.marked]
-    every, of_wrong = (_rate(part, one.codes, settings) for part in (told, wrong))
+    every, of_wrong = (_rate(part, one.codes, settings) for part in (assessed, wrong))
     return {
         "level": one.level,
         "code": one.code,
@@ -208,8 +207,8 @@ def _row(sheets: Sequence[LabelSheet], one: ErrorBin, settings: IntervalSettings
         "per_response": every.value,
         "low": every.low,
         "high": every.high,
-        "n": len({response_key(sheet.score) for sheet in told}),
-        "n_patients": len({sheet.score.patient_id for sheet in told}),
+        "n": len({response_key(sheet.score) for sheet in assessed}),
+        "n_patients": len({sheet.score.patient_id for sheet in assessed}),
         "per_wrong": of_wrong.value,
         "wrong_low": of_wrong.low,
         "wrong_high": of_wrong.high,
@@ -221,7 +220,7 @@ def _row(sheets: Sequence[LabelSheet], one: ErrorBin, settings: IntervalSettings
 
 
 def _rate(sheets: Sequence[LabelSheet], codes: frozenset[str], settings: IntervalSettings) -> Interval:
-    """Share of answers with such an error; each answer counts once, however many labelled it."""
+    """Return the share of answers with such an error; each answer counts once, however many raters labelled it."""
     if not sheets:
         return NOTHING
     by_answer: dict[Key, list[LabelSheet]] = defaultdict(list)
@@ -234,7 +233,7 @@ def _rate(sheets: Sequence[LabelSheet], codes: frozenset[str], settings: Interva
 
 
 def errors_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say what wrong answers are made of, by people's labels if there are any; labels of simulated raters are never summed up."""
+    """Summarise the errors in wrong answers, by people's labels if there are any; labels of simulated raters are never summarised."""
     rows = [row for row in tables["errors"] if row["level"] == "class"]
     real = [row for row in rows if not row["simulated"]]
     answers = sum(max(row["n"] for row in own) for own in _by_sheet(rows).values())

@@ -1,4 +1,4 @@
-"""Which answers came and in what form: `samples.csv` and `validity.csv`."""
+"""Completeness and form of the answers: `samples.csv` and `validity.csv`."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class SampleRow(ResultRow):
 def sample_rows(study: Study) -> list[SampleRow]:
     """Count the samples of every model under every arm and strategy, over items that have a reference.
 
-    `samples_per_item` is the most that is expected of one item. Of `complete` items all expected samples came, of `partial` ones some, of
-    those `without` none; refused, truncated and unreadable samples came. `repeated` items have at least two samples; of them `same_text`
-    is the share whose samples are all the same, word for word: near 1 at a temperature above 0, pass@5 says no more than pass@1.
+    `samples_per_item` is the largest number expected of one item. `complete` items have all expected samples, `partial` ones some,
+    `without` none; refused, truncated and unreadable samples are present. `repeated` items have at least two samples; `same_text`
+    is the share of them whose samples are identical word for word. If it is near 1 at a temperature above 0, pass@5 adds nothing to pass@1.
     """
     return [row for benchmark in study.benchmarks.values() for row in _sample_rows(benchmark)]
 
@@ -95,7 +95,7 @@ PARSED = (ParseStatus.STRICT, ParseStatus.REPAIRED, ParseStatus.FAILED)
 
 @dataclass(frozen=True, kw_only=True)
 class ValidityRow(ResultRow):
-    """One step of keeping to the form, of one model and runner."""
+    """One step of the check of form, for one model and runner."""
 
     benchmark: str
     model: str
@@ -110,9 +110,9 @@ class ValidityRow(ResultRow):
 def validity_rows(study: Study) -> list[ValidityRow]:
     """Rows of `validity.csv`: arm full, strategy direct.
 
-    `answered` is a share of the answers that were expected; every other step is one of the answers that came, refused and truncated ones
-    included. `parse_strict`, `parse_repaired` and `parse_failed` add up to all of them. Structured answers have the steps of `form.STEPS` as well:
-    each counts only answers that pass the steps before it.
+    `answered` is a share of the expected answers; every other step is a share of the answers that are present, refused and truncated ones
+    included. `parse_strict`, `parse_repaired` and `parse_failed` add up to all of them. Structured answers also have the steps of `form.STEPS`,
+    each of which counts only answers that pass the steps before it.
     """
     rows = []
     for benchmark in study.benchmarks.values():
@@ -141,7 +141,7 @@ def _steps(benchmark: BenchmarkStudy, runner: Runner, scores: list[Score]) -> li
 
 
 def _passed(score: Score, item: Item) -> int:
-    """Count the steps that one answer passes; what no parser could read passes none."""
+    """Count the steps that one answer passes; an unreadable answer passes none."""
     value = None if score.parse_status == ParseStatus.FAILED else find_answer_object(plain_text(score.text))[0]
     return form_of(item.answer_schema).passed(value)
 
@@ -151,7 +151,7 @@ def _step(step: str, count: int, n: int) -> Cells:
 
 
 def validity_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say how many answers came in the form that was asked for."""
+    """Summarise how many answers have the requested form."""
     rows = [row for row in tables["validity"] if row["step"] == "parse_strict"]
     kept, asked = (sum(row[name] or 0 for row in rows) for name in ("count", "n"))
     if not asked:

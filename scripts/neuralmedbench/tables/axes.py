@@ -17,16 +17,16 @@ from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, whole_size, without_head
 
 MODELS_FOR_A_CORRELATION = 8
-"""With fewer models a correlation between the axes is an anecdote."""
+"""With fewer models a correlation between the axes says too little to be shown."""
 
 STRAIGHT = 0.95
 """Beyond this correlation its interval is too narrow to be shown."""
 
 
 def above_prior(score: Floats | float, prior: Floats | float) -> Floats:
-    """Share of the way from the prior to a perfect score; 0 is no better than guessing the commonest.
+    """Return the share of the distance from the prior to a perfect score; 0 is no better than guessing the commonest answer.
 
-    NaN where guessing is already perfect: then there is no way to go.
+    NaN where guessing is already perfect.
 
     Examples
     --------
@@ -41,9 +41,9 @@ def above_prior(score: Floats | float, prior: Floats | float) -> Floats:
 def breadth_depth_gap(
     breadth: tuple[Floats, Floats, list[str]], depth: tuple[Floats, Floats, list[str]], settings: IntervalSettings
 ) -> Interval:
-    """Breadth minus depth, each as the share of the way from the prior to a perfect score.
+    """Return breadth minus depth, each as the share of the distance from the prior to a perfect score.
 
-    Patients that stand on both sides are drawn together.
+    `breadth` and `depth` are item values, prior values and patient ids. A patient on both sides is drawn for both together.
     """
     if not len(breadth[2]) or not len(depth[2]):
         return NOTHING
@@ -63,16 +63,14 @@ def breadth_depth_gap(
 
 
 def rank_correlation(breadth: list[float], depth: list[float]) -> float | None:
-    """Spearman correlation over models; None with fewer than 8 or when one axis does not vary."""
+    """Return the Spearman correlation over models; None with fewer than 8, or when one axis does not vary."""
     if len(breadth) < MODELS_FOR_A_CORRELATION or np.ptp(breadth) == 0 or np.ptp(depth) == 0:
         return None
     return float(stats.spearmanr(breadth, depth).statistic)
 
 
 def correlation_interval(value: float, models: int, confidence: float) -> tuple[float, float] | None:
-    """Give the interval of a rank correlation by Fisher's transformation.
-
-    Low and high; None beyond 0.95 on either side, where the formula is too narrow.
+    """Return the interval of a rank correlation by Fisher's transformation; None beyond 0.95 on either side, where it is too narrow.
 
     References
     ----------
@@ -110,7 +108,7 @@ class AxesRow(ResultRow):
 def axis_rows(study: Study) -> list[AxesRow]:
     """Rows of `axes.csv`: every model on each pair of a breadth and a depth benchmark."""
     scored = [benchmark for benchmark in study.benchmarks.values() if benchmark.outcomes.items]
-    models = [model for model in study.models if model not in study.readers]  # of people a sample of the items is known
+    models = [model for model in study.models if model not in study.readers]  # readers answer only a sample of the items
     sides = {axis: [benchmark for benchmark in scored if benchmark.config.axis is axis] for axis in (Axis.BREADTH, Axis.DEPTH)}
     return [_axis_row(study, model, breadth, depth) for breadth in sides[Axis.BREADTH] for depth in sides[Axis.DEPTH] for model in models]
 
@@ -122,7 +120,7 @@ def _axis_row(study: Study, model: str, breadth: BenchmarkStudy, depth: Benchmar
         outcomes = benchmark.outcomes
         values = outcomes.metric("pass1", Key(model))
         if outcomes.counts[Key(model)].missing_fraction > study.settings.max_missing_fraction:
-            values = np.full(len(values), np.nan)  # answers that are missing because of us would stand there as errors
+            values = np.full(len(values), np.nan)  # missing answers would count as errors of the model
         interval = rate_interval(values, outcomes.by_patient(study.settings))
         row |= {f"{axis}_benchmark": benchmark.name, axis: interval.value}
         row |= {f"{axis}_low": interval.low, f"{axis}_high": interval.high, f"{axis}_prior": float(benchmark.prior["pass1"].mean())}
@@ -132,7 +130,7 @@ def _axis_row(study: Study, model: str, breadth: BenchmarkStudy, depth: Benchmar
 
 
 def gap_sentence(tables: Tables) -> str:
-    """Say which models are surely better at one axis: on every pair of a breadth and a depth set, as one pair of many proves little."""
+    """State which models are significantly better at one axis, on every pair of a breadth and a depth set: one pair of many proves little."""
     rows = [row for row in tables["axes"] if row["gap_low"] is not None]
     if not rows:
         return ""
@@ -152,12 +150,12 @@ def gap_sentence(tables: Tables) -> str:
         return f"Breadth against depth: {beyond} no model is surely better at one than at the other{where}."
     top = max((row for own in sure for row in own), key=lambda row: row["gap"])
     gap, low, high = (points(top[name], plus="") for name in ("gap", "gap_low", "gap_high"))
-    told = f"{len(sure)} of {len(models)} models are surely better at breadth{where}"
-    return f"Breadth against depth: {told}; the largest gap is that of {top['title']}, {gap} points ({low} to {high})."
+    text = f"{len(sure)} of {len(models)} models are surely better at breadth{where}"
+    return f"Breadth against depth: {text}; the largest gap is that of {top['title']}, {gap} points ({low} to {high})."
 
 
 def axes_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say the gap between breadth and depth."""
+    """Summarise the gap between breadth and depth."""
     rows = tables["axes"]
     if not (sentence := gap_sentence(tables)):
         nothing = "A gap needs a breadth and a depth benchmark that the same model answered; this run has none."
@@ -166,8 +164,8 @@ def axes_takeaway(study: Study, tables: Tables) -> Takeaway:
             "No gap has an interval: too few patients, or no model's scores differ between them." if known else nothing, "0 models"
         )
     pairs = sorted({(row["breadth_benchmark"], row["depth_benchmark"]) for row in rows})
-    told = counted(len({row["model"] for row in rows}), "model")
-    return Takeaway(without_head(sentence), f"{told} on {counted(len(pairs), 'pair')} of sets; {whole_size(study, tables)}")
+    text = counted(len({row["model"] for row in rows}), "model")
+    return Takeaway(without_head(sentence), f"{text} on {counted(len(pairs), 'pair')} of sets; {whole_size(study, tables)}")
 
 
 TABLE = Table(

@@ -1,4 +1,4 @@
-"""Gather what the case browser shows: every item with its reference and all responses to it."""
+"""The bundle of the case browser: every item with its reference and all responses to it."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def bundle_cases(
     lesions: Iterable[ShownLesion] = (),
     requests: Iterable[Request] = (),
 ) -> list[CaseBundle]:
-    """Put items, references, responses, scores and grades of one benchmark together.
+    """Combine items, references, responses, scores and grades of one benchmark.
 
     Parameters
     ----------
     items, gold, responses, scores, grades : list of record
-        Of all models and graders. What belongs to none of the responses is not shown, nor is an error that is absent.
+        Of all models and graders. Scores and grades without a response are left out, as are grades that report no error.
     lesions : iterable of ShownLesion
-        What each picture shows of the known lesion: it stands in the picture's label, which no model sees.
+        Visibility of the known lesion in each picture, for the picture's label, which no model sees.
     requests : iterable of Request
-        What the models were sent: from it comes what they were told in a dialogue.
+        Requests as sent, for the messages of dialogues.
 
     Returns
     -------
@@ -62,14 +62,14 @@ def bundle_cases(
 
 
 def _grades(grades: list[Grade]) -> dict[Key, list[BundleGrade]]:
-    """Give what is shown of the grades of each response, by grader and criterion; equal grades are one object."""
+    """Return the grades of each response, by grader and criterion; equal grades share one object."""
     shown = dict[tuple[str, str, float | None, str], BundleGrade]()
     found: dict[Key, list[BundleGrade]] = defaultdict(list)
     for grade in sorted((grade for grade in grades if not _is_absent(grade)), key=lambda grade: (grade.grader, grade.criterion)):
-        said = grade.grader, grade.criterion, grade.value, grade.explanation
-        if said not in shown:
-            shown[said] = BundleGrade(grader=grade.grader, criterion=grade.criterion, value=grade.value, explanation=grade.explanation)
-        found[response_key(grade)].append(shown[said])
+        shown_as = grade.grader, grade.criterion, grade.value, grade.explanation
+        if shown_as not in shown:
+            shown[shown_as] = BundleGrade(grader=grade.grader, criterion=grade.criterion, value=grade.value, explanation=grade.explanation)
+        found[response_key(grade)].append(shown[shown_as])
     return found
 
 
@@ -78,20 +78,20 @@ def _is_absent(grade: Grade) -> bool:
 
 
 def turns_of(response: Response, request: Request | None) -> tuple[BundleTurn, ...]:
-    """Give the dialogue before a last answer.
+    """Return the dialogue before the last answer: all answers but the last, each with the message that followed it.
 
-    All answers but the last, each with the message that followed it; of a dialogue that broke off all answers that came.
+    An interrupted dialogue keeps all its answers.
     """
     came = response.turns if response.state in MISSING_STATES else response.turns[:-1]
-    said = next_messages(request, came, None) if request and came else None
-    told = [message.text for message in said or () if message.role == "user"][1:]
-    return tuple(BundleTurn(answer=answer, told=words) for answer, words in zip_longest(came, told[: len(came)], fillvalue=""))
+    messages = next_messages(request, came, None) if request and came else None
+    sent = [message.text for message in messages or () if message.role == "user"][1:]
+    return tuple(BundleTurn(answer=answer, told=words) for answer, words in zip_longest(came, sent[: len(came)], fillvalue=""))
 
 
 def _response(
     response: Response, item: Item | None, score: Score | None, grades: tuple[BundleGrade, ...], turns: tuple[BundleTurn, ...]
 ) -> BundleResponse:
-    # an answer that has a score was read before, and only a checklist tells more than the score holds
+    # an answer with a score was parsed before, and only a checklist holds more than its score
     worth_reading = score is None or may_be_checklist(plain_text(response.text))
     read = parse_answer(response.text, item) if item and worth_reading else None
     fields = (score.fields if score else read.fields if read else None) or {}

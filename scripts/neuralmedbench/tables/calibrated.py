@@ -1,4 +1,4 @@
-"""`calibrated.csv`: the pass rate of every model by its graders, and the same rate corrected by clinicians."""
+"""The pass rate of every model by its graders, and the same rate corrected by clinicians: `calibrated.csv`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from neuralmedbench.estimates.prediction_powered import RatedAnswers, bounds_of_
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.scoring.scores import PASS_VALUE
-from neuralmedbench.tables.clinicians.opinions import ClinicianWord, chances, grades_of, words_of
+from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, draw_probabilities, grades_of, verdicts_of
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import Key as Arm
 from neuralmedbench.tables.outcomes import headline
@@ -22,7 +22,7 @@ from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 SCORE = "score"
-"""In the column `grader`: what the leaderboard counts, the first grader of the run list that gave a value."""
+"""In the column `grader`: the verdict that the leaderboard counts, of the first grader of the run list that gave a value."""
 
 FEWEST_ANSWERS, FEWEST_PATIENTS = 20, 8
 """With fewer rated answers, or answers of fewer patients, of a model its corrected rate is not shown on the leaderboard. (Our rule.)"""
@@ -31,11 +31,11 @@ CORRECTED = ("calibrated", "calibrated_low", "calibrated_high")
 
 
 @dataclass(frozen=True)
-class _Drawn:
-    """What was drawn of a model, over all benchmarks: words, probabilities, and the families that a round draws from."""
+class _ModelDraws:
+    """Drawn answers of a model, over all benchmarks: clinicians' verdicts, probabilities, and the families that a round draws from."""
 
-    words: Mapping[Key, ClinicianWord]
-    chances: Mapping[Key, float]
+    verdicts: Mapping[Key, ClinicianVerdict]
+    probabilities: Mapping[Key, float]
     families: frozenset[str]
     simulated: bool
 
@@ -68,17 +68,17 @@ class CalibratedRow(ResultRow):
 def calibrated_rows(study: Study) -> list[CalibratedRow]:
     """Rows of `calibrated.csv`.
 
-    By benchmark, model and grader, `score` first; those by simulated raters in rows of their own. Benchmarks without open answers have
-    none, nor have readers: of a person who answered a sample of the items the rate of all is not known.
+    One row per benchmark, model and grader, `score` first; simulated raters have separate rows. There are none for benchmarks without open
+    answers, and none for readers: they answer a sample of the items, so their rate over all items is not known.
     """
     rows = []
     scores = {response_key(row): row for one in study.benchmarks.values() for table in one.scores.values() for row in headline(table)}
     for simulated in (False, True):
-        words = words_of(study, simulated=simulated)
-        known = chances(words, scores)
+        verdicts = verdicts_of(study, simulated=simulated)
+        known = draw_probabilities(verdicts, scores)
         for model in (name for name in study.models if name not in study.readers):
-            own = {key: words[key] for key in known if scores[key].model == model}
-            drawn = _Drawn(own, known, frozenset(scores[key].family for key in own), simulated)
+            own = {key: verdicts[key] for key in known if scores[key].model == model}
+            drawn = _ModelDraws(own, known, frozenset(scores[key].family for key in own), simulated)
             for benchmark in study.benchmarks.values():
                 if benchmark.outcomes.repeatable.any() and (own or not simulated):
                     rows += list(_rows_of_model(study, benchmark, model, drawn))
@@ -87,35 +87,35 @@ def calibrated_rows(study: Study) -> list[CalibratedRow]:
 
 
 def corrects_score(row: CalibratedRow) -> bool:
-    """Whether a row corrects the score on the leaderboard: by clinicians, never by simulated raters, and of enough rated answers."""
+    """Return True if a row corrects the score on the leaderboard: by clinicians, not simulated raters, and from enough rated answers."""
     return row.grader == SCORE and not row.simulated and row.calibrated is not None and not is_too_few(row)
 
 
 def is_too_few(row: Mapping[str, Any]) -> bool:
-    """Whether a row of `calibrated.csv` rests on too few rated answers to be shown beside a score."""
+    """Return True if a row of `calibrated.csv` has too few rated answers to be shown beside a score."""
     return bool(row["n_rated"] < FEWEST_ANSWERS or row["n_patients_rated"] < FEWEST_PATIENTS)
 
 
-def _rows_of_model(study: Study, benchmark: BenchmarkStudy, model: str, drawn: _Drawn) -> Iterator[Cells]:
+def _rows_of_model(study: Study, benchmark: BenchmarkStudy, model: str, drawn: _ModelDraws) -> Iterator[Cells]:
     scores = headline(benchmark.scores[model])
     passed = {response_key(row): float(row.passed) for row in scores if row.passed is not None and not row.missing}
     yield _row(study, benchmark, Arm(model), drawn, grader=SCORE, passed=passed)
     for grader in study.graders:
         grades = grades_of(benchmark, model, grader, scores)
-        if grades:  # an answer that it did not judge fails, as it does for the score; only clinicians can say otherwise
+        if grades:  # an answer without a grade fails, as in the score, unless clinicians passed it
             yield _row(
                 study, benchmark, Arm(model), drawn, grader=grader, passed={key: float(v >= PASS_VALUE) for key, v in grades.items()}
             )
 
 
-def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _Drawn, *, grader: str, passed: Mapping[Key, float]) -> Cells:
+def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _ModelDraws, *, grader: str, passed: Mapping[Key, float]) -> Cells:
     outcomes = benchmark.outcomes
     used = outcomes.repeatable if grader != SCORE else np.ones(len(outcomes.items), dtype=bool)
     threshold = study.form.passes.from_ if study.form.passes else 0
     by = outcomes.by_patient(study.settings)
     answers, places = _answers(benchmark, model, used, drawn, passed=passed, threshold=threshold, by=by)
     values = np.where(used, np.bincount(places, weights=answers.weight * answers.graded, minlength=len(used)), np.nan)
-    if not passed:  # no answer is there: nothing is known, and no rate is 0
+    if not passed:  # without answers the rate is unknown, not 0
         values = np.full(len(used), np.nan)
     raw, corrected = rate_interval(values, by), calibrated_rate(answers)
     failed, right = bounds_of_unjudged(answers)
@@ -146,27 +146,31 @@ def _answers(
     benchmark: BenchmarkStudy,
     model: Arm,
     used: npt.NDArray[np.bool_],
-    drawn: _Drawn,
+    drawn: _ModelDraws,
     *,
     passed: Mapping[Key, float],
     threshold: float,
     by: ByPatient,
 ) -> tuple[RatedAnswers, Ints]:
-    """Give every expected answer to the items that are used, and the place of its item."""
+    """Return every expected answer to the items that are used, and the index of its item."""
     outcomes = benchmark.outcomes
     samples = np.where(used, outcomes.counts[model].samples, 0)
     rows = {(row.item_id, row.repeat): row for row in headline(benchmark.scores[model.model])}
     expected = [(place, rows.get((outcomes.items[place].item_id, repeat))) for place, n in enumerate(samples) for repeat in range(n)]
     places = np.array([place for place, _ in expected], dtype=np.int64)
     keys = [response_key(row) if row else None for _, row in expected]
-    words = [drawn.words.get(key) if key else None for key in keys]
+    verdicts = [drawn.verdicts.get(key) if key else None for key in keys]
     there = {response_key(row) for row in benchmark.responses[model.model] if row.state is ResponseState.OK and row.text.strip()}
     families = [item.family in drawn.families for item in outcomes.items]
     answers = RatedAnswers(
         graded=np.array([passed.get(key, 0.0) if key else 0.0 for key in keys]),
-        judged=np.array([np.nan if word is None or word.value is None else float(word.value >= threshold) for word in words]),
-        unjudged=np.array([word is not None and word.value is None for word in words], dtype=bool),
-        probability=np.array([drawn.chances[key] if key and word else np.nan for key, word in zip(keys, words, strict=True)]),
+        judged=np.array(
+            [np.nan if verdict is None or verdict.value is None else float(verdict.value >= threshold) for verdict in verdicts]
+        ),
+        unjudged=np.array([verdict is not None and verdict.value is None for verdict in verdicts], dtype=bool),
+        probability=np.array(
+            [drawn.probabilities[key] if key and verdict else np.nan for key, verdict in zip(keys, verdicts, strict=True)]
+        ),
         weight=1.0 / samples[places],
         drawable=np.array([key in there and families[place] for key, place in zip(keys, places, strict=True)], dtype=bool),
         by=by.at(places),

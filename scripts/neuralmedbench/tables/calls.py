@@ -1,4 +1,4 @@
-"""What the calls cost, and what left the machine."""
+"""Costs of the calls, and data that left the machine: `efficiency.csv` and `destinations.csv`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from neuralmedbench.tables.words import Takeaway
 
 NOT_KNOWN, NOT_ASKED = "not known", "not asked here"
 GRADER = "grader "
-"""What stands before the name of a grader where models are listed."""
+"""Prefix of a grader's name in lists of models."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class EfficiencyRow(ResultRow):
 
 
 def efficiency_rows(study: Study) -> list[EfficiencyRow]:
-    """Rows of `efficiency.csv`; no table but it and `destinations.csv` holds latency, attempts or dates."""
+    """Rows of `efficiency.csv`; only this table and `destinations.csv` hold latency, attempts or dates."""
     return [
         EfficiencyRow(benchmark=name, model=model, **_efficiency(responses))
         for name, benchmark in study.benchmarks.items()
@@ -83,7 +83,7 @@ def _total(numbers: list[int | None]) -> int | None:
 
 @dataclass(frozen=True, kw_only=True)
 class DestinationRow(ResultRow):
-    """What was sent to one destination for one model or grader."""
+    """Amount of data sent to one destination for one model or grader."""
 
     benchmark: str
     model: str
@@ -98,29 +98,29 @@ class DestinationRow(ResultRow):
 
 
 def destination_rows(study: Study) -> list[DestinationRow]:
-    """Rows of `destinations.csv`: what was sent by model and destination, graders that ask a model included.
+    """Rows of `destinations.csv`: data sent per model and destination, graders that ask a model included.
 
-    Where it went, and on which day, is what was written down with each answer and each failure. An answer that was kept before that was
-    written down counts where the model's yaml points today. A call that never found a connection sent nothing and is not counted.
+    Destination and day are those recorded with each answer and each failure. An answer from before they were recorded counts for the
+    destination in the model's YAML today. A call that never connected sent nothing and is not counted.
     """
     rows = []
     for name, benchmark in study.benchmarks.items():
         for model, responses in benchmark.responses.items():
-            # two requests that say the same are one call
-            calls = {row.call_keys or response_key(row): _sent_for(row) for row in responses if row.attempts and _left(row)}
+            # identical requests are one call
+            calls = {row.call_keys or response_key(row): _sent_for(row) for row in responses if row.attempts and _was_sent(row)}
             rows += _rows_of(name, model, list(calls.values()), study.models[model])
         for grader, config in study.all_graders.items():
             if config.model is not None:
                 ours = [grade for (_, one), grades in benchmark.grades.items() if one == grader for grade in grades]
                 graded = [grade for grade in ours if grade.attempts and (grade.destination or grade.state is not GradeState.FAILED)]
-                # one call graded one text: its criteria are one, and so are equal answers to an item
+                # one call graded one text: all criteria of it, and all identical answers to an item
                 texts = {(grade.model, grade.item_id, grade.text_sha256): _sent_to_grade(grade) for grade in graded}
                 rows += _rows_of(name, f"{GRADER}{grader}", list(texts.values()), config.model)
     return rows
 
 
 @dataclass(frozen=True)
-class _Sent:
+class _Transfer:
     destination: str
     calls: int
     pictures: int
@@ -128,28 +128,28 @@ class _Sent:
     day: str
 
 
-def _left(row: Response) -> bool:
+def _was_sent(row: Response) -> bool:
     return bool(row.destination or row.call_keys) or row.state is not ResponseState.FAILED
 
 
-def _sent_for(row: Response) -> _Sent:
-    return _Sent(row.destination, row.attempts, row.images_sent, row.characters_sent, row.called_on)
+def _sent_for(row: Response) -> _Transfer:
+    return _Transfer(row.destination, row.attempts, row.images_sent, row.characters_sent, row.called_on)
 
 
-def _sent_to_grade(grade: Grade) -> _Sent:
-    return _Sent(grade.destination, grade.attempts, 0, grade.characters_sent, grade.called_on)
+def _sent_to_grade(grade: Grade) -> _Transfer:
+    return _Transfer(grade.destination, grade.attempts, 0, grade.characters_sent, grade.called_on)
 
 
-def _rows_of(benchmark: str, who: str, sent: list[_Sent], model: ModelConfig) -> list[DestinationRow]:
-    """One row a destination; one for the present destination when nothing was sent."""
+def _rows_of(benchmark: str, who: str, sent: list[_Transfer], model: ModelConfig) -> list[DestinationRow]:
+    """Return one row per destination; one for the present destination when nothing was sent."""
     today = _destination(model)
-    places = defaultdict[str, list[_Sent]](list)
+    places = defaultdict[str, list[_Transfer]](list)
     for one in sent:
         places[one.destination or today].append(one)
     return [_row(benchmark, who, place, places[place]) for place in sorted(places) or [today]]
 
 
-def _row(benchmark: str, who: str, place: str, sent: list[_Sent]) -> DestinationRow:
+def _row(benchmark: str, who: str, place: str, sent: list[_Transfer]) -> DestinationRow:
     days = sorted({one.day for one in sent} - {""})
     return DestinationRow(
         benchmark=benchmark,
@@ -169,12 +169,12 @@ def _destination(model: ModelConfig) -> str:
         return NOT_ASKED
     try:
         return destination_of(model)
-    except ConfigError:  # then nothing was sent: the engine asks the same question first
+    except ConfigError:  # then nothing was sent: the engine makes the same check first
         return NOT_KNOWN
 
 
 def destinations_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say who received de-identified data."""
+    """Summarise who received de-identified data."""
     rows = tables["destinations"]
     abroad = sorted({row["destination"] for row in rows if row["requests"] and row["destination"] != "local"})
     calls = counted(sum(row["calls"] or 0 for row in rows), "call")
@@ -184,18 +184,18 @@ def destinations_takeaway(study: Study, tables: Tables) -> Takeaway:
 
 
 def cost_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say what was paid, as far as prices are known."""
+    """Summarise what was paid, as far as prices are known."""
     rows = tables["efficiency"]
     requests = counted(sum(row["requests"] or 0 for row in rows), "request")
     paid = [row for row in rows if row["cost_usd"] is not None]
     priced = len({row["model"] for row in paid})
     models = counted(len({row["model"] for row in rows}), "model")
-    told = (
+    text = (
         f"{sum(row['cost_usd'] for row in paid):,.2f} USD by the prices of {priced} of {models}."
         if paid
         else "No price is known for a model of this run."
     )
-    return Takeaway(told, f"{requests} to {models}")
+    return Takeaway(text, f"{requests} to {models}")
 
 
 EFFICIENCY = Table(

@@ -1,4 +1,4 @@
-"""The cases of a run: from listed to used, and what the used ones are about (`case_flow.csv`, `file_flow.csv`, `cases.csv`, `cohort.csv`)."""
+"""Cases, questions and files from listed to used, and the composition of the cohort: `case_flow.csv`, `file_flow.csv`, `cases.csv`, `cohort.csv`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ QUESTION_STEPS = ("refused_import", "quarantined_picture", "example")
 
 
 Fate = tuple[str, str, str, int, int]
-"""Unit (file or series), step, reason, how many, and the number of the case."""
+"""Unit (file or series), step, reason, count, and the number of the case."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CaseFlowRow(ResultRow):
-    """How many cases, pictures or questions stopped at one step for one reason."""
+    """Number of cases, pictures or questions that stopped at one step for one reason."""
 
     benchmark: str
     unit: str | None = None
@@ -37,10 +37,10 @@ class CaseFlowRow(ResultRow):
 
 
 def case_flow_rows(study: Study) -> list[CaseFlowRow]:
-    """Rows of `case_flow.csv`: cases (or pictures) listed, excluded, quarantined by stage and reason, used; then questions likewise.
+    """Rows of `case_flow.csv`: cases (or pictures) listed, excluded, quarantined by stage and reason, used; then the same for questions.
 
-    The questions of an imported data set are those that its import found: refused by it, left out because a picture of theirs was quarantined
-    (`quarantined_picture`, with the picture's reason), kept as an example, used.
+    Questions of an imported data set are refused by the import, left out because one of their pictures was quarantined
+    (`quarantined_picture`, with the picture's reason), kept as an example, or used.
     """
     rows: list[CaseFlowRow] = []
     for name, benchmark in study.benchmarks.items():
@@ -75,7 +75,7 @@ def _step(case: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class FileFlowRow(ResultRow):
-    """How many raw files or series stopped at one step for one reason."""
+    """Number of raw files or series that stopped at one step for one reason."""
 
     benchmark: str
     unit: str | None = None
@@ -86,10 +86,10 @@ class FileFlowRow(ResultRow):
 
 
 def file_flow_rows(study: Study) -> list[FileFlowRow]:
-    """Rows of `file_flow.csv`: what became of every raw file of the cases that were read, and which series were left out later.
+    """Rows of `file_flow.csv`: the outcome of every raw file of the cases that were read, and series that were left out later.
 
-    Files are `listed` = `set_aside` (by ingest, with the reason) + `quarantined_<stage>` (their case was) + `used`; of pictures every one is a
-    file. Series that a later stage left out of a case that goes on are rows of their own: their files count as used.
+    Files are `listed` = `set_aside` (by ingest, with the reason) + `quarantined_<stage>` (with their case) + `used`; every picture is a
+    file. Series that a later stage left out of a case that is used have separate rows: their files count as used.
     """
     rows: list[FileFlowRow] = []
     for name, benchmark in study.benchmarks.items():
@@ -118,7 +118,7 @@ def _series_left_out(benchmark: BenchmarkStudy) -> Iterator[Fate]:
 
 
 def _summed(fates: Iterable[Fate]) -> list[Cells]:
-    """Sum fates that are alike, in the order in which the data travels; `cases` counts the cases (or pictures) that they belong to."""
+    """Sum equal outcomes, in the order of the stages; `cases` counts the cases (or pictures) that they belong to."""
     order = {
         step: place for place, step in enumerate(("listed", "set_aside", *(f"quarantined_{stage}" for stage in QUARANTINE_STAGES), "used"))
     }
@@ -135,16 +135,16 @@ def _summed(fates: Iterable[Fate]) -> list[Cells]:
 
 
 def flow_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say how many of the listed cases are used."""
+    """Summarise how many of the listed cases are used."""
     rows = [row for row in tables["case_flow"] if row["unit"] != "question"]
-    told = []
+    parts = []
     for name in study.benchmarks:
         counts = {step: sum(row["n"] for row in rows if (row["benchmark"], row["step"]) == (name, step)) for step in ("listed", "used")}
         unit = next((row["unit"] for row in rows if row["benchmark"] == name), "case")
-        told.append((name, f"{counts['used']:,} of {counted(counts['listed'], f'listed {unit}')} used"))
+        parts.append((name, f"{counts['used']:,} of {counted(counts['listed'], f'listed {unit}')} used"))
     left_out = sum(row["n"] for row in rows if row["step"] not in ("listed", "used"))
     end = "none was left out" if not left_out else f"{left_out:,} left out, each with its reason"
-    return Takeaway(f"{by_benchmark(told)}; {end}." if told else "No case is listed.", by_benchmark(told) or "0 cases")
+    return Takeaway(f"{by_benchmark(parts)}; {end}." if parts else "No case is listed.", by_benchmark(parts) or "0 cases")
 
 
 CASE_FLOW = Table(
@@ -185,7 +185,7 @@ class CaseStateRow(ResultRow):
 
 
 def case_rows(study: Study) -> list[CaseStateRow]:
-    """Rows of `cases.csv`: every case of the table; for pictures and text the cases that have items."""
+    """Rows of `cases.csv`: every case of the case table; for pictures and text the cases that have items."""
     rows: list[Cells] = []
     for name, benchmark in study.benchmarks.items():
         number = Counter(item.case_id for item in benchmark.items)
@@ -212,7 +212,7 @@ def case_rows(study: Study) -> list[CaseStateRow]:
 
 @dataclass(frozen=True, kw_only=True)
 class CohortRow(ResultRow):
-    """How many items are of one kind."""
+    """Number of items with one value of one variable."""
 
     benchmark: str
     variable: str
@@ -240,15 +240,15 @@ def cohort_rows(study: Study) -> list[CohortRow]:
 
 
 def cases_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say how many cases no model, and every model, gets right under the full request."""
+    """Summarise how many cases no model, and every model, gets right under the arm full."""
     never = always = total = 0
     for benchmark in study.benchmarks.values():
         for passes, answers in _by_case(study, benchmark.name).values():
             total, never, always = total + 1, never + (passes == 0), always + (passes == answers)
     if not total:
         return Takeaway("No case has a scored answer.", "0 cases")
-    told = f"{never} of {counted(total, 'case')} no model ever passes, {always} every model always does."
-    return Takeaway(told, f"{counted(total, 'case')} with a scored answer; {whole_size(study, tables)}")
+    text = f"{never} of {counted(total, 'case')} no model ever passes, {always} every model always does."
+    return Takeaway(text, f"{counted(total, 'case')} with a scored answer; {whole_size(study, tables)}")
 
 
 def _by_case(study: Study, benchmark: str) -> dict[str, tuple[int, int]]:
@@ -264,12 +264,12 @@ def _by_case(study: Study, benchmark: str) -> dict[str, tuple[int, int]]:
 
 
 def cohort_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say how many items, cases and patients there are, and how their diagnosis was established."""
-    told, size = [], []
+    """Summarise the numbers of items and patients, and how the diagnoses were established."""
+    parts, size = [], []
     for name, benchmark in study.benchmarks.items():
         patients = len({item.patient_id for item in benchmark.items})
         how = sorted({gold.established for gold in benchmark.gold} - {""})
-        told.append(
+        parts.append(
             (
                 name,
                 f"the reference comes from {listing([f'“{one}”' for one in how])}"
@@ -278,7 +278,7 @@ def cohort_takeaway(study: Study, tables: Tables) -> Takeaway:
             )
         )
         size.append((name, f"{counted(len(benchmark.items), 'item')}, {counted(patients, 'patient')}"))
-    return Takeaway(f"{capital(by_benchmark(told))}." if told else "No items.", by_benchmark(size) or "0 items")
+    return Takeaway(f"{capital(by_benchmark(parts))}." if parts else "No items.", by_benchmark(size) or "0 items")
 
 
 CASES = Table(

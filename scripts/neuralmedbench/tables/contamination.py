@@ -1,4 +1,4 @@
-"""Before and after a model's training cut-off: whether it does better on cases that it may have read."""
+"""Rates before and after a model's training cut-off, as a sign that it read the cases: `contamination.csv`."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Sides(NamedTuple):
-    """Items that are surely as old as the training data, and surely newer; both of shape (items,)."""
+    """Items that are certainly as old as the training data, and certainly newer; both of shape (items,)."""
 
     before: Mask
     after: Mask
 
     @property
     def divided(self) -> bool:
-        """Whether there are items on both sides."""
+        """True if there are items on both sides."""
         return bool(self.before.any() and self.after.any())
 
 
@@ -81,10 +81,10 @@ class ContaminationRow(ResultRow):
 
 
 def contamination_rows(study: Study) -> list[ContaminationRow]:
-    """Rows of `contamination.csv`: arm full, strategy direct; models that are neither people nor built-in references.
+    """Rows of `contamination.csv`: arm full, strategy direct; models that are neither readers nor built-in references.
 
-    For each model, benchmark and metric the rate before and after its cut-off and their difference, before minus after, corrected after
-    Holm within a benchmark; or one row with a note that says what is lacking.
+    Per model, benchmark and metric the rates before and after its cut-off and their difference, before minus after, with Holm's correction
+    within a benchmark; or one row with a note that states what is lacking.
     """
     rows: list[Cells] = []
     for benchmark in study.benchmarks.values():
@@ -108,7 +108,7 @@ def _rows(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Cells
         yield head | {"note": NO_DATE}
     else:
         sides = sides_of(outcomes, config.knowledge_cutoff)
-        others = [other for other in study.models if other != model and _is_free(study, outcomes, other)]
+        others = [other for other in study.models if other != model and _is_control(study, outcomes, other)]
         for metric in METRICS:
             values = _values(outcomes, model, metric)
             if metric == METRICS[0] or not np.isnan(values).all():
@@ -118,10 +118,10 @@ def _rows(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Cells
 
 
 def contrast_of_sides(values: Floats, sides: Sides, by: ByPatient, beside: list[Floats]) -> Cells:
-    """Compare the rates of two groups of items.
+    """Compare the rates of two groups of items: cells of `contamination.csv`.
 
-    Cells of `contamination.csv`. The interval of the difference is made from those of the two rates (`square_and_add`), as these are of
-    different patients; `beyond_others` is the same of the paired differences to the mean of `beside`.
+    The interval of the difference is made from those of the two rates (`square_and_add`), as these are of different patients;
+    `beyond_others` is the same for the paired differences to the mean of `beside`.
     """
     known = ~np.isnan(values)
     before, after = sides.before & known, sides.after & known
@@ -144,7 +144,7 @@ def contrast_of_sides(values: Floats, sides: Sides, by: ByPatient, beside: list[
 
 
 def _beyond(values: Floats, sides: tuple[Mask, Mask], by: ByPatient, beside: list[Floats]) -> Interval:
-    """Give the difference that is left when the mean of models free of this cut-off is taken off, item by item."""
+    """Return the difference that is left after subtracting, item by item, the mean of models that this cut-off does not divide."""
     if not beside:
         return NOTHING
     mean = np.mean(beside, axis=0)
@@ -155,13 +155,13 @@ def _beyond(values: Floats, sides: tuple[Mask, Mask], by: ByPatient, beside: lis
 
 
 def _values(outcomes: Outcomes, model: str, metric: str) -> Floats:
-    """Item values: of pass@1 those without a missing answer, of the rubric those that were judged."""
+    """Return item values: pass@1 of items without a missing answer, rubric points of items that were judged."""
     key = Key(model)
     return answered(outcomes, key) if metric == METRICS[0] else outcomes.metric(metric, key)
 
 
-def _is_free(study: Study, outcomes: Outcomes, model: str) -> bool:
-    """Whether a model cannot have read older items and not newer ones: it learned nothing, or its own cut-off divides no items."""
+def _is_control(study: Study, outcomes: Outcomes, model: str) -> bool:
+    """Return True for a control: a baseline, which learned nothing, or a model whose own cut-off does not divide the items."""
     config = study.models[model]
     if model in study.readers:
         return False
@@ -171,9 +171,9 @@ def _is_free(study: Study, outcomes: Outcomes, model: str) -> bool:
 
 
 def sides_of(outcomes: Outcomes, cutoff: str) -> Sides:
-    """Part the items by their dates at a cut-off, `YYYY-MM` (its last day counts) or `YYYY-MM-DD`.
+    """Divide the items by date at a cut-off, `YYYY-MM` (its last day counts) or `YYYY-MM-DD`.
 
-    Items without a date, of a month or a year in which the cut-off falls, and of patients who have items on both sides are on neither.
+    On neither side: items without a date, from the month or year of the cut-off, or of patients with items on both sides.
     """
     end = f"{cutoff}-99"[:10]
     spans = [(f"{found[0]}-00-00"[:10], f"{found[0]}-99-99"[:10]) if (found := DATE.match(item.date)) else None for item in outcomes.items]
@@ -185,7 +185,7 @@ def sides_of(outcomes: Outcomes, cutoff: str) -> Sides:
 
 
 def contamination_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say which models do better before their cut-off than after it, and whether more so than models that it does not divide."""
+    """Summarise which models do better before their cut-off, and whether by more than the models that it does not divide."""
     rows = tables["contamination"]
     known = [row for row in rows if row.get("difference") is not None and row["metric"] == "pass1"]
     if not known:
@@ -196,13 +196,13 @@ def contamination_takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway(
             "No model was shown to do better on cases from before its training cut-off; that is no proof that it read none.", size
         )
-    told = f"{titles_of(study, sorted({row['model'] for row in better}))} {'does' if _one(better) else 'do'} better before the cut-off"
+    text = f"{titles_of(study, sorted({row['model'] for row in better}))} {'does' if _one(better) else 'do'} better before the cut-off"
     beyond = [row for row in better if row.get("beyond_low") is not None and row["beyond_low"] > 0]
     if beyond:
         return Takeaway(
-            f"{told}; of {titles_of(study, sorted({row['model'] for row in beyond}))} more so than models that it does not divide.", size
+            f"{text}; of {titles_of(study, sorted({row['model'] for row in beyond}))} more so than models that it does not divide.", size
         )
-    return Takeaway(f"{told}; newer cases may only be harder.", size)
+    return Takeaway(f"{text}; newer cases may only be harder.", size)
 
 
 def _one(rows: list[Cells]) -> bool:

@@ -33,12 +33,12 @@ class Pair:
 
 
 def answered(outcomes: Outcomes, key: Key) -> Floats:
-    """pass@1 by item, NaN where any answer is missing: a contrast must not be a contrast of missing answers."""
+    """Return pass@1 by item, NaN where any answer is missing: a contrast must not reflect missing answers."""
     return np.where(outcomes.counts[key].missing > 0, np.nan, outcomes.metric("pass1", key))
 
 
 def model_pairs(study: Study) -> dict[str, list[Pair]]:
-    """Compare each two models of each benchmark under the arm full; Holm over the pairs of a benchmark, apart for those with a reader."""
+    """Compare every two models of each benchmark under the arm full; Holm over the pairs of a benchmark, separately for pairs with a reader."""
     return {name: _pairs(study, benchmark.outcomes) for name, benchmark in study.benchmarks.items()}
 
 
@@ -48,7 +48,7 @@ def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
     differences = paired_differences([(values[first], values[second]) for first, second in each_two], outcomes.by_patient(study.settings))
     found = [(first, second, difference) for (first, second), difference in zip(each_two, differences, strict=True)]
     corrected: dict[tuple[str, str], float] = {}
-    for people in (False, True):  # how many readers there are changes nothing between models
+    for people in (False, True):  # the number of readers must not change the correction between models
         tested = {
             (first, second): difference.p_value
             for first, second, difference in found
@@ -142,7 +142,7 @@ def arm_rows(study: Study) -> list[ArmRow]:
 
 
 def picture_sentence(study: Study, tables: Tables) -> str:
-    """Say which models were shown to look at the pictures of a depth benchmark; empty where none was asked without them."""
+    """State which models were shown to use the pictures of a depth benchmark; empty if none was asked without them."""
     rows = [row for row in tables["arms"] if row["arm"] == "no_image" and row["p_value"] is not None and _is_depth(study, row)]
     if not rows:
         return ""
@@ -153,8 +153,8 @@ def picture_sentence(study: Study, tables: Tables) -> str:
     titles = {name: model.title for name, model in study.models.items()}
     if not lookers:
         return "Pictures: no model was significantly worse without them, so none was shown to have looked."
-    told = f"Pictures: {listing([titles[name] for name in lookers])} did significantly worse without them"
-    return f"{told}." if not blind else f"{told}; of {listing([titles[name] for name in blind])} this was not shown."
+    text = f"Pictures: {listing([titles[name] for name in lookers])} did significantly worse without them"
+    return f"{text}." if not blind else f"{text}; of {listing([titles[name] for name in blind])} this was not shown."
 
 
 def _is_depth(study: Study, row: Cells) -> bool:
@@ -162,7 +162,7 @@ def _is_depth(study: Study, row: Cells) -> bool:
 
 
 def arms_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say whether a model was shown to look."""
+    """Summarise whether a model was shown to use the pictures."""
     sentence = picture_sentence(study, tables)
     nothing = "No answer to a depth benchmark without its pictures stands beside one with them, so it is not known whether a model looks."
     return Takeaway(
@@ -171,7 +171,7 @@ def arms_takeaway(study: Study, tables: Tables) -> Takeaway:
 
 
 def pairwise_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say how many pairs of models differ."""
+    """Summarise how many pairs of models differ."""
     rows = tables["pairwise"]
     if not rows:
         return Takeaway("A comparison needs two models that answered the same items.", "0 pairs")
@@ -180,9 +180,9 @@ def pairwise_takeaway(study: Study, tables: Tables) -> Takeaway:
     if not tested:
         return Takeaway("No pair of models answered the same items.", largest(rows))
     differ = sum(row["p_holm"] < alpha for row in tested)
-    told = f"{differ} of {counted(len(tested), 'pair')} of models differ after Holm's correction; the others were not shown to be alike."
+    text = f"{differ} of {counted(len(tested), 'pair')} of models differ after Holm's correction; the others were not shown to be alike."
     all_differ = f"All {len(tested)} pairs of models differ" if len(tested) != 1 else "The only pair of models differs"
-    return Takeaway(told if differ < len(tested) else f"{all_differ} after Holm's correction.", largest(rows))
+    return Takeaway(text if differ < len(tested) else f"{all_differ} after Holm's correction.", largest(rows))
 
 
 ARMS = Table(
@@ -235,9 +235,9 @@ class ReaderRow(ResultRow):
 def reader_rows(study: Study) -> list[ReaderRow]:
     """Rows of `readers.csv`.
 
-    One a reader, other model (readers too) and slice: pass@1 of both with intervals, and reader minus model, paired by item, over the
+    One per reader, other model (readers too) and slice: pass@1 of both with intervals, and reader minus model, paired by item, over the
     items that both answered without a missing sample. All items, then each family and each level. Strata of a round are drawn with
-    different probabilities: a rate here is that of the items that were shown, not of the benchmark.
+    different probabilities, so a rate here is that of the items shown, not of the benchmark.
     """
     return [
         ReaderRow(**row)
@@ -281,7 +281,7 @@ def _slices(study: Study, outcomes: Outcomes) -> Iterator[tuple[str, str, Mask]]
 
 
 def _seconds(benchmark: BenchmarkStudy, reader: str, both: Mask) -> float | None:
-    """Median time for an answer, all its turns together."""
+    """Return the median time in seconds for an answer, all its turns together."""
     shown = {item.item_id for item, there in zip(benchmark.outcomes.items, both, strict=True) if there}
     known = [
         row.latency_s
@@ -292,14 +292,14 @@ def _seconds(benchmark: BenchmarkStudy, reader: str, both: Mask) -> float | None
 
 
 def readers_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say how people do on the questions of models."""
+    """Compare a reader with a model on the same questions."""
     rows = [row for row in tables["readers"] if row["slice"] == "all" and not row["simulated"]]
     if not rows:
         return Takeaway("No clinician has answered the questions of this run.", "0 readers")
     row = max(rows, key=lambda row: (row["n_items"], row["reader"]))
-    told = f"{row['title']} passes {share(row, 'reader_pass1')} of the questions, {study.models[row['model']].title} {share(row, 'model_pass1')} of the same"
+    text = f"{row['title']} passes {share(row, 'reader_pass1')} of the questions, {study.models[row['model']].title} {share(row, 'model_pass1')} of the same"
     n = f"{counted(len({row['reader'] for row in rows}), 'reader')}, up to {counted(row['n_items'], 'question')}, {counted(row['n_patients'], 'patient')}"
-    return Takeaway(f"{told}.", n)
+    return Takeaway(f"{text}.", n)
 
 
 READERS = Table(

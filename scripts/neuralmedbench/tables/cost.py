@@ -1,4 +1,4 @@
-"""What an answer costs, beside how often it is right: `cost.csv`, of the answers that are scored and of nothing else."""
+"""Cost per answer and per right answer, of the scored answers only: `cost.csv`."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class CostRow(ResultRow):
 def cost_rows(study: Study, leaderboard: Sequence[Mapping[str, Any]]) -> list[CostRow]:
     """Rows of `cost.csv`.
 
-    One row a benchmark and model, of the answers to the arm full under the strategy direct whose items have a reference. Money is that of
-    the price list in the model's yaml, in USD, whatever was paid for calls that failed or were made again; it is empty where there is no
-    price or where the tokens of any answer are not known. `on_frontier`: of the models with a rank and a price, none that costs at most
-    as much is better, and none that is at least as good costs less. (Our rule.) Money is text with nine decimals: an answer may cost less than a millionth of a dollar.
-    No latency stands here: that changes when nothing does.
+    One row per benchmark and model, of the answers under the arm full and the strategy direct whose items have a reference. Costs are by
+    the price list in the model's YAML, in USD, without calls that failed or were repeated; they are empty without a
+    price or if the tokens of any answer are not known. `on_frontier`: among the models with a rank and a price, none that costs at most
+    as much is better, and none that is at least as good costs less. (Our rule.)
+    Latency is left out, as it changes between runs of the same code.
     """
     board = {(row["benchmark"], row["model"]): row for row in leaderboard}
     rows = []
@@ -86,7 +86,7 @@ def _counts(row: Response, scored: set[str]) -> bool:
 
 
 def _total(numbers: Sequence[int | None]) -> int | None:
-    """Sum, None when any is not known: half a sum looks like a saving."""
+    """Return the sum; None when any number is not known, as a partial sum would look like a saving."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known and len(known) == len(numbers) else None
 
@@ -98,13 +98,13 @@ def _why_no_price(model: str, config: ModelConfig) -> str:
         return "price 0 in its yaml"
     try:
         local = destination_of(config) == LOCAL
-    except ConfigError:  # then nobody knows where it would run
+    except ConfigError:  # then its destination is not known
         local = False
     return "no price: runs here" if local else "no price in its yaml"
 
 
 def _with_frontier(rows: list[Cells], ranked: set[str]) -> list[Cells]:
-    """Mark which of the models with a price and a rank are on the frontier; the others have no mark."""
+    """Mark the models with a price and a rank by whether they are on the frontier; the others have no mark."""
     priced = [row for row in rows if row.get("usd_per_item") is not None and row["pass1"] is not None and row["model"] in ranked]
     return [row | {"on_frontier": not any(_beats(other, row) for other in priced)} if row in priced else row for row in rows]
 

@@ -1,4 +1,4 @@
-"""What a results table declares: its typed rows, how they are made, what is said of them, and what of them a public run hides."""
+"""Declaration of a results table: its typed rows, the function that makes them, its takeaways, and its suppression in a public run."""
 
 from __future__ import annotations
 
@@ -12,62 +12,62 @@ from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway
 
 SCORED, REPEATABLE, RANKED, ALL = "scored", "repeatable", "ranked", "all"
-"""Items with a reference; those of them with pass@k; those with a ranked differential. A rate stands for one of the three."""
+"""Items with a reference; those of them with pass@k; those with a ranked differential; all items. A rate is over one of these sets."""
 
 MODEL = "benchmark model in_reference_pool"
 """Columns that name a model on a benchmark."""
 
 
 def no_labels(row: Cells) -> list[Label]:
-    """Say of a row that it is about no part of its benchmark."""
+    """Put a row in no part of its benchmark."""
     return []
 
 
 def no_group(row: Cells) -> object:
-    """Say of a row that it adds up to nothing with others."""
+    """Put a row in no suppression group."""
     return None
 
 
 def arm_labels(row: Cells) -> list[Label]:
-    """Name the part of the benchmark that an arm asks."""
+    """Return the part of the benchmark that an arm asks."""
     return [(f"asked {row['arm']} {row.get('strategy', 'direct')}", "")]
 
 
 def grouped_by(names: str, part: str = "", alone: tuple[str, ...] = ()) -> Callable[[Cells], object]:
-    """Group rows by some columns; those with one of the `alone` values in the column `part` are in no group."""
+    """Return a function that groups rows by some columns; rows with one of the `alone` values in the column `part` are in no group."""
     return lambda row: None if part and row[part] in alone else tuple(row[name] for name in names.split())
 
 
 @dataclass(frozen=True)
 class Suppression:
-    """How one table is hidden where patients are not public.
+    """Suppression of one table where patients are not public.
 
     Attributes
     ----------
     keys : str
-        Columns that say what a row is about; they stay.
+        Key columns of a row, which are always shown.
     mark : str
-        The column that says that a row is hidden. Without one the row goes.
+        Column that marks a row as hidden. Without one the row is removed.
     patients : str
-        The column that counts the row's patients (cases, where patients are not counted); empty: the parts alone decide.
+        Column that counts the row's patients (cases, where patients are not counted); if empty, the parts alone decide.
     labels : callable
-        The parts of the benchmark (`release.parts_of`) that a row is about.
+        Parts of the benchmark (`release.parts_of`) that a row is about.
     group : callable
-        Rows of one group add up to something that is shown, so a hidden one takes another one with it; None for a row that is in no group.
+        Group of a row. Rows of one group add up to a number that is shown, so hiding one row hides a second; None for no group.
     each : bool
-        Every row is about one case: none is left.
+        True if every row is about one case: none is shown.
     always : str
-        Columns that name cases: always emptied.
+        Columns that name cases, which are always emptied.
     says : str
-        A column of words that says `not shown` in a hidden row.
+        Text column that reads `not shown` in a hidden row.
     rated : str
-        Columns about the answers that clinicians rated; the first counts their patients, and says so when they are too few.
+        Columns about the answers that clinicians rated; the first counts their patients, and marks the others as hidden when they are too few.
     surest : bool
-        Rows are about growing parts of the answers: what lies between two of them has to be enough, too.
+        True if rows are about growing parts of the answers, so that the difference of two rows must be about enough patients, too.
     whole : bool
-        Whether its rows are hidden where the whole benchmark is about few patients; else small counts alone.
+        True if its rows are hidden where the whole benchmark is about few patients; else only small counts are.
     sort : bool
-        Whether the order of its rows says something (a rank): where all of a benchmark is hidden they stand in the order of the models' names.
+        True if the order of its rows is informative (a rank): if all rows of a benchmark are hidden they are sorted by model name.
     """
 
     keys: str
@@ -88,7 +88,7 @@ T = TypeVar("T")
 
 
 class Results:
-    """What the tables of a run are made from: the run, the tables before them in the list, and what several of them share."""
+    """Inputs of the tables of a run: the run, the tables before them in the list, and values that several tables share."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
@@ -96,7 +96,7 @@ class Results:
         self._shared: dict[Callable[[Study], Any], Any] = {}
 
     def once(self, function: Callable[[Study], T]) -> T:
-        """Compute something of the run that several tables need, the first time that it is asked for."""
+        """Return a value that several tables need; it is computed at the first call."""
         if function not in self._shared:
             self._shared[function] = function(self.study)
         return cast(T, self._shared[function])
@@ -115,10 +115,10 @@ class Table:
     rows : callable
         Makes the rows.
     suppression : Suppression or None
-        What of it a public run hides; None for a table that is about no patient (people who rate, calls).
+        Its suppression in a public run; None for a table that is not about patients (raters, calls).
     takeaways : mapping of str to callable
-        The sentence and the `n` line above the blocks of the page that show it, by the id of the block. They are made of the tables as they
-        are written, so that no sentence says what a table hides.
+        The sentence and the `n` line above the blocks of the page that show it, by block id. They are made from the tables as
+        written, so that no sentence reveals a hidden number.
     """
 
     name: str
@@ -129,10 +129,10 @@ class Table:
 
     @property
     def columns(self) -> dict[str, str]:
-        """Types by column, in the order of the file; a type as it is written in the class, without `| None`."""
+        """Types by column, in the order of the file; as written in the class, without `| None`."""
         return {one.name: str(one.type).removesuffix(" | None") for one in fields(self.row)}
 
 
 def of_study(function: Callable[[Study], Sequence[ResultRow]]) -> Callable[[Results], Sequence[ResultRow]]:
-    """Make rows of the run alone; computed once, should other tables need them."""
+    """Return a maker of rows from the run alone; they are computed once, for all tables that use them."""
     return lambda results: results.once(function)

@@ -1,4 +1,4 @@
-"""Perception or reasoning: what the findings, told in words, are worth."""
+"""Perception or reasoning: the share of errors that is repaired when the findings are disclosed in words: `decomposition.csv`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from neuralmedbench.tables.words import Takeaway, largest, without_head
 
 
 class Decomposition(NamedTuple):
-    """pass@1 under `full` (f) and with the findings disclosed (d), and how the errors divide."""
+    """pass@1 under `full` (f) and with the findings disclosed (d), and the division of the errors."""
 
     full: Interval
     disclosed: Interval
@@ -33,7 +33,7 @@ class Decomposition(NamedTuple):
 def decompose(full: Floats, disclosed: Floats, by: ByPatient) -> Decomposition:
     """Divide the errors under `full` into those that the findings repair and those that they do not.
 
-    perception = (d - f) / (1 - f), reasoning = (1 - d) / (1 - f); not drawn when d < f or nothing is wrong.
+    perception = (d - f) / (1 - f), reasoning = (1 - d) / (1 - f); not drawn when d < f or there is no error.
     """
     both = ~(np.isnan(full) | np.isnan(disclosed))
     if not both.any():
@@ -99,7 +99,7 @@ def decomposition_rows(study: Study) -> list[DecompositionRow]:
 
 
 def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:
-    """Say what share of the errors of the best model the findings in words repair; empty where that is not known."""
+    """State the share of the best model's errors that the findings in words repair; empty where it is not known."""
     rows = [row for row in tables["decomposition"] if row["benchmark"] == benchmark and row["drawn"] and row["perception_low"] is not None]
     ranks = {row["model"]: row.get("rank") for row in tables["leaderboard"] if row["benchmark"] == benchmark}
     rows = [row for row in rows if ranks.get(row["model"])]
@@ -112,12 +112,12 @@ def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:
 
 
 def perception_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say the share of the errors that the findings in words repair."""
+    """Summarise the share of the errors that the findings in words repair."""
     rows = tables["decomposition"]
-    told = [without_head(one) for name in study.benchmarks if (one := decomposition_sentence(study, tables, name))]
-    if not told and rows:
-        told = ["No model's errors can be divided: telling the findings did not help, or no interval is known."]
-    return Takeaway(" ".join(told) or "No item was asked with its findings disclosed, so errors cannot be divided.", largest(rows))
+    parts = [without_head(one) for name in study.benchmarks if (one := decomposition_sentence(study, tables, name))]
+    if not parts and rows:
+        parts = ["No model's errors can be divided: telling the findings did not help, or no interval is known."]
+    return Takeaway(" ".join(parts) or "No item was asked with its findings disclosed, so errors cannot be divided.", largest(rows))
 
 
 TABLE = Table(

@@ -58,10 +58,10 @@ class DeidentificationRow(ResultRow):
 
 
 def score_rows(study: Study) -> list[DeidentificationRow]:
-    """Rows of `deidentification.csv`: of what was planted in phantoms, how much was treated as it had to be.
+    """Rows of `deidentification.csv`: the share of identifiers planted in phantoms that was treated as required.
 
-    Checks of one patient are alike, as all files of a series share their header: the exact interval is that of the share of patients for whom
-    every check was right.
+    Checks of one patient are dependent, as all files of a series share their header, so the exact interval is that of the share of patients
+    for whom every check was right.
     """
     rows: list[Cells] = []
     for name, benchmark in study.benchmarks.items():
@@ -76,16 +76,16 @@ def score_rows(study: Study) -> list[DeidentificationRow]:
 
 
 def privacy_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say whether the audits passed, and how much of what was planted was removed."""
+    """Summarise whether the audits passed, and how many planted identifiers were removed."""
     audits = [benchmark.audit for benchmark in study.benchmarks.values()]
     passed = sum(audit.state == "passed" for audit in audits)
-    told = [f"The audit passed for {passed} of {counted(len(audits), 'benchmark')}"]
+    parts = [f"The audit passed for {passed} of {counted(len(audits), 'benchmark')}"]
     for row in tables["deidentification"]:
         if (row["place"], row["action"]) == ("all", "removals"):
-            told.append(f"on {row['benchmark']}, {row['right']:,} of {row['required']:,} planted identifiers were removed")
+            parts.append(f"on {row['benchmark']}, {row['right']:,} of {row['required']:,} planted identifiers were removed")
     patients = len({item.patient_id for benchmark in study.benchmarks.values() for item in benchmark.items})
     kinds = listing(sorted({audit.kind for audit in audits})) if audits else "nobody"
-    return Takeaway(f"{'; '.join(told)}.", f"{counted(len(audits), 'benchmark')}, {counted(patients, 'patient')}; subjects: {kinds}")
+    return Takeaway(f"{'; '.join(parts)}.", f"{counted(len(audits), 'benchmark')}, {counted(patients, 'patient')}; subjects: {kinds}")
 
 
 DEID_AUDIT = Table(

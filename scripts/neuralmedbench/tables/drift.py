@@ -1,4 +1,4 @@
-"""Ask a model again what it has answered before: a silent change shows without a new revision."""
+"""Repeat earlier requests to a model, to detect a silent change without a new revision."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from neuralmedbench.tables.rows import Cells
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """What a check found: whether the model changed, the lines that say so, and everything that was measured (a JSON value)."""
+    """Result of a check: True if the model changed, the lines that report it, and all measurements (a JSON value)."""
 
     changed: bool
     lines: list[str]
@@ -46,15 +46,15 @@ def judge(
     *,
     lost: int = 0,
 ) -> Drift:
-    """Test the answers of now against those of before.
+    """Test the new answers against the earlier ones.
 
-    The first line gives verdict and numbers; others name lost items, the items that are answered otherwise (only when the
-    tests show a change) and another served model.
+    The first line gives verdict and numbers; others name lost items, the items with different answers (only when the
+    tests show a change) and a change of the served model.
 
     Raises
     ------
     DataError
-        If there is nothing by which the answers could be compared.
+        If no measure can be compared.
     """
     tests, asked = metric_rows(pairs, vocabulary, settings), rows[1][0]
     if not tests:
@@ -94,7 +94,7 @@ def judge(
 
 
 def _item_row(pair: ItemAnswers, vocabulary: Vocabulary) -> Cells:
-    """Give what one item was answered before and now; `otherwise`: the commonest leader or the majority verdict is another one."""
+    """Return the answers to one item before and now; `otherwise`: the commonest leader or the majority verdict differs."""
     row: Cells = {"item_id": pair.item.item_id, "case_id": pair.item.case_id}
     for side, scores in (("before", pair.old), ("now", pair.new)):
         leaders = Counter(leader_of(score, vocabulary) or "" for score in scores)
@@ -111,14 +111,14 @@ def _commonest(leaders: Mapping[str, int]) -> set[str]:
 
 ITEMS = 20
 FIRST_REPEAT = 1000
-"""Repeats from here on belong to checks; a run asks at most 100 samples."""
+"""Repeats from this number on belong to checks; a run asks at most 100 samples."""
 
 GRADER = "rubric"
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriftTarget:
-    """Where a model stands: name and yaml, the destinations that the benchmark allows, its ledger, and the ledger of its checks."""
+    """The model to check: name and configuration, the destinations that the benchmark allows, its ledger, and the ledger of its checks."""
 
     name: str
     model: ModelConfig
@@ -154,10 +154,10 @@ def check_drift(
     Parameters
     ----------
     requests : sequence of Request
-        What the benchmark asks.
+        All requests of the benchmark.
     items, gold : mapping
-        By item id; an item without gold is compared by what the answers name first.
-    place : Place
+        By item id; an item without gold is compared by the leading diagnosis of the answers.
+    place : DriftTarget
         The model.
     vocabulary : Vocabulary
         For scoring, and for built-in models.
@@ -166,18 +166,18 @@ def check_drift(
     root : Path
         Folder to which the paths of pictures are relative.
     control : RunLimits
-        As of `models.engine.answer_requests`.
+        As in `models.engine.answer_requests`.
 
     Returns
     -------
     Drift
-        Both sides are scored by the same code, open items by the deterministic grader alone, and tested as revisions are
-        (`tables.revisions`). The new answers stand in the ledger of the checks, under repeats that were never used.
+        Both sides are scored by the same code, open items by the deterministic grader only, and tested as revisions are
+        (`tables.revisions`). The new answers are kept in the ledger of the checks, under repeats that were never used.
 
     Raises
     ------
     ConfigError, DataError, ProviderError
-        As `models.engine.answer_requests`; also if the model cannot be asked here, its ledger holds no complete answers of this
+        As in `models.engine.answer_requests`; also if the model cannot be asked here, its ledger holds no complete answers of this
         revision, or none came.
     """
     name, model = place.name, place.model
@@ -226,7 +226,7 @@ def check_drift(
 
 
 def fixed_requests(requests: Sequence[Request], answered: Sequence[Response], count: int = ITEMS) -> list[Request]:
-    """Pick the requests that are asked again: the same ones every time, as long as the ledger has all of their answers.
+    """Pick the requests to repeat: the same ones every time, as long as the ledger has all of their answers.
 
     Open, choice and structured items under the arm full, the first ones in the order of the hash of their id.
     """

@@ -1,4 +1,4 @@
-"""How well graders and similarity follow clinicians, beside how well clinicians follow each other: `grader_vs_clinician.csv`."""
+"""Agreement of graders and similarity with clinicians, beside that of clinicians with each other: `grader_vs_clinician.csv`."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ MAKERS = {
 """Maker by the first part of an id (`openai/gpt-5`)."""
 
 SELLERS = frozenset({"bedrock", "deepinfra", "fireworks_ai", "groq", "openrouter", "together_ai"})
-"""First parts that say who serves a model; who made it may stand behind them (`openrouter/google/...`)."""
+"""First parts of an id that name a host; the maker may follow (`openrouter/google/...`)."""
 
 UNKNOWN = "not known"
 
 
 def maker_of(model: ModelConfig) -> str:
-    """Give the maker of a model; empty where its id does not tell.
+    """Return the maker of a model; empty where its id does not name one.
 
-    A server with an address of its own (`api_base`) says nothing about who made what it serves, nor does a folder with weights.
+    The maker is not known for a server with an address of its own (`api_base`), nor for a folder with weights.
     """
     parts = model.id.casefold().split("/")
     if model.backend != "litellm" or model.api_base is not None or len(parts) == 1:
@@ -56,15 +56,12 @@ def maker_of(model: ModelConfig) -> str:
 
 
 def same_maker(grader: GraderConfig, model: ModelConfig, graders: Mapping[str, GraderConfig]) -> str:
-    """Say whether a grader and a candidate are of one maker.
-
-    `yes`, `no`, or `not known` where an id does not tell.
-    """
+    """Return `yes` if a grader and a candidate are of one maker, else `no`, or `not known` where an id does not name one."""
     if grader.kind == "rubric":
         return "no"
     if grader.kind == "jury":
-        told = [same_maker(graders[name], model, graders) if name in graders else UNKNOWN for name in grader.members]
-        return next((word for word in ("yes", UNKNOWN) if word in told), "no")
+        parts = [same_maker(graders[name], model, graders) if name in graders else UNKNOWN for name in grader.members]
+        return next((word for word in ("yes", UNKNOWN) if word in parts), "no")
     makers = ("" if grader.model is None else maker_of(grader.model)), maker_of(model)
     return UNKNOWN if "" in makers else ("yes" if makers[0] == makers[1] else "no")
 
@@ -73,19 +70,19 @@ METRICS = ("cosine", "bertscore_f1")
 """Measures of similarity."""
 
 CLINICIAN = "clinician"
-"""The judge of the ceiling: one clinician against another."""
+"""The judge that gives the ceiling: one clinician compared with another."""
 
 FEWEST_UNITS = MODELS_FOR_A_CORRELATION
-"""Answers, items or models that a coefficient needs, as a correlation over models does elsewhere; a mean difference needs one. (Our rule.)"""
+"""Fewest answers, items or models for a coefficient, as for a correlation over models elsewhere; a mean difference needs one. (Our rule.)"""
 
 
 OVER: dict[str, Level] = {"response": "pairs", "item": "units", "model": "shared units"}
-"""What a coefficient is computed over, by the column `level`."""
+"""Unit of a coefficient by the column `level`."""
 
 
 @dataclass(frozen=True)
 class _Judge:
-    """Whose values are held against clinicians: a grader, a measure of similarity, or another clinician; and its coefficients."""
+    """A source of values to compare with clinicians: a grader, a measure of similarity, or another clinician; and its coefficients."""
 
     name: str
     kind: str
@@ -95,7 +92,7 @@ class _Judge:
 
 @dataclass(frozen=True, kw_only=True)
 class GraderVsClinicianRow(ResultRow):
-    """How well one judge follows clinicians, over answers, items or models."""
+    """Agreement of one judge with clinicians, over answers, items or models."""
 
     benchmark: str
     judge: str
@@ -130,8 +127,7 @@ class GraderVsClinicianRow(ResultRow):
 def trust_rows(study: Study) -> list[GraderVsClinicianRow]:
     """Rows of `grader_vs_clinician.csv`.
 
-    By benchmark, judge, and level: `response` (all models, then each), `item` and `model` (means). Simulated raters in rows of
-    their own.
+    By benchmark, judge and level: `response` (all models, then each), `item` and `model` (means). Simulated raters have separate rows.
     """
     rows = []
     for simulated in (False, True):
@@ -155,7 +151,7 @@ def _judges(study: Study, benchmark: BenchmarkStudy, scores: Sequence[Score], op
     for grader in study.all_graders:
         values = {key: value for model in study.models for key, value in grades_of(benchmark, model, grader, scores).items()}
         steps = np.array(list(values.values())) * (axis.highest - axis.lowest)
-        # kappa is of the points of a scale: a grader between them has none
+        # kappa needs the points of the scale, so a grader with values between them has none
         wanted = COEFFICIENTS if np.allclose(steps, steps.round(), atol=1e-9) else every
         yield _Judge(grader, "grader", values, wanted)
     near = {(response_key(row), row.text_sha256): row for row in benchmark.similarity}
@@ -198,10 +194,10 @@ def _bounds(found: Mapping[str, Interval]) -> Cells:
 
 
 def _pairs(judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinions], level: str, settings: IntervalSettings) -> Pairs:
-    """Hold a judge's value of each answer against each clinician's.
+    """Pair a judge's value of each answer with each clinician's.
 
-    A clinician is held against each other one, in both orders; in means of several answers these would be the same on both sides, so there
-    the first half of an answer's raters, by pseudonym, is held against the rest.
+    A clinician is paired with every other one, in both orders. In means over several answers both sides would then be the same, so there
+    the first half of an answer's raters, by pseudonym, is paired with the rest.
     """
     rows: list[tuple[float, float, bool, float, int]] = []
     for place, score in enumerate(scores):
@@ -222,9 +218,9 @@ def _pairs(judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinio
 
 
 def trust_line(study: Study, tables: Tables) -> str:
-    """Say above the block on graders how far they follow clinicians, or why that is not known."""
-    if told := _followed(study, tables):
-        return told[0].upper() + told[1:]
+    """State how far graders follow clinicians, or why that is not known."""
+    if text := _follow_text(study, tables):
+        return text[0].upper() + text[1:]
     if any(not row["simulated"] for row in tables["grader_vs_clinician"]):
         return "Clinicians have rated too few answers to say how well a grader follows them."
     if tables["grader_vs_clinician"]:
@@ -232,9 +228,9 @@ def trust_line(study: Study, tables: Tables) -> str:
     return "No clinician has rated an answer: every open score on this page is a grader's word alone."
 
 
-def _followed(study: Study, tables: Tables) -> str:
+def _follow_text(study: Study, tables: Tables) -> str:
     rows = [row for row in tables["grader_vs_clinician"] if not row["simulated"] and row["level"] == "response" and not row["model"]]
-    told = []
+    parts = []
     for benchmark in study.benchmarks.values():
         own = {row["judge"]: row for row in rows if row["benchmark"] == benchmark.name}
         grader = next((own[name] for name in study.graders if name in own and own[name].get("icc") is not None), None)
@@ -246,8 +242,8 @@ def _followed(study: Study, tables: Tables) -> str:
             other = "no answer has a second clinician to compare with"
             if ceiling.get("icc") is not None:
                 other = f"one clinician follows another with {_coefficient(ceiling)}"
-            told.append(f"{one}; {other}")
-    return "; ".join(told) + "." if told else ""
+            parts.append(f"{one}; {other}")
+    return "; ".join(parts) + "." if parts else ""
 
 
 def _coefficient(row: Cells) -> str:
@@ -259,7 +255,7 @@ def _coefficient(row: Cells) -> str:
 
 
 def trust_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say how far graders follow clinicians, and over how many answers."""
+    """Summarise how far graders follow clinicians, and over how many answers."""
     rows = [row for row in tables["grader_vs_clinician"] if row["level"] == "response" and not row["model"]]
     real = [row for row in rows if not row["simulated"]]
     answers, patients = (max((row[name] for row in real or rows), default=0) for name in ("n", "n_patients"))

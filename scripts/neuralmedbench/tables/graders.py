@@ -1,4 +1,4 @@
-"""What each grader gave, and how often it agrees with the first one: `graders.csv`."""
+"""Grades per grader, and agreement with the first grader: `graders.csv`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CORE, MAIN = "core_diagnosis", "main_condition"
 
 @dataclass(frozen=True, kw_only=True)
 class GraderRow(ResultRow):
-    """What one grader gave to one model."""
+    """Grades of one grader for one model."""
 
     benchmark: str
     model: str
@@ -39,7 +39,7 @@ class GraderRow(ResultRow):
 
 
 def grader_rows(study: Study) -> list[GraderRow]:
-    """Rows of `graders.csv`: what each grader gave, and how often it says pass when the first one does."""
+    """Rows of `graders.csv`: counts and means of each grader, and its agreement with the first one on pass or fail."""
     rows = []
     for benchmark in study.benchmarks.values():
         for model in study.models:
@@ -53,7 +53,7 @@ def grader_rows(study: Study) -> list[GraderRow]:
 
 
 def _other_task(study: Study, grader: str) -> Cells:
-    """Say of a grader that judges no diagnosis what it judges; that it left the diagnoses to others is no shortcoming."""
+    """Note the task of a grader that does not judge diagnoses, so that their absence does not look like a failure."""
     config = study.graders[grader]
     seats = [study.all_graders[member] for member in config.members] or [config]
     tasks = {seat.task for seat in seats if seat.kind == "llm"} - {"diagnosis"}
@@ -85,33 +85,33 @@ def _grader_row(benchmark: BenchmarkStudy, model: str, grader: str, first: dict[
 
 
 def _left_to_readers(benchmark: BenchmarkStudy, model: str, judged: Iterable[Key]) -> str:
-    """Say how many free answers a grader left to one that reads: means over the others are no means of the model."""
+    """Note how many free answers a grader left to one that reads: its means over the others are not means of the model."""
     free = {item.item_id for item in benchmark.items if item.runner is Runner.OPEN and item.family is Family.QUESTION_ANSWERING}
     free &= {row.item_id for row in benchmark.gold}
     answers = {response_key(row) for row in benchmark.responses[model] if row.item_id in free and row.state is ResponseState.OK}
-    answers &= {response_key(row) for row in benchmark.scores[model]}  # of the samples of a vote only the elected one is graded
+    answers &= {response_key(row) for row in benchmark.scores[model]}  # only the elected sample of a vote is graded
     left = len(answers - set(judged))
     return f"left {left} free answers to graders that read" if left else ""
 
 
 def graders_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say who graded, and how far the later graders agree with the first."""
+    """Summarise who graded, and how far the later graders agree with the first."""
     rows = tables["graders"]
     given, failed = (sum(row[name] or 0 for row in rows) for name in ("ok", "failed"))
     active = [name for name in study.all_graders if any(row["grader"] == name and row["ok"] for row in rows)]
     silent = [name for name in study.all_graders if name not in active and any(row["grader"] == name for row in rows)]
     if not active:
         return Takeaway("No answer has been graded.", "0 grades")
-    told = [
+    parts = [
         f"{study.all_graders[name].title} gave {counted(sum(row['ok'] for row in rows if row['grader'] == name), 'grade')}"
         for name in active
     ]
     agreed = [row["agreement_with_first"] for row in rows if row["grader"] in active[1:] and row["agreement_with_first"] is not None]
     if agreed:
-        told.append(f"the others agree with the first on {percent(min(agreed))} to {percent(max(agreed))} of the answers")
-    told += [f"{study.all_graders[name].title} gave none" for name in silent]
+        parts.append(f"the others agree with the first on {percent(min(agreed))} to {percent(max(agreed))} of the answers")
+    parts += [f"{study.all_graders[name].title} gave none" for name in silent]
     missing = f", {failed:,} failed" if failed else ""
-    return Takeaway(f"{capital('; '.join(told))}.", f"{counted(given, 'grade')}{missing}, over all arms")
+    return Takeaway(f"{capital('; '.join(parts))}.", f"{counted(given, 'grade')}{missing}, over all arms")
 
 
 TABLE = Table(

@@ -1,4 +1,4 @@
-"""Groups of items for which rates are given: what they are about, how they are shown, tags of their data set."""
+"""Groups of items for which rates are reported: by subject, by presentation, and by tags of the data set."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Mask = npt.NDArray[np.bool_]
 
 
 def item_groups(study: Study, outcomes: Outcomes) -> Iterator[tuple[str, str, Mask]]:
-    """Give the groups of a benchmark's items: what they are grouped by, which group, and its items (shape (items,)).
+    """Yield the groups of a benchmark's items: grouping, value, and mask of the items, shape (items,).
 
-    Tags `name:value` of a data set are groups, so is `rarity:rare` where a set says so. Language, modality, plane and number of pictures are
-    groups only where a set has several. Sequence, plane and modality are those of the pictures, or of the reference where the pictures do not
-    say them because they are asked for.
+    Tags `name:value` of a data set are groups, for example `rarity:rare`. Language, modality, plane and number of pictures are
+    groups only where a set has several values. Sequence, plane and modality are those of the pictures, or of the reference where the
+    pictures do not state them because they are asked for.
     """
     pairs = list(zip(outcomes.items, outcomes.gold, strict=True))
     columns = {
@@ -60,47 +60,47 @@ def _if_several(values: list[str]) -> list[str]:
 
 
 def _place(value: str) -> tuple[int, str]:
-    """Order of groups: by name, numbers of pictures by number."""
+    """Sort key of groups: by name, numbers of pictures by number."""
     return (list(PICTURES).index(value) if value in PICTURES else len(PICTURES), value)
 
 
 def _one_of(values: Iterable[str], kind: str) -> str:
-    """Give the one value, `several_<kind>s`, or nothing when there is none."""
+    """Return the only value, `several_<kind>s`, or an empty string when there is none."""
     known = sorted({str(value) for value in values} - {"", Sequence.UNKNOWN})
     return "" if not known else known[0] if len(known) == 1 else f"{SEVERAL}_{kind}s"
 
 
 def sequence_of(item: Item, gold: Gold) -> str:
-    """Sequence of an item's pictures: the one, or `several_sequences`; by the labels of its data set where it is asked for."""
+    """Return the only sequence of an item's pictures, or `several_sequences`; that of the reference where it is asked for."""
     shown = _one_of((image.sequence for image in item.images), "sequence")
     return shown or (gold.fields.sequence or "" if gold.fields else "")
 
 
 def plane_of(item: Item, gold: Gold) -> str:
-    """Plane of an item's pictures: the one, or `several_planes`; the reference's where it is asked for."""
+    """Return the only plane of an item's pictures, or `several_planes`; that of the reference where it is asked for."""
     shown = _one_of((image.plane for image in item.images), "plane")
     return shown or (gold.fields.plane or "" if gold.fields else "")
 
 
 def modality_of(item: Item, gold: Gold) -> str:
-    """`MRI`, `CT` or `CT and MRI` by the sequences of an item's pictures; the reference's where it is asked for; empty when not known."""
+    """Return `MRI`, `CT` or `CT and MRI` by the sequences of an item's pictures; that of the reference where it is asked for; empty if not known."""
     known = {image.sequence for image in item.images} - {"", Sequence.UNKNOWN}
     shown = sorted({"CT" if sequence in CT else "MRI" for sequence in known})
     return " and ".join(shown) or (gold.fields.modality or "" if gold.fields else "")
 
 
 def pictures_of(item: Item) -> str:
-    """Group by the number of an item's pictures; a model's own picture budget may send fewer."""
+    """Return the group by the number of an item's pictures; a model's picture budget may send fewer."""
     return next((name for name, most in PICTURES.items() if len(item.images) <= most), f"more than {max(PICTURES.values())}")
 
 
 def disease_family(answer: str, vocabulary: Vocabulary) -> str:
-    """Widest term of the vocabulary above a reference (stroke, brain tumour, ...); empty when the vocabulary does not know the reference."""
+    """Return the widest term of the vocabulary above a reference (stroke, brain tumour, ...); empty if the vocabulary lacks the reference."""
     found = vocabulary.find(answer)
     return "" if found is None else [found, *vocabulary.ancestors(found.key)][-1].name
 
 
 def is_normal(answer: str, vocabulary: Vocabulary) -> bool:
-    """Whether a reference says that there is no abnormality."""
+    """Return True if a reference states that there is no abnormality."""
     found = vocabulary.find(answer)
     return found is not None and found.key == NORMAL

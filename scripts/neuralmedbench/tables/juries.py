@@ -1,4 +1,4 @@
-"""How far the members of a jury agree, and what becomes of its word without each of them."""
+"""Agreement within juries, and the change of their verdicts without each member: `juries.csv`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway
 
 RUBRIC = "rubric"
-"""Stands for the criteria of all rubrics: each item has its own."""
+"""Stands for the criteria of all rubrics, which differ between items."""
 
 Votes = dict[str, float]
 
@@ -57,10 +57,10 @@ class JuryRow(ResultRow):
 def jury_rows(study: Study) -> list[JuryRow]:
     """Rows of `juries.csv`.
 
-    For each benchmark, model, jury and criterion (those of rubrics in one) a row for the whole jury and one without each member
+    Per benchmark, model, jury and criterion (all criteria of rubrics are one) a row for the whole jury and one without each member
     (`dropped`), over answers under the arm full and the strategy direct. `spread` is the mean of highest minus lowest vote, `unanimous`
-    the share of answers with equal votes, `changed` the share that is decided otherwise without the member, `difference` what the mean
-    gains without it, both where there is a word with and without. Of an error the mean is the share of answers with it.
+    the share of answers with equal votes, `changed` the share with another verdict without the member, `difference` the gain of the mean
+    without it, both over answers with a verdict either way. For an error the mean is the share of answers with it.
     """
     rows = []
     for name, benchmark in study.benchmarks.items():
@@ -96,12 +96,16 @@ def _kind(criterion: str) -> str:
 def _row(criterion: str, rows: Sequence[tuple[str, Votes]], dropped: str, config: GraderConfig, settings: IntervalSettings) -> Cells:
     seated = len(config.members) - bool(dropped)
     kept = [{name: value for name, value in votes.items() if name != dropped} for _, votes in rows]
-    whole = [_word(criterion, votes, len(config.members), config.rule) for _, votes in rows]
-    words = [_word(criterion, votes, seated, config.rule) for votes in kept]
-    voted = [votes for votes, word in zip(kept, words, strict=True) if word is not None]
-    known = [(word, patient) for word, (patient, _) in zip(words, rows, strict=True) if word is not None]
-    both = [(word, all_of_them) for word, all_of_them in zip(words, whole, strict=True) if word is not None and all_of_them is not None]
-    values = np.array([word for word, _ in known], dtype=np.float64)
+    whole = [_jury_value(criterion, votes, len(config.members), config.rule) for _, votes in rows]
+    verdicts = [_jury_value(criterion, votes, seated, config.rule) for votes in kept]
+    voted = [votes for votes, verdict in zip(kept, verdicts, strict=True) if verdict is not None]
+    known = [(verdict, patient) for verdict, (patient, _) in zip(verdicts, rows, strict=True) if verdict is not None]
+    both = [
+        (verdict, all_of_them)
+        for verdict, all_of_them in zip(verdicts, whole, strict=True)
+        if verdict is not None and all_of_them is not None
+    ]
+    values = np.array([verdict for verdict, _ in known], dtype=np.float64)
     interval = rate_interval(values, ByPatient([patient for _, patient in known], settings)) if known else None
     alone = [_as_rate(criterion, votes[dropped]) for _, votes in rows if dropped in votes]
     return {
@@ -118,12 +122,12 @@ def _row(criterion: str, rows: Sequence[tuple[str, Votes]], dropped: str, config
         "unanimous": float(np.mean([len(set(votes.values())) == 1 for votes in voted])) if voted else None,
         "spread": float(np.mean([max(votes.values()) - min(votes.values()) for votes in voted])) if voted else None,
         "member_mean": float(np.mean(alone)) if alone else None,
-        "difference": float(np.mean([word - other for word, other in both])) if dropped and both else None,
-        "changed": float(np.mean([abs(word - other) > 1e-9 for word, other in both])) if dropped and both else None,
+        "difference": float(np.mean([verdict - other for verdict, other in both])) if dropped and both else None,
+        "changed": float(np.mean([abs(verdict - other) > 1e-9 for verdict, other in both])) if dropped and both else None,
     }
 
 
-def _word(criterion: str, votes: Votes, seated: int, rule: str) -> float | None:
+def _jury_value(criterion: str, votes: Votes, seated: int, rule: str) -> float | None:
     return _as_rate(criterion, decide(list(votes.values()), rule)) if enough(len(votes), seated) else None
 
 
@@ -132,7 +136,7 @@ def _as_rate(criterion: str, value: float) -> float:
 
 
 def juries_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say how often a jury is of one mind."""
+    """Summarise how often a jury is unanimous."""
     rows = [row for row in tables["juries"] if not row.get("dropped") and row.get("unanimous") is not None]
     if not rows:
         return Takeaway("No jury graded this run.", "0 answers")

@@ -24,7 +24,7 @@ RATES_OF_ALL = frozenset({*RATES, "main_condition", "core_diagnosis"})
 
 
 def mean_of(values: Floats) -> float | None:
-    """Mean over the items that have a value; None when none has."""
+    """Return the mean over the items that have a value; None without any."""
     return None if np.isnan(values).all() else float(np.nanmean(values))
 
 
@@ -89,7 +89,7 @@ def leaderboard_rows(study: Study, pairs: dict[str, list[Pair]]) -> list[Leaderb
 def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) -> list[Cells]:
     outcomes, settings = benchmark.outcomes, study.settings
     rows = {model: _model_row(study, benchmark, model) for model in study.models}
-    # readers are people: what models are compared with, never one of them
+    # readers are people: a standard of comparison, without a rank among models
     models = [model for model in rows if model not in study.readers]
     ranked = [
         model for model in models if rows[model]["pass1"] is not None and rows[model]["missing_fraction"] <= settings.max_missing_fraction
@@ -144,13 +144,13 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
         row |= _bounds(name, rates[name])
     row |= {name: mean_of(counts.grades[name]) for name in ("main_condition", "core_diagnosis")}
     if config.reader and counts.missing_fraction > study.settings.max_missing_fraction:
-        # of a sample of the items the rate of all is not known: the bounds stay, what is known of the sample stands in readers.csv
+        # a reader answers a sample of the items, so the rate of all is not known: the bounds stay, readers.csv has the sample
         row |= dict.fromkeys(name for name in row if name.removesuffix("_low").removesuffix("_high") in RATES_OF_ALL)
     return row | counts.tally
 
 
 def _origin(benchmark: BenchmarkStudy, model: str, config: ModelConfig) -> list[str]:
-    """Say of a model where its answers, or the items, come from."""
+    """Note where a model's answers come from, and that the items were chosen by them."""
     imported = ["answers imported"] if config.backend == "imported" else []
     if model not in benchmark.config.reference_pool:
         return imported
@@ -193,54 +193,54 @@ def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Cells:
 
 
 def glance_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say how much of what was asked for is there."""
+    """Summarise how many of the expected answers are present."""
     rows = [row for name in study.benchmarks for row in models_of(tables, name)]
     expected, missing = (sum(row.get(name) or 0 for row in rows) for name in ("expected", "missing"))
-    told = f"{counted(len({row['model'] for row in rows}), 'model')} on {counted(len({row['benchmark'] for row in rows}), 'benchmark')}"
+    text = f"{counted(len({row['model'] for row in rows}), 'model')} on {counted(len({row['benchmark'] for row in rows}), 'benchmark')}"
     absent = "none is missing" if not missing else f"{missing:,} are missing because of us"
     nothing = "No model has been scored yet, so nothing was found."
     return Takeaway(
-        f"{told}: of {counted(expected, 'answer')} to the full request {absent}." if expected else nothing, whole_size(study, tables)
+        f"{text}: of {counted(expected, 'answer')} to the full request {absent}." if expected else nothing, whole_size(study, tables)
     )
 
 
 def leaderboard_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say who shares the first tier; a tier is all that the order of a leaderboard can claim."""
-    told = []
+    """Summarise which models share the first tier; a leaderboard can claim no finer order."""
+    parts = []
     for name, benchmark in study.benchmarks.items():
         ranked = [row for row in models_of(tables, name) if row.get("rank")]
         first = [row["model"] for row in ranked if row["tier"] == 1]
         words = (
             f"{titles_of(study, first)} {'stands' if len(first) == 1 else 'share'} {'alone in' if len(first) == 1 else ''} the first tier"
         )
-        told.append(
+        parts.append(
             (
                 benchmark.config.title,
                 f"{' '.join(words.split())} of {counted(len(ranked), 'ranked model')}" if first else "no model has a rank",
             )
         )
-    return Takeaway(f"{capital(by_benchmark(told))}." if told else "No model has been scored yet.", whole_size(study, tables))
+    return Takeaway(f"{capital(by_benchmark(parts))}." if parts else "No model has been scored yet.", whole_size(study, tables))
 
 
 def repeats_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say whether the right answer ever comes, and whether it always does."""
-    told = []
+    """Summarise how often the right answer comes in any, and in all, of five samples."""
+    parts = []
     for name in study.benchmarks:
         row = best_of(tables, name)
         if row and row.get("pass5") is not None and row.get("all_right") is not None:
             always = percent(row["all_right"])
-            told.append(
+            parts.append(
                 f"{row['title']}: {share(row, 'pass1')} at the first answer, {share(row, 'pass5')} in any of five, {always} in all five"
             )
     nothing = "No ranked model has five samples of an item at a temperature above 0, so reliability is not known."
-    return Takeaway(f"{'; '.join(told)}." if told else nothing, whole_size(study, tables))
+    return Takeaway(f"{'; '.join(parts)}." if parts else nothing, whole_size(study, tables))
 
 
 def methods_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say what is counted as independent, and how often it was resampled."""
+    """Summarise the unit of independence and the number of resamples."""
     settings = study.settings
-    told = f"Patients are what is independent: {percent(settings.confidence)} intervals, {settings.resamples:,} resamples of patients, Holm's correction within a benchmark."
-    return Takeaway(told, whole_size(study, tables))
+    text = f"Patients are what is independent: {percent(settings.confidence)} intervals, {settings.resamples:,} resamples of patients, Holm's correction within a benchmark."
+    return Takeaway(text, whole_size(study, tables))
 
 
 def _with_calibration(rows: list[LeaderboardRow], calibrated: list[CalibratedRow]) -> list[LeaderboardRow]:

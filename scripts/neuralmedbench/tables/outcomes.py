@@ -1,4 +1,4 @@
-"""Scores as arrays: what became of every expected answer, counted per item."""
+"""Scores as arrays: the outcome of every expected answer, counted per item; and the expected score of guessing."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.scores import ParseStatus, Score
 
 PAIR_RIGHT, PAIR_PART, PAIR_WRONG, PAIR_SAME = PAIR_METRICS = ("pair_right", "pair_part", "pair_wrong", "pair_same")
-"""Share of the pairs with every member right, with some of them, with none; and with one and the same readable answer to all members."""
+"""Share of the pairs with every member right, some of them, none; and with one and the same readable answer to all members."""
 
 
 def pair_shares(items: Sequence[Item], rows: Iterable[tuple[int, Score]], samples: Ints) -> dict[str, Floats]:
-    """Score pairs.
+    """Score pairs of items, by `PAIR_METRICS`; shape (items,), the value of a pair at its first item, NaN everywhere else.
 
-    By `PAIR_METRICS`, shape (items,): the value of a pair stands at its first item, NaN everywhere else. Samples are taken together in
-    their order. A pair with a missing answer is none of the four: right, part and wrong sum to 1 only where no answer and no grade is missing.
+    Samples are matched in their order. A pair with a missing answer counts in none of the four: right, part and wrong sum to 1 only where
+    no answer and no grade is missing.
 
-    Set accuracy and confusion of Sepehri et al., MediConfusion (2024). Who guesses among two options gets a quarter of the pairs right.
+    Set accuracy and confusion of Sepehri et al., MediConfusion (2024). Guessing between two options gets a quarter of the pairs right.
     """
     members: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
@@ -74,26 +74,26 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """What became of the answers of one model under one arm and one strategy; every array has shape (items,).
+    """Outcomes of the answers of one model under one arm and one strategy; every array has shape (items,).
 
     Attributes
     ----------
     samples : ndarray of int
         Answers expected; 0 where the arm does not ask the item.
     passes, missing, false_names : ndarray of int
-        Answers that pass; that are missing because of us (no response, or no grade); that name a wrong diagnosis.
+        Answers that pass; that are missing (no response, or no grade); that name a wrong diagnosis.
     candidates : ndarray of int
         Answers whose first five candidates hold the reference.
     grades : dict of str to ndarray of float
         Mean grade by criterion (`main_condition`, `core_diagnosis`, `rubric`); NaN where there is none.
     pairs : dict of str to ndarray of float
-        See `item_pairs.pair_shares`.
+        See `pair_shares`.
     tally : dict of str to int
         Answers `refused`, `truncated`, `unparsable`, `abstained`.
     brier : float or None
         Mean squared distance of the stated confidence from the outcome.
     sampled : bool
-        Whether the samples differ by design (temperature above 0), so that pass@k means something.
+        True if the samples differ by design (temperature above 0), so that pass@k is meaningful.
     """
 
     samples: Ints
@@ -108,12 +108,12 @@ class Counts:
     sampled: bool
 
     def mean_of(self, amount: npt.NDArray[np.number]) -> Floats:
-        """Share of the expected answers of each item; NaN where the item is not asked."""
+        """Return an amount as a share of the expected answers of each item; NaN where the item is not asked."""
         return np.where(self.samples > 0, amount / np.maximum(self.samples, 1), np.nan)
 
     @property
     def unanswered(self) -> bool:
-        """Whether every expected answer is missing: then nothing is known of the model, and no rate of its own is 0."""
+        """True if every expected answer is missing: then the model's rates are unknown, not 0."""
         return bool((self.missing >= self.samples).all())
 
     @property
@@ -139,9 +139,9 @@ class Outcomes:
     counts: dict[Key, Counts]
 
     def metric(self, name: str, key: Key) -> Floats:
-        """Item values of one metric: shape (items,), between 0 and 1, NaN where it does not apply, and everywhere if no answer is there."""
+        """Return item values of one metric: shape (items,), between 0 and 1, NaN where it does not apply, and everywhere without any answer."""
         counts = self.counts[key]
-        if name in counts.grades:  # points of a rubric may be known where no grader could say whether the answer is right
+        if name in counts.grades:  # rubric points may be known where no grader decided about the diagnosis
             return counts.grades[name]
         values = np.full(len(self.items), np.nan)
         if counts.unanswered:
@@ -167,7 +167,7 @@ class Outcomes:
         return ByPatient(self.patients, settings)
 
     def expected(self, key: Key) -> npt.NDArray[np.bool_]:
-        """Which items the arm asks."""
+        """Return a mask of the items that the arm asks."""
         return self.counts[key].samples > 0
 
 
@@ -180,9 +180,9 @@ def gather_outcomes(
     scores: Mapping[str, list[Score]],
     sampled: Mapping[str, bool],
 ) -> Outcomes:
-    """Count what became of every expected answer.
+    """Count the outcomes of all expected answers.
 
-    Under the arm `full` every item is expected; under another arm those that any model was asked.
+    Under the arm `full` every item is expected; under another arm the items that any model was asked.
     """
     reference = {row.item_id: row for row in gold}
     used = tuple(sorted((item for item in items if can_pass(item, reference.get(item.item_id))), key=lambda item: item.item_id))
@@ -212,7 +212,7 @@ def gather_outcomes(
 
 
 def can_pass(item: Item, gold: Gold | None) -> bool:
-    """Whether an item has the reference that its pass rule needs: a class for structured items, an answer for the others."""
+    """Return True if an item has the reference that its pass rule needs: a class for structured items, an answer for the others."""
     if item.runner is Runner.STRUCTURED:
         return gold is not None and gold.fields is not None and gold.fields.diagnosis_class is not None
     return gold is not None
@@ -224,7 +224,7 @@ def _is_ranked(item: Item) -> bool:
 
 def _count(key: Key, items: tuple[Item, ...], place: Mapping[str, int], asked: set[int], *, rows: list[Score], sampled: bool) -> Counts:
     per_runner: dict[str, int] = defaultdict(lambda: 1)
-    if key.strategy != Strategy.SELF_CONSISTENCY:  # its samples voted: one row an item is left, under the number of the sample that won
+    if key.strategy != Strategy.SELF_CONSISTENCY:  # its samples voted: one row per item is left, with the number of the elected sample
         for row in rows:
             per_runner[row.runner] = max(per_runner[row.runner], row.repeat + 1)
     size = len(items)
@@ -236,7 +236,7 @@ def _count(key: Key, items: tuple[Item, ...], place: Mapping[str, int], asked: s
     for row in rows:
         index = place[row.item_id]
         for name, (total, number) in () if row.missing else sums.items():
-            value = getattr(row, name)  # points of a rubric may be known where no grader could say whether the answer is right
+            value = getattr(row, name)  # rubric points may be known where no grader decided about the diagnosis
             if value is not None:
                 total[index] += value
                 number[index] += 1
@@ -268,7 +268,7 @@ def _count(key: Key, items: tuple[Item, ...], place: Mapping[str, int], asked: s
 
 
 def headline(scores: list[Score]) -> list[Score]:
-    """Rows of the arm full and the strategy direct."""
+    """Return the rows of the arm full and the strategy direct."""
     return [row for row in scores if (row.arm, row.strategy) == (FULL, DIRECT)]
 
 
@@ -277,20 +277,20 @@ PRIOR = "prior"
 
 
 def prior_values(outcomes: Outcomes) -> dict[str, Floats]:
-    """Compute the expected pass of guessing the commonest answers among the other patients' items that look alike from outside.
+    """Return the expected pass rate of guessing the commonest answers among other patients' items of the same kind, shape (items,).
 
     `pass1` (one guess) and `candidates5` (five guesses). Equally common answers share the guesses evenly, so the
-    values are expectations and need no random draw. Of items of choice `pass1` is the chance of one option among all.
+    values are expectations and need no random draw. For choice items `pass1` is the chance of one option among all.
 
     Leave-one-patient-out: the patient's own items never count. Structured items are compared within modality,
     sequence, plane and the tag `dataset:` (the source), not by parts of a split; open ones within family, level and modality.
     """
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for index, (item, gold) in enumerate(zip(outcomes.items, outcomes.gold, strict=True)):
-        groups[_looks(item, gold)].append(index)
+        groups[_kind_of(item, gold)].append(index)
     first, five = np.zeros(len(outcomes.items)), np.zeros(len(outcomes.items))
     for members in groups.values():
-        answers = {index: _answer(outcomes.gold[index]) for index in members}
+        answers = {index: _reference(outcomes.gold[index]) for index in members}
         everyone = Counter(answers.values())
         own: dict[int, Counter[str]] = defaultdict(Counter)
         for index in members:
@@ -304,7 +304,7 @@ def prior_values(outcomes: Outcomes) -> dict[str, Floats]:
 
 
 def chance_among_commonest(others: Counter[str], answer: str, guesses: int) -> float:
-    """Chance that an answer is among the commonest ones, ties drawn evenly.
+    """Return the chance that an answer is among the commonest ones, ties drawn evenly.
 
     Examples
     --------
@@ -318,13 +318,13 @@ def chance_among_commonest(others: Counter[str], answer: str, guesses: int) -> f
     return float(min(1.0, max(0, guesses - commoner) / tied))
 
 
-def _answer(gold: Gold) -> str:
+def _reference(gold: Gold) -> str:
     if gold.fields is not None and gold.fields.diagnosis_class is not None:
         return gold.fields.diagnosis_class
     return gold.answer.casefold()
 
 
-def _looks(item: Item, gold: Gold) -> Hashable:
+def _kind_of(item: Item, gold: Gold) -> Hashable:
     if item.runner is Runner.STRUCTURED and gold.fields is not None:
         source = tuple(tag for tag in item.tags if tag.startswith("dataset:"))
         return (gold.fields.modality, gold.fields.sequence, gold.fields.plane, source)

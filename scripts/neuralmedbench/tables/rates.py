@@ -100,7 +100,7 @@ def _field_row(study: Study, field: str, answers: list[FieldAnswer]) -> Cells:
 
 
 def macro_f1(truth: list[str], said: list[str]) -> float | None:
-    """Mean F1 over the classes that occur in the reference; an abstention (empty) belongs to none.
+    """Return the mean F1 over the classes that occur in the reference; an abstention (empty) belongs to none.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def macro_f1(truth: list[str], said: list[str]) -> float | None:
 
 
 def fields_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say what the model that stands first reads well and what it does not."""
+    """Summarise the best and the worst field of the model with the best rank."""
     rows = tables["fields"]
     for name in study.benchmarks:
         best = best_of(tables, name)
@@ -143,10 +143,10 @@ Part = tuple[str, str]
 """A slice and its value."""
 
 UNIVERSES = {"pass5": REPEATABLE, "all_right": REPEATABLE, "candidates5": RANKED}
-"""Items over which a rate is taken; of the others all that have a reference."""
+"""Set of items of a rate; other rates are over all items with a reference."""
 
 EXACT = frozenset({"pass1", "false_alarm", *UNIVERSES})
-"""Rates over all items of such a universe."""
+"""Rates over all items of their set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +176,7 @@ def rate_rows(study: Study) -> list[RateRow]:
     """Rows of `rates.csv`: every arm over all items; arm full, strategy direct also by slice."""
     rows = [row for benchmark in study.benchmarks.values() for row in _rows_of(study, benchmark.outcomes)]
     most = study.settings.max_missing_fraction
-    # of a reader who answered a sample of a slice the rate of the slice is not known
+    # a reader who answered a sample of a slice has no rate for the slice
     known = (row for row in rows if row["model"] not in study.readers or row["missing"] <= most * row["expected"])
     return [RateRow(**row) for row in known if row["value"] is not None]
 
@@ -222,7 +222,7 @@ def _rate_row(outcomes: Outcomes, key: Key, part: Part, *, name: str, known: Mas
 
 
 def field_rate_rows(fields: list[FieldRow], study: Study) -> list[RateRow]:
-    """Repeat the accuracies of `fields.csv` as rows of the tidy table."""
+    """Return the accuracies of `fields.csv` as rows of `rates.csv`."""
     return [
         RateRow(
             benchmark=row.benchmark,
@@ -244,20 +244,20 @@ def field_rate_rows(fields: list[FieldRow], study: Study) -> list[RateRow]:
 
 
 def _values_of(outcomes: Outcomes, key: Key, name: str, mask: Mask) -> Floats:
-    """Item values of a metric in a group; NaN everywhere if no answer to the group is there."""
+    """Return item values of a metric in a group; NaN everywhere without any answer to the group."""
     counts, values = outcomes.counts[key], outcomes.metric(name, key)
     known = mask & ~np.isnan(values) if name in counts.grades or (counts.missing < counts.samples)[mask].any() else np.zeros_like(mask)
     return np.where(known, values, np.nan)
 
 
 def groups_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say how many groups are too small to read a rate from."""
+    """Summarise how many groups are too small for a rate."""
     rows = [row for row in tables["rates"] if row["metric"] == "pass1" and row["slice"] not in ("all", "diagnosis")]
     keys = {(row["benchmark"], row["slice"], row["value_of_slice"]): row["n_patients"] for row in rows}
     known = {key: n for key, n in keys.items() if isinstance(n, int)}
     small = sum(n < 10 for n in known.values())
-    told = f"{small} of {counted(len(keys), 'group')} hold fewer than 10 patients; no difference between groups was tested."
-    return Takeaway(told if known else "No group of this run has a rate.", whole_size(study, tables))
+    text = f"{small} of {counted(len(keys), 'group')} hold fewer than 10 patients; no difference between groups was tested."
+    return Takeaway(text if known else "No group of this run has a rate.", whole_size(study, tables))
 
 
 def _rate_labels(row: Cells) -> list[Label]:

@@ -1,4 +1,4 @@
-"""Whether what a site asked of a model is met, is not met, or cannot be told from so many patients. Never a recommendation."""
+"""A site's conditions for a use of a model, each met, not met, or undecided with so few patients: `readiness.csv`. Never a recommendation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HALLUCINATION = "error.hallucinated_finding"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelAnswers:
-    """One model's answers on one benchmark with what is needed to judge them; missing ones are left out.
+    """One model's answers on one benchmark with the records needed to judge them; missing answers are left out.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class ModelAnswers:
     items, gold : mapping
         By item id.
     hallucinated : mapping of response key to bool
-        What a grader said of invented findings, where one was asked.
+        A grader's verdict on invented findings, where one was asked.
     """
 
     scores: list[Score]
@@ -52,38 +52,38 @@ class ModelAnswers:
 
 
 Judge = Callable[[Score, ModelAnswers], bool | None]
-"""Whether an answer has the property; None where the question does not arise."""
+"""Returns True if an answer has the property, and None where the property does not apply."""
 
 
 def patient_rates(answers: ModelAnswers, judge: Judge) -> dict[str, float]:
-    """Share of a patient's answers that have a property, by patient; patients of whom no answer can be judged are left out."""
+    """Return the share of a patient's answers that have a property, by patient; patients without an answer to judge are left out."""
     found: dict[str, list[bool]] = defaultdict(list)
     for score in answers.scores:
-        said = judge(score, answers)
-        if said is not None:
-            found[score.patient_id].append(said)
+        verdict = judge(score, answers)
+        if verdict is not None:
+            found[score.patient_id].append(verdict)
     return {patient: sum(values) / len(values) for patient, values in sorted(found.items())}
 
 
 def accurate(score: Score, answers: ModelAnswers) -> bool | None:
-    """Whether an answer passes."""
+    """Return True if an answer passes."""
     return score.passed
 
 
 def covered(score: Score, answers: ModelAnswers) -> bool | None:
-    """Whether an answer says something that can be used: it came, could be read, and does not abstain."""
+    """Return True if an answer can be used: it is complete, readable and no abstention."""
     return score.state == "ok" and score.parse_status != ParseStatus.FAILED and not score.abstained
 
 
 def false_alarm(score: Score, answers: ModelAnswers) -> bool | None:
-    """Whether an answer names a disease in a patient who has none."""
+    """Return True if an answer names a disease in a patient who has none."""
     if not is_normal(answers.gold[score.item_id].answer, answers.vocabulary) or score.passed is None:
         return None
     return covered(score, answers) and not score.passed
 
 
 def missed_lesion(score: Score, answers: ModelAnswers) -> bool | None:
-    """Whether an answer to a question for the lesion says that there is none, where one was shown."""
+    """Return True if an answer to a question for the lesion denies one that was shown."""
     item, gold = answers.items[score.item_id], answers.gold[score.item_id]
     if item.family is not Family.LESION_RECOGNITION or gold.lesion is None or not item.lesion_shown:
         return None
@@ -91,7 +91,7 @@ def missed_lesion(score: Score, answers: ModelAnswers) -> bool | None:
 
 
 def wrong_side(score: Score, answers: ModelAnswers) -> bool | None:
-    """Whether an answer puts a lesion of a known side on another side; an answer without a side is not wrong about it."""
+    """Return True if an answer puts a lesion of a known side on another side; an answer without a side is not wrong about it."""
     lesion = answers.gold[score.item_id].lesion
     if lesion is None or not lesion.side or score.fields is None or "side" not in score.fields:
         return None
@@ -99,17 +99,17 @@ def wrong_side(score: Score, answers: ModelAnswers) -> bool | None:
 
 
 def hallucinated(score: Score, answers: ModelAnswers) -> bool | None:
-    """Whether a grader found an invented finding; asked only where all findings are known."""
+    """Return True if a grader found an invented finding; only where the list of findings is complete."""
     return answers.hallucinated.get(response_key(score)) if answers.gold[score.item_id].findings_complete else None
 
 
 def confident_error(score: Score, answers: ModelAnswers) -> bool | None:
-    """Whether an answer is wrong and was stated with much confidence; None without a stated confidence."""
+    """Return True if an answer with a stated confidence of at least `SURE` is wrong; None without a stated confidence."""
     return None if score.confidence is None or score.passed is None else score.confidence >= SURE and not score.passed
 
 
 def right_when_sure(score: Score, answers: ModelAnswers) -> bool | None:
-    """Whether an answer that was stated with much confidence is right; None for the others."""
+    """Return True if an answer with a stated confidence of at least `SURE` is right; None for the others."""
     return None if score.confidence is None or score.confidence < SURE or score.passed is None else score.passed
 
 
@@ -127,7 +127,7 @@ JUDGES: dict[str, Judge] = {
 
 
 def hallucination_grades(grades: Iterable[Iterable[Grade]]) -> dict[Key, bool]:
-    """Gather what graders said of invented findings; of several the first in the run list that said something counts."""
+    """Return the verdicts on invented findings; of several graders the first in the run list with a value counts."""
     found: dict[Key, bool] = {}
     for rows in grades:
         for grade in rows:
@@ -137,7 +137,7 @@ def hallucination_grades(grades: Iterable[Iterable[Grade]]) -> dict[Key, bool]:
 
 
 def belongs(diagnosis: str, keys: Iterable[str], vocabulary: Vocabulary) -> bool:
-    """Whether a diagnosis is one of the given ones or narrower."""
+    """Return True if a diagnosis is one of the given ones or narrower."""
     entry = resolve(diagnosis, vocabulary)
     return entry is not None and not {entry.key, *(wider.key for wider in vocabulary.ancestors(entry.key))}.isdisjoint(keys)
 
@@ -146,11 +146,11 @@ BEFORE, SAME_DAY, AFTER, NOT_KNOWN = "before the answers", "on the day of the fi
 
 
 Member = Callable[[str], bool]
-"""Whether a diagnosis belongs to a disease group."""
+"""Returns True if a diagnosis belongs to a disease group."""
 
 
 def member_of(group: DiseaseGroup, vocabulary: Vocabulary) -> Member:
-    """Tell of a diagnosis whether it belongs to a group; to one without diagnoses all do. Thousands of answers name the same few."""
+    """Return the test of membership in a group, cached as thousands of answers name the same few; without diagnoses all belong."""
     return cache(lambda diagnosis: not group.diagnoses or belongs(diagnosis, group.diagnoses, vocabulary))
 
 
@@ -168,7 +168,7 @@ class Group:
 
 
 def group_of(answers: ModelAnswers, member: Member) -> Group:
-    """Take the answers about the patients of a disease group."""
+    """Select the answers about the patients of a disease group."""
     kept = {name for name, gold in answers.gold.items() if member(gold.answer)}
     part = replace(answers, scores=[row for row in answers.scores if row.item_id in kept])
     return Group(part, {condition: patient_rates(part, judge) for condition, judge in JUDGES.items()})
@@ -228,11 +228,11 @@ class ReadinessRow(ResultRow):
 def readiness_rows(study: Study) -> list[ReadinessRow]:
     """Rows of `readiness.csv`.
 
-    For every benchmark, model and group what was measured (`use` is empty), then every stated condition with its verdict, then each use as
+    Per benchmark, model and group the measured values (`use` is empty), then every stated condition with its verdict, then each use as
     a whole (condition `all_conditions`): met when every condition is, not met when one is not; `failing` names the conditions that are
-    not met, or where there is none those that are open. p values are corrected after Holm over all stated conditions of a model on a
-    benchmark, and `bound` is the one-sided bound at the error that Holm allows: a condition that is met has it on the right side of the
-    limit. `stated` says whether the conditions were written down before the answers.
+    not met, or if there are none those that are undecided. p values are corrected after Holm over all stated conditions of a model on a
+    benchmark, and `bound` is the one-sided bound at the error that Holm allows: if a condition is met, it lies on the right side of the
+    limit. `stated` reports when the conditions were stated relative to the answers.
 
     Raises
     ------
@@ -250,7 +250,7 @@ def readiness_rows(study: Study) -> list[ReadinessRow]:
         ReadinessRow(benchmark=benchmark.name, model=model, **row)
         for benchmark in study.benchmarks.values()
         for model in study.models
-        if model not in study.readers  # uses are of models
+        if model not in study.readers  # conditions are for models
         for row in _model_rows(study, benchmark, model, members)
     ]
 
@@ -327,16 +327,16 @@ def _verdicts(groups: Mapping[str, Group], config: ReadinessConfig) -> Iterator[
 
 
 def _cases(answers: ModelAnswers, condition: str, *, wanted: bool) -> list[str]:
-    """Cases whose answers speak against the condition, those with the most such answers first."""
+    """Return the cases with answers that violate the condition, those with the most such answers first."""
     found = Counter(row.case_id for row in answers.scores if JUDGES[condition](row, answers) is wanted)
     return [case for case, _ in sorted(found.items(), key=lambda entry: (-entry[1], entry[0]))]
 
 
 def _predictive_value(name: str, config: ReadinessConfig, answers: ModelAnswers, member: Member) -> Iterator[Cells]:
-    """Give how often a named disease of the group would be there at the site's prevalence p: s p / (s p + f (1 - p)).
+    """Yield the positive predictive value of a named disease of the group at the site's prevalence p: s p / (s p + f (1 - p)).
 
-    s is the share of answers about patients of the group which name a disease of it first, f that of answers about other patients. Each bound
-    takes one of them at its worst and the other too, both at half of the error, so together they hold at the confidence level (Bonferroni).
+    s is the share of answers about patients of the group that name a disease of it first, f that of answers about other patients. Each bound
+    takes both at their worst, each at half of the error, so together they hold at the confidence level (Bonferroni).
     """
     p = config.groups[name].prevalence
     if p is None:
@@ -358,7 +358,7 @@ def _ppv(sensitivity: float, false: float, prevalence: float) -> float | None:
 
 
 def readiness_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say how many conditions of the site are met; never a recommendation."""
+    """Summarise how many conditions of the site are met; never a recommendation."""
     rows = tables["readiness"]
     stated = [row for row in rows if row.get("use")]
     patients = max((row["n_patients"] for row in rows if isinstance(row["n_patients"], int)), default=0)
@@ -367,10 +367,10 @@ def readiness_takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway("No condition is stated, so nothing is met or not met: thresholds belong to the site.", n)
     met, not_met = (sum(row["verdict"] == verdict for row in stated) for verdict in ("met", "not met"))
     verb = {1: "is"}
-    told = (
+    text = (
         f"{met} {verb.get(met, 'are')} met, {not_met} {verb.get(not_met, 'are')} not met and {len(stated) - met - not_met} cannot be told"
     )
-    return Takeaway(f"Of {counted(len(stated), 'verdict')}, {told}.", n)
+    return Takeaway(f"Of {counted(len(stated), 'verdict')}, {text}.", n)
 
 
 TABLE = Table(

@@ -60,10 +60,10 @@ class DifferentialRow(ResultRow):
 def differential_rows(study: Study) -> list[DifferentialRow]:
     """Rows of `differential.csv`.
 
-    For each benchmark with items that ask for a ranked differential, family, level and model, under the arm full and the strategy
+    Per benchmark with items that ask for a ranked differential, family, level and model, under the arm full and the strategy
     direct: recall among the first 1, 3 and 5 candidates and the mean reciprocal rank (of lists of five; 0 when the reference is not
-    among them). An item counts as the mean over its samples that are there. A refused, truncated or unreadable answer did not find the
-    reference; a missing one is no answer, and is counted beside.
+    among them). An item counts as the mean over its samples that are present. A refused, truncated or unreadable answer misses the
+    reference; a missing one does not count, and is reported separately.
 
     The vocabulary decides (the reference, a synonym, or a narrower term), so `top1` of open items is not pass@1, which a grader decides.
     """
@@ -83,7 +83,7 @@ def differential_rows(study: Study) -> list[DifferentialRow]:
 
 
 def _cells(outcomes: Outcomes) -> Iterator[tuple[str, str, Mask]]:
-    """Give all ranked items, each family, each level, and each pair of both."""
+    """Yield all ranked items, each family, each level, and each pair of both."""
     if not outcomes.ranked.any():
         return
     families, levels = np.array([str(item.family) for item in outcomes.items]), np.array([str(item.level) for item in outcomes.items])
@@ -179,11 +179,11 @@ class TurnRow(ResultRow):
 def turn_rows(study: Study) -> list[TurnRow]:
     """Rows of `turns.csv`.
 
-    For each model and benchmark with dialogues, under the arm full and the strategy direct: `right` after every turn; `anchored`, of the
-    samples whose first leader was wrong those that end with the same diagnosis; `lost`, of those whose first leader was right those
-    that end with a wrong one. The two are ours, and are counted over samples of which every turn was answered.
+    Per model and benchmark with dialogues, under the arm full and the strategy direct: `right` after every turn; `anchored`, the share of
+    samples with a wrong first leader that end with the same diagnosis; `lost`, the share of samples with a right first leader
+    that end with a wrong one. The last two are our measures, over samples in which every turn was answered.
 
-    A sample counts in its item, an item as the mean of its samples, and intervals are clustered by patient. A turn that names nothing is
+    An item counts as the mean of its samples, and intervals are clustered by patient. A turn that names nothing is
     wrong, and never the same as another one.
     """
     rows = []
@@ -210,7 +210,7 @@ def _measures(scores: list[Score], vocabulary: Vocabulary) -> Iterator[tuple[str
 
 
 def _same(first: str, last: str, vocabulary: Vocabulary) -> bool:
-    """Whether two leaders are one diagnosis: in the vocabulary, or else by their words."""
+    """Return True if two leaders are one diagnosis: in the vocabulary, or else by their words."""
     if not first or not last:
         return False
     one, other = resolve(first, vocabulary), resolve(last, vocabulary)
@@ -266,8 +266,8 @@ class ReasoningRow(ResultRow):
 def reasoning_rows(study: Study) -> list[ReasoningRow]:
     """Rows of `reasoning.csv`: means over answers under the arm full and the strategy direct, with patient-clustered intervals.
 
-    One row a benchmark, model, grader and measure. `failed` counts answers whose grade is missing; an answer of which the measure
-    cannot be told (no step, nothing that the evidence decides) is in neither number.
+    One row per benchmark, model, grader and measure. `failed` counts answers whose grade is missing; an answer for which the measure
+    is undefined (no step, or none that the evidence decides) is in neither number.
     """
     return [
         ReasoningRow(benchmark=name, model=model, grader=grader, **row)
@@ -312,14 +312,14 @@ def _step_row(measure: str, values: list[tuple[float, str]], failed: int, settin
 
 
 def reasoning_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say how much of the reasoning the evidence of the case supports."""
+    """Summarise how much of the reasoning the evidence of the case supports."""
     rows = [row for row in tables["reasoning"] if row["value"] is not None]
     factual = [row for row in rows if row["measure"].endswith("factuality")]
     n = counted(sum(row["n"] for row in factual or rows[:1]), "labelled answer")
     if not factual:
         return Takeaway("No steps of the reasoning were labelled in this run.", n)
-    told = [f"{study.models[row['model']].title} {value_share(row)}" for row in factual[:4]]
-    return Takeaway(f"Of the steps that the evidence decides, it supports: {', '.join(told)}.", n)
+    parts = [f"{study.models[row['model']].title} {value_share(row)}" for row in factual[:4]]
+    return Takeaway(f"Of the steps that the evidence decides, it supports: {', '.join(parts)}.", n)
 
 
 REASONING = Table(

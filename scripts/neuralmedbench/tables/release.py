@@ -1,4 +1,4 @@
-"""Tables of a run as a public page may show them: nothing in them is about few patients who are not public."""
+"""Tables of a run as a public page may show them: no number in them is about few patients who are not public."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 @dataclass(frozen=True)
 class BenchmarkParts:
-    """What numbers of one benchmark may be about.
+    """The parts of one benchmark that numbers are about.
 
     Attributes
     ----------
     cells : dict of Label to Mask
         Items of every part.
     total : Mask
-        Items with a reference: numbers about all of these stay.
+        Items with a reference: numbers about all of these are shown.
     patients : tuple of str
         Patient of each item.
     """
@@ -40,7 +40,7 @@ class BenchmarkParts:
 
 
 def parts_of(study: Study, benchmark: BenchmarkStudy) -> BenchmarkParts:
-    """Find the parts of a benchmark: groups of `rates.csv`, arms, fields, groups of `readiness.csv`, kinds of `cohort.csv`."""
+    """Return the parts of a benchmark: groups of `rates.csv`, arms, fields, groups of `readiness.csv`, kinds of `cohort.csv`."""
     items = sorted(benchmark.items, key=lambda item: item.item_id)
     place = {item.item_id: number for number, item in enumerate(items)}
     outcomes = benchmark.outcomes
@@ -66,7 +66,7 @@ def parts_of(study: Study, benchmark: BenchmarkStudy) -> BenchmarkParts:
 
 
 def _by_item(benchmark: BenchmarkStudy) -> Iterator[tuple[Label, str]]:
-    """Give the parts to which each item belongs that are not groups of `rates.csv`."""
+    """Yield the parts of each item that are not groups of `rates.csv`."""
     answers = {gold.item_id: gold.answer for gold in benchmark.gold}
     ranked = {item.item_id for item, own in zip(benchmark.outcomes.items, benchmark.outcomes.ranked, strict=True) if own}
     for item in benchmark.items:
@@ -88,24 +88,24 @@ def _by_item(benchmark: BenchmarkStudy) -> Iterator[tuple[Label, str]]:
 
 
 class BenchmarkDisclosure:
-    """What may not be shown of one benchmark of patients who are not public."""
+    """Suppression for one benchmark of patients who are not public."""
 
     def __init__(self, study: Study, benchmark: BenchmarkStudy, fewest: int) -> None:
         parts = parts_of(study, benchmark)
-        crowd = CellSize(parts.patients, fewest)
+        sizes = CellSize(parts.patients, fewest)
         self.fewest = fewest
-        self.nothing = len({*parts.patients}) < fewest or crowd.few(parts.total)
-        """Whether all of it is about few patients."""
-        self.small, self.companions = (set[Label](), set[Label]()) if self.nothing else suppressed_cells(parts.cells, parts.total, crowd)
+        self.nothing = len({*parts.patients}) < fewest or sizes.few(parts.total)
+        """True if the whole benchmark is about few patients."""
+        self.small, self.companions = (set[Label](), set[Label]()) if self.nothing else suppressed_cells(parts.cells, parts.total, sizes)
         self._most = _most_of_a_patient(benchmark)
         self.answers_of_a_patient = self._most["question"] * benchmark.config.samples
 
     def least(self, rule: Suppression, row: Cells) -> int:
-        """Give the count from which a row is surely about enough patients."""
+        """Return the count from which a row is certainly about enough patients."""
         return self.fewest * (self._most[row["unit"]] if "unit" in row else 1)
 
     def mark(self, rule: Suppression, row: Cells) -> str:
-        """Say that a row is hidden, because few patients are behind it or because of other rows; empty when it is not."""
+        """Return the mark of a row that is hidden, for few patients or because of other rows; empty if it is shown."""
         labels: Sequence[Label] = rule.labels(row)
         few = f"<{self.fewest}" if rule.patients and self.least(rule, row) == self.fewest else f"<{self.fewest} patients"
         if (self.nothing and rule.whole) or not self.small.isdisjoint(labels):
@@ -116,7 +116,7 @@ class BenchmarkDisclosure:
 
 
 def _most_of_a_patient(benchmark: BenchmarkStudy) -> dict[str, int]:
-    """Give the most cases, pictures and questions that one patient has: so many times fewer patients may stand behind a count of them."""
+    """Return the largest number of cases, pictures and questions of one patient: a count of n may be of n divided by it patients."""
     cases = Counter(str(case["patient_id"]) for case in benchmark.flow)
     cases = cases or Counter(patient for patient, _ in {(item.patient_id, item.case_id) for item in benchmark.items})
     pictures = Counter(patient for patient, _ in {(item.patient_id, image.image_id) for item in benchmark.items for image in item.images})
@@ -127,7 +127,7 @@ def _most_of_a_patient(benchmark: BenchmarkStudy) -> dict[str, int]:
 
 
 class RoundDisclosure:
-    """What may not be shown of the rounds in which clinicians rated answers about patients who are not public."""
+    """Suppression for rounds in which clinicians rated answers about patients who are not public."""
 
     def __init__(self, study: Study, benchmarks: frozenset[str], fewest: int) -> None:
         patients = {item.item_id: item.patient_id for benchmark in study.benchmarks.values() for item in benchmark.items}
@@ -138,7 +138,7 @@ class RoundDisclosure:
             self._rated[row.round_id, row.model, row.axis, row.simulated].add(patients.get(row.item_id, row.item_id))
 
     def mark(self, rule: Suppression, row: Cells) -> str:
-        """Say that a row is hidden; empty when it is not."""
+        """Return the mark of a row that is hidden; empty if it is shown."""
         if row["round_id"] not in self.rounds:
             return ""
         if rule.patients:
@@ -151,49 +151,49 @@ def suppressed_rows(
     rule: Suppression,
     rows: Sequence[Cells],
     own: Sequence[Sequence[BenchmarkDisclosure | RoundDisclosure]],
-    guards: Mapping[str, BenchmarkDisclosure],
+    disclosures: Mapping[str, BenchmarkDisclosure],
 ) -> list[str]:
-    """Mark the hidden rows of one table.
+    """Return the mark of every row of one table.
 
-    `<10` (or another limit) where few patients are behind a row, `(hidden)` where it goes with such a row, empty where it is shown.
+    `<10` (or another limit) for few patients, `(hidden)` for secondary suppression with such a row, empty for a row that is shown.
     """
-    marks = [next((mark for guard in found if (mark := guard.mark(rule, row))), "") for row, found in zip(rows, own, strict=True)]
-    _mark_secondary(rule, rows, marks, guards)
+    marks = [next((mark for disclosure in found if (mark := disclosure.mark(rule, row))), "") for row, found in zip(rows, own, strict=True)]
+    _mark_secondary(rule, rows, marks, disclosures)
     if rule.surest:
-        _mark_coverages(rows, marks, guards)
+        _mark_coverages(rows, marks, disclosures)
     return marks
 
 
-def _mark_secondary(rule: Suppression, rows: Sequence[Cells], marks: list[str], guards: Mapping[str, BenchmarkDisclosure]) -> None:
+def _mark_secondary(rule: Suppression, rows: Sequence[Cells], marks: list[str], disclosures: Mapping[str, BenchmarkDisclosure]) -> None:
     """Hide another row of a group whose only hidden rows are about few patients: the total, where it is in the group, else the smallest."""
     groups: dict[object, list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
-        if row.get("benchmark") in guards and (group := rule.group(row)) is not None:
+        if row.get("benchmark") in disclosures and (group := rule.group(row)) is not None:
             groups[group].append(place)
 
     def count(place: int) -> int:
         return int(rows[place].get(rule.patients) or 0)
 
     for places in groups.values():
-        guard = guards[rows[places[0]]["benchmark"]]
+        disclosure = disclosures[rows[places[0]]["benchmark"]]
         hidden, left = ([place for place in places if bool(marks[place]) is wanted and count(place)] for wanted in (True, False))
-        if hidden and left and not any(count(place) >= guard.least(rule, rows[place]) for place in hidden):
+        if hidden and left and not any(count(place) >= disclosure.least(rule, rows[place]) for place in hidden):
             marks[min(left, key=lambda place: (rows[place].get("step") != "listed", count(place), place))] = HIDDEN
 
 
-def _mark_coverages(rows: Sequence[Cells], marks: list[str], guards: Mapping[str, BenchmarkDisclosure]) -> None:
-    """Hide coverages that follow each other so closely that few patients may lie between them; all answers together stay."""
+def _mark_coverages(rows: Sequence[Cells], marks: list[str], disclosures: Mapping[str, BenchmarkDisclosure]) -> None:
+    """Hide coverages so close to the next one that few patients may lie between them; the coverage of all answers is kept."""
     curves: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
-        if row["benchmark"] in guards and row["measure"] == "accuracy" and not marks[place]:
+        if row["benchmark"] in disclosures and row["measure"] == "accuracy" and not marks[place]:
             curves[row["benchmark"], row["model"], row["source"]].append(place)
     for (benchmark, *_), places in curves.items():
-        step = guards[benchmark].fewest * guards[benchmark].answers_of_a_patient
+        step = disclosures[benchmark].fewest * disclosures[benchmark].answers_of_a_patient
         end = max(rows[places[0]]["n"], 1) * 1.0
         for place in sorted(places, key=lambda place: -rows[place]["coverage"]):
             kept = rows[place]["coverage"] * rows[place]["n"]
             if kept < step or (rows[place]["coverage"] < 1 and end - kept < step):
-                marks[place] = f"<{guards[benchmark].fewest}"
+                marks[place] = f"<{disclosures[benchmark].fewest}"
             else:
                 end = kept
 
@@ -203,12 +203,12 @@ CALIBRATED = ("calibrated", "calibrated_low", "calibrated_high")
 AGAINST_CLINICIANS = ("auc_vs_clinicians", "auc_vs_clinicians_low", "auc_vs_clinicians_high", "n_rated")
 
 ABOUT_CALLS = frozenset({"left", "cost", "methods"})
-"""Blocks that tell of no patient."""
+"""Blocks that are not about patients."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """For whom the tables are: `internal` hides nothing; `public` hides what is about fewer patients than `fewest`."""
+    """Audience of the tables: `internal` hides nothing; `public` hides numbers about fewer patients than `fewest`."""
 
     profile: str = "internal"
     fewest: int = 10
@@ -216,34 +216,34 @@ class Release:
 
 @dataclass(frozen=True)
 class PublicTables:
-    """Tables of a run, without what may not be shown.
+    """Tables of a run after suppression.
 
     Attributes
     ----------
     tables : dict of str to list of dict
-        As they are written: a hidden row keeps what it is about, and says in one cell that it is hidden.
-    told : dict of str to list of dict
-        The same without hidden rows: what sentences are made of.
+        As written: a hidden row keeps its key columns, and one cell marks it as hidden.
+    visible : dict of str to list of dict
+        The same without hidden rows, for sentences.
     study : Study
         The run without the benchmarks of which nothing is shown.
     disclosure : dict
-        How much was hidden of which benchmarks; empty when no benchmark is of patients who are not public.
+        Amount hidden, and of which benchmarks; empty when no benchmark is of patients who are not public.
     """
 
     tables: Tables
-    told: Tables
+    visible: Tables
     study: Study
     disclosure: Cells = field(default_factory=dict)
 
-    def blocks(self, said: Mapping[str, Cells]) -> Cells:
-        """Give what stands above the blocks: what counts single cases, and what is all hidden, says so instead."""
+    def blocks(self, blocks: Mapping[str, Cells]) -> Cells:
+        """Return the lines above the blocks; blocks that count single cases or are wholly hidden state that instead."""
         if not self.disclosure:
-            return dict(said)
+            return dict(blocks)
         whose = ", ".join(self.disclosure["benchmarks"])
         cases = {"takeaway": f"Single cases are not counted where patients are not public ({whose}).", "n": "not shown"}
         nothing = {"takeaway": f"Not shown: fewer than {self.disclosure['fewest']} patients.", "n": "not shown"}
-        hidden = {} if self.study.benchmarks else dict.fromkeys(said.keys() - ABOUT_CALLS, nothing)
-        return {**said, **hidden, **dict.fromkeys(("cases", "flow"), cases)}
+        hidden = {} if self.study.benchmarks else dict.fromkeys(blocks.keys() - ABOUT_CALLS, nothing)
+        return {**blocks, **hidden, **dict.fromkeys(("cases", "flow"), cases)}
 
     def sentences(self) -> list[str]:
         """Name the benchmarks of which nothing is shown."""
@@ -253,23 +253,20 @@ class PublicTables:
         ]
 
     def notes(self) -> Cells:
-        """Give what the page says of it."""
+        """Return the notes for the page."""
         return {"disclosure": self.disclosure} if self.disclosure else {}
 
 
 def public_tables(study: Study, tables: Tables, rules: Mapping[str, Suppression | None], release: Release) -> PublicTables:
-    """Hide what is about few patients.
-
-    The tables themselves when the profile is internal or no benchmark is of patients who are not public.
-    """
+    """Hide numbers about few patients; tables are unchanged if the profile is internal or all patients are public."""
     kept = {name: benchmark for name, benchmark in study.benchmarks.items() if benchmark.audit.kind == PATIENT}
     if release.profile != PUBLIC or not kept:
         return PublicTables(tables, tables, study)
-    guards = {name: BenchmarkDisclosure(study, benchmark, release.fewest) for name, benchmark in kept.items()}
+    disclosures = {name: BenchmarkDisclosure(study, benchmark, release.fewest) for name, benchmark in kept.items()}
     rounds = RoundDisclosure(study, frozenset(kept), release.fewest)
-    cuts = {name: _cuts(rules[name], rows, guards, rounds) for name, rows in tables.items()}
+    cuts = {name: _cuts(rules[name], rows, disclosures, rounds) for name, rows in tables.items()}
     _follow_the_rated(cuts, release.fewest)
-    gone = {name for name, guard in guards.items() if guard.nothing}
+    gone = {name for name, disclosure in disclosures.items() if disclosure.nothing}
     left = {name: benchmark for name, benchmark in study.benchmarks.items() if name not in gone}
     disclosure = {
         "fewest": release.fewest,
@@ -279,7 +276,7 @@ def public_tables(study: Study, tables: Tables, rules: Mapping[str, Suppression 
     }
     return PublicTables(
         {name: [cut.after for cut in own if cut.after is not None] for name, own in cuts.items()},
-        {name: [cut.told for cut in own if cut.told is not None] for name, own in cuts.items()},
+        {name: [cut.visible for cut in own if cut.visible is not None] for name, own in cuts.items()},
         replace(study, benchmarks=left),
         disclosure,
     )
@@ -287,28 +284,28 @@ def public_tables(study: Study, tables: Tables, rules: Mapping[str, Suppression 
 
 @dataclass
 class _Cut:
-    """A row, as it is written and as sentences see it: None where it is left out."""
+    """A row, as it is written and as sentences see it; None where it is left out."""
 
     row: Cells
     after: Cells | None
-    told: Cells | None
+    visible: Cells | None
 
 
 def _cuts(
-    rule: Suppression | None, rows: Sequence[Cells], guards: Mapping[str, BenchmarkDisclosure], rounds: RoundDisclosure
+    rule: Suppression | None, rows: Sequence[Cells], disclosures: Mapping[str, BenchmarkDisclosure], rounds: RoundDisclosure
 ) -> list[_Cut]:
     if rule is None:
         return [_Cut(row, row, row) for row in rows]
     if rule.sort:
-        nothing = {benchmark for benchmark, guard in guards.items() if guard.nothing}
+        nothing = {benchmark for benchmark, disclosure in disclosures.items() if disclosure.nothing}
         places = {benchmark: place for place, benchmark in enumerate(dict.fromkeys(row["benchmark"] for row in rows))}
         rows = sorted(rows, key=lambda row: (places[row["benchmark"]], row["model"] if row["benchmark"] in nothing else ""))
-    own = [_guards_of(row, guards, rounds) for row in rows]
-    marks = suppressed_rows(rule, rows, own, guards)
+    own = [_disclosures_of(row, disclosures, rounds) for row in rows]
+    marks = suppressed_rows(rule, rows, own, disclosures)
     cuts = [_cut(rule, row, mark, found) for row, mark, found in zip(rows, marks, own, strict=True)]
     seen = set[tuple[object, ...]]()
     for cut, mark in zip(cuts, marks, strict=True):
-        if mark and cut.after is not None:  # without their reasons, hidden rows of a flow are the same
+        if mark and cut.after is not None:  # hidden rows of a flow have lost their reasons, so that several may be equal
             cells = tuple(cut.after.values())
             if cells in seen:
                 cut.after = None
@@ -316,12 +313,12 @@ def _cuts(
     return cuts
 
 
-def _guards_of(
-    row: Cells, guards: Mapping[str, BenchmarkDisclosure], rounds: RoundDisclosure
+def _disclosures_of(
+    row: Cells, disclosures: Mapping[str, BenchmarkDisclosure], rounds: RoundDisclosure
 ) -> list[BenchmarkDisclosure | RoundDisclosure]:
     if "round_id" in row:
         return [rounds] if row["round_id"] in rounds.rounds else []
-    return [guards[row[name]] for name in ("benchmark", "breadth_benchmark", "depth_benchmark") if row.get(name) in guards]
+    return [disclosures[row[name]] for name in ("benchmark", "breadth_benchmark", "depth_benchmark") if row.get(name) in disclosures]
 
 
 def _cut(rule: Suppression, row: Cells, mark: str, found: Sequence[BenchmarkDisclosure | RoundDisclosure]) -> _Cut:
@@ -332,17 +329,17 @@ def _cut(rule: Suppression, row: Cells, mark: str, found: Sequence[BenchmarkDisc
     if mark:
         after = {column: row[column] for column in rule.keys.split() if column in row} | {rule.mark: mark}
         return _Cut(row, after | ({rule.says: NOT_SHOWN} if rule.says and row.get(rule.says) else {}), None)
-    told = row | dict.fromkeys(rule.always.split())
+    visible = row | dict.fromkeys(rule.always.split())
     if rule.rated:
         patients, *others = rule.rated.split()
         if 0 < (row.get(patients) or 0) < found[0].fewest:
-            told |= dict.fromkeys(name for name in others if name != "n_rated")  # that something was rated is no secret
-            return _Cut(row, told | {patients: f"<{found[0].fewest}", "n_rated": None}, told)
-    return _Cut(row, told, told)
+            visible |= dict.fromkeys(name for name in others if name != "n_rated")  # the fact that answers were rated is not secret
+            return _Cut(row, visible | {patients: f"<{found[0].fewest}", "n_rated": None}, visible)
+    return _Cut(row, visible, visible)
 
 
 def _follow_the_rated(cuts: Mapping[str, list[_Cut]], fewest: int) -> None:
-    """Empty what other tables repeat of clinicians' ratings of few patients."""
+    """Empty the cells in which other tables repeat clinicians' ratings of few patients."""
     few = f"<{fewest}"
     rated = {
         (cut.row["benchmark"], cut.row["model"])
@@ -358,7 +355,7 @@ def _follow_the_rated(cuts: Mapping[str, list[_Cut]], fewest: int) -> None:
     against = {
         (cut.row["benchmark"], cut.row["model"], cut.row["judge"])
         for cut in cuts["grader_vs_clinician"]
-        if cut.row["level"] == "response" and cut.told is None
+        if cut.row["level"] == "response" and cut.visible is None
     }
     for cut in cuts["similarity"]:
         if (cut.row["benchmark"], cut.row["model"], cut.row["metric"]) in against:
@@ -366,7 +363,7 @@ def _follow_the_rated(cuts: Mapping[str, list[_Cut]], fewest: int) -> None:
 
 
 def _empty(cut: _Cut, columns: Sequence[str]) -> None:
-    for row in (cut.after, cut.told):
+    for row in (cut.after, cut.visible):
         if row is not None:
             row.update(dict.fromkeys(column for column in columns if column in row))
 

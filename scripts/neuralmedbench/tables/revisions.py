@@ -1,4 +1,4 @@
-"""What changed between two revisions of a model: `revisions.csv` and `flips.csv`, and the sentences about them."""
+"""Changes between two revisions of a model: `revisions.csv` and `flips.csv`, and the sentences about them."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class ItemAnswers(NamedTuple):
 
 
 def passed_of(score: Score) -> str | None:
-    """Category of an answer by its pass; None when it is missing or was not graded."""
+    """Return the category of an answer by its pass; None when it is missing or was not graded."""
     return None if score.missing or score.passed is None else str(score.passed)
 
 
 def leader_of(score: Score, vocabulary: Vocabulary) -> str | None:
-    """Category of an answer by what it names first, or by why it names nothing (in brackets); None when it is missing."""
+    """Return the category of an answer: its leading diagnosis, or in brackets why it has none; None when it is missing."""
     if score.missing:
         return None
     if score.differential:
@@ -55,7 +55,7 @@ def leader_of(score: Score, vocabulary: Vocabulary) -> str | None:
 
 
 def both_sides(items: Sequence[Item], old: list[Score], new: list[Score]) -> list[ItemAnswers]:
-    """Put the answers of two revisions to each item side by side: arm full, strategy direct, items that both have, sorted by id."""
+    """Pair the answers of two revisions by item: arm full, strategy direct, items that both answered, sorted by id."""
     sides: list[dict[str, list[Score]]] = []
     for scores in (old, new):
         rows: dict[str, list[Score]] = defaultdict(list)
@@ -67,7 +67,7 @@ def both_sides(items: Sequence[Item], old: list[Score], new: list[Score]) -> lis
 
 
 def usable(pairs: Sequence[ItemAnswers], category: Callable[[Score], str | None]) -> list[ItemAnswers]:
-    """Keep the items without a missing new answer, as every contrast does, and of the old answers those that are there."""
+    """Keep the items without a missing new answer, as every contrast does, and all old answers that are not missing."""
     kept = [ItemAnswers(pair.item, [row for row in pair.old if category(row) is not None], pair.new) for pair in pairs]
     return [pair for pair in kept if pair.old and all(category(row) is not None for row in pair.new)]
 
@@ -76,7 +76,7 @@ def metric_rows(pairs: Sequence[ItemAnswers], vocabulary: Vocabulary, settings: 
     """Compare old and new answers by pass and by leader.
 
     Cells of `revisions.csv` for `passed`, with the paired difference of pass@1 (new minus old, clustered by patient), and for
-    `leader`, over the items to which any answer names one. A metric without an item has no row.
+    `leader`, over the items with a leading diagnosis in any answer. A metric without an item has no row.
     """
 
     def leader(score: Score) -> str | None:
@@ -118,8 +118,8 @@ def _metric_row(metric: str, pairs: Sequence[ItemAnswers], category: Callable[[S
 def flip_rows(pairs: Sequence[ItemAnswers]) -> list[Cells]:
     """Find the items whose majority verdict changed.
 
-    Cells of `flips.csv`. The p value is Fisher's exact one on the answers of the item; it is corrected after Holm over all items
-    that were compared, because those that flipped were picked for it.
+    Cells of `flips.csv`. The p value is of Fisher's exact test on the answers of the item; Holm's correction is over all compared
+    items, because the flipped ones are selected by the result.
     """
     rows: list[Cells] = []
     for pair in usable(pairs, passed_of):
@@ -145,7 +145,7 @@ def flip_rows(pairs: Sequence[ItemAnswers]) -> list[Cells]:
 
 
 def is_change(rows: Sequence[Cells], settings: IntervalSettings) -> bool:
-    """Whether the tests of one model on one benchmark show a change: shuffled passes, shuffled leaders, pass@1; Holm over the three."""
+    """Return True if the tests of one model on one benchmark show a change: shuffled passes, shuffled leaders, pass@1; Holm over the three."""
     found = [row[name] for row in rows for name in ("p_value", "p_difference") if row.get(name) is not None]
     return any(p_value < 1 - settings.confidence for p_value in holm(found))
 
@@ -199,7 +199,7 @@ class FlipRow(ResultRow):
 
 
 def revision_tables(study: Study) -> tuple[list[RevisionRow], list[FlipRow]]:
-    """Rows of `revisions.csv` and of `flips.csv`, for every model whose ledger holds answers of the revision before."""
+    """Rows of `revisions.csv` and `flips.csv`, for every model whose ledger holds answers of the previous revision."""
     revisions: list[RevisionRow] = []
     flips: list[FlipRow] = []
     for benchmark in study.benchmarks.values():
@@ -218,7 +218,7 @@ WHAT = {LEADER: "Another diagnosis stands first", PASSED: "The verdict (pass or 
 
 
 def change_notes(study: Study, revisions: list[Cells]) -> Cells:
-    """Give the sentences of the section "What changed": one entry a benchmark and model; nothing without rows of `revisions.csv`."""
+    """Return the sentences of the section "What changed": one entry per benchmark and model; empty without rows of `revisions.csv`."""
     groups = _groups(revisions)
     changes = []
     for (benchmark, model), rows in groups.items():
@@ -228,7 +228,7 @@ def change_notes(study: Study, revisions: list[Cells]) -> Cells:
 
 
 def change_sentences(study: Study, revisions: list[Cells]) -> list[str]:
-    """Say which models with a new revision changed: one sentence for the top of the page, none without rows of `revisions.csv`."""
+    """State which models with a new revision changed: one sentence for the top of the page, none without rows of `revisions.csv`."""
     groups = _groups(revisions)
     changed = {model for (_, model), rows in groups.items() if is_change(rows, study.settings)}
     compared = {model for _, model in groups}
@@ -242,7 +242,7 @@ def change_sentences(study: Study, revisions: list[Cells]) -> list[str]:
 
 
 def change_words(rows: Sequence[Cells], settings: IntervalSettings) -> tuple[str, str]:
-    """Say in plain words what the rows of one model on one benchmark show.
+    """Describe the rows of one model on one benchmark in words.
 
     Returns
     -------
@@ -257,8 +257,8 @@ def change_words(rows: Sequence[Cells], settings: IntervalSettings) -> tuple[str
         return "every answer is the same as before, word for word", _sentences(rates)
     noise = [_noise(metric, by_metric[metric]) for metric in WHAT if metric in by_metric]
     if any(row["noise_floor"] is not None for row in rows):
-        told = "changed, beyond the noise of repeats" if is_change(rows, settings) else "no sign of a change beyond the noise of repeats"
-        return told, _sentences(noise + rates)
+        text = "changed, beyond the noise of repeats" if is_change(rows, settings) else "no sign of a change beyond the noise of repeats"
+        return text, _sentences(noise + rates)
     once = "Every question was asked once, so the noise floor (how much repeats differ) is not known"
     return "pass@1 changed" if is_change(rows, settings) else "not known whether it changed", _sentences([*noise, once, *rates])
 
@@ -275,18 +275,18 @@ def _head(study: Study, model: str, rows: list[Cells]) -> str:
 
 
 def _noise(metric: str, row: Cells) -> str:
-    told = f"{WHAT[metric]} in {percent(row['disagreement'])} of pairs of an old and a new answer"
+    text = f"{WHAT[metric]} in {percent(row['disagreement'])} of pairs of an old and a new answer"
     if row["noise_floor"] is None:
-        return told
-    return f"{told}, in {percent(row['noise_floor'])} of pairs of repeats (the noise floor; {p_equals(row['p_value'])})"
+        return text
+    return f"{text}, in {percent(row['noise_floor'])} of pairs of repeats (the noise floor; {p_equals(row['p_value'])})"
 
 
 def _pass_rate(row: Cells) -> str:
-    told = f"pass@1 went from {percent(row['earlier_value'])} to {percent(row['value'])}"
+    text = f"pass@1 went from {percent(row['earlier_value'])} to {percent(row['value'])}"
     if row["low"] is not None:
         difference, span = points(row["difference"], minus="-"), points_span(row["low"], row["high"], minus="-")
-        told += f" ({difference} points, {span}; {p_equals(row['p_difference'])})"
-    return f"{told} over {row['n_items']} items; {row['gained']} gained a majority of passes, {row['lost']} lost it"
+        text += f" ({difference} points, {span}; {p_equals(row['p_difference'])})"
+    return f"{text} over {row['n_items']} items; {row['gained']} gained a majority of passes, {row['lost']} lost it"
 
 
 def _sentences(parts: Sequence[str]) -> str:
@@ -294,13 +294,13 @@ def _sentences(parts: Sequence[str]) -> str:
 
 
 def revisions_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say whether a new revision was compared with the one before."""
+    """Summarise which new revisions were shown to differ from the previous ones."""
     rows = tables["revisions"]
     if not rows:
         return Takeaway("No earlier revision of a model stands beside the present one.", "0 revisions")
     models = sorted({row["model"] for row in rows})
-    told = [without_head(sentence) for sentence in change_sentences(study, rows)]
-    return Takeaway(" ".join(told), f"{counted(len(models), 'model')} with an earlier revision; {largest(rows)}")
+    parts = [without_head(sentence) for sentence in change_sentences(study, rows)]
+    return Takeaway(" ".join(parts), f"{counted(len(models), 'model')} with an earlier revision; {largest(rows)}")
 
 
 REVISIONS = Table(

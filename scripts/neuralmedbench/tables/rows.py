@@ -1,4 +1,4 @@
-"""Rows of results tables: typed ones, whose fields are the columns, and the plain cells that are written and put into words."""
+"""Rows of results tables: typed rows, whose fields are the columns, and plain cells, which are written and described in sentences."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 Cells = dict[str, Any]
-"""Cells by column: parts of a row while it is made, and rows as a public run may show them."""
+"""Cells by column: parts of a row under construction, and rows after suppression."""
 
 Tables = Mapping[str, list[Cells]]
-"""Rows by table, as sentences read them."""
+"""Rows by table, as read by sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultRow(Mapping[str, Any]):
     """Base of the rows of every table: a frozen dataclass whose fields are the columns, in order; None is an empty cell.
 
-    Cells can be read by column name too, for what treats all tables alike.
+    Cells can be read by column name too, for code that treats all tables alike.
     """
 
     def __getitem__(self, column: str) -> Any:

@@ -53,8 +53,8 @@ class SimilarityTableRow(ResultRow):
 def similarity_rows(study: Study) -> list[SimilarityTableRow]:
     """Rows of `similarity.csv`: mean similarity, and how well it separates same from other diagnoses by the vocabulary.
 
-    A similarity of another text than the scored one is stale and left out. Answers of which the vocabulary wrote an abbreviation out stand in
-    the mean and not in the area: what the vocabulary made equal cannot show that the encoder agrees with it.
+    A similarity of another text than the scored one is stale and left out. Answers with an abbreviation that the vocabulary expanded count in
+    the mean but not in the area: texts that the vocabulary made equal cannot show that the encoder agrees with it.
     """
     rows = []
     for benchmark in study.benchmarks.values():
@@ -87,21 +87,21 @@ def _similarity_row(study: Study, benchmark: str, model: str, metric: str, pairs
 
 
 def similarity_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say how badly likeness of words tells a right diagnosis from a wrong one."""
+    """Summarise how badly similarity of words separates a right diagnosis from a wrong one."""
     rows = [row for row in tables["similarity"] if row["level"] == "all"]
     n = counted(sum(row["n"] for row in rows if row["metric"] == rows[0]["metric"]), "answer") if rows else "0 answers"
     measured = [row for row in rows if row["auc_vs_clinicians"] is not None]
     if measured:
         row = min(measured, key=lambda row: (row["auc_vs_clinicians"], row["model"]))
-        told = f"Likeness of words separates what clinicians pass with an area of {row['auc_vs_clinicians']:.2f} at worst; 0.50 is chance."
-        return Takeaway(told, n)
+        text = f"Likeness of words separates what clinicians pass with an area of {row['auc_vs_clinicians']:.2f} at worst; 0.50 is chance."
+        return Takeaway(text, n)
     if not rows:
         return Takeaway("No similarity was measured in this run.", n)
     return Takeaway("Descriptive, never a verdict: no clinician has rated an answer that it could be held against.", n)
 
 
 def with_clinicians(rows: list[SimilarityTableRow], trust: list[GraderVsClinicianRow]) -> list[SimilarityTableRow]:
-    """Add to the rows over all levels how well each measure tells what clinicians pass; simulated raters never."""
+    """Add to the rows over all levels how well each measure separates the answers that clinicians pass; simulated raters never count."""
     found = {
         (row.benchmark, row.model, row.judge): row
         for row in trust

@@ -1,4 +1,4 @@
-"""Everything that the tables are made of, read from the files of one run."""
+"""The inputs of all tables, read from the files of one run."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class BenchmarkStudy:
     Attributes
     ----------
     scores, responses : dict of str to list
-        By model; of its present revision.
+        By model; of its current revision.
     earlier : dict of str to list of Score
-        By model: what is known of the revision before.
+        By model: scores of the previous revision.
     grades : dict of (str, str) to list of Grade
-        By model and grader; of the present revision.
+        By model and grader; of the current revision.
     flow : list of dict
         Cases of the table with their fate (scans, and pictures of one's own patients), as `files.case_flow` tells it.
     pictures : list of PictureFate
@@ -56,11 +56,11 @@ class BenchmarkStudy:
     questions : list of (str, str)
         Rows of an imported data set with their fate: step and reason.
     sampled : dict of str to bool
-        By model: whether its temperature is above 0.
-    odd_numbers : dict of str to int
-        By kind: numbers that are none (NaN, infinite) and were left out.
+        By model: True if its temperature is above 0.
+    nonfinite : dict of str to int
+        By kind: number of non-finite values (NaN, infinity), which were left out.
     leaking, leaks_accepted : int
-        Items whose answer stands in what a model was sent, and those of them where a person accepted it with a reason.
+        Items whose answer is part of a request, and those of them that a person accepted with a reason.
     """
 
     name: str
@@ -79,7 +79,7 @@ class BenchmarkStudy:
     leaking: int = 0
     leaks_accepted: int = 0
     earlier: dict[str, list[Score]] = field(default_factory=dict)
-    odd_numbers: dict[str, int] = field(default_factory=dict)
+    nonfinite: dict[str, int] = field(default_factory=dict)
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -94,7 +94,7 @@ class BenchmarkStudy:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A run: benchmarks, models and graders in the order of the run lists, ratings with their form, a site's conditions, vocabulary, settings."""
+    """A run: benchmarks, models and graders in the order of the run lists, ratings and their form, a site's conditions, vocabulary, settings."""
 
     benchmarks: dict[str, BenchmarkStudy]
     models: dict[str, ModelConfig]
@@ -108,22 +108,22 @@ class Study:
 
     @property
     def all_graders(self) -> dict[str, GraderConfig]:
-        """Everybody who grades: the run list, then the members of its juries, whose grades are there too."""
+        """All graders: the run list, then the members of its juries."""
         return self.graders | self.members
 
     @property
     def readers(self) -> dict[str, str]:
-        """People who answered the questions themselves (`clinician`), and programs in their place (`simulated`), by name."""
+        """People who answered the questions (`clinician`), and programs in their place (`simulated`), by name."""
         return {name: model.reader for name, model in self.models.items() if model.reader}
 
     @cached_property
     def sampled_ratings(self) -> list[Rating]:
-        """Ratings of drawn answers, adjudicated ones included: second showings and controls tell of the raters, not of the models."""
+        """Ratings of drawn answers, adjudicated ones included; second showings and controls are about raters, not models."""
         return [row for row in self.ratings if row.part is RatingPart.SAMPLE]
 
 
 def is_sampled(model: ModelConfig) -> bool:
-    """Whether repeated answers differ by design: a temperature above 0, or the provider's own when none is sent."""
+    """Return True if repeated answers differ by design: temperature above 0, or the provider's default when none is sent."""
     return model.temperature is None or model.temperature > 0
 
 
@@ -141,7 +141,7 @@ def read_study(
     vocabulary : Path
         The vocabulary.
     settings : IntervalSettings
-        How intervals are made.
+        Settings of all intervals.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def read_study(
     Raises
     ------
     ConfigError, DataError
-        If a file is absent or does not fit its record.
+        If a file is absent or does not match its record.
     """
     configs = {name: load_model(root / "config" / "models" / f"{name}.yaml") for name in models}
     listed = {name: load_grader(root / "config" / "graders" / f"{name}.yaml") for name in graders}
@@ -172,11 +172,11 @@ def read_study(
 def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], graders: Sequence[str]) -> BenchmarkStudy:
     config = load_benchmark(root / "config", name)
     data, results = root / "data", root / "results"
-    odd = Counter[str]()
+    nonfinite = Counter[str]()
 
     def numbers(path: Path, record: type[Numbered], kind: str) -> list[Numbered]:
         rows, number = drop_nonfinite(read_records(path, record))
-        odd[kind] += number
+        nonfinite[kind] += number
         return rows
 
     def graded(rows: list[Grade]) -> list[Grade]:
@@ -209,12 +209,12 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
         sampled={model: is_sampled(entry) for model, entry in models.items()},
         leaking=leaks.leaking,
         leaks_accepted=leaks.accepted,
-        odd_numbers={kind: number for kind, number in odd.items() if number},
+        nonfinite={kind: number for kind, number in nonfinite.items() if number},
     )
 
 
 def _case_flow(root: Path, name: str, config: BenchmarkConfig) -> list[dict[str, Any]]:
-    """Give the fate of every case; of scans it was written when their slices were gathered."""
+    """Return the outcome of every case; for scans it was written when their slices were gathered."""
     if config.kind is Kind.SCANS:
         return list(read_json(root / "data" / "slices" / name / "flow.json")["cases"])
     table = root / "config" / "benchmarks" / f"{name}.cases.tsv"
@@ -222,7 +222,7 @@ def _case_flow(root: Path, name: str, config: BenchmarkConfig) -> list[dict[str,
 
 
 def _question_fates(folder: Path, pictures: list[PictureFate]) -> list[tuple[str, str]]:
-    """Give the fate of every question of an imported data set: refused by the import, then as `question_outcomes` says."""
+    """Return the outcome of every question of an imported data set: refused by the import, then as `question_outcomes` says."""
     path, refused = folder / IMPORT_RECORD, list[tuple[str, str]]()
     if path.is_file():
         record = read_json_record(path, ImportRecord, remedy="import the data set again")
@@ -231,25 +231,25 @@ def _question_fates(folder: Path, pictures: list[PictureFate]) -> list[tuple[str
 
 
 def _present(rows: list[R], model: ModelConfig) -> list[R]:
-    """Keep the rows of the present revision: every table but those of what changed is made of them alone."""
+    """Keep the rows of the current revision: all tables but those of changes are made from these alone."""
     return [row for row in rows if row.revision == model.revision]
 
 
 @cache
 def _floats(record: Any) -> tuple[tuple[str, bool], ...]:
-    """Give the numbers of a record, and of each whether it may be absent."""
+    """Return the names of a record's floats, each with True if it may be absent."""
     return tuple((one.name, "None" in str(one.type)) for one in fields(record) if str(one.type) in ("float", "float | None"))
 
 
 def drop_nonfinite(rows: Sequence[Record]) -> tuple[list[Record], int]:
-    """Leave out what is no number.
+    """Drop non-finite values (NaN, infinity) from records, and count them.
 
     Returns
     -------
     rows : list of record
-        The same with None in the place of a number that is NaN or infinite; rows that cannot be without it are left out.
+        With None in place of a non-finite value; rows in which the value is required are left out.
     number : int
-        How many numbers were left out.
+        Number of values dropped.
     """
     if not rows:
         return [], 0
@@ -257,21 +257,21 @@ def drop_nonfinite(rows: Sequence[Record]) -> tuple[list[Record], int]:
     names = _floats(record)
     kept, number = list[Record](), 0
     for row in rows:
-        odd = [(name, optional) for name, optional in names if (value := getattr(row, name)) is not None and not math.isfinite(value)]
-        number += len(odd)
-        if not odd:
+        nonfinite = [(name, optional) for name, optional in names if (value := getattr(row, name)) is not None and not math.isfinite(value)]
+        number += len(nonfinite)
+        if not nonfinite:
             kept.append(row)
-        elif all(optional for _, optional in odd):
-            changes: dict[str, Any] = dict.fromkeys(name for name, _ in odd)
+        elif all(optional for _, optional in nonfinite):
+            changes: dict[str, Any] = dict.fromkeys(name for name, _ in nonfinite)
             kept.append(replace(row, **changes))  # type: ignore[type-var]
     return kept, number
 
 
 def nonfinite_statements(study: Study) -> list[str]:
-    """Say what was left out; nothing when every number is one."""
-    told = [
-        f"{benchmark.config.title} ({', '.join(f'{number:,} in {kind}' for kind, number in benchmark.odd_numbers.items())})"
+    """State which non-finite values were left out; empty when there were none."""
+    parts = [
+        f"{benchmark.config.title} ({', '.join(f'{number:,} in {kind}' for kind, number in benchmark.nonfinite.items())})"
         for benchmark in study.benchmarks.values()
-        if benchmark.odd_numbers
+        if benchmark.nonfinite
     ]
-    return [f"No numbers: values that are infinite or not a number count as absent: {'; '.join(told)}."] if told else []
+    return [f"No numbers: values that are infinite or not a number count as absent: {'; '.join(parts)}."] if parts else []

@@ -1,4 +1,4 @@
-"""What the numbers say, in sentences that hold back when the numbers do: for the top of the page, its badges and its rules."""
+"""Sentences for the top of the page, its badges and its rules of measurement; none claims more than its interval."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from neuralmedbench.tables.calls import GRADER
 from neuralmedbench.tables.confidence.reliability import confidence_statements
 from neuralmedbench.tables.contrasts import Pair, picture_sentence
 from neuralmedbench.tables.decomposition import decomposition_sentence
-from neuralmedbench.tables.grader_vs_clinician import FEWEST_UNITS, _followed
+from neuralmedbench.tables.grader_vs_clinician import FEWEST_UNITS, _follow_text
 from neuralmedbench.tables.outcomes import PRIOR
 from neuralmedbench.tables.reference_pool import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables
@@ -25,7 +25,7 @@ ENOUGH = f"{FEWEST_ANSWERS} answers of {FEWEST_PATIENTS} patients"
 
 
 def ratings_badge(study: Study) -> Cells:
-    """Say how many ratings of clinicians there are; simulated ones are none."""
+    """Return the badge with the number of clinicians' ratings; simulated ones do not count."""
     clinical = [row for row in study.sampled_ratings if not row.simulated and not row.adjudicated]
     if clinical:
         text = f"{len(clinical)} by {len({row.rater_id for row in clinical})} raters"
@@ -35,7 +35,7 @@ def ratings_badge(study: Study) -> Cells:
 
 
 def trust_statements(study: Study) -> list[str]:
-    """Give the rules by which clinicians correct a score and are held against graders."""
+    """Return the rules by which clinicians correct a score and are compared with graders."""
     passes = study.form.passes
     if passes is None:
         return ["A clinician's pass is not defined: `config/rating.yaml` has no `passes`, so no score is corrected by clinicians."]
@@ -63,18 +63,14 @@ GRADER_ONLY = "Grader only:"
 
 
 def trust_notes(study: Study, tables: Tables) -> Cells:
-    """Give what the report says above its tables.
-
-    `grader_only`: by benchmark the line below a leaderboard that no clinician
-    corrected; benchmarks without open answers have none.
-    """
+    """Return `grader_only`: per benchmark with open answers the line below a leaderboard that no clinician corrected."""
     return {"grader_only": dict(_grader_only(study, tables))}
 
 
 def trust_sentences(study: Study, tables: Tables) -> list[str]:
-    """Say at a glance how far the graders can be trusted; nothing before clinicians have rated."""
-    told = _followed(study, tables)
-    return [f"Graders: {told}"] if told else []
+    """State how far the graders can be trusted; empty before clinicians have rated."""
+    text = _follow_text(study, tables)
+    return [f"Graders: {text}"] if text else []
 
 
 def _grader_only(study: Study, tables: Tables) -> Iterable[tuple[str, str]]:
@@ -92,9 +88,9 @@ def _grader_only(study: Study, tables: Tables) -> Iterable[tuple[str, str]]:
 
 
 def mixed_rows(study: Study) -> list[tuple[str, str, list[ServedModel]]]:
-    """Find who was served as more than one model.
+    """Find models that were served as more than one model.
 
-    Benchmark, model (or `grader <name>`: over the answers of all models, which one grader should measure alike), and what was served.
+    Benchmark, model (or `grader <name>`, over the answers of all models, which one grader should measure alike), and the served models.
     """
     found = []
     for name, benchmark in study.benchmarks.items():
@@ -113,20 +109,20 @@ def _of_grader(benchmark: BenchmarkStudy, grader: str) -> list[ServedModel]:
 
 
 def served_badges(study: Study) -> list[Cells]:
-    """Warn in a few words; nothing when every model was one model throughout."""
+    """Return a warning badge; none when every model was one model throughout."""
     who = sorted({_title(study, model) for _, model, _ in mixed_rows(study)})
     return [{"name": "Served models", "state": "warn", "text": f"changed within the run: {', '.join(who)}"}] if who else []
 
 
 def served_statements(study: Study) -> list[str]:
-    """Say in words who was served as what; nothing when every model was one model throughout."""
+    """State which models were served as which; empty when every model was one model throughout."""
     rows = mixed_rows(study)
     if not rows:
         return []
-    told = "; ".join(f"{_title(study, model)} on {study.benchmarks[name].config.title}: {_words(served)}" for name, model, served in rows)
+    text = "; ".join(f"{_title(study, model)} on {study.benchmarks[name].config.title}: {_words(served)}" for name, model, served in rows)
     return [
         (
-            f"Served models: a provider answered under one name with more than one model ({told}). The score of such a model is that of a "
+            f"Served models: a provider answered under one name with more than one model ({text}). The score of such a model is that of a "
             "mixture, and a grader that changed did not measure all answers alike."
         )
     ]
@@ -146,7 +142,7 @@ def _words(served: list[ServedModel]) -> str:
 
 
 def sentences(study: Study, tables: Tables) -> list[str]:
-    """Say what was found, depth before breadth; a sentence without numbers behind it is left out."""
+    """State the main results, depth before breadth; a sentence without numbers behind it is left out."""
     order = sorted(study.benchmarks.values(), key=lambda benchmark: benchmark.config.axis is not Axis.DEPTH)
     found = [_leader(study, tables, benchmark.name) for benchmark in order]
     found += [
@@ -173,8 +169,8 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     if not others:
         return f"{sentence}; every other model scores significantly lower."
     rest = "no other model" if len(others) == len(ranked) - 1 else "not all others"
-    told = "it cannot be told from " + listing(others)
-    return f"{sentence}; {told}." if rest == "no other model" else f"{sentence}; {told}, the rest scores significantly lower."
+    text = "it cannot be told from " + listing(others)
+    return f"{sentence}; {text}." if rest == "no other model" else f"{sentence}; {text}, the rest scores significantly lower."
 
 
 def _named(row: Cells) -> str:
@@ -182,8 +178,8 @@ def _named(row: Cells) -> str:
 
 
 def badges(study: Study, tables: Tables) -> list[Cells]:
-    """State of the run in a few words: `ok`, `warn` or `none`."""
-    asked = [row for row in tables["leaderboard"] if not row.get("reader")]  # what a reader was not shown is not missing
+    """Return the badges of the run, each in the state `ok`, `warn` or `none`."""
+    asked = [row for row in tables["leaderboard"] if not row.get("reader")]  # items that a reader was not shown are not missing
     expected = sum(row.get("expected") or 0 for row in asked)
     missing = sum(row.get("missing") or 0 for row in asked)
     kinds = sorted({benchmark.audit.kind for benchmark in study.benchmarks.values()})
@@ -199,7 +195,7 @@ def badges(study: Study, tables: Tables) -> list[Cells]:
 
 
 def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Cells:
-    """Rules of measurement in words, with the numbers that belong to them."""
+    """Return the rules of measurement in words, with their numbers."""
     smallest: dict[str, float | None] = {}
     for benchmark, found in pairs.items():
         models = [pair.difference for pair in found if study.readers.keys().isdisjoint((pair.first, pair.second))]
@@ -268,7 +264,7 @@ def _statements(study: Study) -> list[str]:
 
 
 def oracle_benchmarks(study: Study) -> list[str]:
-    """Titles of the benchmarks whose slices were chosen with the answer."""
+    """Return the titles of the benchmarks whose slices were chosen with the answer."""
     return [
         benchmark.config.title
         for benchmark in study.benchmarks.values()
@@ -293,16 +289,16 @@ def _correlation(study: Study, tables: Tables) -> str:
     pairs: dict[tuple[str, str], list[Cells]] = {}
     for row in known:
         pairs.setdefault((row["breadth_benchmark"], row["depth_benchmark"]), []).append(row)
-    told = []
+    parts = []
     for (breadth, depth), rows in pairs.items():
         value = rank_correlation([row["breadth"] for row in rows], [row["depth"] for row in rows])
         if value is not None:
             bounds = correlation_interval(value, len(rows), study.settings.confidence)
             span = f" ({bounds[0]:.2f} to {bounds[1]:.2f})" if bounds else ""
-            told.append(f"{value:.2f}{span} of {breadth} and {depth} over {len(rows)} models")
-    if told:
+            parts.append(f"{value:.2f}{span} of {breadth} and {depth} over {len(rows)} models")
+    if parts:
         return (
-            f"Rank correlation of breadth and depth: {'; '.join(told)}. The interval takes models as drawn at random, which they are not."
+            f"Rank correlation of breadth and depth: {'; '.join(parts)}. The interval takes models as drawn at random, which they are not."
         )
     most = max((len(rows) for rows in pairs.values()), default=0)
     why = f"this run has {most}" if most < MODELS_FOR_A_CORRELATION else "the models of this run are all equal on one side"

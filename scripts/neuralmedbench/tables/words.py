@@ -13,14 +13,14 @@ from neuralmedbench.tables.study import Study
 
 @dataclass(frozen=True)
 class Takeaway:
-    """What stands above a block: its takeaway, and what it counts (without `n =`)."""
+    """The line above a block: its takeaway, and its counts (without `n =`)."""
 
     takeaway: str
     n: str
 
 
 def share(row: Cells, name: str) -> str:
-    """Write a share with its interval.
+    """Format a share with its interval.
 
     Examples
     --------
@@ -31,59 +31,59 @@ def share(row: Cells, name: str) -> str:
 
 
 def value_share(row: Cells) -> str:
-    """Write the column `value` of a tidy table with its interval."""
+    """Format the column `value` of a tidy table with its interval."""
     return share({"p": row["value"], "p_low": row["low"], "p_high": row["high"]}, "p")
 
 
 def without_head(sentence: str) -> str:
-    """Leave out the words before the colon with which a sentence of the glance begins."""
+    """Remove the words before the first colon of a sentence."""
     return capital(sentence.partition(": ")[2] or sentence)
 
 
 def models_of(tables: Tables, benchmark: str) -> list[Cells]:
-    """Rows of the leaderboard that are models: no prior, no reader."""
+    """Return the rows of the leaderboard that are models: no prior, no reader."""
     return [row for row in tables["leaderboard"] if row["benchmark"] == benchmark and row["model"] != PRIOR and not row.get("reader")]
 
 
 def best_of(tables: Tables, benchmark: str) -> Cells | None:
-    """Row of the model that stands first; None when no model has a rank."""
+    """Return the row of the model with the best rank; None when no model has a rank."""
     ranked = [row for row in models_of(tables, benchmark) if row.get("rank")]
     return min(ranked, key=lambda row: (row["rank"], row["model"])) if ranked else None
 
 
 def whole_size(study: Study, tables: Tables) -> str:
-    """Items, patients and answers of every benchmark under the arm full."""
-    told = []
+    """Count the items, patients and answers of every benchmark under the arm full."""
+    parts = []
     for name in study.benchmarks:
         rows = models_of(tables, name)
         if rows:
             answers = sum(row.get("expected") or 0 for row in rows)
-            told.append(
+            parts.append(
                 (name, f"{counted(rows[0]['n_items'], 'item')}, {counted(rows[0]['n_patients'], 'patient')}, {counted(answers, 'answer')}")
             )
-    return by_benchmark(told) or "0 answers"
+    return by_benchmark(parts) or "0 answers"
 
 
 def largest(rows: Iterable[Cells]) -> str:
-    """Items and patients by benchmark; where rows differ, of the one with the most."""
+    """Count items and patients by benchmark; where rows differ, the largest counts."""
     found: dict[str, list[Cells]] = {}
     for row in rows:
         found.setdefault(row["benchmark"], []).append(row)
-    told = []
+    parts = []
     for name, own in found.items():
         upto = "up to " if len({row["n_items"] for row in own}) > 1 else ""
         items, patients = (max(row[column] or 0 for row in own) for column in ("n_items", "n_patients"))
-        told.append((name, f"{upto}{counted(items, 'item')}, {counted(patients, 'patient')}"))
-    return by_benchmark(told) or "0 items"
+        parts.append((name, f"{upto}{counted(items, 'item')}, {counted(patients, 'patient')}"))
+    return by_benchmark(parts) or "0 items"
 
 
-def by_benchmark(told: list[tuple[str, str]]) -> str:
-    """Put what is said of benchmarks into one line; one alone needs no name."""
-    return told[0][1] if len(told) == 1 else "; ".join(f"{name}: {words}" for name, words in told)
+def by_benchmark(texts: list[tuple[str, str]]) -> str:
+    """Join texts about benchmarks, by name, into one line; a single one has no name."""
+    return texts[0][1] if len(texts) == 1 else "; ".join(f"{name}: {words}" for name, words in texts)
 
 
 def titles_of(study: Study, names: Iterable[str]) -> str:
-    """Titles of models, in the order of the run list."""
+    """List the titles of models, in the order of the run list."""
     wanted = set(names)
     found = [model.title for name, model in study.models.items() if name in wanted]
     return listing(found) if found else "nobody"

@@ -1,4 +1,4 @@
-"""The one place that writes the tables of results."""
+"""Writing of the results tables, the sentences and the metrics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     metrics : Path
         A small nested JSON file: benchmark, model, metric.
     release : Release or None
-        For whom they are: what is about few patients who are not public is hidden in a public run.
+        Audience: in a public run numbers about few patients who are not public are hidden.
     """
     results, pools = Results(study), reference_pools(study)
     for table in TABLES:
@@ -42,9 +42,9 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     shown = public_tables(study, cells, {table.name: table.suppression for table in TABLES}, release or Release())
     for table in TABLES:
         write_table(folder / f"{table.name}.csv", shown.tables[table.name], table.columns)
-    rest, seen = shown.study, shown.told  # a sentence may not tell what a table hides
-    told = [*shown.sentences(), *sentences(rest, seen), *trust_sentences(rest, seen), *change_sentences(rest, seen["revisions"])]
-    write_json(folder / "verdict.json", {"sentences": told, "badges": badges(study, cells)})
+    rest, seen = shown.study, shown.visible  # sentences are made from the visible rows alone
+    parts = [*shown.sentences(), *sentences(rest, seen), *trust_sentences(rest, seen), *change_sentences(rest, seen["revisions"])]
+    write_json(folder / "verdict.json", {"sentences": parts, "badges": badges(study, cells)})
     told_of = (
         change_notes(rest, seen["revisions"]) | trust_notes(rest, seen) | {"blocks": shown.blocks(block_notes(rest, seen))} | shown.notes()
     )
@@ -54,13 +54,13 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
 
 
 def block_notes(study: Study, tables: Tables) -> dict[str, dict[str, str]]:
-    """Say of every block of the page what it shows: `takeaway`, one sentence that claims no more than the tables, and `n`, what it counts."""
+    """Return for every block of the page `takeaway`, one sentence that claims no more than the tables, and `n`, its counts."""
     found = {block: words(study, tables) for table in TABLES for block, words in table.takeaways.items()}
     return {block: {"takeaway": one.takeaway, "n": one.n} for block, one in found.items()}
 
 
 def headline_metrics(leaderboard: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Cells]]:
-    """Pick the few numbers that a diff between two runs should show: benchmark, model, metric."""
+    """Pick the few numbers that a diff between two runs should show, by benchmark, model and metric."""
     found: dict[str, dict[str, Cells]] = {}
     for row in leaderboard:
         values = {name: round(row[name], 6) for name in METRICS if row.get(name) is not None}

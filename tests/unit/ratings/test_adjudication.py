@@ -22,7 +22,7 @@ from neuralmedbench.ratings.rounds import RoundMaterial
 from neuralmedbench.recording.rated_answers import rated_answers
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.scores import Rating, RatingPart
-from neuralmedbench.tables.clinicians.opinions import clinician_words
+from neuralmedbench.tables.clinicians.opinions import clinician_verdicts
 
 FORM_FILE = ROOT / "config" / "rating.yaml"
 FORM = read_form(FORM_FILE)
@@ -131,15 +131,15 @@ def test_what_is_decided_stands_for_the_mean_and_the_ratings_stay(study: Path, f
         ("adjudicator", "dx_correct", 4.0, "sample", False)
     }
     assert [row for row in rows if not row.adjudicated] == before
-    assert {word.value for word in clinician_words(before, "dx_correct").values()} == {1.0}
-    assert {word.value for word in clinician_words(rows, "dx_correct").values()} == {4.0}
-    assert {word.value for word in clinician_words(rows, "harm_extent").values()} == {1.5}
+    assert {word.value for word in clinician_verdicts(before, "dx_correct").values()} == {1.0}
+    assert {word.value for word in clinician_verdicts(rows, "dx_correct").values()} == {4.0}
+    assert {word.value for word in clinician_verdicts(rows, "harm_extent").values()} == {1.5}
     assert {row.probability for row in last} == {row.probability for row in before if row.part is RatingPart.SAMPLE}
 
 
 def test_where_the_further_rater_cannot_judge_the_mean_stands() -> None:
     rows = [*said(1, 3), rating(1, "adjudicator", None, adjudicated=True)]
-    word = next(iter(clinician_words(rows, "dx_correct").values()))
+    word = next(iter(clinician_verdicts(rows, "dx_correct").values()))
     assert (word.value, word.adjudicated) == (2.0, False)
 
 

@@ -21,7 +21,7 @@ from neuralmedbench.records.scores import Rating, RatingPart
 from neuralmedbench.report.page import templates
 from neuralmedbench.tables.clinicians import agreement as agreement_table
 from neuralmedbench.tables.clinicians.agreement import agreement_rows, rater_rows
-from neuralmedbench.tables.clinicians.opinions import by_axis, clinician_words, rating_rows
+from neuralmedbench.tables.clinicians.opinions import by_axis, clinician_verdicts, rating_rows
 
 FORM = read_form(ROOT / "config" / "rating.yaml")
 
@@ -173,10 +173,10 @@ def test_a_rater_who_judged_an_answer_and_marked_no_error_says_that_there_is_non
     marked = [rating(answer, rater, 1.0, "error.wrong_side") for answer, rater in ((0, "a"), (0, "b"), (1, "a"))]
     found = values(agreement_rows(study_of([*rows, *marked])), axis="error.wrong_side")
     assert found["same"] == pytest.approx(19 / 20)
-    words = clinician_words([*rows, *marked], "error.wrong_side")
+    words = clinician_verdicts([*rows, *marked], "error.wrong_side")
     assert sorted(word.value for word in words.values() if word.value) == [0.5, 1.0]
     split = by_axis([*rows, *marked])
-    assert clinician_words(split["error.wrong_side"], "error.wrong_side") == words
+    assert clinician_verdicts(split["error.wrong_side"], "error.wrong_side") == words
 
 
 def test_severity_is_the_mean_distance_from_the_others() -> None:
@@ -204,7 +204,7 @@ def test_a_rater_is_told_by_controls_and_by_time() -> None:
 def test_the_clinicians_word_is_the_mean_or_else_what_was_adjudicated() -> None:
     rows = [rating(0, "a", 1.0), rating(0, "b", 3.0), rating(1, "a", None), rating(1, "b", None), rating(2, "a", 0.0), rating(2, "b", 4.0)]
     rows += [rating(2, "adjudicator", 4.0, adjudicated=True), rating(3, "a", 2.0, stale=True), rating(0, "a", 0.0, part=RatingPart.AGAIN)]
-    words = {key[0][-2:]: word for key, word in clinician_words(rows, AXIS).items()}
+    words = {key[0][-2:]: word for key, word in clinician_verdicts(rows, AXIS).items()}
     assert {name: (word.value, word.raters, word.adjudicated) for name, word in words.items()} == {
         "00": (2.0, 2, False), "01": (None, 0, False), "02": (4.0, 2, True),
     }  # fmt: skip
@@ -214,7 +214,7 @@ def test_the_clinicians_word_is_the_mean_or_else_what_was_adjudicated() -> None:
 def test_a_clinician_comes_before_a_simulated_rater_and_the_last_round_counts() -> None:
     rows = [rating(0, "a", 1.0), rating(0, "s", 4.0, simulated=True), rating(1, "s", 4.0, simulated=True)]
     rows += [rating(0, "x", 2.0, round_id="r02", probability=0.25)]
-    words = list(clinician_words(rows, AXIS).values())
+    words = list(clinician_verdicts(rows, AXIS).values())
     assert [(word.value, word.simulated, word.round_id, word.probability) for word in words] == [
         (2.0, False, "r02", 0.25),
         (4.0, True, "r01", 0.5),

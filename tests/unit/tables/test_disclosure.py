@@ -231,7 +231,7 @@ def test_nothing_else_is_hidden(tmp_path: Path, kind: str, profile: str) -> None
     tables: dict[str, list[dict[str, object]]] = {name: [] for name in COLUMNS}
     shown = public_tables(study, tables, {name: RULES.get(name) for name in COLUMNS}, Release(profile))
     assert shown.tables is tables
-    assert shown.told is tables
+    assert shown.visible is tables
     assert (shown.study, shown.notes(), shown.blocks({"cases": {}})) == (study, {}, {"cases": {}})
 
 

@@ -25,7 +25,7 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Rating, RatingPart, Score
 from neuralmedbench.report.page import templates
 from neuralmedbench.tables.calibrated import calibrated_rows
-from neuralmedbench.tables.clinicians.opinions import ClinicianWord, chances, opinions_of, words_of
+from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, draw_probabilities, opinions_of, verdicts_of
 from neuralmedbench.tables.grader_vs_clinician import maker_of, same_maker, trust_rows
 from neuralmedbench.tables.study import Study, read_study
 from neuralmedbench.tables.verdict import trust_statements
@@ -112,7 +112,7 @@ def test_the_score_is_corrected_by_what_clinicians_said_of_the_drawn_answers(roo
     study = rated(ratings(root, severe))
     (row,) = pick(calibrated_rows(study), benchmark=DEPTH, model="alpha", grader="score")
     scores = [one for one in study.benchmarks[DEPTH].scores["alpha"] if one.arm == "full"]
-    drawn = [one for one in scores if response_key(one) in words_of(study, simulated=False)]
+    drawn = [one for one in scores if response_key(one) in verdicts_of(study, simulated=False)]
     raw = np.mean([one.passed for one in scores])
     assert row["raw"] == pytest.approx(raw)
     assert row["calibrated"] == pytest.approx(raw - np.mean([bool(one.passed) and one.repeat == 0 for one in drawn]))
@@ -149,8 +149,8 @@ def test_a_reader_is_a_person_and_has_no_rate_to_correct(root: Path, rated: Rate
 
 
 def test_an_answer_that_two_rounds_could_draw_was_drawn_with_the_chance_of_either() -> None:
-    def word(round_id: str, probability: float | None) -> ClinicianWord:
-        return ClinicianWord(value=3.0, raters=2, probability=probability, adjudicated=False, simulated=False, round_id=round_id)
+    def word(round_id: str, probability: float | None) -> ClinicianVerdict:
+        return ClinicianVerdict(value=3.0, raters=2, probability=probability, adjudicated=False, simulated=False, round_id=round_id)
 
     study = Score(
         item_id="a", case_id="c", patient_id="p", benchmark="demo", axis="depth", family="f", level="l1", runner="open", arm="full",
@@ -159,7 +159,9 @@ def test_an_answer_that_two_rounds_could_draw_was_drawn_with_the_chance_of_eithe
     )  # fmt: skip
     scores = {response_key(one): one for one in (replace(study, repeat=n, level="l2" if n == 3 else "l1") for n in range(4))}
     keys = list(scores)
-    found = chances({keys[0]: word("r01", 0.5), keys[1]: word("r02", 0.5), keys[2]: word("r02", None), keys[3]: word("r02", 0.2)}, scores)
+    found = draw_probabilities(
+        {keys[0]: word("r01", 0.5), keys[1]: word("r02", 0.5), keys[2]: word("r02", None), keys[3]: word("r02", 0.2)}, scores
+    )
     assert found == {keys[0]: pytest.approx(0.75), keys[1]: pytest.approx(0.75), keys[3]: pytest.approx(0.2)}
 
 
@@ -169,7 +171,7 @@ def test_graders_are_held_against_single_clinicians_before_anything_was_adjudica
     others = [replace(row, part=RatingPart.AGAIN, value=0.0) for row in rows] + [replace(row, axis="reasoning", value=0.0) for row in rows]
     study = rated([*rows, *last, *[replace(row, round_id="r00") for row in others]])
     assert opinions_of(study, simulated=False) == opinions_of(rated(rows), simulated=False)
-    assert {word.value for word in words_of(rated([*rows, *last]), simulated=False).values()} == {0.0}
+    assert {word.value for word in verdicts_of(rated([*rows, *last]), simulated=False).values()} == {0.0}
 
 
 def test_the_table_has_every_level_and_the_ceiling(root: Path, rated: Rated) -> None:
@@ -194,7 +196,7 @@ def test_the_table_has_every_level_and_the_ceiling(root: Path, rated: Rated) -> 
 
 def drawn_scores(root: Path, rated: Rated) -> list[Score]:
     study = rated(ratings(root, kind))
-    words = words_of(study, simulated=False)
+    words = verdicts_of(study, simulated=False)
     return [row for scores in study.benchmarks[DEPTH].scores.values() for row in scores if response_key(row) in words]
 
 

@@ -1,1 +1,1 @@
-"""What clinicians said: their ratings, how far they agree, and readers who answered themselves."""
+"""Clinicians' ratings, and agreement between raters."""

@@ -1,4 +1,4 @@
-"""Raters of a round: how far each can be relied on, and how far they agree before anything is adjudicated (`raters.csv`, `agreement.csv`)."""
+"""Reliability of each rater of a round, and agreement between raters before adjudication: `raters.csv` and `agreement.csv`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import Study
 
 RoundKey = tuple[str, bool]
-"""A round, and whether its raters are simulated: the two never mix."""
+"""A round, and True for its simulated raters, who are never mixed with clinicians."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """Values of one axis before any adjudication; an answer has a row when a rater was shown it, a value or not.
+    """Values of one axis before any adjudication; every answer that a rater was shown has a row, with or without a value.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Panel:
     first, second : ndarray of float, shape (answers, raters)
         Values of the first and of the second showing; NaN where there is none.
     unjudged : ndarray of int, shape (raters,)
-        Answers that a rater saw and could not judge on this axis.
+        Number of answers that a rater saw and could not judge on this axis.
     by : ByPatient
         Patients of the answers: all patients of the round, on every axis.
     scale : ndarray of float, shape (points,)
@@ -51,7 +51,7 @@ class Panel:
 
 
 def rated_rounds(study: Study) -> dict[RoundKey, list[Rating]]:
-    """Give the ratings by round and kind of raters, without those of adjudicators."""
+    """Return the ratings by round and kind of raters, without those of adjudicators."""
     groups: dict[RoundKey, list[Rating]] = defaultdict(list)
     for row in study.ratings:
         if not row.adjudicated:
@@ -60,7 +60,7 @@ def rated_rounds(study: Study) -> dict[RoundKey, list[Rating]]:
 
 
 def panels(ratings: Sequence[Rating], study: Study) -> Iterator[Panel]:
-    """Give the panels of one round: the axes of the form that were rated, then the errors that somebody marked."""
+    """Yield the panels of one round: the rated axes of the form, then the errors that at least one rater marked."""
     drawn = [row for row in ratings if row.part in {RatingPart.SAMPLE, RatingPart.AGAIN}]
     places = [response_key(row) for row in drawn]
     keys, raters, axes = sorted(set(places)), sorted({row.rater_id for row in drawn}), sorted({row.axis for row in drawn})
@@ -78,7 +78,7 @@ def panels(ratings: Sequence[Rating], study: Study) -> Iterator[Panel]:
     by = ByPatient([patient_of.get(key[0], key[0]) for key in keys], study.settings)
     for axis in (*[axis for axis in study.form.axes if axis in axis_of], *[axis for axis in axes if axis not in study.form.axes]):
         given = values[axis_of[axis]]
-        if axis.startswith(ERROR_AXIS):  # who judged the answer and marked nothing says that the error is absent
+        if axis.startswith(ERROR_AXIS):  # a rater who judged the answer and marked nothing reports that the error is absent
             given = np.where(np.isnan(given) & judged, 0.0, given)
         yield Panel(
             axis=axis,
@@ -92,7 +92,7 @@ def panels(ratings: Sequence[Rating], study: Study) -> Iterator[Panel]:
 
 
 def scale_of(axis: str, form: RatingForm, values: Floats) -> Floats:
-    """Points of an axis: those of the form, 0 to 2 of an error; of an axis that the form has no more, whole numbers over what was given."""
+    """Return the points of an axis: those of the form; 0 to 2 for an error; the range of the given values if the form no longer has the axis."""
     if axis in form.axes:
         low, high = form.axes[axis].lowest, form.axes[axis].highest
     elif axis.startswith(ERROR_AXIS):
@@ -104,10 +104,10 @@ def scale_of(axis: str, form: RatingForm, values: Floats) -> Floats:
 
 
 FLOOR_S = 10.0
-"""Seconds: nobody looks at the pictures, reads an answer and judges it on every line in less. Our rule."""
+"""Seconds: the least time to look at the pictures, read an answer and judge it on every line. (Our rule.)"""
 
 MOST_BELOW = 0.1
-"""A rater with more than this share of answers below the floor is marked as too fast. Our rule."""
+"""A rater with more than this share of answers below the floor is marked as too fast. (Our rule.)"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +153,7 @@ def rater_rows(study: Study) -> list[RaterRow]:
 
 
 def _whole(ratings: Sequence[Rating], study: Study) -> Cells:
-    """Give what is said of a rater over all axes."""
+    """Return the cells of a rater over all axes."""
     seconds: dict[object, float | None] = {}
     judged: dict[object, bool] = {}
     for row in ratings:
@@ -175,7 +175,7 @@ def _whole(ratings: Sequence[Rating], study: Study) -> Cells:
 
 
 def _controls(ratings: Sequence[Rating], study: Study) -> Cells:
-    """Count right controls that pass and wrong ones that do not, on the axis by which a clinician passes an answer."""
+    """Count right controls that pass and wrong ones that do not, on the axis that decides a clinician's pass."""
     rule = study.form.passes
     if rule is None:
         return {}
@@ -190,7 +190,7 @@ def _controls(ratings: Sequence[Rating], study: Study) -> Cells:
 
 
 def _axis_rows(panel: Panel) -> Iterator[Cells]:
-    """Rows of one axis: severity is the mean distance from the mean of the others, over answers that another rated too."""
+    """Yield the rows of one axis; severity is the mean distance from the mean of the other raters, over answers with another rater."""
     distance = _from_others(panel.first)
     shared = ~np.isnan(distance)
     draws = panel.by.resampled_means(distance)
@@ -217,7 +217,7 @@ def _axis_rows(panel: Panel) -> Iterator[Cells]:
 
 
 def _from_others(values: Floats) -> Floats:
-    """Distance of each value from the mean of the other raters of that answer: shape (answers, raters), NaN where nobody else rated it."""
+    """Return the distance of each value from the mean of the answer's other raters: shape (answers, raters), NaN without another rater."""
     known = ~np.isnan(values)
     others = known.sum(axis=1, keepdims=True) - known
     total = np.where(known, values, 0.0).sum(axis=1, keepdims=True)
@@ -234,10 +234,10 @@ RATERS = Table(
 
 
 ALL, PAIR, SELF = "all", "pair", "self"
-"""Between whom: all raters of the round, two of them, or a rater's first and second showing."""
+"""Values of the column `between`: all raters of the round, two of them, or a rater's first and second showing."""
 
 MOST_UNDEFINED = 0.1
-"""Above this share of resamples without a value there is no interval: what is left is no sample of the coefficient."""
+"""Above this share of resamples without a value there is no interval: the rest would be a biased sample of the coefficient."""
 
 CHUNK = 64
 """Pairs of raters that are resampled at once: 50 raters make 1,225 pairs, which together would take gigabytes."""
@@ -270,7 +270,7 @@ class AgreementRow(ResultRow):
 def agreement_rows(study: Study) -> list[AgreementRow]:
     """Rows of `agreement.csv`.
 
-    By round, axis, and between whom; simulated raters in rows of their own.
+    By round, axis and `between`; simulated raters have separate rows.
     """
     rows = []
     for (round_id, simulated), ratings in rated_rounds(study).items():
@@ -297,7 +297,7 @@ def _agreement_of_axis(panel: Panel) -> Iterator[Cells]:
 
 
 def _of_all_raters(panel: Panel) -> Iterator[Cells]:
-    """Rows of the coefficients of all raters together, over the answers that at least two of them rated."""
+    """Yield the coefficients of all raters together, over the answers that at least two of them rated."""
     known = ~np.isnan(panel.first)
     shared, active = known.sum(axis=1) > 1, known.any(axis=0)
     answers, patients, raters = panel.first[shared][:, active], panel.by.codes[shared], int(active.sum())
@@ -319,7 +319,7 @@ def _of_all_raters(panel: Panel) -> Iterator[Cells]:
 
 
 def _pair_rows(panel: Panel, terms: Floats, names: list[Cells], wanted: tuple[str, ...]) -> Iterator[Cells]:
-    """Rows of the wanted coefficients of many pairs; `terms` has the shape (answers, pairs, 7)."""
+    """Yield the wanted coefficients of many pairs; `terms` has the shape (answers, pairs, 7)."""
     for start in range(0, len(names), CHUNK):
         some = terms[:, start : start + CHUNK]
         sums = panel.by.sums(some.reshape(len(some), -1))

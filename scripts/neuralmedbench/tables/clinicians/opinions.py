@@ -1,4 +1,4 @@
-"""What clinicians said of drawn answers, each clinician's values and one word an answer, and with which probability it was drawn."""
+"""Clinicians' verdicts on drawn answers: single values, one verdict per answer, its probability of being drawn, and `ratings.csv`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway
 
-Said = tuple[Rating, float | None]
+RatedValue = tuple[Rating, float | None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClinicianWord:
-    """What a round says of one answer on one axis.
+class ClinicianVerdict:
+    """The verdict of a round on one answer on one axis.
 
     Attributes
     ----------
@@ -33,9 +33,9 @@ class ClinicianWord:
     raters : int
         Raters of the round with a value, the adjudicator not among them.
     probability : float or None
-        With which the answer was drawn into the round.
+        Probability with which the answer was drawn into the round.
     adjudicated, simulated : bool
-        Whether a further rater had the last word; whether a program filled the form in.
+        True if a further rater decided; True if a program filled in the form.
     round_id : str
         The round.
     """
@@ -48,32 +48,32 @@ class ClinicianWord:
     round_id: str
 
 
-def clinician_words(ratings: Sequence[Rating], axis: str) -> dict[Key, ClinicianWord]:
-    """Give the clinicians' word on every drawn answer.
+def clinician_verdicts(ratings: Sequence[Rating], axis: str) -> dict[Key, ClinicianVerdict]:
+    """Return the verdict on every drawn answer, by `records.keys.response_key`.
 
-    By `records.keys.response_key`. Clinicians come before simulated raters, who never enter a word of theirs; of an answer that several
-    rounds drew the last round by name counts, so that its probability is that of one draw.
+    Clinicians take precedence over simulated raters, and the two are never mixed. If several rounds drew an answer, the last round by
+    name counts, so that its probability is that of one draw.
     """
-    groups: dict[tuple[Key, bool, str], list[Said]] = defaultdict(list)
+    groups: dict[tuple[Key, bool, str], list[RatedValue]] = defaultdict(list)
     for row, value in with_unmarked_errors(fresh_sample(ratings), axis):
-        # real ones sort last, and so win
+        # clinicians sort last, and so take precedence
         groups[response_key(row), not row.simulated, row.round_id].append((row, value))
-    return {place[0]: _word(groups[place]) for place in sorted(groups)}
+    return {place[0]: _verdict(groups[place]) for place in sorted(groups)}
 
 
 def fresh_sample(ratings: Iterable[Rating]) -> list[Rating]:
-    """Ratings of drawn answers whose text stands as it was rated."""
+    """Return the ratings of drawn answers whose text is still the one that was rated."""
     return [row for row in ratings if row.part is RatingPart.SAMPLE and not row.stale]
 
 
-def with_unmarked_errors(ratings: Iterable[Rating], axis: str) -> list[Said]:
-    """Give what was said on an axis; of an error also the zeros of raters who judged the answer and did not mark it.
+def with_unmarked_errors(ratings: Iterable[Rating], axis: str) -> list[RatedValue]:
+    """Return ratings with their values on an axis; for an error also zeros, from raters who judged the answer and did not mark it.
 
-    A rating of that rater and answer, and the value on that axis. An adjudicator is not asked for errors and gives no zero.
+    An adjudicator is not asked for errors and gives no zero.
     """
     if not axis.startswith(ERROR_AXIS):
         return [(row, row.value) for row in ratings if row.axis == axis]
-    judged: dict[tuple[object, ...], Said] = {}
+    judged: dict[tuple[object, ...], RatedValue] = {}
     for row in ratings:
         if row.axis == axis:
             judged[_place(row)] = row, row.value
@@ -83,7 +83,7 @@ def with_unmarked_errors(ratings: Iterable[Rating], axis: str) -> list[Said]:
 
 
 def by_axis(ratings: Iterable[Rating]) -> dict[str, list[Rating]]:
-    """Split ratings by axis; an error gets one rating of every rater and answer too, by which it is known who judged and did not mark it."""
+    """Split ratings by axis; an error also gets one rating per rater and answer, which shows who judged the answer without marking it."""
     split: dict[str, list[Rating]] = defaultdict(list)
     judged: dict[tuple[object, ...], Rating] = {}
     for row in ratings:
@@ -97,12 +97,12 @@ def _place(row: Rating) -> tuple[object, ...]:
     return row.round_id, row.rater_id, response_key(row), row.part, row.text_sha256
 
 
-def _word(said: Sequence[Said]) -> ClinicianWord:
-    # where the further rater cannot judge either, the mean of those who could stands
-    last = next((value for row, value in said if row.adjudicated and value is not None), None)
-    values = [value for row, value in said if value is not None and not row.adjudicated]
-    first = said[0][0]
-    return ClinicianWord(
+def _verdict(rated: Sequence[RatedValue]) -> ClinicianVerdict:
+    # if the adjudicator cannot judge either, the mean of those who could is kept
+    last = next((value for row, value in rated if row.adjudicated and value is not None), None)
+    values = [value for row, value in rated if value is not None and not row.adjudicated]
+    first = rated[0][0]
+    return ClinicianVerdict(
         value=sum(values) / len(values) if last is None and values else last,
         raters=len(values),
         probability=first.probability,
@@ -114,20 +114,20 @@ def _word(said: Sequence[Said]) -> ClinicianWord:
 
 @dataclass(frozen=True)
 class Opinions:
-    """What single clinicians gave an answer on the axis of a pass, before anything was adjudicated: 0 to 1, and whether it passes."""
+    """Values of single clinicians for an answer on the axis of a pass, before adjudication: 0 to 1, and True where the value passes."""
 
     values: tuple[float, ...]
     passes: tuple[bool, ...]
 
 
-def words_of(study: Study, *, simulated: bool) -> dict[Key, ClinicianWord]:
-    """Give the word on each drawn answer on the axis of a pass; nothing when the form does not say what passes."""
+def verdicts_of(study: Study, *, simulated: bool) -> dict[Key, ClinicianVerdict]:
+    """Return the verdict on each drawn answer on the axis of a pass; empty when the form defines no pass."""
     passes = study.form.passes
-    return clinician_words([row for row in study.ratings if row.simulated == simulated], passes.axis) if passes else {}
+    return clinician_verdicts([row for row in study.ratings if row.simulated == simulated], passes.axis) if passes else {}
 
 
 def opinions_of(study: Study, *, simulated: bool) -> dict[Key, Opinions]:
-    """Give what single raters said of each drawn answer, by their pseudonyms; of a rater who saw it in several rounds the last one counts."""
+    """Return the values of single raters for each drawn answer, ordered by pseudonym; a rater's last round counts."""
     passes = study.form.passes
     if passes is None:
         return {}
@@ -135,15 +135,15 @@ def opinions_of(study: Study, *, simulated: bool) -> dict[Key, Opinions]:
     for row in sorted(fresh_sample(study.ratings), key=lambda row: row.round_id):
         if (row.axis, row.simulated, row.adjudicated) == (passes.axis, simulated, False) and row.value is not None:
             found[response_key(row)][row.rater_id] = row.value
-    reach, told = axis.highest - axis.lowest, dict[Key, Opinions]()
+    reach, text = axis.highest - axis.lowest, dict[Key, Opinions]()
     for key, by_rater in found.items():
         values = [value for _, value in sorted(by_rater.items())]
-        told[key] = Opinions(tuple((value - axis.lowest) / reach for value in values), tuple(value >= passes.from_ for value in values))
-    return told
+        text[key] = Opinions(tuple((value - axis.lowest) / reach for value in values), tuple(value >= passes.from_ for value in values))
+    return text
 
 
 def grades_of(benchmark: BenchmarkStudy, model: str, grader: str, scores: Iterable[Score]) -> dict[Key, float]:
-    """Give what a grader says of the core diagnosis of each answer, 0 to 1; a grade of another text is stale and left out."""
+    """Return a grader's value for the core diagnosis of each answer, 0 to 1; a grade of another text is stale and left out."""
     texts = {response_key(row): row.text_sha256 for row in scores}
     return {
         response_key(grade): grade.value
@@ -152,16 +152,16 @@ def grades_of(benchmark: BenchmarkStudy, model: str, grader: str, scores: Iterab
     }
 
 
-def chances(words: Mapping[Key, ClinicianWord], scores: Mapping[Key, Score]) -> dict[Key, float]:
-    """Give the probability with which each answer was drawn into any round.
+def draw_probabilities(verdicts: Mapping[Key, ClinicianVerdict], scores: Mapping[Key, Score]) -> dict[Key, float]:
+    """Return the probability with which each answer was drawn into any round.
 
-    1 - the product of (1 - probability) over the rounds that drew from the answer's stratum; answers without a probability are left
-    out, as they were not drawn. Where one round drew a half of a stratum, and another a half again, it is 0.75.
+    1 - the product of (1 - probability) over the rounds that drew from the answer's stratum; answers without a probability were
+    not drawn and are left out. If two rounds each drew half of a stratum, it is 0.75.
     """
     rounds: dict[tuple[str, ...], dict[str, float]] = defaultdict(dict)
-    known = {key: word for key, word in words.items() if word.probability is not None and key in scores}
-    for key, word in known.items():
-        rounds[_stratum(scores[key])][word.round_id] = float(word.probability or 0.0)
+    known = {key: verdict for key, verdict in verdicts.items() if verdict.probability is not None and key in scores}
+    for key, verdict in known.items():
+        rounds[_stratum(scores[key])][verdict.round_id] = float(verdict.probability or 0.0)
     found = {}
     for key in known:
         missed = 1.0
@@ -176,7 +176,7 @@ def _stratum(score: Score) -> tuple[str, ...]:
 
 
 RatedAxis = tuple[str, str, str, bool]
-"""Round, model, axis, and whether the raters are simulated."""
+"""Round, model, axis, and True for simulated raters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +196,7 @@ class RatingRow(ResultRow):
 
 
 def rating_rows(study: Study) -> list[RatingRow]:
-    """Rows of `ratings.csv`: means over answers of the clinicians' word; stale ratings are counted and left out."""
+    """Rows of `ratings.csv`: means over answers of the clinicians' verdicts; stale ratings are counted and left out."""
     rows, stale, split = [], Counter[RatedAxis](), dict[tuple[str, bool], list[Rating]]()
     pools, chose = reference_pools(study), set[tuple[str, str]]()
     for rating in study.sampled_ratings:
@@ -204,28 +204,28 @@ def rating_rows(study: Study) -> list[RatingRow]:
         stale[rating.round_id, rating.model, rating.axis, rating.simulated] += rating.stale
         if rating.model in pools.get(rating.item_id.partition("/")[0], ()):  # a round may rate items of several benchmarks
             chose.add((rating.round_id, rating.model))
-    words: dict[RatedAxis, list[ClinicianWord]] = {place: [] for place in stale}
+    verdicts: dict[RatedAxis, list[ClinicianVerdict]] = {place: [] for place in stale}
     for (round_id, simulated), ratings in split.items():
         for axis, of_axis in by_axis(fresh_sample(ratings)).items():
-            for key, word in clinician_words(of_axis, axis).items():
-                words.setdefault((round_id, key[3], axis, simulated), []).append(word)
-    for (round_id, model, axis, simulated), entries in sorted(words.items()):
-        means = [word.value for word in entries if word.value is not None]
+            for key, verdict in clinician_verdicts(of_axis, axis).items():
+                verdicts.setdefault((round_id, key[3], axis, simulated), []).append(verdict)
+    for (round_id, model, axis, simulated), entries in sorted(verdicts.items()):
+        means = [verdict.value for verdict in entries if verdict.value is not None]
         row: Cells = {MARK: (round_id, model) in chose, "round_id": round_id, "model": model, "axis": axis, "simulated": simulated}
-        row |= {"n": sum(word.raters for word in entries), "responses": len(means), "mean": float(np.mean(means)) if means else None}
-        row |= {"adjudicated": sum(word.adjudicated for word in entries), "stale": stale[round_id, model, axis, simulated]}
+        row |= {"n": sum(verdict.raters for verdict in entries), "responses": len(means), "mean": float(np.mean(means)) if means else None}
+        row |= {"adjudicated": sum(verdict.adjudicated for verdict in entries), "stale": stale[round_id, model, axis, simulated]}
         rows.append(RatingRow(**row))
     return rows
 
 
 def ratings_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say how far clinicians agree: the most that a grader can be asked for."""
+    """Summarise how far clinicians agree, which is the ceiling for a grader."""
     people = [row for row in tables["ratings"] if not row["simulated"]]
     raters = len({(row["round_id"], row["rater_id"]) for row in tables["raters"] if not row["simulated"]})
     if not people:
         made_up = sum(row["n"] for row in tables["ratings"])
-        told = "No clinician has rated an answer: every open score on this page is a grader's word."
-        return Takeaway(told, f"0 ratings by clinicians, {counted(made_up, 'simulated value')}" if made_up else "0 ratings")
+        text = "No clinician has rated an answer: every open score on this page is a grader's word."
+        return Takeaway(text, f"0 ratings by clinicians, {counted(made_up, 'simulated value')}" if made_up else "0 ratings")
     alphas = [
         row
         for row in tables["agreement"]

@@ -1,1 +1,1 @@
-"""Whether a model knows when it is wrong: confidence, reliability, risk and coverage."""
+"""Confidence of answers: calibration, risk and coverage."""

@@ -1,4 +1,4 @@
-"""Intervals of everything that is said of confidences: one set of resampled patients, sums by group of confidence."""
+"""Confidences of a model's answers, from three sources, and their measures under one set of resampled patients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 UNSTATED = "unstated"
 REASONS = ("refused", "truncated", "abstained", "unparsable", UNSTATED)
-"""Why an answer has no confidence; the first that fits counts. The last: it was read, and states none."""
+"""Reasons why an answer has no confidence, the first that applies; the last: it was parsed and states none."""
 
 
 class ConfidenceSource(StrEnum):
@@ -41,15 +41,15 @@ class Confidences:
     Attributes
     ----------
     value, right : ndarray of float, shape (answers,)
-        Confidence, 0 to 1, and whether the answer is right, of the answers that have a confidence.
+        Confidence, 0 to 1, and outcome (1 right, 0 wrong) of the answers that have a confidence.
     items, patients : ndarray of int, shape (answers,)
         Their items (places in `Outcomes.items`) and patients.
     rest_right : ndarray of float, shape (rest,)
-        Whether an answer without a confidence is right; `rest_patients` are their patients.
+        Outcome of the answers without a confidence; `rest_patients` are their patients.
     reasons : dict of str to int
         Answers without a confidence by `REASONS`.
     missing : int
-        Answers that are missing because of us; of `agreement` items.
+        Missing answers; for the source `agreement`, missing items.
     """
 
     benchmark: str
@@ -66,18 +66,18 @@ class Confidences:
     missing: int
 
     def of_items(self, items: Ints) -> Confidences:
-        """Keep the answers with a confidence to some items."""
+        """Return the answers with a confidence to some items."""
         kept = np.isin(self.items, items)
         return replace(self, value=self.value[kept], right=self.right[kept], items=self.items[kept], patients=self.patients[kept])
 
 
 def gather_confidences(study: Study, benchmark: BenchmarkStudy) -> Iterator[Confidences]:
-    """Give the confidences of every model under every arm, strategy direct.
+    """Yield the confidences of every model under every arm, strategy direct.
 
-    `stated`: one for each model and arm, empty where nothing is stated. `tokens`: where probabilities of tokens were kept; the
-    geometric mean of those of the whole last answer, which is not the probability that the diagnosis is right. `agreement`: where an
-    item has several samples at a temperature above 0; one for each item: the share of its samples that say what the elected sample
-    says (`scoring.scores`), right when that one is right. Free answers have none: their words are hardly ever equal.
+    `stated`: for each model and arm, empty where nothing is stated. `tokens`: where token probabilities were kept; their
+    geometric mean over the whole last answer, which is not the probability that the diagnosis is right. `agreement`: where
+    items have several samples at a temperature above 0; one value per item, the share of its samples that agree with the elected
+    sample (`scoring.scores`), right when that one is right. Free answers have none: their words are hardly ever equal.
     """
     places = {item.item_id: place for place, item in enumerate(benchmark.outcomes.items)}
     for model in study.models:
@@ -108,11 +108,13 @@ class _Likelihood:
 
     def __call__(self, row: Score) -> float | None:
         mean = self.tokens.get(response_key(row))
-        return None if mean is None or _reason(row) != UNSTATED else min(1.0, math.exp(mean))  # words that name nothing have tokens too
+        return (
+            None if mean is None or _reason(row) != UNSTATED else min(1.0, math.exp(mean))
+        )  # an answer that names nothing has token probabilities too
 
 
 def _reason(row: Score) -> str:
-    """Say why an answer has no confidence, given that it has none."""
+    """Return the reason why an answer has no confidence."""
     if row.state in (ResponseState.REFUSED, ResponseState.TRUNCATED):
         return row.state
     if row.abstained:
@@ -188,7 +190,7 @@ def _gathered(
 
 
 GROUPS = 6 * MASS_BINS
-"""Into so many groups of confidence the answers are sorted for the resamples; what it moves is taken off (`Draws.around`)."""
+"""Number of groups of confidence for the resamples; the shift that grouping causes is corrected in `Draws.around`."""
 
 
 class Draws:
@@ -197,7 +199,7 @@ class Draws:
     Parameters
     ----------
     found : Confidences
-        With at least one answer that has a confidence.
+        At least one answer has a confidence.
     by : ByPatient
         All items of the benchmark: the resamples of all models and arms are the same, so that differences between them are paired.
     """
@@ -237,7 +239,7 @@ class Draws:
 
     @property
     def overconfidence(self) -> Floats:
-        """Mean confidence minus share right; made of its own two sums, as contrasts between arms need no more."""
+        """Mean confidence minus share right; computed without `_sums`, as contrasts between arms need only this."""
         found, one = self.found, np.zeros_like(self.found.items)
         sums = [self._by_patient(weights, found.patients, one, 1) for weights in (found.value - found.right, None)]
         drawn = self.by.weights @ np.concatenate(sums, axis=1)
@@ -251,16 +253,16 @@ class Draws:
 
     @property
     def error_by_chance(self) -> Floats:
-        """Calibration error of a perfectly calibrated model whose answers scatter as these do: what is drawn, less what is there."""
+        """Calibration error of a perfectly calibrated model whose answers scatter as these do: resampled minus observed gaps."""
         gap = np.bincount(width_bins(self.found.value), weights=self.found.value - self.found.right)
         return self._per_answer(np.abs(self._sums[2] - gap * (self._answers / len(self.found.value))[:, None]).sum(axis=1))
 
     def error_interval(self, error: float) -> tuple[float | None, float | None]:
-        """Give the interval of the calibration error.
+        """Return the interval of the calibration error.
 
-        Noise adds to this error, and resampling adds noise: the low end is the percentile turned around `error`, and 0 unless `error` is
-        above nearly all that chance alone gives; the high end is the further one of the percentile and the turned one. (Our
-        rule. `perf/confidence_intervals.py` measures how often it holds the truth; plain percentiles of a calibrated model never did.)
+        Noise adds to this error, and resampling adds noise. The low end is the percentile reflected at `error`, and 0 unless `error`
+        exceeds the upper limit under chance alone; the high end is the larger of the percentile and the reflected one. (Our
+        rule. `perf/confidence_intervals.py` measures its coverage; plain percentiles of a calibrated model never held the truth.)
         """
         low, high = self.by.percentiles(self.calibration_error, self.clusters)
         chance = self.by.percentiles(self.error_by_chance, self.clusters)[1]
@@ -276,7 +278,7 @@ class Draws:
 
     @property
     def auroc(self) -> Floats:
-        """Area under the ROC curve of confidence for right; equals within a group count by half."""
+        """Area under the ROC curve of confidence for right; answers within a group are ties and count by half."""
         counts, rights = self._sums[0], self._sums[1]
         wrongs = counts - rights
         below = np.cumsum(wrongs, axis=1) - wrongs
@@ -304,7 +306,7 @@ class Draws:
             return np.asarray((weights @ parts[0]) / (weights @ parts[1]), dtype=np.float64)
 
     def around(self, value: float | None, drawn: Floats, grouped: float | None = None) -> tuple[float | None, float | None]:
-        """Give the interval of a measure between 0 and 1."""
+        """Return the interval of a measure between 0 and 1; `grouped` is its value over the groups, if the draws are of groups."""
         if value is None:
             return None, None
         low, high = self.by.percentiles(drawn + (0.0 if grouped is None else value - grouped), self.clusters)

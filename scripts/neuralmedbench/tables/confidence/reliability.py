@@ -1,4 +1,4 @@
-"""Does a model know when it is wrong? Calibration, and what answering only when sure would be worth (`confidence.csv`, `reliability.csv`, `risk_coverage.csv`)."""
+"""Calibration of confidences, and risk against coverage: `confidence.csv`, `reliability.csv`, `risk_coverage.csv`."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ class RiskCoverageRow(ResultRow):
 def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
     """Rows of `risk_coverage.csv` of one model.
 
-    Measures `accuracy` (share right among the surest part of the answers; with an interval at `FIXED`), `aurc`, `aurc_best` (every right
-    answer surer than every wrong one), `aurc_random` (confidence says nothing), and the shares of answers without a confidence by
-    reason. Nothing where no answer has a confidence.
+    Measures `accuracy` (share right among the most confident part of the answers; with an interval at `FIXED`), `aurc`, `aurc_best` (every
+    right answer more confident than every wrong one), `aurc_random` (uninformative confidence), and the shares of answers without a
+    confidence by reason. No rows where no answer has a confidence.
     """
     known, rest = len(found.value), len(found.rest_right)
     if not known:
@@ -92,10 +92,9 @@ def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
 
 
 def tied_groups(found: Confidences, value: Floats) -> tuple[Floats, Floats, Floats]:
-    """Sort answers into groups of equal confidence.
+    """Group answers of equal confidence, from the highest.
 
-    The values from the highest, shape (values,); answers, and right answers, of each, with those that have no confidence behind them,
-    shape (values + 1,).
+    Values, shape (values,); number of answers and of right answers, shape (values + 1,), the answers without a confidence last.
     """
     levels, place = np.unique(-value, return_inverse=True)
     counts = np.bincount(place.reshape(-1)).astype(np.float64)
@@ -104,7 +103,7 @@ def tied_groups(found: Confidences, value: Floats) -> tuple[Floats, Floats, Floa
 
 
 def _share_interval(found: Confidences, draws: Draws, share: float, threshold: float | None, drawn: Floats) -> Cells:
-    """Interval of the share right at a coverage: by the rules of rates, over the answers that are kept at least in part."""
+    """Return the interval of the share right at a coverage, by the rules of rates, over the answers that are kept at least in part."""
     kept = np.ones(len(found.value), dtype=bool) if threshold is None else found.value >= threshold
     right, patients = found.right[kept], found.patients[kept]
     if threshold is None:
@@ -116,7 +115,7 @@ def _share_interval(found: Confidences, draws: Draws, share: float, threshold: f
 
 
 def abstention_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say what answering only when sure would have been worth to the model that stands first."""
+    """Summarise what answering only when sure would have gained the model with the best rank."""
     rows = [row for row in tables["risk_coverage"] if row["measure"] == "accuracy" and row["value"] is not None]
     n = counted(sum(row["n"] for row in rows if row["coverage"] == 1), "answer")
     for name, benchmark in sorted(study.benchmarks.items(), key=lambda pair: pair[1].config.axis is not Axis.DEPTH):
@@ -127,18 +126,18 @@ def abstention_takeaway(study: Study, tables: Tables) -> Takeaway:
             if best and (row["benchmark"], row["model"], row["source"]) == (name, best["model"], "stated")
         }
         if best and 0.5 in own and 1.0 in own:
-            told = f"{best['title']} is right in {value_share(own[0.5])} of the surest half of its answers and in {value_share(own[1.0])} of all"
-            return Takeaway(f"{told} ({benchmark.config.title}).", n)
+            text = f"{best['title']} is right in {value_share(own[0.5])} of the surest half of its answers and in {value_share(own[1.0])} of all"
+            return Takeaway(f"{text} ({benchmark.config.title}).", n)
     return Takeaway("No ranked model states how sure it is, so nothing can be said about answering only when sure.", n)
 
 
 NONE = {ConfidenceSource.STATED: "none stated", ConfidenceSource.AGREEMENT: "no vote", ConfidenceSource.TOKENS: "none kept"}
-"""What is noted where no answer has a confidence."""
+"""Note where no answer has a confidence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConfidenceRow(ResultRow):
-    """How well the confidences of one model under one arm fit what is right."""
+    """Calibration of the confidences of one model under one arm."""
 
     benchmark: str
     model: str
@@ -204,8 +203,8 @@ class ReliabilityRow(ResultRow):
 def confidence_tables(study: Study) -> tuple[list[ConfidenceRow], list[ReliabilityRow], list[RiskCoverageRow]]:
     """Make the three tables about confidence.
 
-    Rows of `confidence.csv` (one for each benchmark, model, arm and source), `reliability.csv` (its bins) and `risk_coverage.csv` (arm
-    full alone). Strategy direct.
+    Rows of `confidence.csv` (one per benchmark, model, arm and source), `reliability.csv` (its bins) and `risk_coverage.csv` (arm
+    full only). Strategy direct.
     """
     summary: list[ConfidenceRow] = []
     bins: list[ReliabilityRow] = []
@@ -224,7 +223,7 @@ def confidence_tables(study: Study) -> tuple[list[ConfidenceRow], list[Reliabili
 
 
 def head(found: Confidences) -> Cells:
-    """Give what names the confidences in every table."""
+    """Return the key columns of the three tables."""
     return {"benchmark": found.benchmark, "model": found.model, "arm": found.arm, "source": str(found.source)}
 
 
@@ -263,15 +262,13 @@ def _summary(found: Confidences, draws: Draws) -> Cells:
         "auroc": separates,
     }
     row |= _ends("overconfidence", _overconfidence(found, draws))
-    if (
-        0 < row["accuracy"] < 1 and apart is not None
-    ):  # resamples of answers that are all right, or all wrong, do not know that one could be otherwise
+    if 0 < row["accuracy"] < 1 and apart is not None:  # if all answers are right, or all wrong, so are all resamples: no interval
         row |= _ends("ece", draws.error_interval(apart)) | _ends("brier", draws.around(squared, draws.brier))
     return row | _ends("auroc", draws.around(separates, draws.auroc, auroc(draws.groups.astype(np.float64), right)))
 
 
 def _overconfidence(found: Confidences, draws: Draws) -> tuple[float | None, float | None]:
-    """Give the interval of mean confidence minus share right; where all or none is right, from the exact bounds of the share."""
+    """Return the interval of mean confidence minus share right; where all or none is right, from the exact bounds of the share."""
     if 0 < found.right.mean() < 1:
         return draws.by.percentiles(draws.overconfidence, draws.clusters)
     share, mean = rate_interval(found.right, ByPatient(found.patients, draws.by.settings)), float(found.value.mean())
@@ -279,7 +276,7 @@ def _overconfidence(found: Confidences, draws: Draws) -> tuple[float | None, flo
 
 
 def _shift(found: Confidences, full: Mapping[tuple[str, ConfidenceSource], Confidences], by: ByPatient) -> Cells:
-    """Say how much more overconfident a model is under an arm than under full, on the items of which both have a confidence."""
+    """Return how much more overconfident a model is under an arm than under full, on the items with a confidence under both."""
     other = full.get((found.model, found.source))
     if found.arm == FULL or other is None:
         return {}
@@ -293,7 +290,7 @@ def _shift(found: Confidences, full: Mapping[tuple[str, ConfidenceSource], Confi
 
 
 def _bins(found: Confidences, draws: Draws) -> list[Cells]:
-    """Give the bins of about equally many answers, the least sure first."""
+    """Return the bins of about equally many answers, the least confident first."""
     if not found.value.size:
         return []
     place = mass_bins(found.value)
@@ -311,7 +308,7 @@ def _bins(found: Confidences, draws: Draws) -> list[Cells]:
 
 
 def confidence_sentence(study: Study, rows: list[Cells]) -> str:
-    """Say in one line which models are too sure of themselves by what they state under the arm full: their intervals lie above zero."""
+    """State which models are overconfident by their stated confidences under the arm full: their intervals lie above zero."""
     models_only = [row for row in rows if row["model"] not in study.readers]
     stated = [row for row in models_only if row["arm"] == FULL and row["source"] == ConfidenceSource.STATED and row["with_confidence"]]
     if not stated:
@@ -329,7 +326,7 @@ def confidence_sentence(study: Study, rows: list[Cells]) -> str:
 
 
 def confidence_statements() -> list[str]:
-    """Rules of measurement of confidence and of ranked differentials, in words."""
+    """Return the rules of measurement of confidence and of ranked differentials, for the page."""
     return [
         (
             f"Confidence: calibration error (ECE) over {WIDTH_BINS} bins of equal width, and over at most {MASS_BINS} of about equally many "
@@ -349,7 +346,7 @@ def confidence_statements() -> list[str]:
 
 
 def confidence_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Say which models are too sure of themselves."""
+    """Summarise which models are overconfident."""
     rows = [row for row in tables["confidence"] if row["arm"] == FULL]
     stated = sum(row["with_confidence"] or 0 for row in rows)
     return Takeaway(confidence_sentence(study, tables["confidence"]), f"{counted(stated, 'answer')} with a confidence")

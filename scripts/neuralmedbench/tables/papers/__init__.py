@@ -1,1 +1,1 @@
-"""What others published, beside ours."""
+"""Published tables beside our results."""

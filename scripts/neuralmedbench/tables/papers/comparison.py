@@ -19,7 +19,7 @@ COLUMNS = (
 
 
 def wilson(percent: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Give the interval of a published percentage.
+    """Return the Wilson interval of a published percentage.
 
     Returns
     -------
@@ -47,21 +47,21 @@ def comparison_rows(published: PublishedConfig, own: OwnResults) -> list[Cells]:
     Parameters
     ----------
     published : PublishedConfig
-        What was published.
-    own : Own
-        What there is of ours.
+        The published tables.
+    own : OwnResults
+        Our results.
 
     Returns
     -------
     list of dict
-        With the keys `COLUMNS`. `kind` is `published`, `ours` or `plan`. Percentages are 0 to 100. `others` is what other sources say of a
-        published cell. A cell of ours without a value says in `missing` which file would fill it. The plan is there only while the
-        benchmark is not: then `make plan` counts.
+        With the keys `COLUMNS`. `kind` is `published`, `ours` or `plan`. Percentages are 0 to 100. `others` holds the values of other
+        sources for a published cell. In a cell of ours without a value `missing` names the file that would fill it. The plan is there only if
+        the benchmark is not in the run; else `make plan` counts.
 
     Raises
     ------
     ConfigError
-        If a place of ours is in none of the tables of results.
+        If a lookup names no table or column of results.
     DataError
         If more than one row of a table of results fits a cell.
     """
@@ -73,20 +73,20 @@ def comparison_rows(published: PublishedConfig, own: OwnResults) -> list[Cells]:
 
 
 def _table_cells(table: PublishedTable, own: OwnResults) -> Iterator[Cells]:
-    """Cells line by line: ours stand below the last published row of their model, the others at the end."""
-    left, told = list(own.models), set[str]()
+    """Yield cells line by line: ours below the last published row of their model, models without one at the end."""
+    left, text = list(own.models), set[str]()
     for place, line in enumerate(table.rows):
         yield from _published_cells(line, table, own.confidence)
         if any(later.label == line.label for later in table.rows[place + 1 :]):
-            continue  # the readings of several sources stay together
+            continue  # keep rows of several sources for one label together
         meant = [name for name in own.meant_by(line) if name in left] or (
             [line.model] if line.model and line.model not in own.models else []
         )
         for model in meant:
-            if model not in told:
+            if model not in text:
                 yield from own_cells(model, table, own)
-        told |= set(meant)
-        left = [name for name in left if name not in told]
+        text |= set(meant)
+        left = [name for name in left if name not in text]
     for model in left:
         yield from own_cells(model, table, own)
 
@@ -102,16 +102,16 @@ def _published_cells(line: PublishedRow, table: PublishedTable, confidence: floa
         if n:
             low, high = wilson(value, n, confidence)
             cell |= {"low": low, "high": high, "interval": f"{100 * confidence:g} % Wilson"}
-        told = [
+        parts = [
             f"{row.source}: {number(row.values[name], digits_of(row.values[name], column.unit))}"
             for row in others
             if name in row.values and row.values[name] != value
         ]
-        yield cell | {"others": "; ".join(told)}
+        yield cell | {"others": "; ".join(parts)}
 
 
 def _plan_rows(published: PublishedConfig, own: OwnResults) -> Iterator[Cells]:
-    """Give what all of it would take, by the published size; `make plan` prints the same."""
+    """Yield the cost of asking everything, by the published size; `make plan` prints the same."""
     for row in by_published_size(published, own.models, own.graders):
         head = {"table": PLAN, "kind": PLAN, "label": row.title, "model": row.model, "note": size_words(published.size)}
         yield {**head, "column": "calls", "unit": "count", "value": row.calls}
@@ -132,13 +132,13 @@ SPECIAL = {
     "“": "``", "”": "''", "’": "'", "…": r"\ldots{}", "†": r"\dag{}", "×": r"$\times$", "≥": r"$\geq$", "≤": r"$\leq$", "≈": r"$\approx$", "`": r"\textasciigrave{}",
 }  # fmt: skip
 LAST_LATIN = 0x17F
-"""Letters up to here are known to every engine; others are written as their number, so that the file compiles."""
+"""Last letter that every LaTeX engine knows; others are written as their code point, so that the file compiles."""
 
 Rows = Sequence[Mapping[str, Any]]
 
 
 def markdown(published: PublishedConfig, rows: Rows) -> str:
-    """Write all tables of a paper as one Markdown file; `rows` as `published.comparison_rows` gives them."""
+    """Write all tables of a paper as one Markdown file; `rows` are those of `comparison_rows`."""
     from tabulate import tabulate
 
     parts = [f"# {published.title}", WORDS]
@@ -152,13 +152,13 @@ def markdown(published: PublishedConfig, rows: Rows) -> str:
 
 
 def latex(published: PublishedConfig, rows: Rows) -> str:
-    """Write all tables of a paper as LaTeX (packages booktabs and graphicx); `rows` as `published.comparison_rows` gives them."""
+    """Write all tables of a paper as LaTeX (packages booktabs and graphicx); `rows` are those of `comparison_rows`."""
     return "\n\n".join([f"% {published.title}. {escape(WORDS)}\n{PACKAGES}", *(_float(shape) for shape in shapes(published, rows))]) + "\n"
 
 
 def _float(shape: Shape) -> str:
     head, *body = ([_at_the_start(escape(cells[0])), *map(escape, cells[1:])] for cells in _texts(shape))
-    told = [escape(text) for text in (*shape.notes, *_numbered(shape.footnotes))]
+    parts = [escape(text) for text in (*shape.notes, *_numbered(shape.footnotes))]
     return "\n".join(
         [
             "\\begin{table}[p]",
@@ -174,8 +174,8 @@ def _float(shape: Shape) -> str:
             "\\end{tabular}%",
             "}",
             *(
-                ["\\par\\smallskip", "\\begin{minipage}{\\textwidth}\\footnotesize", *(f"{text}\\par" for text in told), "\\end{minipage}"]
-                if told
+                ["\\par\\smallskip", "\\begin{minipage}{\\textwidth}\\footnotesize", *(f"{text}\\par" for text in parts), "\\end{minipage}"]
+                if parts
                 else []
             ),
             "\\end{table}",
@@ -184,7 +184,7 @@ def _float(shape: Shape) -> str:
 
 
 def _texts(shape: Shape) -> list[list[str]]:
-    """Cells as text, the head first."""
+    """Return the cells as text, the head first."""
     return [["Model", "Source", *shape.heads], *([_label(line), line.source, *(cell.text for cell in line.cells)] for line in shape.lines)]
 
 
@@ -197,12 +197,12 @@ def _numbered(footnotes: Sequence[str]) -> list[str]:
 
 
 def _piped(text: str) -> str:
-    """Escape what ends a cell of a Markdown table."""
+    """Escape the characters that end a cell of a Markdown table."""
     return " ".join(text.replace("|", "\\|").split())
 
 
 def escape(text: str) -> str:
-    r"""Write a text so that LaTeX reads it as a text.
+    r"""Escape a text for LaTeX.
 
     Examples
     --------
@@ -222,5 +222,5 @@ def _is_known(letter: str) -> bool:
 
 
 def _at_the_start(text: str) -> str:
-    """Keep a line from beginning with what LaTeX would read as an argument of the line break before it."""
+    """Protect the start of a line that LaTeX would read as an argument of the line break before it."""
     return f"{{}}{text}" if text[:1] in ("[", "*") else text

@@ -1,4 +1,4 @@
-"""Values of a run for the cells of a published table, or why there is none."""
+"""Our values for the cells of a published table, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ SIMULATED_LABELS = "labels of simulated raters say nothing about a model and are
 
 @dataclass(frozen=True)
 class Labeller:
-    """Who labelled.
+    """A source of labels.
 
     Attributes
     ----------
     words : str
-        In words; empty where a table has no labels.
+        Description; empty where a table has no labels.
     columns : tuple of (str, str)
-        What the columns of `errors.csv` say of it.
+        Its values of the columns of `errors.csv`.
     simulated : bool
-        A program in the place of a rater: it fills no cell.
+        True for a program in place of a rater: it fills no cell.
     nobody : bool
-        Nobody labelled this model's answers.
+        True if nobody labelled this model's answers.
     """
 
     words: str = ""
@@ -42,7 +42,7 @@ class Labeller:
 
 
 def labellers_of(rows: Iterable[Mapping[str, str]]) -> list[Labeller]:
-    """Give those who labelled, in the order of the rows of `errors.csv` about one model; never none."""
+    """Return the sources of labels, in the order of the rows of `errors.csv` about one model; at least one."""
     found = dict[Labeller, None]()
     for row in rows:
         simulated, name = row["simulated"] == "true", row["source"]
@@ -68,7 +68,7 @@ Cells = Mapping[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class OwnResults:
-    """What there is of ours.
+    """Our results.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class OwnResults:
     folder : Path
         Folder of the tables of results.
     absent : str
-        Why the benchmark has no result of ours; empty when it is in the run.
+        Reason why we have no result on the benchmark; empty if it is in the run.
     confidence : float
         Level of all intervals.
     """
@@ -93,7 +93,7 @@ class OwnResults:
     _read: dict[str, dict[str, list[dict[str, str]]]] = field(default_factory=dict)
 
     def rows(self, table: str, model: str) -> list[dict[str, str]]:
-        """Give the rows of a table of results that are about a model on our benchmark; each table is read once."""
+        """Return the rows of a results table about a model on our benchmark; each table is read once."""
         if table not in self._read:
             by_model = self._read[table] = defaultdict(list)
             for row in read_table(self.folder / f"{table}.csv"):
@@ -102,23 +102,23 @@ class OwnResults:
         return self._read[table].get(model, [])
 
     def meant_by(self, line: PublishedRow) -> list[str]:
-        """Give the models of the run that a published row means: by the name of the file, or by the model's own id."""
-        return [name for name, model in self.models.items() if name == line.model or _is_called(model, line.ids)]
+        """Return the models of the run that match a published row, by file name or by model id."""
+        return [name for name, model in self.models.items() if name == line.model or _matches(model, line.ids)]
 
 
 def model_id(model: ModelConfig) -> str:
-    """Give the id of a model without what stands before its last `/`: a folder of weights is a place of this machine."""
+    """Return the id of a model after its last `/`: the folder of weights is a path on this machine."""
     return model.id.replace("\\", "/").rstrip("/").rpartition("/")[2]
 
 
-def _is_called(model: ModelConfig, patterns: Sequence[str]) -> bool:
+def _matches(model: ModelConfig, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(model_id(model).lower(), pattern.lower()) for pattern in patterns)
 
 
 def own_cells(model: str, table: PublishedTable, own: OwnResults) -> Iterator[Row]:
-    """Give the cells of one model of ours in one table of a paper.
+    """Yield the cells of one of our models in one table of a paper: rows of `results/tables/paper/<paper>.csv`.
 
-    A row of `results/tables/paper/<paper>.csv`. Without a value it says in `missing` which file would fill it.
+    In a row without a value `missing` names the file that would fill it.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def _labellers(model: str, table: PublishedTable, own: OwnResults) -> list[Label
 
 def _own_value(model: str, lookup: Lookup, own: OwnResults, labeller: Labeller, *, scale: int) -> Row:
     place, source = f"results/tables/{lookup.table}.csv", lookup.made_from.format(benchmark=own.benchmark, model=model)
-    if reason := _why_none(model, own, labeller, source):
+    if reason := _reason_without(model, own, labeller, source):
         return {"missing": reason}
     wanted = {name: (value,) if isinstance(value, str) else value for name, value in lookup.where.items()}
     wanted |= {name: (value,) for name, value in labeller.columns}
@@ -162,8 +162,8 @@ def _own_value(model: str, lookup: Lookup, own: OwnResults, labeller: Labeller, 
         lost = _count(board[0]["missing"]) if board else None
         if lost and lost == _count(board[0]["expected"]):  # then no table has a rate of it
             return {"missing": _all_missing(lost, source)}
-        told = ", ".join(f"{name} {' or '.join(values)}" for name, values in wanted.items())
-        return {"missing": f"no row{f' with {told}' if told else ''} in {place}, which is made from {source}"}
+        text = ", ".join(f"{name} {' or '.join(values)}" for name, values in wanted.items())
+        return {"missing": f"no row{f' with {text}' if text else ''} in {place}, which is made from {source}"}
     if any(not row[lookup.value] or (lookup.per and not float(row[lookup.per] or 0)) for row in found):
         hidden = found[0][lookup.n]
         reason = found[0].get("note") or (hidden if _count(hidden) is None and hidden else f"made from {source}")
@@ -183,8 +183,8 @@ def _all_missing(number: int, source: str) -> str:
     return f"all {number:,} answers or grades of it are missing ({source})"
 
 
-def _why_none(model: str, own: OwnResults, labeller: Labeller, source: str) -> str:
-    """Say why nothing is looked for; empty when something is."""
+def _reason_without(model: str, own: OwnResults, labeller: Labeller, source: str) -> str:
+    """Return the reason not to look for a value; empty if there is none."""
     if own.absent:
         return f"{own.absent}; then {source} fills it"
     if model not in own.models:
@@ -197,12 +197,12 @@ def _why_none(model: str, own: OwnResults, labeller: Labeller, source: str) -> s
 
 
 def _count(text: str) -> int | None:
-    """Read a whole number; None for anything else: in a public report the number of a hidden row says why it is hidden."""
+    """Read a whole number; None for anything else, such as the mark of a hidden row in a public report."""
     return int(float(text)) if text.replace(".", "", 1).isdigit() else None
 
 
 def _measured(found: Sequence[Cells], lookup: Lookup, own: OwnResults, factor: float) -> Row:
-    """Value, interval and number; of several rows the sum, and then no interval."""
+    """Return value, interval and n; for several rows the sum, without an interval."""
 
     def one(row: Cells, column: str) -> float:
         return factor * float(row[column]) / (float(row[lookup.per]) if lookup.per else 1.0)
@@ -213,14 +213,14 @@ def _measured(found: Sequence[Cells], lookup: Lookup, own: OwnResults, factor: f
         "n": max((n for row in found if (n := _count(row[lookup.n])) is not None), default=None),
     }
     if len(found) == 1 and first.get(lookup.low) and first.get(lookup.high):
-        # tables without a column for the kind hold intervals by patient
+        # tables without this column hold intervals by patient
         kind = KINDS.get(first.get("interval", ""), BY_PATIENT)
         cell |= {"low": one(first, lookup.low), "high": one(first, lookup.high), "interval": f"{100 * own.confidence:g} % {kind}"}
     return cell
 
 
 def _unanswered(model: str, own: OwnResults) -> str:
-    """Say that a model answered nothing, which empties all its cells; empty when it answered something."""
+    """Return the reason if a model answered nothing, which empties all its cells; else an empty string."""
     asked = own.rows("efficiency", model)
     if not asked or any(int(row["answered"]) for row in asked):
         return ""
@@ -229,12 +229,12 @@ def _unanswered(model: str, own: OwnResults) -> str:
 
 
 def check_places(published: PublishedConfig) -> None:
-    """Check every place of ours.
+    """Check the lookups of all columns.
 
     Raises
     ------
     ConfigError
-        If a table or a column is none of the tables of results, or a file is named with an unknown placeholder.
+        If a lookup names no table or column of results, or a file name has an unknown placeholder.
     """
     for name, table in published.tables.items():
         for key, column in table.columns.items():
@@ -247,9 +247,9 @@ def _problem(lookup: Lookup) -> str:
     if lookup.table not in COLUMNS:
         return f"there is no table {lookup.table!r} of results; there are: {', '.join(COLUMNS)}"
     columns = COLUMNS[lookup.table]
-    # low and high are where they usually stand, in the tables that have them
+    # low and high are defaults, which some tables lack
     named = {*lookup.where, lookup.value, lookup.n, lookup.per, lookup.low, lookup.high} - {"", "low", "high"}
     if unknown := sorted(named - set(columns)):
         return f"the table {lookup.table} of results has no column {unknown[0]!r}; it has: {', '.join(columns)}"
-    odd = sorted(set(re.findall(r"{(.*?)}", lookup.made_from)) - {"benchmark", "model"})
-    return f"made_from: {{{odd[0]}}} stands for nothing, {{benchmark}} and {{model}} do" if odd else ""
+    placeholders = sorted(set(re.findall(r"{(.*?)}", lookup.made_from)) - {"benchmark", "model"})
+    return f"made_from: {{{placeholders[0]}}} stands for nothing, {{benchmark}} and {{model}} do" if placeholders else ""

@@ -1,4 +1,4 @@
-"""The shape of a published table: its lines, columns and cells, and the numbers in them."""
+"""The layout of a published table: its lines, columns and cells, and the format of numbers."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from neuralmedbench.config.published import PublishedConfig, PublishedTable
 
 DIGITS = {"percent": 1, "score": 2, "count": 0, "usd": 2, "seconds": 2}
 CENTS = 0.1
-"""Prices below it are written with four digits."""
+"""Prices below this, in USD, are written with four decimals."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaperCell:
-    """One number in words.
+    """One cell as text.
 
     Attributes
     ----------
     raw : str
-        The number of the table, for sorting; empty without one.
+        The unformatted number, for sorting; empty without one.
     value, interval, n : str
-        As text; `n` is given for ours alone, the published ones stand in the caption.
+        As text; `n` only for ours, the published ones are in the caption.
     others : str
-        What another source says of the same number.
+        Values of other sources for the same cell.
     mark : int
         Number of its footnote, 0 without one.
     """
@@ -38,14 +38,14 @@ class PaperCell:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole cell."""
         parts = [self.value, f"({self.interval})" if self.interval else "", f"n={self.n}" if self.n else ""]
         parts += [f"[{self.others}]" if self.others else "", f"[{self.mark}]" if self.mark else ""]
         return " ".join(part for part in parts if part)
 
 
 def digits_of(value: Any, unit: str) -> int:
-    """Give the decimals of a published number: as many as were published, and no fewer than ours have.
+    """Return the decimals of a published number: as many as were published, and no fewer than ours have.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def digits_of(value: Any, unit: str) -> int:
 
 
 def number(value: Any, digits: int) -> str:
-    """Write a number with separators of thousands.
+    """Format a number with thousands separators.
 
     Examples
     --------
@@ -80,7 +80,7 @@ Cells = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class PaperLine:
-    """One line: a published row, a model of ours, or a part of the plan."""
+    """One line: a published row, one of our models, or a part of the plan."""
 
     label: str
     group: str
@@ -92,20 +92,20 @@ class PaperLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """One table in the shape of a paper.
+    """One table in the layout of a paper.
 
     Attributes
     ----------
     name, title : str
-        Name in the yaml, and the short caption.
+        Name in the YAML file, and the short caption.
     details : str
-        Denominators, intervals and source: what follows in the long caption.
+        Denominators, intervals and source: the rest of the long caption.
     heads : tuple of str
-        Heads of the columns of numbers.
-    lines : tuple of Line
+        Headings of the number columns.
+    lines : tuple of PaperLine
         Lines in order.
     notes, footnotes : tuple of str
-        What a reader has to know; what the marks in the cells say.
+        Notes below the table; footnotes of the marks in the cells.
     """
 
     name: str
@@ -123,19 +123,19 @@ class Shape:
 
 
 def shapes(published: PublishedConfig, rows: Sequence[Cells]) -> list[Shape]:
-    """Put the rows of `results/tables/paper/<paper>.csv` into the shape of a paper.
+    """Arrange the rows of `results/tables/paper/<paper>.csv` in the layout of a paper.
 
     Parameters
     ----------
     published : PublishedConfig
-        What was published.
+        The published tables.
     rows : sequence of mapping
-        Rows as `published.comparison_rows` gives them, or as they are read from the file.
+        Rows of `comparison.comparison_rows`, or as they are read from the file.
 
     Returns
     -------
     list of Shape
-        The published tables in order, and the plan where there is one.
+        The published tables in order, then the plan if there is one.
     """
     found = [_shape(published, name, table, [row for row in rows if row["table"] == name]) for name, table in published.tables.items()]
     plan = [row for row in rows if row["table"] == PLAN]
@@ -151,13 +151,13 @@ def _shape(published: PublishedConfig, name: str, table: PublishedTable, rows: S
     lines, footnotes = _lines(rows, list(table.columns))
     heads = tuple(f"{column.label}, %" if column.unit == "percent" else column.label for column in table.columns.values())
     kinds = {
-        kind: _said_once(str(row["interval"]) for row in rows if row["kind"] == kind and row.get("interval")) for kind in (PUBLISHED, OURS)
+        kind: _unique(str(row["interval"]) for row in rows if row["kind"] == kind and row.get("interval")) for kind in (PUBLISHED, OURS)
     }
     parts = [
         *_denominators(table),
-        *[f"Intervals, {kind}: {'; '.join(told)}." for kind, told in kinds.items() if told],
+        *[f"Intervals, {kind}: {'; '.join(texts)}." for kind, texts in kinds.items() if texts],
     ]
-    ids = _said_once(f"{row['label']} is {row['model_id']}" for row in rows if row.get("model_id"))
+    ids = _unique(f"{row['label']} is {row['model_id']}" for row in rows if row.get("model_id"))
     notes = (*table.notes, *([f"Ours: {', '.join(ids)}; a published row of the same name may be another version."] if ids else []))
     source = f"Source of the published numbers: {published.source.strip()}" if table.rows else "No published number stands here."
     details = " ".join([*parts, source])
@@ -165,18 +165,18 @@ def _shape(published: PublishedConfig, name: str, table: PublishedTable, rows: S
 
 
 def _denominators(table: PublishedTable) -> list[str]:
-    """Say of how many units the published percentages are."""
+    """State the denominators of the published percentages."""
     by_n: dict[int, list[str]] = {}
     for column in table.columns.values():
         if column.n:
             by_n.setdefault(column.n, []).append(column.label)
-    told = [f"{n:,} ({', '.join(labels)})" if len(by_n) > 1 else f"{n:,}" for n, labels in by_n.items()]
-    told += [f"{row.n:,} ({row.label})" for row in table.rows if row.n]
+    parts = [f"{n:,} ({', '.join(labels)})" if len(by_n) > 1 else f"{n:,}" for n, labels in by_n.items()]
+    parts += [f"{row.n:,} ({row.label})" for row in table.rows if row.n]
     known = f", {table.denominators}" if table.denominators else ""
-    return [f"Published n: {'; '.join(told)}{known}. That of ours stands in its cells."] if told else []
+    return [f"Published n: {'; '.join(parts)}{known}. That of ours stands in its cells."] if parts else []
 
 
-def _said_once(words: Iterable[str]) -> list[str]:
+def _unique(words: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(words))
 
 
@@ -204,10 +204,10 @@ def _lines(rows: Sequence[Cells], names: Sequence[str]) -> tuple[tuple[PaperLine
 
 
 def _cell(row: Cells, footnotes: list[str]) -> PaperCell:
-    told = str(row.get("missing") or (row.get("note") if row["kind"] == OURS else "") or "")
-    if told and told not in footnotes:
-        footnotes.append(told)
-    mark = footnotes.index(told) + 1 if told else 0
+    footnote = str(row.get("missing") or (row.get("note") if row["kind"] == OURS else "") or "")
+    if footnote and footnote not in footnotes:
+        footnotes.append(footnote)
+    mark = footnotes.index(footnote) + 1 if footnote else 0
     if row.get("value") in (None, ""):
         return PaperCell(mark=mark)
     value, low, high = (row.get(name) for name in ("value", "low", "high"))

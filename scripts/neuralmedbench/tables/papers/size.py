@@ -1,4 +1,4 @@
-"""What a data set that is not here would take to ask, by its published size: the one estimate, for the plan and for the papers' tables."""
+"""Estimate of the cost of asking a data set that is not here, by its published size; for the plan and for the papers' tables."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ TOKENS_PER_WORD = 4 / 3
 
 @dataclass(frozen=True, kw_only=True)
 class SizeRow:
-    """What one model, or one grader of its answers, would be asked.
+    """Estimated calls, tokens and cost of one model, or of one grader of its answers.
 
     Attributes
     ----------
     model, grader : str
         Their names; `grader` is empty for the model itself.
     title : str
-        In words.
+        Printable name.
     calls, prompt_tokens : int
         Calls, and tokens of all prompts, by the published size.
     completion_tokens : int or None
-        Tokens of all answers when each is as long as it may be; None when nothing limits one.
+        Tokens of all answers at the maximum length; None if there is no maximum.
     usd, most_usd : float or None
-        What that would cost with answers of half the longest length, and of the longest; None when it is not known.
+        Cost with answers of half the maximum length, and of the maximum length; None if not known.
     unknown : str
-        Why the cost is not known.
+        Reason why the cost is not known.
     """
 
     model: str
@@ -46,19 +46,19 @@ class SizeRow:
 
 
 def by_published_size(published: PublishedConfig, models: Mapping[str, ModelConfig], graders: Mapping[str, GraderConfig]) -> list[SizeRow]:
-    """Estimate what asking everything that a paper published would take.
+    """Estimate the cost of asking everything that a paper published.
 
     Parameters
     ----------
     published : PublishedConfig
-        What was published; its `size` alone counts.
+        Only its `size` is used.
     models, graders : mapping
         Models and graders of the run by name; members of juries are among the graders.
 
     Returns
     -------
     list of SizeRow
-        Each model that would be asked, followed by its graders. Built-in baselines, imported answers and people are asked nothing.
+        Each model that would be asked, followed by its graders; without built-in baselines, imported answers and readers.
     """
     return [
         row
@@ -87,7 +87,7 @@ def _calls(size: PublishedSize, *, full_alone: bool) -> int:
 def _row(asked: ModelConfig, calls: int, prompt_tokens: int, *, model: str, grader: str, title: str) -> SizeRow:
     longest = longest_answer(asked)
     unknown = "no prices in its yaml" if asked.prices is None else "" if longest is not None else "nothing limits its answers (max_tokens)"
-    # a plan of a data set that is here takes half of the longest answer for the likely one, too
+    # as in the plan of a data set that is here, the expected answer has half the maximum length
     usd, most = (None if unknown else cost_usd(asked, prompt_tokens, calls * length) for length in ((longest or 0) // 2, longest or 0))
     answers = None if longest is None else calls * longest
     return SizeRow(
@@ -97,7 +97,7 @@ def _row(asked: ModelConfig, calls: int, prompt_tokens: int, *, model: str, grad
 
 
 def size_words(size: PublishedSize) -> str:
-    """Say in words what the estimate counts."""
+    """Describe what the estimate counts."""
     arms = {0: "", 1: " and as often without pictures"}.get(
         size.arms_without_images, f" and {size.arms_without_images} arms without pictures"
     )
