@@ -296,7 +296,7 @@ def test_the_command_says_it_in_plain_lines_and_by_its_exit_code(project, capsys
     assert Path("data/ledger/b/drift/m.jsonl").is_file()
     with pytest.raises(SystemExit):
         command.parse_args(["--help"])
-    assert "3: there is one" in capsys.readouterr().out
+    assert "3: a change was detected" in capsys.readouterr().out
 
 
 def test_the_command_asks_nothing_without_a_passed_audit_or_under_replay(project):
@@ -307,6 +307,6 @@ def test_the_command_asks_nothing_without_a_passed_audit_or_under_replay(project
     with pytest.raises(DeidentificationError):
         command.main(arguments)
     Path("replay.yaml").write_text("replay: true\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="nothing may be asked"):
+    with pytest.raises(ConfigError, match="allows no calls"):
         command.main([*arguments, "--configfiles", "replay.yaml"])
     assert len(project.server.bodies) == asked

@@ -176,7 +176,7 @@ def test_answers_that_others_collected_score_a_pool_only_when_a_person_says_that
     (tmp_path / "a.csv").write_text("item,text\nq1,glioma\n", encoding="utf-8")
     arguments = [str(tmp_path / "a.csv"), "--benchmark", "curated", "--model", "m", "--config", str(tmp_path / "config")]
     arguments += ["--data", str(tmp_path / "data")]
-    with pytest.raises(ConfigError, match="say --fresh"):
+    with pytest.raises(ConfigError, match="add --fresh"):
         import_responses.main(arguments)
     assert not (tmp_path / "data" / "ledger").exists()
     assert import_responses.main([*arguments, "--fresh"]) == 0
