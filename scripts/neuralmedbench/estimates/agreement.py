@@ -250,6 +250,7 @@ def pair_coefficients(sums: Floats) -> dict[str, Floats]:
     dict of str to ndarray of float, shape (...)
         `kappa_quadratic`, `icc_2_1`, `same` and `within_one`.
     """
+    # the terms of two raters in the form of `complete_rows`
     known, one, other, squares, apart = (sums[..., place] for place in range(5))
     # of two raters the square of an answer's sum is twice its sum of squares less the squared difference
     rows = np.stack([known, 2 * squares - apart, squares, one, other], axis=-1)

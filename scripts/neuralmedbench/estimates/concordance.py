@@ -87,6 +87,7 @@ def concordance(pairs: Pairs, wanted: Collection[str] = COEFFICIENTS, over: Leve
     np.add.at(amounts, (pairs.by.codes, place.reshape(-1)), pairs.weight)
     value, clinician, passed = cells[:, 0], cells[:, 1], cells[:, 2] > 0.5
     weights = pairs.by.weights
+    # the estimate itself, then the resamples in chunks
     found = _over_cells(value, clinician, passed, amounts.sum(axis=0)[None], wanted)
     drawn = [
         _over_cells(value, clinician, passed, weights[start : start + AT_ONCE] @ amounts, wanted)
@@ -241,6 +242,7 @@ def wins(values: Floats, same: npt.NDArray[np.bool_], patients: Ints, clusters: 
     How often an answer of the first patient that is `same` lies above one of the second that is not; ties count by half. Computed from
     ranks, as a table of all pairs of answers would have millions of cells.
     """
+    # for each answer of one class, count the answers of the other class below it, per patient
     order = np.argsort(values[~same], kind="stable")
     others = values[~same][order]
     below = np.zeros((len(others) + 1, clusters))  # row n: how many of the n lowest are of each patient
@@ -248,6 +250,7 @@ def wins(values: Floats, same: npt.NDArray[np.bool_], patients: Ints, clusters: 
     below = np.cumsum(below, axis=0)
     left, right = (np.searchsorted(others, values[same], side=side) for side in ("left", "right"))
     of_answers = (below[left] + below[right]) / 2
+    # add the counts of each patient's answers
     by_patient = np.argsort(patients[same], kind="stable")
     there, starts = np.unique(patients[same][by_patient], return_index=True)
     found = np.zeros((clusters, clusters))

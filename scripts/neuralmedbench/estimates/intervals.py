@@ -179,12 +179,14 @@ def rate_intervals(values: Floats, by: ByPatient) -> list[Interval]:
     found, alike = [NOTHING] * values.shape[1], dict[bytes, list[int]]()
     for column, known in enumerate(~np.isnan(values.T)):
         if known.any():
+            # columns with the same items share their resamples
             alike.setdefault(known.tobytes(), []).append(column)
     for columns in alike.values():
         known = ~np.isnan(values[:, columns[0]])
         own = by.at(known)
         part = {column: np.ascontiguousarray(values[known, column]) for column in columns}
         exact = {column: exact_interval(part[column], own) for column in columns}
+        # only the columns without an exact interval need the bootstrap
         drawn = [column for column in columns if exact[column] is None]
         resampled = own.resampled_means(np.stack([part[column] for column in drawn], axis=1)) if drawn else None
         for column, interval in exact.items():
@@ -216,6 +218,7 @@ def jointly_resampled_rates(values: Floats, by: ByPatient) -> list[Interval]:
             found[column] = exact
     if clusters:
         columns = list(clusters)
+        # the number of drawn items is the same for columns with the same items
         masks, place = np.unique(known[:, columns], axis=1, return_inverse=True)
         totals = by.weights @ by.sums(np.where(known, values, 0.0)[:, columns])
         sizes = (by.weights @ by.sums(masks.astype(np.float64)))[:, place.reshape(-1)]

@@ -106,6 +106,7 @@ def calibrated_rate(answers: RatedAnswers) -> Interval:
         return NOTHING
     settings, rated = answers.by.settings, answers.by.at(answers.rated).clusters
     sums = answers.by.sums(_columns(answers, answers.judged))
+    # two pseudo-patients that contradict the grader, one in each direction
     half = HALF_A_PATIENT * sums[:, 4].sum() / rated
     sums = np.vstack([sums, [[0.0, 0.0, 0.0, half, half], [0.0, 0.0, 0.0, -half, half]]])
     with np.errstate(invalid="ignore", divide="ignore"):

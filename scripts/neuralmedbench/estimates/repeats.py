@@ -89,6 +89,7 @@ def compare_answers(old: Sequence[Sequence[str]], new: Sequence[Sequence[str]], 
         (hits + 1) / (draws + 1). Revisions that share the seeds of their samples differ less than that: the test is then conservative.
     """
     counted = [_counts(*pair) for pair in zip(old, new, strict=True)]
+    # the noise floor needs repeats under both revisions
     repeated = [pair for pair in counted if min(pair[0].sum(), pair[1].sum()) > 1]
     if not repeated:
         return AnswerChange(float(np.mean([between(*pair) for pair in counted])) if counted else None, None, None, None, 0)
@@ -101,6 +102,7 @@ def compare_answers(old: Sequence[Sequence[str]], new: Sequence[Sequence[str]], 
             # counts of a random half, instead of shuffled labels: the same distribution, without the labels
             shuffled = rng.multivariate_hypergeometric(pooled, int(first.sum()), size=settings.resamples)
             drawn += between(shuffled, pooled - shuffled) - (within(shuffled) + within(pooled - shuffled)) / 2
+    # `drawn` sums over items, so the excess is multiplied by their number
     excess = disagreement - floor
     hits = int((drawn >= excess * len(repeated) - 1e-9).sum())
     return AnswerChange(disagreement, floor, excess, (hits + 1) / (settings.resamples + 1), len(repeated))

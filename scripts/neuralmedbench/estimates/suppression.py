@@ -81,6 +81,7 @@ def suppressed_cells(cells: Mapping[Label, Mask], total: Mask, size: CellSize) -
     hidden = set(small)
     while True:
         shown = {label: cells[label] for label in sorted(cells.keys() - hidden) if cells[label]}
+        # hide one more part at a time until no part about few patients can be derived
         more = _beyond(shown, total, size) or _difference(shown, total, size)
         more = more or _combination(shown, total, sorted({cells[label] for label in small}), size.items)
         if more is None:
@@ -98,6 +99,7 @@ def _difference(shown: Mapping[Label, Mask], total: Mask, size: CellSize) -> Lab
         groupings[label[0]].append((label, mask))
     for whole in dict.fromkeys((total, *shown.values())):
         for groups in groupings.values():
+            # remove the shown groups of one grouping from a shown set
             within = [(label, mask) for label, mask in groups if not mask & ~whole]
             rest = whole
             for _, mask in within:

@@ -196,6 +196,7 @@ def _row(sheets: Sequence[LabelSheet], one: ErrorBin, settings: IntervalSettings
     assessed = [sheet for sheet in sheets if sheet.assessed & one.codes]
     wrong = [sheet for sheet in assessed if sheet.score.passed is False]
     marks = [sheet.marked[code] for sheet in assessed for code in sheet.marked if code in one.codes]
+    # shares of labels are over all labels in wrong answers, of any kind
     in_wrong = [code for sheet in sheets if sheet.score.passed is False for code in sheet.marked]
     every, of_wrong = (_rate(part, one.codes, settings) for part in (assessed, wrong))
     return {

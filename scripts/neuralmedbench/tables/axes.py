@@ -47,6 +47,7 @@ def breadth_depth_gap(
     """
     if not len(breadth[2]) or not len(depth[2]):
         return NOTHING
+    # one table with the items of both sides: score and prior of breadth, then of depth
     by, split = ByPatient(breadth[2] + depth[2], settings), len(breadth[2])
     table = np.full((len(by.codes), 4), np.nan)
     table[:split, 0], table[:split, 1] = breadth[0], breadth[1]
@@ -137,6 +138,7 @@ def gap_sentence(tables: Tables) -> str:
     models: dict[str, list[Cells]] = {}
     for row in rows:
         models.setdefault(row["model"], []).append(row)
+    # a model is significantly better only if all its intervals exclude 0
     pairs = len({(row["breadth_benchmark"], row["depth_benchmark"]) for row in rows})
     beyond = "beyond guessing the commonest answer,"
     where = f" on all {pairs} pairs of sets" if pairs > 1 else ""

@@ -44,6 +44,7 @@ def bundle_cases(
     list of CaseBundle
         Sorted by item.
     """
+    # index everything by item or by response
     reference = {row.item_id: row for row in gold}
     scored = {response_key(score): score for score in scores}
     dialogues = {(row.item_id, row.arm, row.strategy): row for row in requests if row.inquiry or len(row.turns) > 1}
@@ -54,6 +55,7 @@ def bundle_cases(
         key, request = response_key(response), dialogues.get((response.item_id, response.arm, response.strategy))
         shown = _response(response, asked.get(response.item_id), scored.get(key), tuple(graded.get(key, ())), turns_of(response, request))
         answers[response.item_id].append(shown)
+    # then one bundle per item
     known = {(row.case_id, row.image_id): row for row in lesions}
     return [
         _bundle(item, reference.get(item.item_id), tuple(answers[item.item_id]), known)

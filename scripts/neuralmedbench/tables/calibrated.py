@@ -110,10 +110,12 @@ def _rows_of_model(study: Study, benchmark: BenchmarkStudy, model: str, drawn: _
 
 def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _ModelDraws, *, grader: str, passed: Mapping[Key, float]) -> Cells:
     outcomes = benchmark.outcomes
+    # graders judge open items only; the score covers all
     used = outcomes.repeatable if grader != SCORE else np.ones(len(outcomes.items), dtype=bool)
     threshold = study.form.passes.from_ if study.form.passes else 0
     by = outcomes.by_patient(study.settings)
     answers, places = _answers(benchmark, model, used, drawn, passed=passed, threshold=threshold, by=by)
+    # the graders' rate counts every item as the mean of its samples
     values = np.where(used, np.bincount(places, weights=answers.weight * answers.graded, minlength=len(used)), np.nan)
     if not passed:  # without answers the rate is unknown, not 0
         values = np.full(len(used), np.nan)
@@ -155,11 +157,13 @@ def _answers(
     """Return every expected answer to the items that are used, and the index of its item."""
     outcomes = benchmark.outcomes
     samples = np.where(used, outcomes.counts[model].samples, 0)
+    # every expected sample has a place, also if its response is missing
     rows = {(row.item_id, row.repeat): row for row in headline(benchmark.scores[model.model])}
     expected = [(place, rows.get((outcomes.items[place].item_id, repeat))) for place, n in enumerate(samples) for repeat in range(n)]
     places = np.array([place for place, _ in expected], dtype=np.int64)
     keys = [response_key(row) if row else None for _, row in expected]
     verdicts = [drawn.verdicts.get(key) if key else None for key in keys]
+    # a refused or empty answer cannot be drawn
     there = {response_key(row) for row in benchmark.responses[model.model] if row.state is ResponseState.OK and row.text.strip()}
     families = [item.family in drawn.families for item in outcomes.items]
     answers = RatedAnswers(

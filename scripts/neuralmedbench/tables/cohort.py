@@ -198,6 +198,7 @@ def case_rows(study: Study) -> list[CaseStateRow]:
                 for case in sorted(benchmark.flow, key=lambda case: str(case["case_id"]))
             ]
             continue
+        # pictures and text have no case table: their cases are those of the items
         patients = {item.case_id: item.patient_id for item in benchmark.items}
         sequences: dict[str, set[str]] = {case: set() for case in patients}
         for item in benchmark.items:

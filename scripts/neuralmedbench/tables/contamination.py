@@ -90,6 +90,7 @@ def contamination_rows(study: Study) -> list[ContaminationRow]:
     for benchmark in study.benchmarks.values():
         asked = [model for model in study.models if model not in study.readers and not study.models[model].baseline]
         found = [row for model in asked for row in _rows(study, benchmark, model)] if benchmark.outcomes.items else []
+        # correct the p values of all models and metrics of a benchmark together
         tested = [row for row in found if row.get("p_value") is not None]
         for row, p_holm in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
             row["p_holm"] = p_holm
@@ -128,12 +129,14 @@ def contrast_of_sides(values: Floats, sides: Sides, by: ByPatient, beside: list[
     row: Cells = {"n_items_left_out": int((known & ~before & ~after).sum())}
     for name, mask in (("before", before), ("after", after)):
         row |= {f"n_items_{name}": int(mask.sum()), f"n_patients_{name}": by.at(mask).clusters}
+    # too few patients on a side: counts only
     if min(row["n_patients_before"], row["n_patients_after"]) < FEWEST_PATIENTS:
         counted = f"{row['n_patients_before']} patients before and {row['n_patients_after']} after"
         return row | {"note": f"{counted}: fewer than {FEWEST_PATIENTS} on a side are not compared"}
     rates = [rate_interval(values[mask], by.at(mask)) for mask in (before, after)]
     for name, rate in zip(("before", "after"), rates, strict=True):
         row |= {name: rate.value, f"{name}_low": rate.low, f"{name}_high": rate.high}
+    # the two sides are of different patients, so their intervals are independent
     difference = square_and_add(*rates)
     either = before | after
     p_value = shuffle_p(values[either], before[either], by.at(either))
@@ -147,6 +150,7 @@ def _beyond(values: Floats, sides: tuple[Mask, Mask], by: ByPatient, beside: lis
     """Return the difference that is left after subtracting, item by item, the mean of models that this cut-off does not divide."""
     if not beside:
         return NOTHING
+    # items may be harder after the cut-off for every model: compare with models that it does not divide
     mean = np.mean(beside, axis=0)
     found = [paired_difference(values[mask], mean[mask], by.at(mask)) for mask in sides]
     if min(one.patients for one in found) < FEWEST_PATIENTS:

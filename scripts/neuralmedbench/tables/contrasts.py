@@ -253,6 +253,7 @@ def _reader_rows(study: Study, benchmark: BenchmarkStudy, reader: str) -> Iterat
     for name, value, mask in _slices(study, outcomes):
         for model in study.models:
             other = answered(outcomes, Key(model))
+            # only items that both answered without a missing sample
             both = mask & ~np.isnan(own) & ~np.isnan(other)
             if model == reader or not both.any():
                 continue

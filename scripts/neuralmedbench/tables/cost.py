@@ -67,6 +67,7 @@ def _row(benchmark: BenchmarkStudy, model: str, config: ModelConfig, placed: Map
     row: Cells = {"benchmark": benchmark.name, "model": model, "title": config.title} | {name: placed[name] for name in PASS1}
     row |= {"n_items": placed["n_items"], "n_patients": placed["n_patients"], "answers": len(answers)}
     row |= {name: _total([getattr(answer, name) for answer in answers]) for name in ("prompt_tokens", "completion_tokens")}
+    # without a price, or with unknown tokens, the row has a note instead of costs
     prices = config.prices
     if prices is None or not (prices.usd_per_million_prompt_tokens or prices.usd_per_million_completion_tokens):
         return row | {"note": _why_no_price(model, config)}

@@ -35,6 +35,7 @@ def decompose(full: Floats, disclosed: Floats, by: ByPatient) -> Decomposition:
 
     perception = (d - f) / (1 - f), reasoning = (1 - d) / (1 - f); not drawn when d < f or there is no error.
     """
+    # only items that were asked under both arms
     both = ~(np.isnan(full) | np.isnan(disclosed))
     if not both.any():
         return Decomposition(NOTHING, NOTHING, NOTHING, NOTHING, False, "no item was asked under both arms", 0, 0)
@@ -46,6 +47,7 @@ def decompose(full: Floats, disclosed: Floats, by: ByPatient) -> Decomposition:
     if note:
         return Decomposition(rates[0], rates[1], NOTHING, NOTHING, False, note, len(pair), by.clusters)
     reasoning = share_of_errors(1 - pair[:, 1], 1 - pair[:, 0], by)
+    # perception is the complement of reasoning, so its bounds swap
     low, high = (None if bound is None else 1 - bound for bound in (reasoning.high, reasoning.low))
     perception = Interval((d - f) / (1 - f), low, high, reasoning.method)
     return Decomposition(rates[0], rates[1], perception, reasoning, True, "", len(pair), by.clusters)

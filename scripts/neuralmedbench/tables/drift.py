@@ -184,6 +184,7 @@ def check_drift(
     if reason := closed_because(model):
         message = f"model {name}: it cannot be asked: {reason}; set it and run again"
         raise ProviderError(message)
+    # the answers of the ledger, as responses
     old = rebuild(
         [request for request in requests if _is_plain(request)],
         model,
@@ -197,6 +198,7 @@ def check_drift(
             " run the workflow first, then there is something to compare with"
         )
         raise DataError(message)
+    # repeats that no earlier check used, so that every call is new
     first = max((entry.repeat + 1 for entry in read_ledger(place.checks).values()), default=FIRST_REPEAT)
     new = answer_requests(
         asked,
@@ -212,6 +214,7 @@ def check_drift(
         ),
     )
     failures = Counter(row.error or str(row.state) for row in new if row.state in MISSING_STATES)
+    # an item with a missing new answer is left out
     lost = {row.item_id for row in new if row.state in MISSING_STATES}
     kept = {request.item_id for request in asked} - lost
     if not kept:
@@ -220,6 +223,7 @@ def check_drift(
             " has all of its answers; nothing was compared: run again"
         )
         raise ProviderError(message)
+    # score both sides with the same code, and test them
     before, now = ([row for row in rows if row.item_id in kept] for rows in (old, new))
     pairs = both_sides(list(items.values()), *(_scored(rows, items, gold, vocabulary) for rows in (before, now)))
     return judge(pairs, (before, now), vocabulary, settings, lost=len(lost))

@@ -154,11 +154,13 @@ def _judges(study: Study, benchmark: BenchmarkStudy, scores: Sequence[Score], op
         # kappa needs the points of the scale, so a grader with values between them has none
         wanted = COEFFICIENTS if np.allclose(steps, steps.round(), atol=1e-9) else every
         yield _Judge(grader, "grader", values, wanted)
+    # similarity counts only for the text that was scored
     near = {(response_key(row), row.text_sha256): row for row in benchmark.similarity}
     for metric in METRICS:
         found = {response_key(row): near.get((response_key(row), row.text_sha256)) for row in scores}
         known = {key: getattr(row, metric) for key, row in found.items() if row is not None and getattr(row, metric) is not None}
         yield _Judge(metric, "similarity", known, ("pearson", "spearman", "auc"))
+    # the ceiling: answers with more than one clinician
     several = {key: 0.0 for key, one in opinions.items() if len(one.values) > 1}
     yield _Judge(CLINICIAN, CLINICIAN, several, tuple(name for name in COEFFICIENTS if name != "bias"))
 
@@ -177,6 +179,7 @@ def _rows_of_judge(study: Study, judge: _Judge, scores: Sequence[Score], opinion
 
 def _row(study: Study, judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinions], *, level: str, model: str = "") -> Cells:
     pairs = _pairs(judge, scores, opinions, level, study.settings)
+    # with too few units only the mean difference is computed
     units = len(scores) if level == "response" else int(pairs.units.max()) + 1
     wanted = judge.wanted if level == "response" else tuple(name for name in judge.wanted if name in ("pearson", "spearman", "icc", "bias"))
     if units < FEWEST_UNITS:

@@ -94,6 +94,7 @@ def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) 
     ranked = [
         model for model in models if rows[model]["pass1"] is not None and rows[model]["missing_fraction"] <= settings.max_missing_fraction
     ]
+    # equal rates are ordered by name
     ranked.sort(key=lambda model: (-round(rows[model]["pass1"], 9), model))
     ranges = []
     if ranked:
@@ -102,8 +103,10 @@ def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) 
     p_holm = {frozenset((pair.first, pair.second)): 1.0 if pair.p_holm is None else pair.p_holm for pair in pairs}
     tier = tiers(ranked, p_holm, 1 - settings.confidence)
     for model, (low, high) in zip(ranked, ranges, strict=True):
+        # equal rates share a rank
         better = sum(rows[other]["pass1"] > rows[model]["pass1"] + 1e-9 for other in ranked)
         rows[model] |= {"rank": 1 + better, "rank_low": low, "rank_high": high, "tier": tier[model]}
+    # ranked models first, then models without a rank, readers, and the prior
     order = [*ranked, *sorted(set(models) - set(ranked)), *sorted(study.readers)]
     return [*(rows[model] for model in order), *([_prior_row(study, benchmark)] if outcomes.items else [])]
 

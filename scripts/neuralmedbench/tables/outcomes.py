@@ -36,6 +36,7 @@ def pair_shares(items: Sequence[Item], rows: Iterable[tuple[int, Score]], sample
         given[place].append(row)
     shares = {name: np.full(len(items), np.nan) for name in PAIR_METRICS}
     for places in members.values():
+        # a pair has as many samples as its member with the fewest
         expected = int(samples[places].min())
         if len(places) < 2 or not expected:
             continue
@@ -188,6 +189,7 @@ def gather_outcomes(
     used = tuple(sorted((item for item in items if can_pass(item, reference.get(item.item_id))), key=lambda item: item.item_id))
     place = {item.item_id: index for index, item in enumerate(used)}
     asked: dict[tuple[str, str], set[int]] = defaultdict(set)
+    # sort the scores by arm and strategy, and note which items each arm asks
     rows: dict[Key, list[Score]] = defaultdict(list)
     for model, table in scores.items():
         rows[Key(model)] = []
@@ -223,6 +225,7 @@ def _is_ranked(item: Item) -> bool:
 
 
 def _count(key: Key, items: tuple[Item, ...], place: Mapping[str, int], asked: set[int], *, rows: list[Score], sampled: bool) -> Counts:
+    # expected samples per runner: one more than the highest repeat
     per_runner: dict[str, int] = defaultdict(lambda: 1)
     if key.strategy != Strategy.SELF_CONSISTENCY:  # its samples voted: one row per item is left, with the number of the elected sample
         for row in rows:
@@ -244,6 +247,7 @@ def _count(key: Key, items: tuple[Item, ...], place: Mapping[str, int], asked: s
             continue
         answered[index] += 1
         passes[index] += row.passed
+        # a false name is a wrong diagnosis in a readable answer
         unparsable = row.state == "ok" and row.parse_status == ParseStatus.FAILED
         false_names[index] += not row.passed and not row.abstained and row.state == "ok" and not unparsable
         candidates[index] += bool(row.in_candidates)

@@ -189,6 +189,7 @@ def _rows_of(study: Study, outcomes: Outcomes) -> list[Cells]:
         parts = masks if (key.arm, key.strategy) == (FULL, DIRECT) else [("all", "all")]
         wanted += [(key, part, name) for part in parts for name in (*RATES, *PAIR_METRICS)]
         wanted += [(key, part, "false_alarm") for part in masks if part == ("normal_control", "true")]
+    # columns of the same items are resampled together; rows keep the order of `wanted`
     together: dict[tuple[Part, str], list[Key]] = {}
     for key, part, name in wanted:
         together.setdefault((part, name), []).append(key)

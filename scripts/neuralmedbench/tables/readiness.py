@@ -319,6 +319,7 @@ def _verdicts(groups: Mapping[str, Group], config: ReadinessConfig) -> Iterator[
         found.setdefault((use, name), []).append(row)
         yield row
     for (use, name), rows in found.items():
+        # a use is met if all its conditions are
         failing = [row for row in rows if row["verdict"] == NOT_MET] or [row for row in rows if row["verdict"] != MET]
         verdict = MET if not failing else NOT_MET if failing[0]["verdict"] == NOT_MET else OPEN
         cases = list(dict.fromkeys(case for row in failing for case in row.get("cases", "").split()))[:SHOWN_CASES]
@@ -346,6 +347,7 @@ def _predictive_value(name: str, config: ReadinessConfig, answers: ModelAnswers,
     if not own or not others:
         yield row | {"n_patients": len(own) + len(others), "verdict": NOT_MEASURED}
         return
+    # Bonferroni: each of the two shares gets half of the error
     half = 1 - (1 - config.confidence) / 2
     s, f = (share_bounds(sum(shares.values()), len(shares), half) for shares in (own, others))
     value, low, high = _ppv(s.value, f.value, p), _ppv(s.low, f.high, p), _ppv(s.high, f.low, p)

@@ -71,6 +71,7 @@ def differential_rows(study: Study) -> list[DifferentialRow]:
     for benchmark in study.benchmarks.values():
         lists = {model: _Lists(benchmark, model) for model in study.models}
         for family, level, mask in _cells(benchmark.outcomes) if lists else ():
+            # all models and metrics of a cell share their resamples
             values = np.stack([np.where(mask, own.values[name], np.nan) for own in lists.values() for name in LIST_METRICS], axis=1)
             intervals = iter(jointly_resampled_rates(values, benchmark.outcomes.by_patient(study.settings)))
             for model, own in lists.items():
@@ -203,6 +204,7 @@ def _measures(scores: list[Score], vocabulary: Vocabulary) -> Iterator[tuple[str
         return
     for turn in range(max(len(row.turn_passes) for row in scores)):
         yield RIGHT, turn + 1, [(row, row.turn_passes[turn]) for row in scores if turn < len(row.turn_passes)]
+    # anchoring needs a first and a last turn
     several = [row for row in scores if len(row.turn_passes) > 1]
     wrong = [row for row in several if not row.turn_passes[0]]
     yield ANCHORED, None, [(row, _same(row.turn_leaders[0], row.turn_leaders[-1], vocabulary)) for row in wrong]

@@ -46,6 +46,7 @@ def parts_of(study: Study, benchmark: BenchmarkStudy) -> BenchmarkParts:
     outcomes = benchmark.outcomes
     of_outcomes = np.array([place[item.item_id] for item in outcomes.items], dtype=np.int64)
     everything = np.ones(len(outcomes.items), dtype=bool)
+    # parts of items with a reference: groups of `rates.csv`, within each set of items
     universes = {SCORED: everything, REPEATABLE: outcomes.repeatable, RANKED: outcomes.ranked}
     cells: dict[Label, Mask] = {}
     for part, value, mask in item_groups(study, outcomes):
@@ -55,10 +56,12 @@ def parts_of(study: Study, benchmark: BenchmarkStudy) -> BenchmarkParts:
     cells[f"{ALL} items", ""] = mask_of(range(len(items)))
     for key in outcomes.counts:
         cells[f"asked {key.arm} {key.strategy}", ""] = mask_of(of_outcomes[outcomes.expected(key)].tolist())
+    # disease groups of `readiness.csv`
     for name, group in study.readiness.groups.items():
         if group.diagnoses:
             inside = [belongs(gold.answer, group.diagnoses, study.vocabulary) for gold in outcomes.gold]
             cells[f"group {name}", ""] = mask_of(of_outcomes[inside].tolist())
+    # other parts, of all items
     for label, item_id in _by_item(benchmark):
         if item_id in place:
             cells[label] = cells.get(label, 0) | 1 << place[item_id]
@@ -174,6 +177,7 @@ def _mark_secondary(rule: Suppression, rows: Sequence[Cells], marks: list[str], 
     def count(place: int) -> int:
         return int(rows[place].get(rule.patients) or 0)
 
+    # secondary suppression: one hidden row of a group could be derived from its total
     for places in groups.values():
         disclosure = disclosures[rows[places[0]]["benchmark"]]
         hidden, left = ([place for place in places if bool(marks[place]) is wanted and count(place)] for wanted in (True, False))
@@ -264,6 +268,7 @@ def public_tables(study: Study, tables: Tables, rules: Mapping[str, Suppression 
         return PublicTables(tables, tables, study)
     disclosures = {name: BenchmarkDisclosure(study, benchmark, release.fewest) for name, benchmark in kept.items()}
     rounds = RoundDisclosure(study, frozenset(kept), release.fewest)
+    # hide rows table by table, then the cells in which other tables repeat hidden ratings
     cuts = {name: _cuts(rules[name], rows, disclosures, rounds) for name, rows in tables.items()}
     _follow_the_rated(cuts, release.fewest)
     gone = {name for name, disclosure in disclosures.items() if disclosure.nothing}
@@ -297,6 +302,7 @@ def _cuts(
     if rule is None:
         return [_Cut(row, row, row) for row in rows]
     if rule.sort:
+        # the order of a wholly hidden leaderboard would reveal its ranks
         nothing = {benchmark for benchmark, disclosure in disclosures.items() if disclosure.nothing}
         places = {benchmark: place for place, benchmark in enumerate(dict.fromkeys(row["benchmark"] for row in rows))}
         rows = sorted(rows, key=lambda row: (places[row["benchmark"]], row["model"] if row["benchmark"] in nothing else ""))
@@ -341,6 +347,7 @@ def _cut(rule: Suppression, row: Cells, mark: str, found: Sequence[BenchmarkDisc
 def _follow_the_rated(cuts: Mapping[str, list[_Cut]], fewest: int) -> None:
     """Empty the cells in which other tables repeat clinicians' ratings of few patients."""
     few = f"<{fewest}"
+    # models whose corrected rate is hidden
     rated = {
         (cut.row["benchmark"], cut.row["model"])
         for cut in cuts["calibrated"]
@@ -352,6 +359,7 @@ def _follow_the_rated(cuts: Mapping[str, list[_Cut]], fewest: int) -> None:
     for cut in cuts["leaderboard"]:
         if (cut.row["benchmark"], cut.row["model"]) in rated:
             _empty(cut, CALIBRATED)
+    # measures of similarity whose agreement with clinicians is hidden
     against = {
         (cut.row["benchmark"], cut.row["model"], cut.row["judge"])
         for cut in cuts["grader_vs_clinician"]

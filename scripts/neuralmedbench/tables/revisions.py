@@ -82,6 +82,7 @@ def metric_rows(pairs: Sequence[ItemAnswers], vocabulary: Vocabulary, settings: 
     def leader(score: Score) -> str | None:
         return leader_of(score, vocabulary)
 
+    # each metric is over the items that it can compare
     judged, named = usable(pairs, passed_of), usable(pairs, leader)
     named = [pair for pair in named if any(row.differential for row in (*pair.old, *pair.new))]
     rows = [_metric_row(PASSED, judged, passed_of, settings), _metric_row(LEADER, named, leader, settings)]
@@ -140,6 +141,7 @@ def flip_rows(pairs: Sequence[ItemAnswers]) -> list[Cells]:
                 "p_value": float(stats.fisher_exact(table).pvalue),
             }
         )
+    # Holm over all compared items, then keep the flipped ones
     corrected = holm([row["p_value"] for row in rows])
     return [row | {"p_holm": p_holm} for row, p_holm in zip(rows, corrected, strict=True) if row["change"]]
 

@@ -175,11 +175,13 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
     nonfinite = Counter[str]()
 
     def numbers(path: Path, record: type[Numbered], kind: str) -> list[Numbered]:
+        # non-finite values count as absent, and the page states how many there were
         rows, number = drop_nonfinite(read_records(path, record))
         nonfinite[kind] += number
         return rows
 
     def graded(rows: list[Grade]) -> list[Grade]:
+        # a grade whose value was dropped is a failed one
         return [replace(row, state=GradeState.FAILED) if row.value is None and row.state is GradeState.OK else row for row in rows]
 
     scores = {model: numbers(results / "scores" / name / f"{model}.parquet", Score, "scores") for model in models}
@@ -190,6 +192,7 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
         config=config,
         items=read_records(data / "items" / f"{name}.parquet", Item),
         gold=read_records(data / "gold" / f"{name}.parquet", Gold),
+        # rows of the previous revision are kept apart, for the tables of changes
         scores={model: _present(rows, models[model]) for model, rows in scores.items()},
         earlier={model: [row for row in rows if row.revision != models[model].revision] for model, rows in scores.items()},
         responses={

@@ -202,6 +202,7 @@ def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Cells:
         known = sorted(
             (difference.spread, difference.patients) for difference in models if difference.spread > 0 and difference.patients > 1
         )
+        # the median pair stands for the benchmark
         spread, patients = known[len(known) // 2] if known else (0.0, 0)
         smallest[benchmark] = round(smallest_difference(spread, study.settings.confidence, patients), 6) if known else None
     settings = study.settings

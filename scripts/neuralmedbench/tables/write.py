@@ -35,6 +35,7 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     release : Release or None
         Audience: in a public run numbers about few patients who are not public are hidden.
     """
+    # make all tables in order, then hide what a public run may not show
     results, pools = Results(study), reference_pools(study)
     for table in TABLES:
         results.tables[table.name] = table.rows(results)

@@ -64,6 +64,7 @@ def panels(ratings: Sequence[Rating], study: Study) -> Iterator[Panel]:
     drawn = [row for row in ratings if row.part in {RatingPart.SAMPLE, RatingPart.AGAIN}]
     places = [response_key(row) for row in drawn]
     keys, raters, axes = sorted(set(places)), sorted({row.rater_id for row in drawn}), sorted({row.axis for row in drawn})
+    # fill one array for all axes: axis, showing, answer, rater
     row_of, column_of, axis_of = ({name: place for place, name in enumerate(names)} for names in (keys, raters, axes))
     shape = (len(axes), 2, len(keys), len(raters))
     values, unjudged = np.full(shape, np.nan), np.zeros(shape, dtype=bool)
@@ -73,6 +74,7 @@ def panels(ratings: Sequence[Rating], study: Study) -> Iterator[Panel]:
             unjudged[place] = True
         else:
             values[place] = row.value
+    # answers that a rater judged on any axis
     judged = ~np.isnan(values).all(axis=0)
     patient_of = {item.item_id: item.patient_id for benchmark in study.benchmarks.values() for item in benchmark.items}
     by = ByPatient([patient_of.get(key[0], key[0]) for key in keys], study.settings)
@@ -307,6 +309,7 @@ def _of_all_raters(panel: Panel) -> Iterator[Cells]:
         for measure in RATER_COEFFICIENTS:
             yield head | {"measure": measure, "n_responses": len(answers), "n_patients": len(np.unique(patients)), "note": note}
         return
+    # resamples are rows of weights times the sums per patient
     made = RaterTerms(answers, panel.scale)
     sums = panel.by.sums(made.terms, shared)
     points, draws = made.coefficients(sums.sum(axis=0)), made.coefficients(panel.by.weights @ sums)

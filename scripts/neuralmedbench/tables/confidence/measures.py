@@ -147,6 +147,7 @@ def _agreement(
             groups[row.item_id].append(row)
     if not groups:
         return None
+    # the confidence is the share of samples that agree with the elected one
     votes = [elect_sample(own, study.vocabulary) for _, own in sorted(groups.items())]
     there = [vote for vote in votes if not vote.row.missing and vote.row.passed is not None]
     known = [(vote.row, vote.votes / vote.samples if vote.votes else None) for vote in there]
@@ -217,6 +218,7 @@ class Draws:
     def _sums(self) -> list[Floats]:
         found = self.found
         one, rest = np.zeros_like(found.items), np.zeros_like(found.rest_patients)
+        # sums per patient: answers and right answers per group, gaps per bin, squared gaps, answers without a confidence
         gap, bins = found.value - found.right, width_bins(found.value)
         parts = [
             self._by_patient(None, found.patients, self.groups, GROUPS),
@@ -268,6 +270,7 @@ class Draws:
         chance = self.by.percentiles(self.error_by_chance, self.clusters)[1]
         if low is None or high is None:
             return None, None
+        # reflect the percentiles at the estimate, against the bias of resampling
         turned = max(0.0, 2 * error - high)
         return 0.0 if chance is not None and error <= chance else turned, min(1.0, max(high, 2 * error - low))
 

@@ -73,6 +73,7 @@ def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
     rows: list[Cells] = []
     coverages = np.array([point for point in POINTS if point * total >= 1])
     grouped = tied_groups(found, draws.groups.astype(np.float64))[1:]
+    # the draws are of groups of confidence: shift them by the difference of grouped and exact curve
     shares, drawn = selective_accuracy(counts, rights, coverages), draws.selective(np.array(FIXED))
     drawn += selective_accuracy(counts, rights, np.array(FIXED)) - selective_accuracy(*grouped, np.array(FIXED))
     ends = np.cumsum(counts)
@@ -83,6 +84,7 @@ def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
         if coverage in FIXED:
             row |= _share_interval(found, draws, share, threshold, drawn[:, FIXED.index(coverage)])
         rows.append(row)
+    # one row per measure of the whole curve
     area = float(area_under_risk(counts, rights))
     low, high = draws.around(area, draws.area, float(area_under_risk(*grouped)))
     rows.append(head | {"measure": "aurc", "value": area, "low": low, "high": high, "interval": "none" if low is None else "bootstrap"})
@@ -283,6 +285,7 @@ def _shift(found: Confidences, full: Mapping[tuple[str, ConfidenceSource], Confi
     shared = np.intersect1d(found.items, other.items)
     if not shared.size:
         return {}
+    # both arms share their resamples, so the shift is paired
     here, there = Draws(found.of_items(shared), by), Draws(other.of_items(shared), by)
     value = float((here.found.value - here.found.right).mean() - (there.found.value - there.found.right).mean())
     drawn = here.overconfidence - there.overconfidence

@@ -79,6 +79,7 @@ def _table_cells(table: PublishedTable, own: OwnResults) -> Iterator[Cells]:
         yield from _published_cells(line, table, own.confidence)
         if any(later.label == line.label for later in table.rows[place + 1 :]):
             continue  # keep rows of several sources for one label together
+        # our rows follow the published row of the same model
         meant = [name for name in own.meant_by(line) if name in left] or (
             [line.model] if line.model and line.model not in own.models else []
         )

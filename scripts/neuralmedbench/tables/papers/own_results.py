@@ -151,6 +151,7 @@ def _own_value(model: str, lookup: Lookup, own: OwnResults, labeller: Labeller, 
     place, source = f"results/tables/{lookup.table}.csv", lookup.made_from.format(benchmark=own.benchmark, model=model)
     if reason := _reason_without(model, own, labeller, source):
         return {"missing": reason}
+    # select the rows of the cell
     wanted = {name: (value,) if isinstance(value, str) else value for name, value in lookup.where.items()}
     wanted |= {name: (value,) for name, value in labeller.columns}
     found = [row for row in own.rows(lookup.table, model) if all(row[name] in values for name, values in wanted.items())]
@@ -165,12 +166,14 @@ def _own_value(model: str, lookup: Lookup, own: OwnResults, labeller: Labeller, 
         text = ", ".join(f"{name} {' or '.join(values)}" for name, values in wanted.items())
         return {"missing": f"no row{f' with {text}' if text else ''} in {place}, which is made from {source}"}
     if any(not row[lookup.value] or (lookup.per and not float(row[lookup.per] or 0)) for row in found):
+        # in a public report the count of a hidden row holds its mark
         hidden = found[0][lookup.n]
         reason = found[0].get("note") or (hidden if _count(hidden) is None and hidden else f"made from {source}")
         return {"missing": f"no {lookup.value} in its row of {place}: {reason}"}
     lost, expected = (max(_count(row.get(name, "")) or 0 for row in found) for name in ("missing", "expected"))
     if lost and lost == expected:
         return {"missing": _all_missing(expected, source)}
+    # a value, with notes on what it lacks
     cell = _measured(found, lookup, own, scale * lookup.times)
     notes = [f"{lost:,} of {expected:,} answers or grades are missing and count as wrong"] if lost and expected else []
     without = [value for name, values in wanted.items() for value in values if not any(row[name] == value for row in found)]

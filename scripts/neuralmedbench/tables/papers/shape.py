@@ -181,6 +181,7 @@ def _unique(words: Iterable[str]) -> list[str]:
 
 
 def _lines(rows: Sequence[Cells], names: Sequence[str]) -> tuple[tuple[PaperLine, ...], tuple[str, ...]]:
+    # cells of one line have the same kind, label, source and model
     by_line: dict[tuple[str, ...], list[Cells]] = {}
     for row in rows:
         source = row["source"] if row["kind"] == PUBLISHED else f"ours, {row['source']}" if row.get("source") else "ours"
