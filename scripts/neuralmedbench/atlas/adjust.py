@@ -30,7 +30,7 @@ LOOKS: tuple[tuple[float, Pose], ...] = (
 HEIGHTS_MM = (0.0, -12.0, 12.0, -24.0, 24.0)
 """Start heights of the search relative to the position in the headers."""
 SHOWN, RIM_MM = 0.35, 12.0
-"""Threshold of the head as a part of mean plus SD of the grey values, and the rim of air around it that is compared too."""
+"""Threshold of the head as a fraction of mean plus SD of the grey values, and the rim of air around it that is compared too."""
 RIVAL_MM, MAX_RIVAL = 6.0, 0.83
 """A position is unambiguous if the best agreement at this distance is less than this part of its own: correct ones had up to 0.81, wrong ones
 0.87 and more."""

@@ -108,7 +108,7 @@ def test_phantoms_and_public_data_pass_by_themselves(tmp_path: Path, subjects: s
     assert (audit.state, audit.leaks, audit.checks, audit.options) == ("passed", 0, {"header_dates": 6}, OPTIONS)
     assert audit.flow == {"listed": 3, "passed": 2, "quarantined_ingest": 1, "quarantined_deidentify": 0}
     require_covered(audit, [volume(tmp_path, "c1"), volume(tmp_path, "c2")])
-    assert "You need not sign" in (tmp_path / "data" / "reviews" / "mine" / "review.html").read_text(encoding="utf-8")
+    assert "pass without a signature" in (tmp_path / "data" / "reviews" / "mine" / "review.html").read_text(encoding="utf-8")
 
 
 def test_every_string_of_an_audit_is_of_a_fixed_vocabulary_or_an_id_or_a_digest(tmp_path: Path) -> None:

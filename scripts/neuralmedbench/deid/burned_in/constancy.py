@@ -15,7 +15,7 @@ Plane = npt.NDArray[Any]
 Planes = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 MIN_CONTRAST = 0.08
-"""Minimum difference from the surroundings, as a part of the grey range of a series."""
+"""Minimum difference from the surroundings, as a fraction of the grey range of a series."""
 SURROUNDINGS_PX = 15
 BACKGROUND_PART = 0.05
 """A value that is constant over a larger part of a picture is background or padding."""
@@ -31,7 +31,7 @@ MAX_AROUND, MAX_FLOOR_AROUND = 0.1, 0.01
 """Largest fraction of the pixels around a line that may have the value of its letters; smaller for the lowest value, because where noise was
 clipped at zero, zeros coincide in several slices by chance."""
 LETTER_STEADY, MIN_LETTER_PX, MAX_LETTER_PART = 0.15, 8, 0.01
-"""Limits for a single letter: a smaller variation than that of a line, as a part of its contrast, and its area."""
+"""Limits for a single letter: a smaller variation than that of a line, as a fraction of its contrast, and its area."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def same_in_every_slice(planes: Planes, span: float, skip: Mask | None = None) -
     strong = kept & _stands_out(planes[0].astype(np.float32), level, span)
     if not strong.any() or strong.mean() > MAX_OVERLAY_PART:
         return []
-    # 3. group them to lines: the gaps between letters are wider than those within
+    # 3. group them into lines, which run along the rows more often than along the columns
     labels, _ = ndimage.label(ndimage.binary_dilation(kept, structure=np.ones((5, 9))))
     drawn = kept & np.isin(labels, np.unique(labels[strong]))  # keep letters whole, even where their ground is equally bright
     marks = []
@@ -215,7 +215,7 @@ def _share_around(plane: Planes, clear: Mask, box: Box2D, colour: float) -> floa
 
 
 def nearly_same(planes: Planes, span: float, skip: Mask | None = None) -> list[Mark]:
-    """Find lines of text that keep their place and brightness over the slices, though not to the bit: lossy compression, resampling.
+    """Detect lines of text of nearly constant brightness over the slices, as left by lossy compression or resampling.
 
     `planes`, `span`, `skip`: as in `same_in_every_slice`.
     """

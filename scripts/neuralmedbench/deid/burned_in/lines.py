@@ -14,7 +14,7 @@ Box2D = tuple[int, int, int, int]
 """First row, last row + 1, first column, last column + 1."""
 MIN_GLYPH_PX = 4
 MAX_GLYPH_PART = 0.14
-"""Largest height of a letter, as a part of the longer side of a picture."""
+"""Largest height of a letter, as a fraction of the longer side of a picture."""
 MAX_MARKS = 4000
 """A mask with more components is texture."""
 SAME_HEIGHT = (0.45, 2.2)
@@ -27,7 +27,7 @@ THICKEST_STROKE = 0.3
 AT_ONCE = 64
 """Number of marks whose neighbours are searched together."""
 UNEVEN = 0.5
-"""Largest spread of the ground over which a line is extended, as a part of the letters' contrast."""
+"""Largest spread of the ground over which a line is extended, as a fraction of the letters' contrast."""
 REACH, GAP_TO_NEXT = 12.0, 2.0
 """How far a line is extended, and over which gap, in letter heights."""
 

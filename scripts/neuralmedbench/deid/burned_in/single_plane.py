@@ -14,10 +14,10 @@ from neuralmedbench.deid.burned_in.lines import GAP_TO_NEXT, MIN_GLYPH_PX, REACH
 
 Plane = npt.NDArray[Any]
 THRESHOLDS = (0.45, 0.12)
-"""Contrast of the strokes as parts of the grey range: first strong ones, then all."""
+"""Contrast of the strokes as fractions of the grey range: first strong ones, then all."""
 MIN_GLYPHS, MIN_STROKES = 4, 5.0
 SURE_EVENNESS, SURE_COLOUR = 0.3, 0.3
-"""Largest spread of the ground and of the letters' grey, as parts of their contrast. Anatomy that looks like a line of text starts
+"""Largest spread of the ground and of the letters' grey, as fractions of their contrast. Anatomy that looks like a line of text starts
 at 0.44 (1628 planes of phantoms and real scans)."""
 AIR = 0.06
 """Greys up to this part of the range above the dark end are air."""
@@ -29,7 +29,7 @@ MAX_COLOUR_PART = 0.08
 COLOUR_EXCESS = 5.0
 MAX_COLOURS = 300
 EVEN = 0.35
-"""Largest spread of the ground between letters of one value, as a part of their contrast."""
+"""Largest spread of the ground between letters of one value, as a fraction of their contrast."""
 FEW_COLOURS_EVEN = 0.1
 """The same for pictures of 8 bits clipped at white, which have so few values that anatomy has the same."""
 MIN_TYPED, ON_BASE_LINE, TOUCHING_STROKES = 6, 0.7, 18.0

@@ -18,7 +18,7 @@ GRID_MM, EDGE = 2.0, 4
 IN_PLANE = np.array([[[0, 0, 0]] * 3, [[0, 1, 0], [1, 1, 1], [0, 1, 0]], [[0, 0, 0]] * 3])
 """Structuring element: the four neighbours of a pixel in its plane."""
 SHOWN = (0.05, 0.2)
-"""Limits of the threshold between background and head, in parts of the grey range; between them it follows the noise."""
+"""Limits of the threshold between background and head, as fractions of the grey range; between them it follows the noise."""
 OVER_NOISE = 1.15
 """Threshold relative to the noise in the corners of the scan."""
 CT_AIR_HU, CT_SKIN_HU = -500.0, -400.0

@@ -244,7 +244,7 @@ def standard_meaning(scheme: str, code: str) -> str:
 
 @cache
 def _meanings() -> dict[tuple[str, str], str]:
-    from pydicom.sr._concepts_dict import concepts  # the public view of it is by keyword alone
+    from pydicom.sr._concepts_dict import concepts  # pydicom's public interface looks up by keyword only
 
     schemes: dict[str, Any] = concepts
     listed = ((scheme, code, meaning) for scheme, words in schemes.items() for one in words.values() for code, (meaning, _) in one.items())

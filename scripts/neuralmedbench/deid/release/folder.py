@@ -48,7 +48,7 @@ IGNORE = ".bidsignore"
 MIN_SLICES = 3
 SAME_DIRECTION = 1e-3
 UNEVEN = 0.05
-"""Largest distance of a slice from the even grid, as a part of the slice distance."""
+"""Largest distance of a slice from the even grid, as a fraction of the slice distance."""
 STALE = ("SmallestImagePixelValue", "LargestImagePixelValue", "PixelPaddingRangeLimit")
 """Optional elements that changed pixels can make wrong."""
 ONLY_BIDS = "not plain DICOM images of one volume (it arrived as NIfTI, or was converted when it was read): --format bids writes it"

@@ -18,8 +18,8 @@ from neuralmedbench.records.review import ExcludeReason, ReviewedFiles
 from neuralmedbench.runtime.atomic_write import atomic_folder, write_text
 
 STATES = {
-    "passed": "These data pass by themselves: they are of no patient, or public already. You need not sign.",
-    "pending": "No model sees anything of these data before a person has looked at every case and signed.",
+    "passed": "These data pass without a signature: they are phantoms, or already public.",
+    "pending": "No model is shown any of these data before a person has looked at every case and signed.",
     "failed": "The audit failed: nothing may be used, and no signature changes that.",
 }
 INDEX, SHEETS = "review.html", "sheets"
@@ -150,7 +150,7 @@ def index_page(audit: Audit, reviewed_files: ReviewedFiles, lines: Sequence[Inde
         f"<h2>Audit</h2>{table(counts)}<details><summary>What was changed and what was looked for</summary>",
         table(checks, ("check", "count", "what it counts")),
         f"<p>Options of DICOM PS3.15 Annex E: {escape(', '.join(audit.options) or 'none')}. Cleaned with",
-        f" {escape(', '.join(f'{name} {number}' for name, number in audit.tools.items()) or 'tools that are not named')}.</p></details>\n",
+        f" {escape(', '.join(f'{name} {number}' for name, number in audit.tools.items()) or 'unknown tools')}.</p></details>\n",
     ]
     return page(f"De-identification review: {audit.benchmark}", body)
 
@@ -197,7 +197,7 @@ def _score(rows: Sequence[ScoreRow]) -> str:
     return "".join(
         [
             f"<h2>Score on planted identities</h2><p>{escape(' '.join(sums_in_words))} The generator of these phantoms writes down what it plants and what has",
-            " to stay; real hospitals spell in ways that nobody planted.</p>\n",
+            " to stay; real hospitals write in ways that the generator does not.</p>\n",
             *(warning(line) for line in wrong),
             "<details><summary>Every action, counted over every file</summary>",
             table(lines, ("where", "action", "category", "required", "right")),
@@ -211,9 +211,9 @@ def _how_to_sign(reviewed_files: ReviewedFiles) -> str:
     reasons = ", ".join(reason.value for reason in ExcludeReason)
     command = f"nmb deid sign --benchmark {name} --reviewer INITIALS --digest {digits}"
     return (
-        "<h2>Sign</h2><p>Look at every case. If something identifies a person, take it out of your folder and list the cases again, or exclude"
-        " the case. When everything is as it should be:</p>\n"
-        f"<p><code>{command} --accept-rest</code></p>\n<p>To take cases out, name each with a reason ({reasons}):</p>\n"
+        "<h2>Sign</h2><p>Look at every case. If something identifies a person, remove it from your folder and list the cases again, or exclude"
+        " the case. When everything is in order:</p>\n"
+        f"<p><code>{command} --accept-rest</code></p>\n<p>To exclude cases, name each with a reason ({reasons}):</p>\n"
         f"<p><code>{command} --exclude CASE={ExcludeReason.FACE_LEFT.value} --accept-rest</code></p>\n"
         f"<p>The {TYPED_DIGITS} digits stand for exactly what these sheets show. When a scan, a text or a picture changes, the signature is"
         " void.</p>\n"
@@ -228,9 +228,9 @@ def _line(stages: CaseStages) -> IndexLine:
     warnings = list(dict.fromkeys(line for lines in stages.warnings().values() for line in lines))
     if clean.checks.get("notes_without_known_names"):
         warnings.append(
-            "nothing tells the patient's name: read the notes with care"
+            "the patient's name is not known: read the notes with care"
             if loose
-            else "no header tells the patient's name: read the notes with care"
+            else "no header has the patient's name: read the notes with care"
         )
     return IndexLine(
         name=stages.case_id,
