@@ -192,7 +192,7 @@ def shift_time(text: str, times: Times) -> str:
 
     Examples
     --------
-    >>> moved_time("101530.25", Times(datetime(2031, 3, 14, 9, 12)))
+    >>> shift_time("101530.25", Times(datetime(2031, 3, 14, 9, 12)))
     '130330'
     """
     clock = _clock(text)
