@@ -11,7 +11,7 @@ import pytest
 from fixtures.chromium import CHROMIUM, Browser, browser
 from fixtures.reader import DIALOGUE, ROUND, filled, make_round, responses_of_reader, write_asked, write_results
 from fixtures.tables import HOSTILE
-from neuralmedbench.ratings.answering.answer_rounds import FrozenAnswerRound
+from neuralmedbench.ratings.answering.answer_rounds import FrozenReaderRound
 from neuralmedbench.recording.reader_answers import import_readers
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.scores import ParseStatus
@@ -158,7 +158,7 @@ def test_a_reader_answers_saves_resumes_and_exports_what_becomes_a_row_of_the_le
     imported_and_scored(tmp_path, folder, frozen, (progress, file), seconds)
 
 
-def imported_and_scored(root: Path, folder: Path, frozen: FrozenAnswerRound, files: tuple[Path, ...], seconds: list[float]) -> None:
+def imported_and_scored(root: Path, folder: Path, frozen: FrozenReaderRound, files: tuple[Path, ...], seconds: list[float]) -> None:
     """Import the files and read the tables."""
     for path in files:
         (folder / path.name).write_bytes(path.read_bytes())

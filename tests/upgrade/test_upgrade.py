@@ -40,7 +40,7 @@ from neuralmedbench.files.raw_index import read_raw_index
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.budget import read_spend_log
 from neuralmedbench.models.ledger import read_ledger
-from neuralmedbench.ratings.answering.answers import AnswerExport, AnswerRoundKey
+from neuralmedbench.ratings.answering.answers import AnswerExport, ReaderRoundKey
 from neuralmedbench.ratings.exports import RatingExport, RoundKey, read_file
 from neuralmedbench.ratings.imports import AdjudicationKey
 from neuralmedbench.records.answer_leaks import AnswerLeaks
@@ -120,7 +120,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "data/questions/*/import.json": whole_record(lambda path: read_json_record(path, ImportRecord, remedy="")),
     "data/ledger/*.jsonl": whole_ledger,
     "data/spending/money.jsonl": right_sum,
-    "data/ratings/h01/key.json": whole_record(lambda path: read_file(path, AnswerRoundKey)),
+    "data/ratings/h01/key.json": whole_record(lambda path: read_file(path, ReaderRoundKey)),
     "data/ratings/h01/answers_*.json": whole_record(lambda path: read_file(path, AnswerExport)),
     "data/ratings/r01/key.json": whole_record(lambda path: read_file(path, RoundKey)),
     "data/ratings/r01/adjudication/key.json": whole_record(lambda path: read_file(path, AdjudicationKey)),

@@ -29,20 +29,20 @@ def make_rating_round(args: Namespace) -> int:
     """
     from neuralmedbench.config.load import wildcard
     from neuralmedbench.config.workflow import read_run
-    from neuralmedbench.ratings.answering.answer_rounds import freeze_answers
-    from neuralmedbench.ratings.folders import answer_round_lines, require_new, round_lines, write_round
+    from neuralmedbench.ratings.answering.answer_rounds import freeze_reader_round
+    from neuralmedbench.ratings.folders import reader_round_lines, require_new, round_lines, write_round
     from neuralmedbench.ratings.form import read_form
     from neuralmedbench.ratings.rounds import RoundMaterial, freeze_round
     from neuralmedbench.recording.rated_answers import model_names, rated_answers
-    from neuralmedbench.recording.reader_answers import asked_items
+    from neuralmedbench.recording.reader_answers import round_questions
 
     folder = args.folder / wildcard(args.round)
     require_new(folder)
     run, form = read_run(args.configfiles), read_form(args.form)
     if args.mode == "answer":
-        asked = freeze_answers(args.round, form.answers, asked_items(run, form.answers.families))
+        asked = freeze_reader_round(args.round, form.answers, round_questions(run, form.answers.families))
         write_round(folder, asked)
-        print("\n".join(answer_round_lines(folder, asked)))
+        print("\n".join(reader_round_lines(folder, asked)))
         return 0
     frozen = freeze_round(args.round, RoundMaterial(form, rated_answers(run, form.rounds.families), model_names(run.models)))
     write_round(folder, frozen)

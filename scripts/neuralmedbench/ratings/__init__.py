@@ -3,12 +3,12 @@
 Doors
 -----
 adjudication: adjudication_lines, freeze_stored_adjudication, require_complete, require_new_name
-answering.answer_rounds: RoundQuestion, freeze_answers
-answering.answers: AnswerExport, AnswerRoundKey, AskedItem, forms_of, given_answers, read_exports
+answering.answer_rounds: RoundQuestion, freeze_reader_round
+answering.answers: AnswerExport, AskedItem, ReaderRoundKey, forms_of, given_answers, read_exports
 candidates: RatingCandidate
 export_table: COLUMNS
 exports: RoundKey, read_file
-folders: answer_round_lines, require_new, round_lines, write_round
+folders: reader_round_lines, require_new, round_lines, write_round
 form: RatingForm, read_form
 imports: KEY_FILE, import_round
 redcap: DICTIONARY, RECORD, data_dictionary, read_export, records_of

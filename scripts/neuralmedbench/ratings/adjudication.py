@@ -27,9 +27,9 @@ TITLE = "Adjudication of ratings"
 class AdjudicationReason(StrEnum):
     """Reason why an axis of an answer needs adjudication."""
 
-    APART = "values are apart"
-    ACROSS = "values stand on both sides of a bound"
-    UNJUDGED = "one rater could not judge where another could"
+    APART = "values differ"
+    ACROSS = "values are on both sides of a bound"
+    UNJUDGED = "only some raters could judge"
 
 
 @dataclass(frozen=True)

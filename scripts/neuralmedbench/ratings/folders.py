@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.ratings.answering.answer_rounds import FrozenAnswerRound
+from neuralmedbench.ratings.answering.answer_rounds import FrozenReaderRound
 from neuralmedbench.ratings.imports import KEY_FILE
 from neuralmedbench.ratings.rounds import FrozenRound
 from neuralmedbench.records.scores import SIMULATED_ROUND, RatingPart
@@ -85,7 +85,7 @@ def round_lines(folder: Path, frozen: FrozenRound) -> list[str]:
     ]
 
 
-def answer_round_lines(folder: Path, frozen: FrozenAnswerRound) -> list[str]:
+def reader_round_lines(folder: Path, frozen: FrozenReaderRound) -> list[str]:
     """Return lines on the reader round that was made, and the next steps."""
     return [
         *_draw_lines(folder, frozen, "questions", "benchmark x family x level", "answer"),
@@ -94,7 +94,7 @@ def answer_round_lines(folder: Path, frozen: FrozenAnswerRound) -> list[str]:
     ]
 
 
-def _draw_lines(folder: Path, frozen: FrozenRound | FrozenAnswerRound, units: str, strata: str, task: str) -> list[str]:
+def _draw_lines(folder: Path, frozen: FrozenRound | FrozenReaderRound, units: str, strata: str, task: str) -> list[str]:
     """Return lines on the sizes of draw and population, and one per page."""
     drawn, frame = (sum(getattr(stratum, name) for stratum in frozen.key.strata.values()) for name in ("drawn", "frame"))
     lines = [f"{folder.name}: {drawn} of {frame} {units} drawn from {len(frozen.key.strata)} strata ({strata})"]

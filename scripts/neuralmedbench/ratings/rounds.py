@@ -146,7 +146,7 @@ def _control(candidate: RatingCandidate, text: str, part: RatingPart) -> RatedRe
     )  # fmt: skip
 
 
-def make_packet(rater: str, firsts: Sequence[Presentation], form: RatingForm, secret: str, root: Path) -> tuple[PacketKey, Json]:
+def make_packet(rater: str, presentations: Sequence[Presentation], form: RatingForm, secret: str, root: Path) -> tuple[PacketKey, Json]:
     """Make one rater's packet: the key of its ids, and its data from `ratings.page.packet_data`.
 
     Ids and order are derived from the secret, not from the seed, which is known. The share `repeats` of the drawn answers is shown twice.
@@ -154,7 +154,7 @@ def make_packet(rater: str, firsts: Sequence[Presentation], form: RatingForm, se
     random = Random(f"{secret}/{rater}")
     # ids are derived from the secret and the rater, so that they cannot be linked across packets
     packet_id = opaque_id(secret, rater, "packet")
-    shown = {opaque_id(secret, rater, _name(one)): one for one in firsts}
+    shown = {opaque_id(secret, rater, _name(one)): one for one in presentations}
     # only drawn answers are repeated, never controls
     drawn = [item_id for item_id, one in shown.items() if one.rated.part is RatingPart.SAMPLE]
     again = {

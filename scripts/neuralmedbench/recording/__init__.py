@@ -7,7 +7,7 @@ metadata: repair_metadata
 patient_traces: find_traces, withdrawn_ids
 plan: plan_lines, plan_run, write_plan
 rated_answers: answers_of, model_names, rated_answers
-reader_answers: asked_items, import_readers, reader_lines
+reader_answers: import_readers, reader_lines, round_questions
 record: incomplete_files, incomplete_line, record_run
 repository: pull
 stages: dvc_yaml, run_again

@@ -19,7 +19,7 @@ from neuralmedbench.models.imported_answers import ImportCounts, check_import, i
 from neuralmedbench.models.readers import requests_for
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.ratings.answering.answer_rounds import RoundQuestion
-from neuralmedbench.ratings.answering.answers import AnswerExport, AnswerRoundKey, AskedItem, forms_of, given_answers, read_exports
+from neuralmedbench.ratings.answering.answers import AnswerExport, AskedItem, ReaderRoundKey, forms_of, given_answers, read_exports
 from neuralmedbench.ratings.exports import read_file
 from neuralmedbench.ratings.imports import KEY_FILE
 from neuralmedbench.records.items import Arm, Family, Gold, Item, Strategy
@@ -28,7 +28,7 @@ from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.outcomes import can_pass
 
 
-def asked_items(run: Run, families: Collection[Family], root: Path = Path()) -> list[RoundQuestion]:
+def round_questions(run: Run, families: Collection[Family], root: Path = Path()) -> list[RoundQuestion]:
     """Collect the questions that a round may draw: those with a reference answer, as asked under arm `full`, strategy `direct`.
 
     Parameters
@@ -55,7 +55,7 @@ def asked_items(run: Run, families: Collection[Family], root: Path = Path()) -> 
     return [one for benchmark in run.benchmarks for one in _benchmark_questions(benchmark, families, root)]
 
 
-def read_asked(benchmark: str, data: Path) -> dict[str, RoundQuestion]:
+def current_questions(benchmark: str, data: Path) -> dict[str, RoundQuestion]:
     """Read the current questions of a benchmark under arm `full`, strategy `direct`, by item."""
     items = {row.item_id: row for row in read_records(data / f"items/{benchmark}.parquet", Item)}
     requests = read_records(data / f"prompts/{benchmark}.parquet", Request)
@@ -68,7 +68,7 @@ def read_asked(benchmark: str, data: Path) -> dict[str, RoundQuestion]:
 
 def _benchmark_questions(benchmark: str, families: Collection[Family], root: Path) -> Iterator[RoundQuestion]:
     gold = {row.item_id: row for row in read_records(root / f"data/gold/{benchmark}.parquet", Gold)}
-    asked = [one for one in read_asked(benchmark, root / "data").values() if one.item.family in families]
+    asked = [one for one in current_questions(benchmark, root / "data").values() if one.item.family in families]
     answerable = [one for one in asked if can_pass(one.item, gold.get(one.item.item_id))]
     check_asked([one.request for one in answerable], read_audit(root / f"data/deidentified/{benchmark}/audit.json"))
     yield from answerable
@@ -126,7 +126,7 @@ def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = 
     key = _read_key(folder)
     shown = {asked.item_id: asked for packet in key.packets for asked in packet.items.values()}
     # the questions as they are asked now, which must equal those of the key
-    benchmarks = {name: read_asked(name, data) for name in sorted({asked.benchmark for asked in shown.values()})}
+    benchmarks = {name: current_questions(name, data) for name in sorted({asked.benchmark for asked in shown.values()})}
     questions = {item_id: one for asked in benchmarks.values() for item_id, one in asked.items()}
     _check_unchanged(shown, questions, key.round_id)
     forms = {item_id: forms_of(questions[item_id].item, questions[item_id].request) for item_id in shown}
@@ -172,13 +172,13 @@ def reader_lines(readers: list[ImportedReader], root: Path = Path()) -> list[str
     return lines
 
 
-def _read_key(folder: Path) -> AnswerRoundKey:
+def _read_key(folder: Path) -> ReaderRoundKey:
     path = folder / KEY_FILE
     # a rating round has the same folder layout, but is imported by the workflow
     if path.is_file() and b"neuralmedbench.rating_key/" in path.read_bytes():
         message = f"{folder.name}: a round in which answers were rated; add it to `rating_rounds` of the configuration and run the workflow"
         raise RatingError(message)
-    return read_file(path, AnswerRoundKey)
+    return read_file(path, ReaderRoundKey)
 
 
 def _check_unchanged(shown: Mapping[str, AskedItem], questions: Mapping[str, RoundQuestion], round_id: str) -> None:

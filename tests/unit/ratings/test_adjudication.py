@@ -102,7 +102,7 @@ def imported(study: Path, folder: Path) -> list[Rating]:
 def test_a_packet_shows_the_values_of_all_raters_and_names_none_of_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert adjudicate(folder) == 0
     told = capsys.readouterr().out
-    assert "8 answers to decide (8 x values are apart, 8 x values stand on both sides of a bound)" in told
+    assert "8 answers to decide (8 x values are on both sides of a bound, 8 x values differ)" in told
     key = read_file(folder / "adjudication" / "key.json", AdjudicationKey)
     assert (folder / "adjudication" / "key.json").stat().st_mode & 0o077 == 0
     data = data_of(folder / "adjudication" / "packets" / "adjudicator.html")

@@ -24,8 +24,8 @@ from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.readers import requests_for
 from neuralmedbench.models.replay import replay_requests
-from neuralmedbench.ratings.answering.answer_rounds import FrozenAnswerRound, freeze_answers
-from neuralmedbench.ratings.answering.answers import AnswerRoundKey
+from neuralmedbench.ratings.answering.answer_rounds import FrozenReaderRound, freeze_reader_round
+from neuralmedbench.ratings.answering.answers import ReaderRoundKey
 from neuralmedbench.ratings.exports import read_file
 from neuralmedbench.ratings.folders import write_round
 from neuralmedbench.ratings.form import AnswerSettings, read_form
@@ -40,7 +40,7 @@ MODEL = f"reader-{ROUND}-1"
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FrozenAnswerRound, list[Item]]:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FrozenReaderRound, list[Item]]:
     """Make a run with a frozen round of one reader, before any export."""
     root = tmp_path_factory.mktemp("run")
     rows = write_asked(root)
@@ -49,7 +49,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FrozenAnsw
 
 
 @pytest.fixture
-def run(finished, tmp_path: Path) -> tuple[Path, FrozenAnswerRound, list[Item]]:
+def run(finished, tmp_path: Path) -> tuple[Path, FrozenReaderRound, list[Item]]:
     """Copy that run, for tests that change it."""
     root, frozen, rows = finished
     shutil.copytree(root, tmp_path / "run")
@@ -72,7 +72,7 @@ def of_page(text: str) -> dict[str, Any]:
 
 def test_every_reader_gets_the_same_questions_in_an_order_of_their_own_with_the_very_pictures(finished) -> None:
     root, _, rows = finished
-    frozen = freeze_answers(ROUND, AnswerSettings(items=20, readers=3, once_per_case=False), questions(root), root=root, secret=SECRET)
+    frozen = freeze_reader_round(ROUND, AnswerSettings(items=20, readers=3, once_per_case=False), questions(root), root=root, secret=SECRET)
     asked = {
         row.item_id: row for row in read_records(root / "data/prompts/b.parquet", Request) if (row.arm, row.strategy) == ("full", "direct")
     }
@@ -93,7 +93,7 @@ def test_every_reader_gets_the_same_questions_in_an_order_of_their_own_with_the_
     assert len({tuple(order) for order in orders}) == 3
     # the question that states the diagnosis comes after the other one on its case
     assert all(order.index("b/ddx") < order.index("b/ddx-2") for order in orders)
-    again = freeze_answers(ROUND, AnswerSettings(items=20, readers=3, once_per_case=False), questions(root), root=root, secret=SECRET)
+    again = freeze_reader_round(ROUND, AnswerSettings(items=20, readers=3, once_per_case=False), questions(root), root=root, secret=SECRET)
     assert again == frozen
 
 
@@ -120,7 +120,7 @@ def test_one_question_a_case_is_drawn_with_a_known_probability(finished) -> None
     root, _, _ = finished
     drawn = Counter()
     for seed in range(60):
-        key = freeze_answers(ROUND, AnswerSettings(items=20, readers=1, seed=seed), questions(root), root=root, secret=SECRET).key
+        key = freeze_reader_round(ROUND, AnswerSettings(items=20, readers=1, seed=seed), questions(root), root=root, secret=SECRET).key
         items = key.packets[0].items.values()
         assert len(items) == 7
         assert {asked.probability for asked in items if asked.item_id.startswith("b/ddx")} == {0.5}
@@ -133,16 +133,16 @@ def test_one_question_a_case_is_drawn_with_a_known_probability(finished) -> None
 def test_fewer_questions_than_strata_and_families_without_a_question_are_refused(finished) -> None:
     root, _, _ = finished
     with pytest.raises(RatingError, match="2 are to be drawn from 6 strata, each of which needs at least one"):
-        freeze_answers(ROUND, AnswerSettings(items=2), questions(root), root=root)
+        freeze_reader_round(ROUND, AnswerSettings(items=2), questions(root), root=root)
     with pytest.raises(RatingError, match="h01: there is no question to draw"):
-        freeze_answers(ROUND, AnswerSettings(), [], root=root)
+        freeze_reader_round(ROUND, AnswerSettings(), [], root=root)
 
 
 def test_answers_become_a_model_with_time_and_what_was_not_shown_is_missing(run, capsys) -> None:
     root, _, rows = run
     folder = root / "data" / "ratings" / "h02"
     shutil.rmtree(folder.with_name(ROUND))
-    frozen = freeze_answers("h02", AnswerSettings(items=20, readers=1), questions(root), root=root, secret=SECRET)
+    frozen = freeze_reader_round("h02", AnswerSettings(items=20, readers=1), questions(root), root=root, secret=SECRET)
     write_round(folder, frozen)
     put_export(folder, export_of(frozen, rows))
     arguments = [
@@ -307,7 +307,7 @@ def test_the_command_freezes_a_round_of_answers_once(run, monkeypatch, capsys) -
     assert "h03: 7 of 7 questions drawn from" in told
     assert "packets/h03-2.html: 7 to answer" in told
     folder = root / "data/ratings/h03"
-    assert read_file(folder / "key.json", AnswerRoundKey).round_id == "h03"
+    assert read_file(folder / "key.json", ReaderRoundKey).round_id == "h03"
     assert (folder / "key.json").stat().st_mode & 0o077 == 0
     assert read_json(folder / "key.json")["schema"] == "neuralmedbench.answers_key/1"
     with pytest.raises(PipelineError, match="this round exists"):

@@ -12,7 +12,7 @@ from random import Random
 
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.digests import sha256_of_value
-from neuralmedbench.ratings.answering.answers import AnswerRoundKey, AskedItem, ReaderKey, forms_of
+from neuralmedbench.ratings.answering.answers import AskedItem, ReaderKey, ReaderRoundKey, forms_of
 from neuralmedbench.ratings.form import AnswerSettings
 from neuralmedbench.ratings.page import Json, form_page, read_pictures
 from neuralmedbench.ratings.sampling import StratifiedDraw, draw, opaque_id, presentation_order
@@ -42,10 +42,10 @@ class RoundQuestion:
 
 
 @dataclass(frozen=True)
-class FrozenAnswerRound:
+class FrozenReaderRound:
     """A reader round before it is written: its key, and the page of each reader by pseudonym."""
 
-    key: AnswerRoundKey
+    key: ReaderRoundKey
     pages: dict[str, str]
 
 
@@ -53,13 +53,13 @@ class FrozenAnswerRound:
 class _DrawnQuestion:
     """A question with the probability of its draw."""
 
-    asked: RoundQuestion
+    question: RoundQuestion
     probability: float
 
 
-def freeze_answers(
+def freeze_reader_round(
     round_id: str, settings: AnswerSettings, questions: Iterable[RoundQuestion], *, root: Path = Path(), secret: str = ""
-) -> FrozenAnswerRound:
+) -> FrozenReaderRound:
     """Draw a reader round and make its packets.
 
     Parameters
@@ -94,10 +94,10 @@ def freeze_answers(
         message = f"{round_id}: there is no question to draw from the families {', '.join(settings.families)}; run the workflow first"
         raise RatingError(message)
     among = _once_per_case(frame, seed) if settings.once_per_case else [_DrawnQuestion(one, 1.0) for one in frame]
-    drawn = draw([one.asked.stratum for one in among], settings.items, seed)
+    drawn = draw([one.question.stratum for one in among], settings.items, seed)
     chosen = [_with_probability(among[place], drawn) for place in drawn.places]
     # read once, because all readers get the same questions
-    pictures = read_pictures((turn for one in chosen for turn in one.asked.request.turns), root)
+    pictures = read_pictures((turn for one in chosen for turn in one.question.request.turns), root)
     packets, pages = [], {}
     for number in range(settings.readers):
         reader = f"{round_id}-{number + 1}"
@@ -105,7 +105,7 @@ def freeze_answers(
         key, data = _packet(reader, chosen, secret, pictures)
         packets.append(key)
         pages[reader] = form_page(TITLE, data, FORM)
-    whole = AnswerRoundKey(
+    whole = ReaderRoundKey(
         schema="neuralmedbench.answers_key/1",
         round_id=round_id,
         seed=settings.seed,
@@ -113,7 +113,7 @@ def freeze_answers(
         strata=drawn.strata,
         packets=packets,
     )
-    return FrozenAnswerRound(whole, pages)
+    return FrozenReaderRound(whole, pages)
 
 
 def _once_per_case(frame: Sequence[RoundQuestion], seed: str) -> list[_DrawnQuestion]:
@@ -122,30 +122,30 @@ def _once_per_case(frame: Sequence[RoundQuestion], seed: str) -> list[_DrawnQues
     for one in frame:
         of_case[one.case].append(one)
     drawn = [_DrawnQuestion(Random(f"{seed}/{case}").choice(ones), 1 / len(ones)) for case, ones in of_case.items()]
-    return sorted(drawn, key=lambda one: one.asked.item.item_id)
+    return sorted(drawn, key=lambda one: one.question.item.item_id)
 
 
 def _with_probability(one: _DrawnQuestion, drawn: StratifiedDraw) -> _DrawnQuestion:
     """Multiply the probabilities of both draws: of the question within its case, and of the case within its stratum."""
-    return _DrawnQuestion(one.asked, one.probability * drawn.strata[one.asked.stratum].probability)
+    return _DrawnQuestion(one.question, one.probability * drawn.strata[one.question.stratum].probability)
 
 
 def _packet(reader: str, chosen: Sequence[_DrawnQuestion], secret: str, pictures: dict[str, str]) -> tuple[ReaderKey, Json]:
     """Return one reader's packet: its key and the data of its page; ids and order are derived from the secret."""
     # ids differ by reader, so that two readers cannot compare questions by id
-    shown = {opaque_id(secret, reader, one.asked.item.item_id): one for one in chosen}
-    cases = {item_id: one.asked.case for item_id, one in shown.items()}
+    shown = {opaque_id(secret, reader, one.question.item.item_id): one for one in chosen}
+    cases = {item_id: one.question.case for item_id, one in shown.items()}
     order = presentation_order(shown, cases, _predecessors(shown), Random(f"{secret}/{reader}"))
-    items = [_question_data(item_id, opaque_id(secret, reader, f"case/{cases[item_id]}"), shown[item_id].asked) for item_id in order]
+    items = [_question_data(item_id, opaque_id(secret, reader, f"case/{cases[item_id]}"), shown[item_id].question) for item_id in order]
     data: Json = {"packet_id": opaque_id(secret, reader, "packet"), "rater": reader, "items": items, "pictures": pictures}
     # the digest ties an export to this packet
     digest = sha256_of_value(data)
     asked = {
         item_id: AskedItem(
-            item_id=one.asked.item.item_id,
-            benchmark=one.asked.item.benchmark,
-            request_id=one.asked.request.request_id,
-            stratum=one.asked.stratum,
+            item_id=one.question.item.item_id,
+            benchmark=one.question.item.benchmark,
+            request_id=one.question.request.request_id,
+            stratum=one.question.stratum,
             probability=one.probability,
         )
         for item_id, one in shown.items()
@@ -157,8 +157,8 @@ def _packet(reader: str, chosen: Sequence[_DrawnQuestion], secret: str, pictures
 def _predecessors(shown: dict[str, _DrawnQuestion]) -> dict[str, str]:
     """Return the predecessor of each further question on a case: the questions that reveal most come last."""
     of_case: dict[str, list[str]] = defaultdict(list)
-    for item_id in sorted(shown, key=lambda item_id: (_disclosure_rank(shown[item_id].asked.item), shown[item_id].asked.item.item_id)):
-        of_case[shown[item_id].asked.case].append(item_id)
+    for item_id in sorted(shown, key=lambda item_id: (_disclosure_rank(shown[item_id].question.item), shown[item_id].question.item.item_id)):
+        of_case[shown[item_id].question.case].append(item_id)
     return {second: first for ids in of_case.values() for first, second in pairwise(ids)}
 
 
@@ -167,7 +167,7 @@ def _disclosure_rank(item: Item) -> tuple[bool, int]:
     return bool(item.given), list(Level).index(item.level) if item.level is not Level.NONE else -1
 
 
-def _question_data(item_id: str, group: str, asked: RoundQuestion) -> Json:
+def _question_data(item_id: str, group: str, question: RoundQuestion) -> Json:
     """Return a question as the page reads it: the system prompt of models, and each message with its pictures and form."""
     turns = [
         {
@@ -175,6 +175,6 @@ def _question_data(item_id: str, group: str, asked: RoundQuestion) -> Json:
             "pictures": [[image.sha256, image.label] for image in turn.images if not image.example],
             "form": form.shown(),
         }
-        for turn, form in zip(asked.request.turns, forms_of(asked.item, asked.request), strict=True)
+        for turn, form in zip(question.request.turns, forms_of(question.item, question.request), strict=True)
     ]
-    return {"item_id": item_id, "group": group, "told": asked.request.system, "turns": turns}
+    return {"item_id": item_id, "group": group, "told": question.request.system, "turns": turns}

@@ -129,7 +129,7 @@ class ReaderKey(StrictModel):
     order: list[str]
 
 
-class AnswerRoundKey(StrictModel):
+class ReaderRoundKey(StrictModel):
     """`key.json` of a reader round: it never leaves this machine and never goes to a reader."""
 
     schema_name: Literal["neuralmedbench.answers_key/1"] = Field(alias="schema")
@@ -213,7 +213,7 @@ NamedExport = tuple[str, AnswerExport]
 Forms = Mapping[str, Sequence[AnswerForm]]
 
 
-def read_exports(folder: Path, key: AnswerRoundKey, forms: Forms) -> list[NamedExport]:
+def read_exports(folder: Path, key: ReaderRoundKey, forms: Forms) -> list[NamedExport]:
     """Read the exports of the readers of a round.
 
     Parameters
