@@ -1,4 +1,4 @@
-"""A recorded run in somebody else's clone: nothing is done twice, nothing is lost, nothing private travels."""
+"""A recorded run in another person's clone: nothing is repeated, nothing is lost, and nothing private is transferred."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ AFTER_INFERENCE = {
 
 
 def run(folder: Path, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a folder; Python's modules and `nmb` by the interpreter of the tests."""
+    """Run a command in a folder; Python modules and `nmb` run with the interpreter of the tests."""
     words = {"-m": [sys.executable, "-m"], "nmb": [*NMB]}.get(command[0], [command[0]]) + list(command[1:])
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     settings = {**os.environ, "PATH": path, **IDENTITY, **env}
@@ -53,7 +53,7 @@ def run(folder: Path, *command: str, **env: str) -> subprocess.CompletedProcess[
 
 
 def must(folder: Path, *command: str) -> str:
-    """Run a command that has to end well; give its standard output."""
+    """Run a command that must succeed; return its standard output."""
     done = run(folder, *command)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout
@@ -79,7 +79,7 @@ def answers(folder: Path) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def origin(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a repository in which the small run is recorded, committed and pushed to a folder."""
+    """Make a repository in which the small run is recorded, committed and pushed to a folder."""
     folder = tmp_path_factory.mktemp("origin") / "project"
     shutil.copytree(finished_run, folder)
     copy_project(folder, VERSIONING)
@@ -93,7 +93,7 @@ def origin(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture(scope="module")
 def clone(origin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a clone at another path with what was pulled into it; tests that change it put it back."""
+    """Make a clone at another path and pull into it; tests that change it restore it."""
     folder = tmp_path_factory.mktemp("clone") / "elsewhere"
     must(folder.parent, "git", "clone", "-q", str(origin), folder.name)
     must(folder, *PULL)
@@ -102,7 +102,7 @@ def clone(origin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def bare(origin: Path, tmp_path: Path) -> Path:
-    """Give a clone into which nothing was pulled."""
+    """Make a clone without a pull."""
     must(tmp_path, "git", "clone", "-q", str(origin), "bare")
     return tmp_path / "bare"
 
@@ -174,7 +174,7 @@ def test_a_new_revision_and_a_new_case_run_their_own_jobs_and_make_their_own_req
         "find_answer_leaks",
         "describe_benchmark",
     )
-    # the other benchmark, whose case list did not change, has no job but those that all benchmarks share
+    # the other benchmark, with an unchanged case list, has only the jobs that all benchmarks share
     one_benchmark = {"embed_similarity": 1, "grade_responses": 2, "score_responses": 2, "bundle_cases": 1, "run_inference": 2}
     expected = {**AFTER_INFERENCE, **one_benchmark, **dict.fromkeys((*one_case, *gathers), 1)}
     assert planned(run_snakemake(folder, "-n", *TINY, *REPORT)) == expected
@@ -242,7 +242,7 @@ def test_the_audit_finds_an_answer_that_was_changed_in_a_ledger_and_no_ledger_th
     content = ledger.read_bytes()
     first, rest = content.split(b"\n", 1)
     line = json.loads(first)
-    line.pop("answer_sha256", None)  # a line that was written before it was kept
+    line.pop("answer_sha256", None)  # as in ledgers written before this field existed
     changed = json.dumps({**line, "text": line["text"].swapcase()}, sort_keys=True, ensure_ascii=False).encode()
     own = json.dumps({"key": "f" * 64, "state": "ok", "text": "asked later"}).encode() + b"\n"
     try:
@@ -274,8 +274,8 @@ def test_the_audit_finds_a_changed_setting(clone: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("--overridden",), "settings given with --config stand in no file"),
-        (("--configfiles", "../elsewhere.yaml"), "the configfile lies outside the project"),
+        (("--overridden",), "settings given with --config are in no file"),
+        (("--configfiles", "../elsewhere.yaml"), "the configfile is outside the project"),
     ],
 )
 def test_a_run_that_no_file_describes_is_not_recorded(clone: Path, arguments: tuple[str, ...], reason: str) -> None:
@@ -309,7 +309,7 @@ def test_records_of_a_private_benchmark_keep_a_folder_from_being_recorded(clone:
         path.write_text(text)
         configfile.unlink()
     assert done.returncode == 0
-    assert "Snakemake's records here also speak of demo-tiny, which is private" in done.stderr
+    assert "Snakemake's records here also name demo-tiny, which is private" in done.stderr
 
 
 def test_a_case_that_was_withdrawn_but_still_lies_here_is_not_recorded(clone: Path) -> None:
@@ -320,7 +320,7 @@ def test_a_case_that_was_withdrawn_but_still_lies_here_is_not_recorded(clone: Pa
     finally:
         folder.rmdir()
     assert done.returncode != 0
-    assert "are no part of this run (first data/normalised/demo-tiny/sub-0123456789ab); delete them" in done.stderr
+    assert "are not part of this run (first data/normalised/demo-tiny/sub-0123456789ab); delete them" in done.stderr
 
 
 def test_inside_a_dvc_stage_nothing_is_said_or_recorded(clone: Path) -> None:
@@ -333,7 +333,7 @@ def test_inside_a_dvc_stage_nothing_is_said_or_recorded(clone: Path) -> None:
 def test_without_git_a_run_ends_well_and_says_that_nothing_was_recorded(finished_run: Path) -> None:
     done = run(finished_run, *RECORD)
     assert done.returncode == 0
-    assert "nothing was recorded: this folder is no git repository" in done.stderr
+    assert "nothing was recorded: this folder is not a git repository" in done.stderr
     assert not (finished_run / "dvc.lock").exists()
 
 
@@ -348,7 +348,7 @@ def test_a_remote_that_cannot_be_reached_is_one_line(bare: Path) -> None:
     must(bare, "-m", "dvc", "remote", "modify", "-q", "store", "url", str(bare.parent / "nowhere"))
     done = run(bare, *PULL)
     assert done.returncode != 0
-    assert "DataError: the remote store gave nothing: can it be reached" in done.stderr
+    assert "DataError: the remote store returned nothing: can it be reached" in done.stderr
     assert not (bare / "results" / "report.html").exists()
 
 

@@ -1,4 +1,4 @@
-"""Data sets that a user downloaded, from the import to the report: pairs, and one set that is asked in every way there is."""
+"""Data sets that a user downloaded, from the import to the report: pairs, and one set with every kind of request."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ DIALOGUES = {"talk", "endless"}
 
 
 def expected_requests() -> set[tuple[str, str, str]]:
-    """Give item, arm and strategy of every request: who is asked under an arm, and which strategies suit whom."""
+    """Return item, arm and strategy of every expected request, by the rules of arms and strategies."""
     suits: dict[Strategy, Callable[[str, str], bool]] = {
         Strategy.FEW_SHOT: lambda item, _: item == "letter",  # the examples are questions with letters
         Strategy.ASK: lambda item, arm: item in DIALOGUES and arm in (Arm.FULL, Arm.NO_IMAGE),
@@ -81,7 +81,7 @@ def expected_requests() -> set[tuple[str, str, str]]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Asker]:
-    """Run the model that asks."""
+    """Run the model that asks questions back."""
     asker = Asker()
     with running_server(asker):
         yield asker
@@ -89,7 +89,7 @@ def server() -> Iterator[Asker]:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, server: Asker) -> Path:
-    """Give a project into which two small data sets were imported, and have run; do not change it before the last test of this file."""
+    """Make a project with two imported small data sets and a finished run; only the last test of this file may change it."""
     folder = tmp_path_factory.mktemp("imported")
     project = copy_project(folder / "project")
     pairs = put_pairs(folder / "downloaded", PAIRS)
@@ -220,7 +220,7 @@ def test_a_second_run_has_nothing_to_do_and_one_more_arm_asks_its_own_requests_a
     (run / "config" / "benchmarks" / "mixed.yaml").write_text(yaml.safe_dump({**MIXED, "arms": arms}), encoding="utf-8")
     done = snakemake(run, *ARGUMENTS, ANSWERS)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
-    # what comes before the first picture is the request that the arm full sent, and is known: a round of `talk`, and its first question
+    # requests before the first picture equal those of the arm full, so the ledger has them: a round of `talk`, and its first question
     talk, letter, evidence, ask = 2 - 1, 1, 1, 3 - 1
     direct_and_steps, few_shot = 2 * (talk + letter + evidence), letter
     assert len(server.bodies) - before == SAMPLES * (direct_and_steps + few_shot + ask)

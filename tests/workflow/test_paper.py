@@ -1,4 +1,4 @@
-"""The papers' tables on a machine without data and keys."""
+"""The tables of the papers on a machine without data and keys."""
 
 from __future__ import annotations
 

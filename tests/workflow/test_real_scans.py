@@ -1,4 +1,4 @@
-"""Own data, end to end, on real head scans: the folder named by NMB_REAL_SCANS, the expected outcome written down per scan."""
+"""Own data, end to end, on real head scans: the folder named by NMB_REAL_SCANS, with the expected outcome per scan."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ statistics: {resamples: 200}
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory, run_snakemake: Callable[..., subprocess.CompletedProcess[str]]) -> Path:
-    """Run a benchmark of the real scans from the folder to the report, as the README tells."""
+    """Run a benchmark of the real scans from the folder to the report, as described in the README."""
     folder = copy_project(tmp_path_factory.mktemp("own") / "project")
     (folder / "config" / "benchmarks" / "own.yaml").write_text(BENCHMARK.format(source=SCANS))
     (folder / "config" / "own-run.yaml").write_text(RUN)
@@ -75,18 +75,18 @@ def say_that_the_schwannoma_has_contrast(folder: Path, case: str) -> None:
 
 
 def cases_by_place(folder: Path) -> dict[str, str]:
-    """Case ids by the last word of their place in the private listing."""
+    """Return case ids by the last part of their path in the private listing."""
     with (folder / "data" / "raw" / "own" / "listing.tsv").open() as file:
         return {row["place"].rpartition("/")[2]: row["case_id"] for row in csv.DictReader(file, delimiter="\t")}
 
 
 def case_at(folder: Path, stage: str, place: str) -> CaseRecord:
-    """Record of the case that came from a place."""
+    """Return the record of the case from a path."""
     return read_case(folder / "data" / stage / "own" / f"sub-{cases_by_place(folder)[place]}" / "case.json")
 
 
 def sequences(case: CaseRecord) -> list[str]:
-    """Kinds of scan of a case."""
+    """Return the sequence labels of a case."""
     return sorted(series.sequence.value for series in case.series)
 
 

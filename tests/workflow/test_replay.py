@@ -1,4 +1,4 @@
-"""Reproduce: every table from the ledgers alone, without one call; and where a number of a real run comes from."""
+"""Reproduce every table from the ledgers without a call, and trace a number of a real run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAPER = {
     "statistics": {"resamples": 300},
     "replay": True,
 }
-"""As a paper's: run lists of its own in an order of its own, its own number of resamples."""
+"""Configuration of a paper: its own run lists, order and number of resamples."""
 
 UNTOUCHED = ("case_flow", "cases", "cohort", "deid_audit", "ratings")
 """Tables that depend neither on the order of the models nor on the resamples."""
@@ -51,7 +51,7 @@ socket.socket.connect = socket.socket.connect_ex = refuse
 
 @pytest.fixture(scope="module")
 def no_way_out(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Give an environment in which opening a model or a connection fails, in every process that Python starts."""
+    """Make an environment in which opening a model or a connection fails, in every Python process."""
     folder = tmp_path_factory.mktemp("no-way-out")
     (folder / "sitecustomize.py").write_text(NO_WAY_OUT, encoding="utf-8")
     return {"PYTHONPATH": str(folder)}
@@ -61,7 +61,7 @@ def no_way_out(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def rebuilt(
     finished_run: Path, tmp_path_factory: pytest.TempPathFactory, run_snakemake: Snakemake, no_way_out: dict[str, str]
 ) -> tuple[Path, dict[str, str]]:
-    """Give a copy of the finished run without results, records and private zone, in which the paper's config has run; its ledgers before."""
+    """Copy the finished run without results, records and private zone, and run the configuration of the paper; return its earlier ledgers too."""
     folder = tmp_path_factory.mktemp("paper") / "project"
     shutil.copytree(finished_run, folder)
     for part in ("results", ".snakemake", "logs", "data/raw", "data/ingested"):
@@ -74,13 +74,13 @@ def rebuilt(
 
 
 def rows_of(project: Path, table: str) -> list[dict[str, str]]:
-    """Rows of a table of results."""
+    """Return the rows of a table of results."""
     with (project / "results" / "tables" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
 def without_intervals(row: dict[str, str]) -> list[tuple[str, str]]:
-    """What of a row does not depend on the resamples."""
+    """Return the columns of a row that do not depend on the resamples."""
     drawn = re.compile(r".*_low|.*_high|low|high|p_value|p_holm|tier|rank.*|undefined|ece_by_chance")
     return sorted((name, value) for name, value in row.items() if not drawn.fullmatch(name) and "resamples" not in value)
 
@@ -151,7 +151,7 @@ def test_an_answer_that_is_not_in_the_ledger_fails_with_one_line(
 
 @pytest.mark.parametrize("replay", ["true", "false"])
 def test_what_changes_no_answer_makes_nothing_anew(finished_run: Path, run_snakemake: Snakemake, replay: str) -> None:
-    """One setting that planned a job would do so beside the others too."""
+    """All settings at once: a setting that plans a job would do so among the others too."""
     settings = (f"replay={replay}", "max_run_cost_usd=1", "rate_limits={openai: {requests_per_minute: 5}}")
     plan = run_snakemake(finished_run, "-n", "--configfile", "config/test.yaml", "--config", *settings, *REPORT)
     assert "Nothing to be done" in plan.stdout + plan.stderr

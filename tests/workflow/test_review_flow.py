@@ -1,4 +1,4 @@
-"""The review of a whole run: every case has its sheet, the audit says in words what it counted, a patient's data wait for a person."""
+"""The review of a complete run: every case has its sheet, the audit explains its counts, and data of patients wait for a person."""
 
 from __future__ import annotations
 

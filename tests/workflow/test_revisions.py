@@ -1,4 +1,4 @@
-"""A model's API changed: its revision is bumped, the same command is run, and the report says what changed."""
+"""A model's API changed: its revision is raised, the same command is run, and the report shows what changed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def table(folder: Path, name: str) -> list[dict[str, str]]:
 
 
 def edited(folder: Path, **changes: str) -> None:
-    """Write other values into the yaml of the model `text`."""
+    """Change values in the YAML file of the model `text`."""
     path = folder / "config" / "models" / "text.yaml"
     text = path.read_text(encoding="utf-8")
     for key, value in changes.items():
@@ -39,12 +39,12 @@ def edited(folder: Path, **changes: str) -> None:
 
 
 def logs(folder: Path) -> dict[str, str]:
-    """Give what every job of inference said."""
+    """Return the output of every inference job."""
     return {path.stem: path.read_text(encoding="utf-8") for path in (folder / "logs" / "run_inference").glob("*.log")}
 
 
 def run_again(folder: Path, run_snakemake: Snakemake) -> None:
-    """Run the same command; only the jobs of the model `text` may have asked anything."""
+    """Run the same command; only the jobs of the model `text` may have made calls."""
     before = logs(folder)
     done = run_snakemake(folder, *TINY)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
@@ -57,7 +57,7 @@ def run_again(folder: Path, run_snakemake: Snakemake) -> None:
 
 
 def text_rows(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
-    """Give the rows of what changed, by benchmark and metric."""
+    """Return the rows of the table of changes, by benchmark and metric."""
     rows = table(folder, "revisions")
     assert {row["model"] for row in rows} == {"text"}
     return {(row["benchmark"], row["metric"]): row for row in rows}
@@ -70,7 +70,7 @@ def test_a_bumped_revision_is_compared_with_the_one_before(finished_run: Path, t
     page = (folder / "results" / "report.html").read_text(encoding="utf-8")
     assert "Nothing to compare." in page.split('<section id="changed"')[1].split("</section>")[0]
 
-    # the built-in model answers by its seed, whatever its revision is called: nothing changed, and that is what is said
+    # the built-in model answers by its seed, whatever its revision: nothing changed, and the report states so
     edited(folder, revision='"2"')
     run_again(folder, run_snakemake)
     rows = text_rows(folder)
@@ -83,7 +83,7 @@ def test_a_bumped_revision_is_compared_with_the_one_before(finished_run: Path, t
     page = (folder / "results" / "report.html").read_text(encoding="utf-8")
     assert "every answer is the same as before, word for word" in page.split('<section id="changed"')[1].split("</section>")[0]
 
-    # at temperature 0 it always answers the same, which it did not before
+    # at temperature 0 all its answers are equal, unlike before
     edited(folder, revision='"3"', temperature="0")
     run_again(folder, run_snakemake)
     rows = text_rows(folder)

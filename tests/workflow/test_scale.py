@@ -1,4 +1,4 @@
-"""What a plan grows with: every number here holds for 10,000 cases and 20 models as well (`perf/plan_scale.py` plans those)."""
+"""Growth of a plan: every limit here also holds for 10,000 cases and 20 models (`perf/plan_scale.py` plans those)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from fixtures.scale import PER_CASE, SCALE, write_scale
 pytestmark = pytest.mark.workflow
 
 ARGUMENT_BYTES = 131_072
-"""Longest argument of a program on Linux; a shell command is one."""
+"""Longest argument of a program on Linux; a shell command is a single argument."""
 GRADERS = 2
 JOBS_PER_MODEL = 2 + GRADERS
-"""Inference, scores, and one job a grader."""
+"""Inference, scores, and one job per grader."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a dry run says: jobs by rule, the largest number of files of cases that a job of a rule reads, and its longest command."""
+    """Result of a dry run: jobs by rule, and by rule the largest number of case files that a job reads and the longest command."""
 
     jobs: Counter[str]
     case_files: dict[str, int]
@@ -31,12 +31,12 @@ class Plan:
 
     @property
     def after_imaging(self) -> int:
-        """Jobs that are no case's own."""
+        """Number of jobs that are not per case."""
         return sum(count for rule, count in self.jobs.items() if rule not in PER_CASE)
 
 
 def plan_of(folder: Path, cases: int, models: int) -> Plan:
-    """Plan a run of so many cases and models."""
+    """Plan a run with the given numbers of cases and models."""
     done = snakemake(write_scale(folder, cases, models), "-n", *SCALE, "--", "results/report.html")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     jobs: Counter[str] = Counter()
@@ -92,6 +92,6 @@ def test_no_command_grows_with_the_number_of_cases(plan: Plan, fewer_cases: Plan
 def test_a_job_that_asks_a_remote_model_takes_a_slot(tmp_path: Path) -> None:
     done = snakemake(write_scale(tmp_path / "project", 1, 1), "-n", *SCALE, "--", "results/scores/mine/remote00.parquet")
     jobs = re.findall(r"^rule (\w+):\n(?:    (?!resources).*\n)*    resources: (.*)$", done.stdout, flags=re.MULTILINE)
-    # two graders have a job each, and the plan may name them in any order: only the one that asks a model takes a slot
+    # each of the two graders has a job, in any order: only the one that calls a model takes a slot
     assert sorted(rule for rule, resources in jobs if "api_slots=1" in resources) == ["grade_responses", "run_inference"]
     assert "gpu" not in done.stdout

@@ -1,4 +1,4 @@
-"""The workflow as a user meets it: it runs, it repeats nothing, it sees an edit, it explains a mistake."""
+"""The workflow as users see it: it runs, repeats nothing, detects an edit, and explains a mistake."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_no_planted_identifier_leaves_the_private_zone(finished_run: Path) -> No
 
 
 def test_every_planted_identity_is_removed_and_research_values_stay(finished_run: Path) -> None:
-    """The goal of de-identification: all removals, and at least 99.9 % of everything that was asked for."""
+    """The goal of de-identification: all required removals, and at least 99.9 % of all requested actions."""
     table = csv.DictReader((finished_run / "results" / "tables" / "deidentification.csv").open(encoding="utf-8"))
     totals = {row["action"]: row for row in table if row["benchmark"] == "demo-tiny" and row["place"] == "all"}
     removals, actions = totals["removals"], totals["actions"]
@@ -65,7 +65,7 @@ def test_every_planted_identity_is_removed_and_research_values_stay(finished_run
 
 
 def module_of(command: str) -> Path:
-    """Pick a module that the command reaches, of its own room where it has one."""
+    """Pick a module that the command reaches, preferably of its own room."""
     files = sorted(path for path in reached_files(ROOT / "scripts", command) if path.suffix == ".py" and path.name != "__init__.py")
     library = [path for path in files if path.parent != ROOT / "scripts"]
     own = [path for path in library if path.relative_to(ROOT / "scripts" / "neuralmedbench").parts[0] not in SHARED]
@@ -74,7 +74,7 @@ def module_of(command: str) -> Path:
 
 @pytest.fixture(scope="module")
 def edited(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a copy of the finished run in which a module of every rule was edited."""
+    """Copy the finished run and edit a module of every rule."""
     folder = tmp_path_factory.mktemp("edited") / "project"
     shutil.copytree(finished_run, folder)
     for module in {module_of(rule).relative_to(ROOT) for rule in RULES}:
@@ -84,7 +84,7 @@ def edited(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture(scope="module")
 def changed(edited: Path, run_snakemake: Snakemake) -> set[str]:
-    """Give the outputs that Snakemake would make again because their rule's params changed, whatever is planned before them."""
+    """Return the outputs that Snakemake would make again because the params of their rule changed."""
     done = run_snakemake(edited, *TINY, "--list-changes", "params", "--", "results/report.html")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return set(done.stdout.splitlines())
@@ -95,7 +95,7 @@ def append_comment(path: Path) -> None:
 
 
 def code_params(scripts: Path, rule: str) -> str:
-    """Give the digest of a rule's code as Snakemake spells it, files read anew."""
+    """Return the digest of a rule's code as Snakemake writes it, reading the files again."""
     for function in (code_hash.code_hash, code_hash._imports, code_hash._data_files):
         function.cache_clear()
     return repr(code_hash.code_hash(scripts, rule))
@@ -146,7 +146,7 @@ def test_the_workflow_files_are_formatted() -> None:
 
 def test_the_cluster_profile_judges_a_run_by_the_same_rules() -> None:
     default, slurm = (yaml.safe_load((ROOT / "profiles" / name / "config.yaml").read_text()) for name in ("default", "slurm"))
-    keys = set(default) - {"default-resources", "resources"}  # how much there is to share, not what is out of date
+    keys = set(default) - {"default-resources", "resources"}  # available resources, which do not make a result out of date
     assert {key: default[key] for key in keys} == {key: slurm.get(key) for key in keys}
 
 
@@ -185,7 +185,7 @@ def test_a_skipped_grade_is_final_counted_in_the_last_line_and_asked_for_again_a
     done = run_snakemake(folder, *graded, "--", target)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     said = (done.stdout + done.stderr).splitlines()
-    assert any(line.startswith("missing: ") and "skipped); `nmb run retry` asks for them again" in line for line in said)
+    assert any(line.startswith("missing: ") and "skipped); `nmb run retry` requests them again" in line for line in said)
     assert "Nothing to be done" in run_snakemake(folder, "-n", *graded, "--", target).stdout
 
     command = [*NMB, "run", "incomplete", "--configfiles", "config/graded.yaml"]

@@ -60,7 +60,7 @@ def record_run(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str
         raise DataError(message)
     if left := leftovers(run):
         message = (
-            f"nothing was recorded: {len(left)} files or folders here are no part of this run (first {left[0]}); delete them and run again"
+            f"nothing was recorded: {len(left)} files or folders here are not part of this run (first {left[0]}); delete them and run again"
         )
         raise DataError(message)
     if stale := stale_files(upstream_records(read_metadata(), TARGET)):
@@ -77,9 +77,9 @@ def record_run(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str
 
 def _why_not_recorded(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str:
     if overridden:
-        return "settings given with --config stand in no file; put them into a configfile"
+        return "settings given with --config are in no file; put them into a configfile"
     if any(Path(name).parts[0] == ".." for name in configfiles):
-        return "the configfile lies outside the project"
+        return "the configfile is outside the project"
     recorded = set(run.recorded())
     private = [name for name in run.benchmarks if name not in recorded]
     if private:
@@ -88,7 +88,7 @@ def _why_not_recorded(run: Run, configfiles: Sequence[str], *, overridden: bool)
     others = sorted({name for name in _benchmarks_in_metadata() if name not in recorded and _is_private(run.folder, name)})
     if others:
         return (
-            f"Snakemake's records here also speak of {', '.join(others)}, which is private; keep private benchmarks in a clone of their own"
+            f"Snakemake's records here also name {', '.join(others)}, which is private; keep private benchmarks in a separate clone"
         )
     return ""
 
@@ -176,4 +176,4 @@ def incomplete_line(files: list[IncompleteFile]) -> str:
                 states.update(entry.states)
         if states:
             words.append(f"{states.total()} {kind} ({', '.join(f'{count} {state}' for state, count in sorted(states.items()))})")
-    return f"missing: {' and '.join(words)}; `nmb run retry` asks for them again" if words else ""
+    return f"missing: {' and '.join(words)}; `nmb run retry` requests them again" if words else ""

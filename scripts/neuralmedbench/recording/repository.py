@@ -34,7 +34,7 @@ def why_not_versioned(root: Path = Path()) -> str:
         return "git is not installed"
     inside = subprocess.run(["git", "rev-parse", "--is-inside-work-tree"], cwd=root, capture_output=True, check=False)
     if inside.returncode != 0:
-        return "this folder is no git repository"
+        return "this folder is not a git repository"
     return "" if (root / ".dvc" / "config").is_file() else "dvc is not set up in this folder (`dvc init`)"
 
 
@@ -78,7 +78,7 @@ class Repository:
         self._repo.fetch()
         if missing := self.missing():
             # all objects missing suggests an unreachable remote, some missing a forgotten push
-            state = "gave nothing: can it be reached, and" if len(missing) == wanted else f"lacks {len(missing)} of {wanted} objects:"
+            state = "returned nothing: can it be reached, and" if len(missing) == wanted else f"lacks {len(missing)} of {wanted} objects:"
             message = f"the remote {name} {state} was everything pushed where it was made (`dvc push`)? first missing: {missing[0]}; nothing here was changed"
             raise DataError(message)
 

@@ -149,7 +149,7 @@ def test_recorded_own_answers_have_to_lie_where_a_clone_gets_them(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("missing", "reason"), [("dvc", "dvc is not installed"), ("git", "git is not installed"), ("", "this folder is no git repository")]
+    ("missing", "reason"), [("dvc", "dvc is not installed"), ("git", "git is not installed"), ("", "this folder is not a git repository")]
 )
 def test_what_keeps_a_run_from_being_recorded_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str, reason: str) -> None:
     if missing == "dvc":
@@ -310,7 +310,7 @@ def test_what_is_missing_is_counted_and_its_tables_are_listed(
     write("results/responses/demo/image.parquet", rows)
     found = incomplete_files(shipped, tmp_path)
     assert [entry.path for entry in found] == ["results/responses/demo/image.parquet"]
-    assert incomplete_line(found) == "missing: 3 answers (1 failed, 2 skipped); `nmb run retry` asks for them again"
+    assert incomplete_line(found) == "missing: 3 answers (1 failed, 2 skipped); `nmb run retry` requests them again"
 
 
 @pytest.fixture
