@@ -87,9 +87,7 @@ def _why_not_recorded(run: Run, configfiles: Sequence[str], *, overridden: bool)
     # Snakemake's records are part of the last stage, so they must not name a private benchmark
     others = sorted({name for name in _benchmarks_in_metadata() if name not in recorded and _is_private(run.folder, name)})
     if others:
-        return (
-            f"Snakemake's records here also name {', '.join(others)}, which is private; keep private benchmarks in a separate clone"
-        )
+        return f"Snakemake's records here also name {', '.join(others)}, which is private; keep private benchmarks in a separate clone"
     return ""
 
 

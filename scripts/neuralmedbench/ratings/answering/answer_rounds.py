@@ -157,7 +157,9 @@ def _packet(reader: str, chosen: Sequence[_DrawnQuestion], secret: str, pictures
 def _predecessors(shown: dict[str, _DrawnQuestion]) -> dict[str, str]:
     """Return the predecessor of each further question on a case: the questions that reveal most come last."""
     of_case: dict[str, list[str]] = defaultdict(list)
-    for item_id in sorted(shown, key=lambda item_id: (_disclosure_rank(shown[item_id].question.item), shown[item_id].question.item.item_id)):
+    for item_id in sorted(
+        shown, key=lambda item_id: (_disclosure_rank(shown[item_id].question.item), shown[item_id].question.item.item_id)
+    ):
         of_case[shown[item_id].question.case].append(item_id)
     return {second: first for ids in of_case.values() for first, second in pairwise(ids)}
 
