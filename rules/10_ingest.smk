@@ -1,10 +1,10 @@
-"""Raw files to neutral names; the kind of every scan is read from the headers before they are cleaned."""
+"""Ingest: copy raw files under neutral names, and label every scan by its headers before they are cleaned."""
 
 
 rule ingest_case:
     """Copy the usable scans, notes and record of one case; every raw file is accounted for."""
     input:
-        # own data lies in the private zone, which no clone has: a changed source is a changed digest in the case table
+        # raw files of users are in the private zone, which no clone has: a changed source changes its digest in the case table
         files=lambda wildcards: (
             f"data/raw/{wildcards.benchmark}/{wildcards.case}/files.json"
             if RUN.benchmarks[wildcards.benchmark].source == "phantoms"
@@ -36,9 +36,9 @@ rule ingest_case:
 
 
 rule ingest_pictures:
-    """Copy the loose pictures of a benchmark, as pixels and nothing else; of own cases their notes and records too."""
+    """Copy the pictures of a benchmark without scans, pixels only; for cases of users also notes and records."""
     input:
-        # own data lies in the private zone, which no clone has: a changed source is a changed digest in the case table
+        # raw files of users are in the private zone, which no clone has: a changed source changes its digest in the case table
         table=lambda wildcards: RUN.source_table(wildcards.benchmark),
     output:
         manifest="data/ingested/{benchmark}/pictures.json",

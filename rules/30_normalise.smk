@@ -1,8 +1,8 @@
-"""Normalisation: one left and one space for all sequences of a case, nothing blurred."""
+"""Normalisation: one orientation and one space for all sequences of a case, without resampling."""
 
 
 rule normalise_case:
-    """Bring the scans of one case to one left and one space, with quality numbers."""
+    """Bring the scans of one case into one orientation and one space, with quality numbers."""
     input:
         case="data/deidentified/{benchmark}/sub-{case}/case.json",
     output:

@@ -1,11 +1,11 @@
-"""Slices: the pictures that a model sees, and the fate of every case."""
+"""Slices: the pictures that models are sent, and the outcome of every case."""
 
 
 rule cut_slices:
-    """Cut the pictures that a model sees out of one normalised case."""
+    """Cut the pictures that models are sent from one normalised case."""
     input:
         case="data/normalised/{benchmark}/sub-{case}/case.json",
-        # the answers are read by the policy `lesion` alone, and its pictures are marked as oracle
+        # only the policy `lesion` reads the answers, and its pictures are marked as oracle
         answers=lambda wildcards: RUN.oracle_files(wildcards.benchmark),
     output:
         case="data/slices/{benchmark}/sub-{case}/case.json",
@@ -34,7 +34,7 @@ rule cut_slices:
 
 
 rule gather_slices:
-    """Gather the pictures of all cases of a benchmark, and what became of every case."""
+    """Gather the pictures of all cases of a benchmark, and the outcome of every case."""
     input:
         cases=of_cases("data/slices/{benchmark}/sub-{case}/case.json"),
         table="config/benchmarks/{benchmark}.cases.tsv",

@@ -97,6 +97,7 @@ def left_in(text: str, strings: Iterable[str]) -> list[str]:
 def planted_pattern(value: str) -> re.Pattern[str]:
     """Return the pattern of a planted string in `plain` text: joined words anywhere, or spaced letters as a separate word."""
     words = re.findall(r"[^\W_]+", plain(value))
+    # a number must not be part of a longer one
     before, after = (r"(?<!\d)" if words[0][0].isdigit() else ""), (r"(?!\d)" if words[-1][-1].isdigit() else "")
     joined = before + r"[\W_]{0,3}".join(map(re.escape, words)) + after
     letters = "".join(words)
@@ -121,7 +122,7 @@ def searchable(content: bytes) -> str:
     """
     content = DIGEST.sub(b" ", content)
     texts = [content.decode("utf-8", "replace"), content.decode("latin-1")]
-    if b"\0" in content:
+    if b"\0" in content:  # UTF-16, from an even or an odd offset
         texts += [content[start:].decode("utf-16-le", "replace") for start in (0, 1)]
         texts += [content[start:].decode("utf-16-be", "replace") for start in (0, 1)]
     if b"\\u" in content:

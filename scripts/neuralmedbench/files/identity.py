@@ -102,8 +102,10 @@ def name_parts(name: str) -> set[str]:
     >>> sorted(name_parts("Lopes-Silva^Inês"))
     ['Inês', 'Lopes', 'Lopes-Silva', 'Silva']
     """
+    # components of a DICOM name, and the parts of double names
     parts = {part for part in re.split(r"[\^=\s,.;/_()]+", name) if part}
     parts |= {piece for part in parts for piece in part.split("-") if len(piece) > MIN_LETTERS}
+    # other scripts write family and given name without a space
     latin = {part for part in parts if part[0].isascii() or fold(part[0]).isascii()}
     others = {part for part in parts - latin if len(part) >= 2}
     joined = {"".join(group.split("^")).replace(" ", "") for group in name.split("=") if group and not fold(group[0]).isascii()}
@@ -140,6 +142,7 @@ def identity_pattern(identity: Identity) -> re.Pattern[str] | None:
     Words are found as whole words, digits as whole numbers: a patient called Hall is not in every `shall`. The groups `place`, `number`
     and `name` give the kind of a match; longer values are tried first.
     """
+    # values by kind; a "number" of letters only is searched as a name
     words = {part for name in identity.names for part in name_parts(name)}
     phrases = {phrase for place in identity.places for phrase in place_phrases(place)}
     numbers = {number.strip() for number in identity.numbers}
@@ -225,7 +228,7 @@ def _number(number: str) -> str:
     letters = [letter for letter in fold(number) if letter.isalnum()]
     if len(letters) < MIN_SEPARABLE:
         return _exact(number)
-    marks = r"[ ./_-]?" if len(letters) > MIN_SEPARABLE + 1 else r"[ /_-]?"
+    marks = r"[ ./_-]?" if len(letters) > MIN_SEPARABLE + 1 else r"[ /_-]?"  # in a shorter number, a full stop may be a decimal point
     zeros = next(place for place, letter in enumerate([*letters, "x"]) if letter != "0")
     bare = letters[zeros:] if len(letters) - zeros >= MIN_SEPARABLE else letters
     inner = marks.join(re.escape(letter) for letter in bare)

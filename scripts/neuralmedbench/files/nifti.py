@@ -56,7 +56,7 @@ def read_nifti(path: Path) -> Volume:
     except (nibabel.filebasedimages.ImageFileError, nibabel.spatialimages.HeaderDataError, OSError, EOFError, ValueError, zlib.error):
         message = "damaged NIfTI file"
         raise DataError(message) from None
-    if voxels.ndim > 3:
+    if voxels.ndim > 3:  # axes beyond the third are volumes
         voxels = voxels.reshape(*voxels.shape[:3], -1)
         voxels = voxels[..., 0] if voxels.shape[3] == 1 else voxels
     if voxels.ndim < 3 or min(voxels.shape[:3]) < 2 or voxels.dtype.kind not in "iuf":
@@ -85,11 +85,11 @@ def write_nifti(path: Path, volume: Volume) -> None:
     """
     voxels = volume.voxels.astype(np.float32) if volume.voxels.dtype == np.float64 else volume.voxels
     image = nifti_image(Volume(voxels, volume.affine))
-    for place in (image.set_qform, image.set_sform):
-        place(volume.affine, code=1)
+    for set_form in (image.set_qform, image.set_sform):
+        set_form(volume.affine, code=1)  # 1: scanner coordinates
     image.header.set_xyzt_units("mm")
     with atomic_file(path) as partial:
-        partial.write_bytes(gzip.compress(image.to_bytes(), compresslevel=1, mtime=0))
+        partial.write_bytes(gzip.compress(image.to_bytes(), compresslevel=1, mtime=0))  # no time, so that bytes are reproducible
 
 
 def nifti_image(volume: Volume) -> Any:

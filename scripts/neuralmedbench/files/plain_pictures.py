@@ -145,7 +145,7 @@ def _plain(picture: Image) -> Image:
         return Pillow.fromarray(np.rint(values * (255.0 / (float(values.max()) or 1.0))).astype(np.uint8))
     if picture.mode in {"1", "L"}:
         return picture.convert("L")
-    if "A" in picture.getbands() or "transparency" in picture.info:
+    if "A" in picture.getbands() or "transparency" in picture.info:  # transparent pixels become black
         rgba = picture.convert("RGBA")
         black = Pillow.new("RGBA", rgba.size, (0, 0, 0, 255))
         picture = Pillow.alpha_composite(black, rgba)
@@ -169,6 +169,6 @@ def write_picture(path: Path, picture: Image) -> None:
     """Write a PNG without text chunks; equal pixels give equal bytes with the same version of Pillow."""
     from PIL import Image as Pillow
 
-    bare = Pillow.frombytes(picture.mode, picture.size, picture.tobytes())
+    bare = Pillow.frombytes(picture.mode, picture.size, picture.tobytes())  # without `info`, which would be saved too
     with atomic_file(path) as partial:
         bare.save(partial, format="PNG", compress_level=6)

@@ -60,6 +60,7 @@ class RawIndex:
     @property
     def source_sha256(self) -> str:
         """Digest of the case's raw files, as in the case table."""
+        # order matters for pictures only: it is the order in which they are shown
         files = [file.sha256 for file in (*self.files, *self.notes, *([self.record] if self.record else []))]
         pictures = [" ".join((f"{number:03d}", one.sha256, one.sequence, one.plane)) for number, one in enumerate(self.pictures, start=1)]
         return digest_of_files([*files, *pictures, *self.words, *([self.scan_date] if self.scan_date else [])])

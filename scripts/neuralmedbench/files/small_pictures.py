@@ -51,6 +51,7 @@ def to_levels(values: npt.NDArray[np.floating], low: float, high: float) -> Leve
 def outlined(levels: Levels, mask: npt.NDArray[np.bool_]) -> Levels:
     """Draw the outline of a mask of the same shape: its outermost pixels."""
     inside = np.pad(mask, 1)
+    # pixels whose four neighbours are inside are not on the outline
     core = inside[1:-1, 1:-1] & inside[:-2, 1:-1] & inside[2:, 1:-1] & inside[1:-1, :-2] & inside[1:-1, 2:]
     return np.where(mask & ~core, np.uint8(COLOUR), levels)
 

@@ -58,6 +58,7 @@ def _values(array: pa.Array) -> list[Any]:
 
 
 def _texts(array: pa.StringArray) -> list[str | None]:
+    # each different text becomes one object; the index after the last one stands for null
     encoded = array.dictionary_encode()
     words = np.append(encoded.dictionary.to_numpy(zero_copy_only=False), np.array([None], dtype=object))
     places = encoded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)
@@ -154,6 +155,7 @@ def write_records(path: Path, record: type[R], rows: Iterable[R], *, key: Callab
     version = sys.modules[record.__module__].SCHEMA_VERSION
     schema = arrow_schema(record).with_metadata({"record": record.__name__, "schema_version": str(version)})
     values = record_adapter(list[record]).dump_python(sorted(rows, key=key))  # type: ignore[valid-type]
+    # the schema is given, not inferred: columns without any value keep their type
     with atomic_file(path) as partial:
         pq.write_table(pa.Table.from_pylist(values, schema=schema), partial, compression="zstd")
 

@@ -59,6 +59,7 @@ def decode_text(content: bytes) -> str:
     if len(CONTROL.findall(text)) > MAX_CONTROL_SHARE * len(text):
         raise UnreadableTextError(Unreadable.BINARY)
     letters = [letter for letter in text if letter.isalpha()]
+    # a wrong guess shows as many letters beyond ASCII
     if guessed and sum(not letter.isascii() for letter in letters) > MAX_FOREIGN_SHARE * len(letters):
         raise UnreadableTextError(Unreadable.ENCODING)  # probably a single-byte encoding of another script
     if TWICE.search(text):
@@ -83,6 +84,7 @@ def _decode(content: bytes) -> tuple[str, bool]:
 
 def _utf16_by_zeros(content: bytes) -> str:
     """Detect UTF-16 without a byte order mark: every second byte of Latin letters is zero. Empty for other encodings."""
+    # little endian has zeros at odd offsets, big endian at even ones
     pairs = len(content) // 2
     if not pairs or b"\0" not in content or len(content) % 2:
         return ""

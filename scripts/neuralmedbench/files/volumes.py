@@ -35,6 +35,7 @@ def homogeneous(linear: npt.NDArray[np.floating], shift: npt.NDArray[np.floating
 
 def as_matrix(transform: sitk.Transform) -> Matrix:
     """Return the homogeneous matrix, shape (4, 4), of a rigid, similarity or affine transform with any centre."""
+    # images of the unit vectors are the columns of the linear part
     linear = np.array([transform.TransformVector(axis, (0.0, 0.0, 0.0)) for axis in np.eye(3).tolist()]).T
     return homogeneous(linear, np.array(transform.TransformPoint((0.0, 0.0, 0.0))))
 
@@ -84,6 +85,7 @@ def read_volume(path: Path) -> sitk.Image:
         message = f"{path.name}: expected a grey volume of at least two slices, found {size}; a localizer or a screenshot is no scan"
         raise DataError(message)
     image = sitk.Cast(image, sitk.sitkFloat32)
+    # only permutes and flips axes
     if sitk.DICOMOrientImageFilter.GetOrientationFromDirectionCosines(image.GetDirection()) != ORIENTATION:
         image = sitk.DICOMOrient(image, ORIENTATION)
     voxels = sitk.GetArrayViewFromImage(image)
@@ -136,6 +138,7 @@ def grid_over(image: sitk.Image, size_mm: float) -> sitk.Image:
     grid = sitk.Image(size, sitk.sitkFloat32)
     grid.SetDirection(image.GetDirection())
     grid.SetSpacing([size_mm] * 3)
+    # move the origin so that both centres agree
     centre = image.TransformContinuousIndexToPhysicalPoint([(side - 1) / 2 for side in image.GetSize()])
     offset = grid.TransformContinuousIndexToPhysicalPoint([(side - 1) / 2 for side in size])
     grid.SetOrigin(np.subtract(centre, offset).tolist())
@@ -146,6 +149,7 @@ def resample_to(image: sitk.Image, grid: sitk.Image) -> sitk.Image:
     """Resample a volume to a coarser grid: averaged first against aliasing, and extrapolated over the outer half of end slices."""
     import SimpleITK as sitk
 
+    # average blocks of voxels along each axis that is finer than the grid
     wanted = [max(1, int(wide / fine)) for wide, fine in zip(grid.GetSpacing(), image.GetSpacing(), strict=True)]
     factors = [min(factor, side) for factor, side in zip(wanted, image.GetSize(), strict=True)]
     small = sitk.BinShrink(image, factors) if max(factors) > 1 else image
@@ -183,7 +187,7 @@ def write_volume(path: Path, image: sitk.Image) -> None:
     import SimpleITK as sitk
 
     image = as_stored(image)
-    for key in image.GetMetaDataKeys():
+    for key in image.GetMetaDataKeys():  # nothing but geometry goes into the header
         image.EraseMetaData(key)
     voxel_bytes = sitk.GetArrayViewFromImage(image).nbytes
     with atomic_file(path) as partial:

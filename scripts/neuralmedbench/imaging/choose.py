@@ -110,6 +110,7 @@ def content_slices(brain: Mask, scores: Numbers, count: int, *, min_area: float 
     picks = []
     for part in np.array_split(_enough(brain, count, min_area), count):
         distance = np.abs(part - part.mean())
+        # the last key sorts first; rounded, so that the last bits of a score do not decide
         picks.append(int(part[np.lexsort((part, distance, -scores[part].round(9)))[0]]))
     return picks
 
@@ -134,8 +135,10 @@ def slice_scores(grey: npt.NDArray[np.uint8], brain: Mask) -> Numbers:
     entropy, edges = np.zeros(len(brain)), np.zeros(len(brain))
     for index in usable:
         inside, picture = brain[index], grey[index].astype(np.float32)
+        # grey values 0 to 255 in `GREY_BINS` bins
         share = np.bincount((grey[index][inside].astype(int) * GREY_BINS) >> 8, minlength=GREY_BINS) / inside.sum()
         entropy[index] = -float((share[share > 0] * np.log2(share[share > 0])).sum())
+        # differences of neighbours inside the brain: its outline is no edge
         steps = [np.abs(np.diff(picture, axis=axis))[_pairs(inside, axis)] for axis in (0, 1)]
         edges[index] = float(np.concatenate(steps).mean()) if sum(len(step) for step in steps) else 0.0
     scores = np.zeros(len(brain))
@@ -167,9 +170,11 @@ def around(index: float, reach: float, count: int, total: int) -> list[int]:
     ([6, 10, 14], [9, 10, 11, 12])
     """
     count = min(count, total)
+    # floor(x + 0.5) rounds halves up, unlike round()
     if count == 1:
         return [int(np.floor(np.clip(index, 0, total - 1) + 0.5))]
     reach = max(reach, (count - 1) / 2)
+    # both ends stay in the stack, and far enough apart for `count` slices
     first = float(np.clip(index - reach, 0, total - count))
     last = float(np.clip(index + reach, first + count - 1, total - 1))
     return [int(np.floor(place + 0.5)) for place in np.linspace(first, last, count).round(6)]

@@ -227,6 +227,7 @@ def _write(folder: Path, series: Series, placed: PlacedSeries, copy: sitk.Image)
 def _record(series: Series, source: Path, placed: PlacedSeries, quality: dict[str, float], flags: tuple[str, ...]) -> Series:
     import SimpleITK as sitk
 
+    # the window is chosen from the stored values, which rounding to int16 may have changed
     plane = plane_of(placed.image.GetSpacing())
     window = window_of(series.sequence, sitk.GetArrayViewFromImage(placed.stored), sitk.GetArrayViewFromImage(placed.brain) > 0)
     acquisition = series.acquisition if series.acquisition != "unknown" else ("3d" if plane is None else "2d")
@@ -284,7 +285,7 @@ def find_brain(image: sitk.Image, fit: sitk.Transform, *, is_ct: bool) -> sitk.I
     fit : SimpleITK.Transform
         Maps points of the scan to the template (`fit_template`).
     is_ct : bool
-        In CT, brain is what lies in `CT_BRAIN_HU`; in MR, what is about as bright as the inner brain.
+        In CT, brain is tissue within `CT_BRAIN_HU`; in MR, tissue about as bright as the inner brain.
 
     Returns
     -------
@@ -294,7 +295,7 @@ def find_brain(image: sitk.Image, fit: sitk.Transform, *, is_ct: bool) -> sitk.I
     Raises
     ------
     DataError
-        If nothing of the scan lies where the template has its brain.
+        If the scan does not cover the brain of the template.
     """
     import SimpleITK as sitk
 
@@ -306,7 +307,7 @@ def find_brain(image: sitk.Image, fit: sitk.Transform, *, is_ct: bool) -> sitk.I
         raise DataError(message)
     voxels = sitk.GetArrayFromImage(sitk.DiscreteGaussian(resample_to(image, work), [1.0] * 3))
     low, high = CT_BRAIN_HU if is_ct else _brightness(voxels[inner])
-    # dark all around the brain: the scan is skull-stripped, and its own border is better than the template's
+    # dark all around the template's brain: the scan is skull-stripped
     around = voxels[(depth > RIM_MM) & (depth <= REACH_STRIPPED_MM)]
     stripped = not is_ct and float((around > low / 4).mean()) < 0.35
     like_brain = (depth <= REACH_STRIPPED_MM) & (voxels > low / 4) if stripped else (depth <= REACH_MM) & (voxels > low) & (voxels < high)

@@ -73,6 +73,7 @@ def square(cut: Floats, centre: tuple[float, float], spacing: tuple[float, float
             rows, columns = (slice(start + a, start + b) for start, a, b in zip(corner, low, high, strict=True))
             picture[low[0] : high[0], low[1] : high[1]] = cut[rows, columns]
         return picture, size
+    # other pixels: interpolate; positions of the new pixels in mm from the centre
     steps = (np.arange(number) - (number - 1) / 2) * size
     picture = _interpolate(cut, centre[0] + steps / spacing[0], fill)
     return _interpolate(picture.T, centre[1] + steps / spacing[1], fill).T.astype(cut.dtype), size
@@ -84,7 +85,7 @@ def _interpolate(values: Floats, positions: npt.NDArray[np.floating], fill: floa
     weight = (positions - floor)[:, None]
     last = len(values) - 1
     mixed = values[np.clip(floor, 0, last)] * (1 - weight) + values[np.clip(floor + 1, 0, last)] * weight
-    outside = (positions < -0.5) | (positions > last + 0.5)
+    outside = (positions < -0.5) | (positions > last + 0.5)  # beyond the outer edges of the end pixels
     mixed[outside] = fill
     return np.asarray(mixed, dtype=np.float32)
 

@@ -162,6 +162,7 @@ def measure_reference(
     volume = round(millilitres(brain), 1)
     of_case = {"brain_ml": volume, **{f"template_{name}": value for name, value in fitted.items()}}
     of_series = {"contrast": contrast(image, brain)}
+    # numbers with limits; the volume only if the scan covers the brain
     limited = {
         **of_case,
         **of_series,

@@ -105,10 +105,12 @@ def register(reference: RegistrationReference, image: sitk.Image) -> Registratio
     def value(pose: Pose) -> float:
         return agreement(reference.coarse, rough, _rigid(pose, reference.centre))
 
+    # search on the coarse grid, from the header's positions and from aligned head centres
     header: Pose = (0.0,) * 6
     shift = np.subtract(_head_centre(rough), _head_centre(reference.fine.pattern))
     by_centre: Pose = (0.0, 0.0, 0.0, float(shift[0]), float(shift[1]), float(shift[2]))
     searched = _rigid(climb(value, [header, by_centre], STEPS), reference.centre)
+    # refine, and keep the better one
     refined = _refine(reference.fine, rough, searched)
     before = agreement(reference.fine, rough, _rigid(header, reference.centre))
     after, best = max(((agreement(reference.fine, rough, way), way) for way in (searched, refined)), key=lambda pair: pair[0])

@@ -110,7 +110,7 @@ def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePoli
 
 def _describe(scan: Scan, plane: Plane, group: list[SlicePlace], grey: npt.NDArray[np.uint8], rendered: RenderedSlice) -> Slice:
     """Return the record of a picture; the caller adds its name, file and window."""
-    middle = group[(len(group) - 1) // 2]
+    middle = group[(len(group) - 1) // 2]  # of a single picture, its only slice
     rows, columns = native_pixel(scan, plane)
     series = scan.series
     return Slice(
@@ -229,6 +229,7 @@ def draw(
     if policy.layout == "single":
         one = render_slice(scan, voxels, plane, group[0], policy, window=window, side_px=policy.sent_px)
         return one.grey, one
+    # montage: as square as possible, within the size that is sent
     columns = int(np.ceil(np.sqrt(len(group))))
     side = max((policy.sent_px - (columns - 1) * GAP_PX) // columns, MIN_TILE_PX) if policy.sent_px else 0
     tiles = [render_slice(scan, voxels, plane, place, policy, window=window, side_px=side) for place in group]
@@ -278,7 +279,7 @@ def mark_sides(grey: Grey, brain: npt.NDArray[np.bool_], plane: Plane) -> tuple[
     if plane is Plane.SAGITTAL:
         return grey, False
     rows, columns = grey.shape
-    dot = max(1, round(HEIGHT * rows / 7))
+    dot = max(1, round(HEIGHT * rows / 7))  # pixels per dot of a letter
     stamps = {name: np.kron(np.array([[int(bit) for bit in line] for line in lines], np.uint8), np.ones((dot, dot), np.uint8))
               for name, lines in LETTERS.items()}  # fmt: skip
     height, width = (side + 2 * dot for side in stamps["R"].shape)

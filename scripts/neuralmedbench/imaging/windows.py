@@ -1,6 +1,6 @@
 """Display windows: the intensities shown as black and white, one window per volume, chosen in the brain and never in the scalp.
 
-T1 before and after contrast agent get one window, in matched units, because scanners choose the gain of every series anew.
+T1 before and after contrast agent get one window, in matched units, because scanners choose the gain separately for every series.
 """
 
 from __future__ import annotations
@@ -126,6 +126,7 @@ def shared_window(t1: Window, enhanced: dict[str, Window], matches: dict[str, tu
     dict of str to tuple of float
         From the darkest black to the brightest white of all, in the units of each scan; `t1` is the key of the T1 scan.
     """
+    # all windows in the units of the T1 scan, united, then in the units of each scan
     in_t1 = [t1, *(((low - matches[name][1]) / matches[name][0], (high - matches[name][1]) / matches[name][0])
                    for name, (low, high) in enhanced.items())]  # fmt: skip
     low, high = min(window[0] for window in in_t1), max(window[1] for window in in_t1)
@@ -223,7 +224,7 @@ def share_window(series: list[Series], folder: Path, brain: sitk.Image) -> list[
     done = {entry.series_id: entry for entry in series}
     matches: dict[str, tuple[float, float]] = {}
     for entry in enhanced:
-        # the darkest value of a copy fills what lies outside its scan
+        # voxels outside a scan have the darkest value of its copy
         both = inside & (voxels[t1.series_id] > voxels[t1.series_id].min()) & (voxels[entry.series_id] > voxels[entry.series_id].min())
         match = match_units(voxels[t1.series_id][both], voxels[entry.series_id][both])
         if match is None or match.correlation < MIN_CORRELATION:

@@ -76,7 +76,8 @@ def strongest_weighting(scans: tuple[RawScan, ...], weights: SequenceOf[float | 
 def weighted_volume(scans: tuple[RawScan, ...], folder: Path, b_value: float | None) -> tuple[Volume, float | None]:
     """Convert a diffusion series, and return its trace image (a single volume as it is) and b-value.
 
-    Done before the vendor's private headers, which hold gradients and tiles, are removed. DataError if they lack either.
+    `b_value` is that of all images, or None if only the converter can find the weights. Done before the vendor's private headers, which hold
+    gradients and tiles, are removed. DataError if they lack either.
     """
     header = scans[0].header
     if header is not None and "MOSAIC" in dicom.texts(header, "ImageType") and not any(place in header for place in TILES):
@@ -94,7 +95,7 @@ def weighted_volume(scans: tuple[RawScan, ...], folder: Path, b_value: float | N
         if volume.voxels.ndim == 3:
             known = read_b_values(bval) if bval is not None and b_value is None else np.array([])
             return volume, float(known[0]) if len(known) == 1 else b_value
-        if b_value is not None:
+        if b_value is not None:  # several gradients of one weighting
             voxels, b_value = trace_image(volume.voxels, np.full(volume.voxels.shape[3], b_value))
         elif bval is None:
             message = "diffusion weighting of a series of volumes is not in its headers"

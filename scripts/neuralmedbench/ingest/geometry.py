@@ -51,6 +51,7 @@ class Geometry:
 def measure_dicom(headers: SequenceOf[Dataset]) -> Geometry:
     """Measure a series by the headers of its images; spacing comes from positions, never from the slice thickness."""
     first = headers[0]
+    # positions along the normal of the slices: several images at each mean several volumes
     places, counts = _places(np.array([slice_position(header, first) for header in headers]))
     pixel = dicom.number(first, "PixelSpacing") or 0.0
     quality = {"slices": float(len(places)), "pixel_mm": round(pixel, 4)}
@@ -61,6 +62,7 @@ def measure_dicom(headers: SequenceOf[Dataset]) -> Geometry:
         spacing = float(np.median(steps))
         missing = 0 if _has_two_spacings(steps) else missing_slices(steps)
         quality |= {"spacing_mm": round(spacing, 3), "missing_slices": float(missing)}
+        # compare with the header, and look for what makes the stack no regular grid
         claimed, tolerance = _claimed_spacing(first)
         if claimed and abs(claimed - spacing) > tolerance * spacing:
             flags.append("positions_and_thickness_disagree")

@@ -20,7 +20,7 @@ NO_ID = frozenset({"", "0", "00", "000", "0000", "NONE", "NULL", "NA", "N/A", "U
 NOTE_SUFFIXES = (".txt", ".md")
 RECORD_NAME = "record.csv"
 STRAY_TEXT = "fits no single case"
-UNREADABLE = "no plain text, or in an encoding that cannot be told; save it as text in UTF-8"
+UNREADABLE = "not plain text, or in an unknown encoding; save it as text in UTF-8"
 
 
 @dataclass

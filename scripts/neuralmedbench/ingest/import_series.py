@@ -242,7 +242,8 @@ def label_nifti(
 ) -> tuple[str, SequenceLabel]:
     """Return modality (`MR` or `CT`) and label of a NIfTI file, by name (without suffix, BIDS or not), sidecars and voxels.
 
-    Voxels in Hounsfield units make it a CT, whatever its name. DataError if it is a mask, or a sidecar is invalid.
+    Voxels in Hounsfield units make it a CT, whatever its name. Sidecars are ordered from far to near. With a label by a person it may look
+    like a mask; otherwise DataError for a mask. DataError also for an invalid sidecar.
     """
     words = plain_words(WHO.sub("", name))
     if not by_a_person and is_mask(words, voxels):

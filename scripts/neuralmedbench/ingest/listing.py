@@ -39,8 +39,8 @@ NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})
 NO_CASE = f"a picture without a case: name it, or its folder, in {FILES_TABLE} (column case)"
 IS_DICOM = "DICOM: bring scans as `kind: scans`"
 TOO_LARGE = f"a file of more than {MAX_BYTES // 10**6} MB"
-IN_TWO_CASES = "the same picture (equal bytes) stands in two cases: keep it in one"
-TWICE = "the same picture (equal bytes) stands in its case already"
+IN_TWO_CASES = "the same picture (equal bytes) is in two cases: keep it in one"
+TWICE = "the same picture (equal bytes) is in its case already"
 Pseudonyms = Callable[[str, str], tuple[str, str]]
 """Takes the ids of a patient and a study, returns the pseudonyms of patient and case."""
 

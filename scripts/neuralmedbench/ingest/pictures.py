@@ -76,7 +76,7 @@ def ingest_pictures(benchmark: str, table: Path, root: Path, out: Path) -> Pictu
 
 
 def _file_paths(table: Path) -> list[str]:
-    before = csv.field_size_limit(MAX_URI)
+    before = csv.field_size_limit(MAX_URI)  # a cell may be a picture as data URI
     try:
         with table.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
@@ -132,7 +132,7 @@ def ingest_picture_cases(benchmark: str, rows: Sequence[CaseRow], raw: Path, out
             f"case {overridden[0]}: sequence_overrides is for series of scans; describe pictures in files.csv, and list the cases again"
         )
         raise ConfigError(message)
-    for old in out.glob("sub-*"):
+    for old in out.glob("sub-*"):  # one job writes all cases: remove those of earlier tables
         shutil.rmtree(old)
     cases: list[CaseRecord] = []
     for row in sorted((row for row in rows if not row.exclude), key=lambda row: row.case_id):
@@ -223,7 +223,7 @@ def _import_one(case_id: str, number: int, picture: RawPicture, folder: Path) ->
     def read() -> tuple[bytes, str]:
         path = Path(picture.path)
         if path.is_file():
-            content_of(path)
+            content_of(path)  # refuse an empty or too large file before its digest is compared
         return checked_bytes(path, picture.sha256, f"picture {number}"), SUFFIXES.get(path.suffix.lower(), "")
 
     return import_picture(fate, read, folder)

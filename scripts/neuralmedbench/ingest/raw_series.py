@@ -113,6 +113,7 @@ def sort_into_series(scans: Iterable[RawScan]) -> RawSeriesList:
     result = RawSeriesList()
     groups: dict[tuple[object, ...], list[RawScan]] = defaultdict(list)
     seen: set[str] = set()
+    # DICOM images by series, NIfTI files, sidecars
     volumes: list[RawScan] = []
     sidecars: list[RawScan] = []
     for scan in scans:
@@ -135,6 +136,7 @@ def sort_into_series(scans: Iterable[RawScan]) -> RawSeriesList:
         parts += [(part, ()) for part in _split(groups[key], result)]
     for scan in sorted(volumes, key=lambda scan: scan.path.as_posix()):
         parts.append(((scan,), tuple(sorted((one for one in sidecars if _belongs(one.path, scan.path)), key=_nearness))))
+    # sidecars that belong to no scan
     taken = {one.number for _, extra in parts for one in extra}
     result.excluded.update({scan.number: "gradients or a sidecar without their scan" for scan in sidecars if scan.number not in taken})
     result.series = [RawSeries(f"series-{place:02d}", part, extra) for place, (part, extra) in enumerate(parts, start=1)]
@@ -157,7 +159,7 @@ def _kind_of_image(header: Dataset | None) -> tuple[object, ...]:
         return ()
     orientation = tuple(round(cosine, 1) + 0.0 for cosine in dicom.numbers(header, "ImageOrientationPatient"))
     types = tuple(sorted(SPLITTING_TYPES & {part.replace("_", " ") for part in dicom.texts(header, "ImageType")}))
-    echo = round(dicom.number(header, "EchoTime") or 0.0)
+    echo = round(dicom.number(header, "EchoTime") or 0.0)  # in whole ms
     return echo, types, orientation, dicom.number(header, "Rows"), dicom.number(header, "Columns")
 
 

@@ -132,6 +132,7 @@ def label_sequence(modality: str, words: str, physics: Physics, others: str = ""
     ProtocolName and SequenceName, which count where the description says nothing. Where words and physics disagree, the label follows the
     words and is flagged: only a person can tell which of them is wrong.
     """
+    # contrast agent first: it applies to CT and MR
     given, unclear = contrast_given(f"{words} {others}".strip(), plain_words(physics.agent))
     contrast_flags = (CONTRAST_UNCLEAR,) if unclear else ()
     if types & MAP_TYPES:
@@ -153,6 +154,7 @@ def _label_mr(words: str, others: str, physics: Physics, types: frozenset[str]) 
     by_physics = sequence_by_physics(physics)
     if types & {"ADC", "ADC MAP"}:
         return SequenceLabel(Sequence.ADC)
+    # words of the description, else of the protocol, else physics
     first, second = sequence_by_words(words), sequence_by_words(others)
     named = first or second
     if named is None:
@@ -198,7 +200,7 @@ def sequence_by_words(words: str) -> Sequence | None:
 
 def is_not_structural(words: str) -> bool:
     """Return whether words name a scan other than a structural one or an ADC map."""
-    rest = re.sub(r"\bven bold\b", "venbold", words)
+    rest = re.sub(r"\bven bold\b", "venbold", words)  # venous BOLD is susceptibility-weighted, not functional
     return NOT_A_STRUCTURAL_SCAN.search(rest) is not None and not re.search(r"\b\w{0,2}adc\b(?! ?fa)", words)
 
 

@@ -43,9 +43,11 @@ def plain_words(*parts: str) -> str:
     >>> plain_words("AX_T1-SE", "W/O", "+C")
     'ax t1 se without cplus'
     """
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", " ".join(parts))
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", " ".join(parts))  # camel case
+    # without accents; composed again, because Hangul is decomposed too
     text = unicodedata.normalize("NFKD", spaced.replace("_", " ")).lower()
     text = unicodedata.normalize("NFC", "".join(letter for letter in text if not unicodedata.combining(letter)))
+    # Cyrillic т in T1 and T2; letters without a decomposition
     text = re.sub(r"т(?=\s?[12])", "t", text).translate({ord("ł"): "l", ord("ø"): "o", ord("ß"): "ss", ord("ı"): "i"})
     for signs, words in SPELLED_OUT:
         text = signs.sub(words, text)

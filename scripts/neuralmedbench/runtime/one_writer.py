@@ -78,7 +78,7 @@ def _locked(output: Path) -> Iterator[None]:
     lock = _take(place, output)
     try:
         if run_has_ended():
-            message = f"{display_path(output)}: the run that asked for it has ended, nothing was done; run the same command again"
+            message = f"{display_path(output)}: the run that started this command has ended, nothing was done; run the same command again"
             raise BusyError(message)
         write_holder(lock, str(output))
         yield
@@ -160,8 +160,8 @@ def _folder() -> Path:
     except OSError as error:
         raise _no_temporary_folder(error) from None
     status = folder.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():  # another user could redirect the locks
-        message = f"{folder.name} in the folder for temporary files belongs to somebody else; set TMPDIR to another folder"
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():  # in a shared folder, another user may have taken the name
+        message = f"{folder.name} in the folder for temporary files belongs to another user; set TMPDIR to another folder"
         raise StorageError(message)
     return folder
 

@@ -23,7 +23,7 @@ def test_a_text_that_cannot_be_read_is_left_out_with_a_reason_and_the_rest_goes_
         (source / name).write_bytes(content)
     found = find_cases(source)
     assert [[note.name for note in case.notes] for case in found.cases] == [["good.txt"]]
-    assert set(found.left_out.values()) == {"no plain text, or in an encoding that cannot be told; save it as text in UTF-8"}
+    assert set(found.left_out.values()) == {"not plain text, or in an unknown encoding; save it as text in UTF-8"}
 
 
 def test_an_unreadable_note_of_an_index_is_counted_and_the_rest_goes_on(tmp_path: Path) -> None:

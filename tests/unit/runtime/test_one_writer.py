@@ -150,7 +150,7 @@ def test_a_command_whose_run_was_killed_before_it_began_does_nothing(slow, tmp_p
     (tmp_path / "go").touch()
     assert first.wait(30) == 0  # it had begun: it goes on
     assert second.wait(30) == BusyError.exit_code
-    assert "a.txt: the run that asked for it has ended, nothing was done" in second.stderr.read()
+    assert "a.txt: the run that started this command has ended, nothing was done" in second.stderr.read()
     assert (tmp_path / "a.txt").read_text() == "begin one\nend one\n"
 
 
@@ -202,5 +202,5 @@ def test_the_locks_lie_where_only_their_owner_can_look(tmp_path):
 
 def test_a_folder_of_locks_that_is_not_ours_is_refused(tmp_path):
     (tmp_path / "tmp" / f"neuralmedbench-{os.getuid()}").symlink_to(tmp_path)
-    with pytest.raises(StorageError, match="belongs to somebody else; set TMPDIR"), only_writer([Path("a")]):
+    with pytest.raises(StorageError, match="belongs to another user; set TMPDIR"), only_writer([Path("a")]):
         pass
