@@ -66,7 +66,7 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
     print(f"{name}: {total} answers needed for {len(requests)} requests; destination: {destination}", file=sys.stderr)
     with open_ledger(run.ledger) as ledger:
         if ledger.unreadable:
-            print(f"{name}: {ledger.unreadable} lines of its ledger cannot be read; what they answered is asked for again", file=sys.stderr)
+            print(f"{name}: {ledger.unreadable} lines of its ledger cannot be read; their answers are asked for again", file=sys.stderr)
         walks = [
             SampleWalk(request, model, run.first_repeat + number, code=code).resume(ledger)
             for request in requests
@@ -131,12 +131,12 @@ class _Scheduler:
             raise problems[0]
         if self.caller.storage_error:
             message = (
-                f"model {self._model.name}: {self.caller.storage_error}; no more calls were made and what had come before is kept:"
+                f"model {self._model.name}: {self.caller.storage_error}; no more calls were made and the answers so far are kept:"
                 " free some space and run the same command again"
             )
             raise StorageError(message)
         if len(rows) < len(walks) or self.caller.cut_short:  # an interrupt after the last answer leaves nothing to do
-            message = f"model {self._model.name}: interrupted; the answers that had come are kept: run the same command again"
+            message = f"model {self._model.name}: interrupted; the answers so far are kept: run the same command again"
             raise InterruptedRunError(message)
         return sorted(rows, key=response_key)
 
@@ -153,6 +153,7 @@ class _Scheduler:
 
     async def _call(self, walk: SampleWalk) -> LedgerEntry | MissingAnswer:
         key = walk.key
+        # no await between this look-up and the entry below, so no second worker starts the same call
         if key not in self._calls:  # identical requests share one call
             keys = self._together(walk)
             task = asyncio.create_task(self.caller.ask(walk, keys))
@@ -166,7 +167,7 @@ class _Scheduler:
         return outcome
 
     def _together(self, walk: SampleWalk) -> dict[int, str]:
-        """Give the samples of a conversation that one call asks for, with their keys: those neither in the ledger nor in flight."""
+        """Return the samples of a conversation that one call asks for, with their keys: those neither in the ledger nor in flight."""
         backend = self._handle.backend
         if walk.entries or backend is None or not backend.several:
             return {walk.repeat: walk.key}

@@ -320,7 +320,7 @@ def _entry(line: bytes, where: str) -> LedgerEntry | None:
     except (ValueError, TypeError, ValidationError):
         return None
     if value.get(ANSWER_DIGEST, "") not in ("", answer_digest(entry)):
-        message = f"{where}: the answer to {entry.item_id} was changed after it was kept (it does not fit its digest); {REMEDY}"
+        message = f"{where}: the answer to {entry.item_id} was changed after it was kept (it does not match its digest); {REMEDY}"
         raise DataError(message)
     return entry
 
@@ -333,7 +333,7 @@ def check_recorded_ledger(model: ModelConfig, ledger: Path, lock: Path = DVC_LOC
     here = ledger.stat().st_size if ledger.exists() else 0
     if recorded is not None and here < recorded.size:
         message = (
-            f"model {model.name}: the recorded ledger {ledger.as_posix()} has {recorded.size} bytes, here are {here}: run `nmb run pull` first,"
+            f"model {model.name}: the recorded ledger {ledger.as_posix()} has {recorded.size} bytes, the one here {here}: run `nmb run pull` first,"
             f" or these answers are paid for again (if they are lost for good: take the ledger out of {lock.name})"
         )
         raise ProviderError(message)

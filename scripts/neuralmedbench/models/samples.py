@@ -113,7 +113,7 @@ def response_row(walk: SampleWalk, missing: MissingAnswer | None = None) -> Resp
     """Build the row of one sample; `missing` says why its last answer is missing, without it there is at least one answer."""
     request, entries, messages = walk.request, walk.entries, walk.messages
     last = entries[-1] if entries else None
-    # count what left the machine: a failed call was sent too, but the last message of a call that was never sent was not
+    # count what left the machine: a failed call did; of a call that was never sent the last answer and message did not
     sent = messages if not missing or missing.destination else messages[:-2] if entries else ()
     prompt, completion = _total([entry.prompt_tokens for entry in entries]), _total([entry.completion_tokens for entry in entries])
     latencies = [entry.latency_s for entry in entries if entry.latency_s is not None]

@@ -109,7 +109,7 @@ def test_a_process_that_is_asked_to_end_makes_no_new_calls_and_keeps_those_under
     wait_until(lambda: "m: no more calls are made; waiting for those in flight" in asking.said(), asking.said)
     server.let_go.set()
     assert process.wait(60) == InterruptedRunError.exit_code, asking.said()
-    assert "InterruptedRunError: model m: interrupted; the answers that had come are kept: run the same command again" in asking.said()
+    assert "InterruptedRunError: model m: interrupted; the answers so far are kept: run the same command again" in asking.said()
     assert "Traceback" not in asking.said()
     assert server.begun == len(server.answered) == len(read_ledger(asking.ledger)) == FREE + CONCURRENCY
     assert asking.run() == 0, asking.said()

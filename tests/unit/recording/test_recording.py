@@ -177,7 +177,7 @@ def test_a_paid_model_is_refused_while_recorded_answers_are_not_here(
         LEDGER.write_bytes(b"x" * here)
     model = model_config(api_key_env="KEY") if paid else model_config()
     if refused:
-        with pytest.raises(ProviderError, match=rf"has 100 bytes, here are {here or 0}: run `nmb run pull` first"):
+        with pytest.raises(ProviderError, match=rf"has 100 bytes, the one here {here or 0}: run `nmb run pull` first"):
             check_recorded_ledger(model, LEDGER, lock)
     else:
         check_recorded_ledger(model, LEDGER, lock)

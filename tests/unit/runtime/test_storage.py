@@ -274,7 +274,7 @@ def test_on_a_full_disk_nothing_is_asked_and_nothing_is_lost(ask, tmp_path):
 def test_a_disk_that_fills_during_a_run_stops_the_calls_and_keeps_those_under_way(ask, tmp_path):
     with small_disk(tmp_path / "ledger", ledgers.ROOM_BYTES // 1024 + 64) as disk:
         requests = [request(f"i{number}", samples=4) for number in range(60)]
-        with pytest.raises(StorageError, match="what had come before is kept"):
+        with pytest.raises(StorageError, match="the answers so far are kept"):
             ask(requests, concurrency=4)
         asked = len(ask.server.bodies)
         assert 0 < asked < 240
