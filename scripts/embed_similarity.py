@@ -11,7 +11,7 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.scores import SimilarityRow
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.scoring.similarity import TransformerEncoder, comparable, similarity_rows, weights_folder
+from neuralmedbench.scoring.similarity import TransformerEncoder, comparable_responses, similarity_rows, weights_folder
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     items = {row.item_id: row for row in read_records(args.items, Item)}
     gold = {row.item_id: row for row in read_records(args.gold, Gold)}
-    responses = comparable((row for path in args.responses for row in current_rows(read_records(path, Response))), items, gold)
+    responses = comparable_responses((row for path in args.responses for row in current_rows(read_records(path, Response))), items, gold)
     rows: list[SimilarityRow] = []
     if responses:
         encoder = TransformerEncoder(weights_folder(args.encoder), layer=args.layer)

@@ -14,7 +14,7 @@ ledger: LedgerEntry, add_missing, open_ledger, read_ledger
 model_run: MONEY, ModelRun, RunLimits, SPENDING, UNLIMITED, add_call_arguments, call_arguments
 picture_budget: too_many_options, within_budget
 readers: requests_for
-registry: closed_because, code_of
+registry: code_of, unavailable_reason
 replay: previous_responses, rebuild
 resources: resources_of
 samples: SampleWalk, response_row

@@ -101,7 +101,7 @@ class Caller:
             return {repeat: rest if place else first for place, repeat in enumerate(keys)}
         finally:
             self._budget.settle(reserved, spent)
-        counts = {"latency_s": round(seconds, 4), "images_downscaled": shrunk_pictures(call.messages, self._model.provider_downscale)}
+        counts = {"latency_s": round(seconds, 4), "images_downscaled": count_downscaled(call.messages, self._model.provider_downscale)}
         outcomes: dict[int, LedgerEntry | MissingAnswer] = {}
         for (repeat, key), answer in zip(keys.items(), answers, strict=False):
             # the attempts of a call are counted once, with its first sample
@@ -209,7 +209,7 @@ class AttemptGate:
         """Make the whole group wait."""
         self._limits.pause(seconds)
 
-    def again(self, error: CallError) -> bool:
+    def may_retry(self, error: CallError) -> bool:
         """Return True if there is money for another attempt; a failed attempt that may have been charged stays spent."""
         return not error.perhaps_paid or self._budget.reserve_retry(self._reserved)
 
@@ -223,14 +223,14 @@ SIZE_AT = 16
 """Byte offset of width and height in a PNG header, four bytes each."""
 
 
-def shrunk_pictures(messages: Iterable[Message], limit: Downscale | None) -> int:
+def count_downscaled(messages: Iterable[Message], limit: Downscale | None) -> int:
     """Count the pictures that the provider scales down: a side above `longest_side_px`, or both sides above `shortest_side_px`."""
     if limit is None:
         return 0
-    return sum(_is_shrunk(image.png, limit) for message in messages for image in message.images)
+    return sum(_is_downscaled(image.png, limit) for message in messages for image in message.images)
 
 
-def _is_shrunk(png: bytes, limit: Downscale) -> bool:
+def _is_downscaled(png: bytes, limit: Downscale) -> bool:
     width, height = (int.from_bytes(png[place : place + 4], "big") for place in (SIZE_AT, SIZE_AT + 4))
     too_long = limit.longest_side_px is not None and max(width, height) > limit.longest_side_px
     return too_long or (limit.shortest_side_px is not None and min(width, height) > limit.shortest_side_px)

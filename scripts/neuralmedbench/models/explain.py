@@ -12,7 +12,7 @@ from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.call_keys import KEY_VERSION, request_key, sent_schema
 from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.ledger import SAMPLING, LedgerEntry, picture_digests, read_ledger, text_digests
-from neuralmedbench.models.registry import closed_because
+from neuralmedbench.models.registry import unavailable_reason
 from neuralmedbench.models.replay import model_of_entry
 from neuralmedbench.models.samples import SampleWalk
 from neuralmedbench.records.requests import Request
@@ -169,7 +169,7 @@ def explain(
     lines = [f"request {request.request_id} ({request.item_id}, arm {request.arm}, strategy {request.strategy})"]
     lines += [f"ledger {ledger.as_posix()}: {len(entries)} answers{'' if ledger.exists() else ' (it is not there)'}"] if ledger else []
     lines.append("")
-    closed = closed_because(model)
+    closed = unavailable_reason(model)
     by_repeat = None if rows is None else {row.repeat: row for row in rows if _is_of(row, request)}
     for repeat in range(request.samples):
         walk = SampleWalk(request, model, repeat, code=code).resume(entries)

@@ -124,7 +124,7 @@ versions did not write it."""
 DIGITS = 32
 
 REMEDY = "delete the line and run `nmb run pull`, which brings the recorded one back; one that was never recorded is asked for again"
-"""What to do about a line that was changed."""
+"""Next step for a changed line."""
 
 
 class Ledger:

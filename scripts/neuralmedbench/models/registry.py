@@ -62,15 +62,15 @@ def open_backend(model: ModelConfig, vocabulary: Vocabulary | None) -> BackendHa
         from neuralmedbench.models.local.backend import TransformersBackend
 
         return BackendHandle(TransformersBackend(model))
-    if reason := closed_because(model):
+    if reason := unavailable_reason(model):
         return BackendHandle(None, reason=reason)
     from neuralmedbench.models.api.backend import LitellmBackend
 
     return BackendHandle(LitellmBackend(model))
 
 
-def closed_because(model: ModelConfig) -> str:
-    """Give the reason why a model cannot be asked on this machine; empty when it can."""
+def unavailable_reason(model: ModelConfig) -> str:
+    """Return the reason why a model cannot be asked on this machine; empty if it can."""
     if model.reader:
         return "the reader was not shown them, or did not answer them"
     if model.backend == "imported":

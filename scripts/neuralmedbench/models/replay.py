@@ -17,7 +17,7 @@ from neuralmedbench.errors import ProviderError
 from neuralmedbench.files.dvc_lock import read_dvc_lock
 from neuralmedbench.models.ledger import SAMPLING, LedgerEntry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_options
-from neuralmedbench.models.registry import closed_because, code_of
+from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.samples import MissingAnswer, SampleWalk, response_row
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
@@ -113,7 +113,7 @@ def replay_requests(requests: Sequence[Request], model: ModelConfig, ledger: Pat
         return [response_row(SampleWalk(request, model, repeat), skipped) for request, repeat in samples]
     present = {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
     # imported answers may be incomplete, in the recorded run as well
-    not_imported = closed_because(model) if model.backend == "imported" else ""
+    not_imported = unavailable_reason(model) if model.backend == "imported" else ""
     reasons = [
         (request, repeat, too_many_options(request, model.max_images) or ("" if (*_order(request), repeat) in present else not_imported))
         for request, repeat in samples

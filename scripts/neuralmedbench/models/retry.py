@@ -97,7 +97,7 @@ class AttemptPolicy(Protocol):
         """Make the whole group wait."""
         ...
 
-    def again(self, error: CallError) -> bool:
+    def may_retry(self, error: CallError) -> bool:
         """Return True if there is money for another attempt after this failure."""
         ...
 
@@ -111,7 +111,7 @@ class OpenGate:
     def pause(self, seconds: float) -> None:
         """Do nothing: there is no group."""
 
-    def again(self, error: CallError) -> bool:
+    def may_retry(self, error: CallError) -> bool:
         """Return True: no attempt costs anything."""
         return True
 
@@ -162,19 +162,19 @@ async def answer_with_retries(
         if asked or error.status == TOO_MANY:
             gate.pause(wait_s)
         hopeless = not error.may_pass_later or attempt == max_attempts or asked > LONGEST_RETRY_AFTER_S or time.monotonic() + wait_s >= ends
-        if hopeless or stop.is_set() or not gate.again(error):
+        if hopeless or stop.is_set() or not gate.may_retry(error):
             raise GaveUpError(error, attempt, sent=sent)
         await interruptible_sleep(wait_s, stop)
     message = "max_attempts must be at least 1"
     raise ValueError(message)
 
 
-def asked_wait_s(headers: Mapping[str, str], now: datetime.datetime | None = None) -> float | None:
+def parse_retry_after(headers: Mapping[str, str], now: datetime.datetime | None = None) -> float | None:
     """Read how long a provider asks to wait, in seconds; None if it does not say.
 
     Examples
     --------
-    >>> asked_wait_s({"retry-after-ms": "1500", "retry-after": "2"}), asked_wait_s({"retry-after": "7"}), asked_wait_s({})
+    >>> parse_retry_after({"retry-after-ms": "1500", "retry-after": "2"}), parse_retry_after({"retry-after": "7"}), parse_retry_after({})
     (1.5, 7.0, None)
     """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):

@@ -25,7 +25,7 @@ def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) ->
         return [View(first_part(item, int(part[1]))) for item in items if (item.notes or item.record) and count_words(item) > 1]
     if arm == Arm.SHUFFLED_IMAGE:
         donors = donors_of(items)
-        return [View(with_images(item, evidence(donors[item.item_id]))) for item in items if item.item_id in donors]
+        return [View(with_images(item, evidence_images(donors[item.item_id]))) for item in items if item.item_id in donors]
     if arm in CHANGES:
         changes, change = CHANGES[Arm(arm)]
         return [View(change(item)) for item in items if changes(item)]
@@ -34,7 +34,7 @@ def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) ->
     return [View(item, texts[item.item_id]) for item in items if item.item_id in texts]
 
 
-def evidence(item: Item) -> tuple[ItemImage, ...]:
+def evidence_images(item: Item) -> tuple[ItemImage, ...]:
     """Return the pictures that show the case; pictures that are answer options are not evidence and stay under every arm."""
     return tuple(image for image in item.images if image.role != OPTION)
 
@@ -66,7 +66,7 @@ def has_text(item: Item) -> bool:
 
 CHANGES: dict[Arm, tuple[Callable[[Item], bool], Callable[[Item], Item]]] = {
     Arm.FULL: (lambda _: True, lambda item: item),
-    Arm.NO_IMAGE: (lambda item: bool(evidence(item)), lambda item: with_images(item, ())),
+    Arm.NO_IMAGE: (lambda item: bool(evidence_images(item)), lambda item: with_images(item, ())),
     Arm.NO_TEXT: (has_text, without_text),
     Arm.DIAGNOSIS_WITHHELD: (lambda item: bool(item.given), lambda item: replace(item, given="")),
 }
@@ -81,7 +81,7 @@ def donors_of(items: Sequence[Item]) -> Mapping[str, Item]:
     Patients form a ring in the order of the digest of their id, and each gets the pictures of the next: no patient gets their own
     pictures, every run chooses the same donors, and a new patient changes the donor of one other patient only.
     """
-    with_pictures = [item for item in items if evidence(item)]
+    with_pictures = [item for item in items if evidence_images(item)]
     ring = sorted({item.patient_id for item in with_pictures}, key=lambda patient: hashlib.sha256(patient.encode()).hexdigest())
     if len(ring) < 2:
         message = "the arm 'shuffled_image' needs pictures of at least two patients; take it out of `arms`"

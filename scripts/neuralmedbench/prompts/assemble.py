@@ -11,8 +11,8 @@ from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.files.templates import Templates
-from neuralmedbench.prompts.arms import View, evidence, views, within_words
-from neuralmedbench.prompts.labels import labelled
+from neuralmedbench.prompts.arms import View, evidence_images, views, within_words
+from neuralmedbench.prompts.labels import labelled_images
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.items import OPTION, Arm, Disclosure, Exemplar, Family, Item, ItemImage, Runner, Strategy, Turn
 from neuralmedbench.records.questions import LETTERS
@@ -95,7 +95,7 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
         if not examples:
             return None
     inquiry: Inquiry | None = None
-    if strategy is Strategy.ASK and not is_asked(item, arm):
+    if strategy is Strategy.ASK and not ask_applies(item, arm):
         return None
     sections = checklist_sections(item) if prompt.config.answer_form == "checklist" else ()
     schema = checklist_schema(sections) if sections else item.answer_schema
@@ -175,10 +175,10 @@ def single_turn(
     if item.runner is Runner.STRUCTURED:
         text = templates.render("structured", **case, **task, fields=fields_in_words(item.answer_schema))
     elif item.runner is Runner.CHOICE:
-        text = templates.render("choice", **case, **task, options=lettered(item))
+        text = templates.render("choice", **case, **task, options=lettered_options(item))
     else:
         text = templates.render(_template_of(item), **case, **task, sections=sections)
-    images = labelled(item, item.images)
+    images = labelled_images(item, item.images)
     if not examples:
         return RequestTurn(text=text, images=images)
     before = f"{example_text(item, examples, templates)}\n\n"
@@ -198,7 +198,7 @@ def dialogue_turns(view: View, templates: Templates, *, stepwise: bool, sections
     shown = 0  # pictures are numbered through the dialogue
     for number, turn in enumerate(view.item.turns, start=1):
         last = number == len(view.item.turns)
-        images = labelled(view.item, _images_of(view.item, turn), before=shown)
+        images = labelled_images(view.item, _images_of(view.item, turn), before=shown)
         shown += len(images)
         text = templates.render(
             "dialogue",
@@ -242,7 +242,7 @@ def example_text(item: Item, examples: Sequence[Exemplar], templates: Templates)
             "question": example.item.question,
             "notes": example.item.notes if has_text else "",
             "record": example.item.record if has_text else "",
-            "options": lettered(example.item),
+            "options": lettered_options(example.item),
             "pictures": bool(_example_images(item, example.item)),
             "answer": example.answer,
         }
@@ -256,16 +256,16 @@ def example_pictures(item: Item, examples: Sequence[Exemplar]) -> tuple[RequestI
     return tuple(
         replace(image, label=f"Example {number}, {image.label}", example=True)
         for number, example in enumerate(examples, start=1)
-        for image in labelled(replace(example.item, label_policy=item.label_policy), _example_images(item, example.item))
+        for image in labelled_images(replace(example.item, label_policy=item.label_policy), _example_images(item, example.item))
     )
 
 
 def _example_images(item: Item, example: Item) -> tuple[ItemImage, ...]:
     """Return the pictures of an example: its options, and the others if the item shows such pictures."""
-    return tuple(image for image in example.images if image.role == OPTION or evidence(item))
+    return tuple(image for image in example.images if image.role == OPTION or evidence_images(item))
 
 
-def lettered(item: Item) -> list[tuple[str, str]]:
+def lettered_options(item: Item) -> list[tuple[str, str]]:
     """Pair the options of a choice item with their letters."""
     return list(zip(LETTERS, item.options, strict=False))
 
@@ -279,7 +279,7 @@ ASKED_BY = "imaging image images picture pictures scan scans mri mr ct radiology
 """Words of a question that ask for the pictures."""
 
 
-def is_asked(item: Item, arm: str) -> bool:
+def ask_applies(item: Item, arm: str) -> bool:
     """Return True if the strategy `ask` applies under an arm: to a dialogue with more than one sentence to reveal."""
     return item.runner is Runner.DIALOGUE and arm in ASK_ARMS and len(sentences(item)) > 1
 
@@ -290,7 +290,7 @@ def inquiry_of(item: Item, most: int, templates: Templates, *, sections: Sequenc
     first, *others = sentences(item)
     facts = [Fact(text=sentence) for sentence in others]
     if item.images:
-        facts.append(Fact(text=templates.render("ask_pictures"), asked_by=ASKED_BY, images=labelled(item, item.images)))
+        facts.append(Fact(text=templates.render("ask_pictures"), asked_by=ASKED_BY, images=labelled_images(item, item.images)))
     inquiry = Inquiry(
         facts=tuple(facts),
         max_questions=most,

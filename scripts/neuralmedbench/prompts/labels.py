@@ -10,7 +10,7 @@ from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import RequestImage
 
 
-def labelled(item: Item, images: Sequence[ItemImage], *, before: int = 0) -> tuple[RequestImage, ...]:
+def labelled_images(item: Item, images: Sequence[ItemImage], *, before: int = 0) -> tuple[RequestImage, ...]:
     """Return pictures of an item as they are sent, each with its label; `before` pictures were shown earlier."""
     # an option has its letter alone under every policy: what it shows may be the question
     return tuple(

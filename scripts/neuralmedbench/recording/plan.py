@@ -23,7 +23,7 @@ from neuralmedbench.models.forecast import Forecast, forecast_calls
 from neuralmedbench.models.ledger import LedgerEntry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_options
 from neuralmedbench.models.readers import requests_for
-from neuralmedbench.models.registry import closed_because, code_of
+from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.samples import SampleWalk, response_row
 from neuralmedbench.models.token_estimate import longest_answer
 from neuralmedbench.records.items import Gold, Item, Strategy
@@ -210,7 +210,7 @@ class _Planner:
             check_paid(model)
         except ConfigError as error:
             return str(error)
-        return "the configuration says `replay`" if self._run.config.replay else closed_because(model)
+        return "the configuration says `replay`" if self._run.config.replay else unavailable_reason(model)
 
 
 def _is_answered(row: Response) -> bool:

@@ -4,7 +4,7 @@ Doors
 -----
 checklist: may_be_checklist
 grade_explanations: explain_stored_grades
-jury: ballots, decide, enough, grade_with_jury, votes_of
+jury: ballots, decide, grade_with_jury, has_quorum, votes_of
 llm.grader_requests: grader_model, read_model_grader, scored_responses
 llm.model_grading: GraderRun, grade_with_model
 llm.reasoning: COMPLETENESS, EFFICIENCY, FACTUALITY
@@ -13,7 +13,7 @@ matching: resolve, says_no_lesion, side_right, sides
 parse: parse_answer, plain_text
 rubric: CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric
 scores: PASS_VALUE, elect_sample, score_responses
-similarity: TransformerEncoder, comparable, similarity_rows, weights_folder
+similarity: TransformerEncoder, comparable_responses, similarity_rows, weights_folder
 structured.form: STEPS, form_of
 structured.metrics: compatible_metrics, corrected_metrics
 structured.prediction_rows: read_predictions

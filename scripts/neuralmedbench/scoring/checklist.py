@@ -32,7 +32,7 @@ class ChecklistCandidate:
     number: int
     name: str
     rest: list[str] = field(default_factory=list)
-    as_asked: bool = False
+    as_requested: bool = False
 
     @property
     def evidence(self) -> Evidence:
@@ -91,12 +91,12 @@ def read_candidates(lines: Sequence[str]) -> tuple[list[ChecklistCandidate], boo
             known.add(row.number)
         elif candidates:  # evidence of the candidate above
             candidates[-1].rest += [part for part in (row.name, *row.rest) if part]
-            candidates[-1].as_asked = False
+            candidates[-1].as_requested = False
     if not numbered:
         return candidates, False
-    as_asked = not lines[0].strip() and all(candidate.as_asked for candidate in candidates)
-    as_asked &= [row.number for row in rows] == list(range(1, len(rows) + 1))  # numbered 1, 2, 3 without gaps
-    return sorted(candidates, key=lambda candidate: candidate.number), as_asked
+    as_requested = not lines[0].strip() and all(candidate.as_requested for candidate in candidates)
+    as_requested &= [row.number for row in rows] == list(range(1, len(rows) + 1))  # numbered 1, 2, 3 without gaps
+    return sorted(candidates, key=lambda candidate: candidate.number), as_requested
 
 
 def read_candidate(lines: Sequence[str]) -> ChecklistCandidate:
@@ -114,7 +114,7 @@ def _rows(lines: Sequence[str]) -> Iterator[ChecklistCandidate]:
         # a name and its evidence; several numbered names may share a line, and the evidence then belongs to the last
         head, *rest = NAME_ENDS.split(plain, maxsplit=1)
         pieces = [piece for piece in INLINE_NUMBER.split(head) if piece.strip()] or [""] * bool(rest)
-        as_asked = line == plain and len(pieces) == 1 and AS_ASKED.fullmatch(plain) is not None
+        as_requested = line == plain and len(pieces) == 1 and AS_ASKED.fullmatch(plain) is not None
         indent = len(line) - len(line.lstrip())
         for count, piece in enumerate(pieces, start=1):
             match = NUMBERED.fullmatch(piece)
@@ -122,7 +122,7 @@ def _rows(lines: Sequence[str]) -> Iterator[ChecklistCandidate]:
                 left = indent if left is None else left
                 match = match if indent <= left else None
             number, name = (int(match[1]), match[2]) if match else (0, piece)
-            yield ChecklistCandidate(number, name.strip(), rest if count == len(pieces) else [], as_asked)
+            yield ChecklistCandidate(number, name.strip(), rest if count == len(pieces) else [], as_requested)
 
 
 def _object(text: str, names: Sequence[str]) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.explain import explain
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.model_run import ModelRun
-from neuralmedbench.models.registry import closed_because
+from neuralmedbench.models.registry import unavailable_reason
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, current_rows
@@ -50,7 +50,7 @@ def explain_stored_grades(benchmark: str, model: str, grader: str, wanted: Calla
 
 
 def recorded_run(grader: str, config: GraderConfig, names: Iterable[str] = (), *, ledger: Path) -> GraderRun:
-    """Give a grader with its ledger, to be explained and not asked; ConfigError if it asks no model."""
+    """Return the run of a grader whose recorded grades are explained; it makes no call. ConfigError if the grader asks no model."""
     if config.model is None or config.prompt is None:
         how = f"counts the votes of {', '.join(config.members)}" if config.members else "grades by the vocabulary and the rubric alone"
         message = f"this grader asks no model: it {how}"
@@ -71,7 +71,7 @@ def explain_grades(
 ) -> str:
     """Describe, for each answer to one item, the grader's request, its ledger entries and its grades (None: there is no table)."""
     grader, run = grading.grader, grading.run
-    entries, closed = read_ledger(run.ledger), closed_because(run.model)
+    entries, closed = read_ledger(run.ledger), unavailable_reason(run.model)
     # equal answers to an item are graded once
     texts: dict[str, list[Response]] = defaultdict(list)
     parts = []

@@ -66,7 +66,7 @@ def votes_of(grades: Mapping[str, Grade]) -> dict[str, float]:
     return {member: grade.value for member, grade in grades.items() if grade.state is GradeState.OK and grade.value is not None}
 
 
-def enough(votes: int, members: int) -> bool:
+def has_quorum(votes: int, members: int) -> bool:
     """Return True if the votes are enough for a grade: those of at least half of the members."""
     return votes > 0 and votes >= LEAST_SHARE * members
 
@@ -95,7 +95,7 @@ def grade_with_jury(members: Mapping[str, Sequence[Grade]], *, jury: str, rule: 
 def _grade(grades: Mapping[str, Grade], members: int, *, jury: str, rule: str) -> Grade:
     votes = votes_of(grades)
     summary = f"{len(votes)} of {members} members voted"
-    if enough(len(votes), members):
+    if has_quorum(len(votes), members):
         counts = ", ".join(f"{value:g} ({count})" for value, count in sorted(Counter(votes.values()).items()))
         value, state, summary = decide(list(votes.values()), rule), GradeState.OK, f"{summary}: {counts}"
     else:

@@ -139,7 +139,7 @@ def parse_checklist(text: str, family: Family) -> Prediction | None:
 def _lesion(sections: Sections) -> tuple[list[tuple[str, ChecklistCandidate]], bool]:
     row = read_candidate(sections.lines.get("LESION", []))
     name = clean(row.name)
-    return [(name, row)] if normal_form(name) else [], row.as_asked
+    return [(name, row)] if normal_form(name) else [], row.as_requested
 
 
 def _differential(sections: Sections) -> tuple[list[tuple[str, ChecklistCandidate]], bool]:

@@ -43,13 +43,13 @@ def read_sections(text: str, headers: Collection[str] = HEADERS) -> Sections:
     """Split an answer into the requested sections; text before the first one and thoughts between tags are ignored."""
     sections = Sections()
     header = ""
-    checklist, as_asked = "SEEN" in headers, set[str]()
+    checklist, as_requested = "SEEN" in headers, set[str]()
     for line in without_thoughts(text).splitlines():
         plain = STRICT.fullmatch(line.rstrip())
         match = plain or LOOSE.fullmatch(DECORATION.sub("", line).rstrip(" \t*_`"))
         name = _header(match[1]) if match else ""
         # `Differential diagnosis: ...` in the rationale of a checklist is prose if DIFFERENTIAL came before as requested
-        if match is None or name not in headers or (checklist and plain is None and name in as_asked):
+        if match is None or name not in headers or (checklist and plain is None and name in as_requested):
             if header:
                 sections.lines[header].append(line)
             elif line.strip():
@@ -57,7 +57,7 @@ def read_sections(text: str, headers: Collection[str] = HEADERS) -> Sections:
             continue
         header = name
         sections.strict &= plain is not None
-        as_asked |= {name} if plain else set()
+        as_requested |= {name} if plain else set()
         if header in sections.lines:
             sections.strict = False
         if header in LEADING and header in sections.lines:  # the answer starts again: forget what it replaces

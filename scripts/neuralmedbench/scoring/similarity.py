@@ -112,7 +112,7 @@ class TransformerEncoder:
         return [(_unit(last[row, :length].mean(axis=0)), _unit(inner[row, :length])) for row, length in enumerate(lengths)]
 
 
-def comparable(responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold]) -> list[Response]:
+def comparable_responses(responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold]) -> list[Response]:
     """Keep the answered responses whose rank 1 can be compared with a reference; structured and lesion answers have none."""
     return [response for response in responses if _wanted(response, items, gold)]
 
@@ -131,7 +131,7 @@ def similarity_rows(
     Parameters
     ----------
     responses : iterable of Response
-        Answers of all models to one benchmark, filtered by `comparable`.
+        Answers of all models to one benchmark, filtered by `comparable_responses`.
     items, gold : mapping
         By item id.
     vocabulary : Vocabulary

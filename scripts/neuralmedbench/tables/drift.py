@@ -15,7 +15,7 @@ from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.model_run import UNLIMITED, ModelRun, RunLimits
-from neuralmedbench.models.registry import closed_because, code_of
+from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.replay import rebuild
 from neuralmedbench.records.items import Gold, Item, Runner
 from neuralmedbench.records.requests import Request
@@ -181,7 +181,7 @@ def check_drift(
         revision, or none came.
     """
     name, model = place.name, place.model
-    if reason := closed_because(model):
+    if reason := unavailable_reason(model):
         message = f"model {name}: it cannot be asked: {reason}; set it and run again"
         raise ProviderError(message)
     # the answers of the ledger, as responses

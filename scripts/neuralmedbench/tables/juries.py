@@ -13,7 +13,7 @@ from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, rate
 from neuralmedbench.records.scores import Grade
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.words import percent
-from neuralmedbench.scoring.jury import ballots, decide, enough, votes_of
+from neuralmedbench.scoring.jury import ballots, decide, has_quorum, votes_of
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.tables.answer_errors import PRESENT
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
@@ -128,7 +128,7 @@ def _row(criterion: str, rows: Sequence[tuple[str, Votes]], dropped: str, config
 
 
 def _jury_value(criterion: str, votes: Votes, seated: int, rule: str) -> float | None:
-    return _as_rate(criterion, decide(list(votes.values()), rule)) if enough(len(votes), seated) else None
+    return _as_rate(criterion, decide(list(votes.values()), rule)) if has_quorum(len(votes), seated) else None
 
 
 def _as_rate(criterion: str, value: float) -> float:

@@ -12,7 +12,7 @@ from aiohttp import web
 from fixtures.models import PNG, Server, model_config, reply, running_server
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.api.backend import LitellmBackend, PictureEncoder
-from neuralmedbench.models.api.replies import legible
+from neuralmedbench.models.api.replies import drop_invalid_statistics
 from neuralmedbench.models.call_keys import strict_schema
 from neuralmedbench.models.protocol import Call, Message, MessageImage
 from neuralmedbench.models.retry import CallError
@@ -267,8 +267,8 @@ def test_a_reply_whose_statistics_can_be_read_reaches_litellm_byte_for_byte():
     said["choices"][0]["logprobs"] = {"content": [{"token": "a", "logprob": -0.5, "bytes": None, "top_logprobs": []}]}
     for one in (said, claude("end_turn", {"type": "text", "text": "a"}), gemini({"text": "a"}), {"error": {"message": "no"}}, ["x"], "x"):
         body = json.dumps(one, indent=1).encode()
-        assert legible(body) is body
-    assert legible(b"<html>") == b"<html>"
+        assert drop_invalid_statistics(body) is body
+    assert drop_invalid_statistics(b"<html>") == b"<html>"
 
 
 CLAUDE, GEMINI = "anthropic/claude-sonnet-4-20250514", "gemini/gemini-2.5-pro"

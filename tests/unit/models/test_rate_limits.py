@@ -24,7 +24,7 @@ from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.models.model_run import RunLimits
 from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.rate_limits import RateLimits
-from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries, asked_wait_s
+from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries, parse_retry_after
 from neuralmedbench.runtime.shared_log import read_log
 
 NOON = 1_700_000_000.0
@@ -302,7 +302,7 @@ class Recorder(retry.OpenGate):
     def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
 
-    def again(self, error: CallError) -> bool:
+    def may_retry(self, error: CallError) -> bool:
         self.money -= error.perhaps_paid
         return self.money >= 0
 
@@ -445,4 +445,4 @@ def test_the_tokens_of_an_answer_are_given_back_to_its_group(limits, tmp_path):
 )
 def test_what_a_provider_asks_for_is_read_as_seconds_milliseconds_or_a_date(headers, seconds):
     now = datetime.datetime(2026, 11, 22, 12, 0, 0, tzinfo=datetime.UTC)
-    assert asked_wait_s(headers, now) == seconds
+    assert parse_retry_after(headers, now) == seconds

@@ -14,7 +14,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.responses import ResponseState
-from neuralmedbench.scoring.similarity import bertscore_f1, comparable, similarity_rows, weights_folder
+from neuralmedbench.scoring.similarity import bertscore_f1, comparable_responses, similarity_rows, weights_folder
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.similarity import similarity_rows as table_of_similarity
 from neuralmedbench.tables.study import read_study
@@ -73,8 +73,8 @@ def test_only_answered_diagnoses_with_a_reference_are_compared():
         answered("x", LESION_ITEM),
         answered("x", PICTURE_ITEM),
     ]
-    assert comparable(responses, ITEMS, {GOLD.item_id: GOLD}) == responses[:1]
-    assert comparable(responses, ITEMS, {}) == []
+    assert comparable_responses(responses, ITEMS, {GOLD.item_id: GOLD}) == responses[:1]
+    assert comparable_responses(responses, ITEMS, {}) == []
 
 
 def test_bertscore_matches_greedily_and_leaves_the_marks_out():

@@ -19,7 +19,7 @@ from neuralmedbench.models.api.wire import BAD_CERTIFICATE, EXCHANGE, Exchange, 
 from neuralmedbench.models.call_keys import strict_schema
 from neuralmedbench.models.destinations import LOCAL, address_of, destination_of
 from neuralmedbench.models.protocol import Answer, Call, Message, MessageImage
-from neuralmedbench.models.retry import CallError, asked_wait_s
+from neuralmedbench.models.retry import CallError, parse_retry_after
 
 NO_KEY = "no-key"
 """Sent to a server that needs no key, so that litellm never picks up a key of another provider from the environment."""
@@ -107,14 +107,14 @@ class LitellmBackend:
             return ConfigError(message)
         kind = type(error).__name__
         if not exchange.sent:
-            return ConfigError(complaint(self._model, error))
+            return ConfigError(rejection_message(self._model, error))
         if kind == POLICY_ERROR:
             return Answer("", "refused", "content_filter")
         if exchange.unreached:
             return CallError(exchange.unreached, final=exchange.unreached == BAD_CERTIFICATE, sent=False)
         if exchange.status is None or exchange.status < 300:
             return CallError("NoReply" if exchange.status is None else "Unreadable")
-        return CallError(kind, exchange.status, asked_wait_s(exchange.headers))
+        return CallError(kind, exchange.status, parse_retry_after(exchange.headers))
 
 
 def _client(address: str, timeout_s: float) -> Any:
@@ -202,7 +202,7 @@ def check_parameters(model: ModelConfig) -> None:
     try:
         get_optional_params(model=rest, custom_llm_provider=provider, **parameters_of(model, whole))
     except Exception as error:  # litellm's errors share no base class
-        raise ConfigError(complaint(model, error)) from None
+        raise ConfigError(rejection_message(model, error)) from None
 
 
 def _only_responses(model: str, provider: str) -> bool:
@@ -214,7 +214,7 @@ def _only_responses(model: str, provider: str) -> bool:
         return False
 
 
-def complaint(model: ModelConfig, error: Exception) -> str:
+def rejection_message(model: ModelConfig, error: Exception) -> str:
     """Say which keys of a yaml litellm rejects; its text is searched for names of parameters, and not repeated."""
     text = str(error)
     sent = [*parameters_of(model, Call((), (0, 1) if model.native_n else (0,), model.seed, {"type": "object", "properties": {}}))]

@@ -161,7 +161,7 @@ def tokens_of(raw: Mapping[str, Any], read: Any, *, wrote: bool) -> tuple[int | 
     return prompt, completion, None
 
 
-def legible(body: bytes) -> bytes:
+def drop_invalid_statistics(body: bytes) -> bytes:
     """Remove invalid token counts and log-probabilities from a reply, because litellm would discard the paid answer with them.
 
     Parameters
@@ -175,14 +175,14 @@ def legible(body: bytes) -> bytes:
         The same bytes, unless usage or log-probabilities are invalid; then the reply without those.
     """
     raw = reply_object(body)
-    changed: dict[str, Any] = {name: kept for name in USAGE if name in raw and (kept := _legible_usage(raw[name])) != raw[name]}
+    changed: dict[str, Any] = {name: kept for name in USAGE if name in raw and (kept := _valid_usage(raw[name])) != raw[name]}
     rows = raw.get("choices")
-    if isinstance(rows, list) and not all(map(_has_legible_logprobs, rows)):
-        changed["choices"] = [row if _has_legible_logprobs(row) else {**row, "logprobs": None} for row in rows]
+    if isinstance(rows, list) and not all(map(_has_valid_logprobs, rows)):
+        changed["choices"] = [row if _has_valid_logprobs(row) else {**row, "logprobs": None} for row in rows]
     return json.dumps(raw | changed).encode() if changed else body
 
 
-def _legible_usage(usage: Any) -> dict[str, Any]:
+def _valid_usage(usage: Any) -> dict[str, Any]:
     if not isinstance(usage, dict) or not _counts_are_valid(usage):
         return {}
     return {name: value for name, value in usage.items() if value is not None and (not isinstance(value, dict | list) or _is_valid(value))}
@@ -203,7 +203,7 @@ def _is_count(name: str, value: Any) -> bool:
     return value is None or not name.endswith(COUNTS) or token_count(value) is not None
 
 
-def _has_legible_logprobs(row: Any) -> bool:
+def _has_valid_logprobs(row: Any) -> bool:
     from litellm.types.utils import ChoiceLogprobs
     from pydantic import ValidationError
 

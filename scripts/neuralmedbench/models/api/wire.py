@@ -15,7 +15,7 @@ import aiohttp
 import httpx
 from yarl import URL
 
-from neuralmedbench.models.api.replies import legible
+from neuralmedbench.models.api.replies import drop_invalid_statistics
 
 PROXIES = ("http", "https", "all")
 NO_CONNECTION, BAD_CERTIFICATE = "NoConnection", "BadCertificate"
@@ -107,7 +107,7 @@ class OneHost(httpx.AsyncBaseTransport):
             raise httpx.ReadError(type(error).__name__) from None
         reply = httpx.Response(response.status, headers=list(response.headers.items()), content=body, request=request)
         exchange.body = reply.content  # as it came; litellm gets the reply without invalid statistics
-        if (body := legible(reply.content)) != reply.content:
+        if (body := drop_invalid_statistics(reply.content)) != reply.content:
             headers = [(name, value) for name, value in response.headers.items() if name.lower() not in OF_THE_BODY]
             reply = httpx.Response(response.status, headers=headers, content=body, request=request)
         return reply

@@ -89,7 +89,7 @@ def grade_with_model(responses: Iterable[Response], items: Mapping[str, Item], g
 
 
 def _may_not_ask(run: ModelRun) -> str:
-    """Give the reason why the grader may not or cannot be asked; empty when it can, or when its grades are in the ledger."""
+    """Return the reason why the grader may not or cannot be asked; empty if it can, or if its grades are in the ledger."""
     model = run.model
     if run.replay and run.ledger.exists() and run.ledger.stat().st_size:
         return ""
