@@ -178,9 +178,9 @@ def test_notes_beside_scans_without_a_name_in_any_header_are_marked_for_the_revi
     volume = write_nifti_file(tmp_path / "raw" / "p99_T1w.nii.gz", head_voxels())
     nifti = run([volume], notes=(tmp_path / "note.txt",))
     assert nifti.checks["notes_without_known_names"] == 1
-    assert "found by pattern alone" in texts_section(CaseStage(nifti, tmp_path / "deidentified"))
+    assert "detected by pattern alone" in texts_section(CaseStage(nifti, tmp_path / "deidentified"))
     dicom_case = run(write_dicom_series(tmp_path / "dicom", slices=6), notes=(tmp_path / "note.txt",))
-    assert "found by pattern alone" not in texts_section(CaseStage(dicom_case, tmp_path / "deidentified"))
+    assert "detected by pattern alone" not in texts_section(CaseStage(dicom_case, tmp_path / "deidentified"))
 
 
 def test_a_cleaned_header_holds_no_value_of_the_patient_and_only_valid_dates(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_an_excluded_case_stays_excluded_while_its_files_are_away(tmp_path: Path
 def test_the_published_key_of_the_demo_is_refused(tmp_path: Path, source: Path) -> None:
     write_config(tmp_path / "config", source)
     (tmp_path / "config" / "demo.key").write_bytes((tmp_path / "config" / "key").read_bytes())
-    with pytest.raises(ConfigError, match="published"):
+    with pytest.raises(ConfigError, match="key of the demo is public"):
         run(tmp_path, source, key_file=(tmp_path / "config" / "demo.key").as_posix())
 
 

@@ -269,7 +269,7 @@ def test_the_sheet_shows_pictures_texts_and_what_was_left_out_and_warns_of_names
         "was hidden",
         "None shows a face",
         "FLAIR, axial",
-        "names in its texts were found by pattern alone",
+        "names in its texts were detected by pattern alone",
     ):
         assert words in sheet
     assert sheet.count("data:image/png;base64,") == 2
