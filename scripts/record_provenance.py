@@ -24,7 +24,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    found = gather_provenance(
+    provenance = gather_provenance(
         args.root,
         benchmarks=args.benchmarks,
         models=args.models,
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         seeds={"bootstrap": args.bootstrap_seed},
         configfiles=args.configfiles,
     )
-    write_json(args.out, found)
+    write_json(args.out, provenance)
     return 0
 
 

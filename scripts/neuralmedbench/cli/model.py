@@ -73,17 +73,17 @@ def explain_request(args: Namespace) -> int:
         return 0
     model = load_model_for(Path("config"), args.benchmark, args.model)
     requests = read_records(Path(f"data/prompts/{args.benchmark}.parquet"), Request)
-    found = [request for request in requests if wanted(request)]
-    if reasons := [why for request in found if (why := too_many_options(request, model.max_images))]:
+    selected = [request for request in requests if wanted(request)]
+    if reasons := [why for request in selected if (why := too_many_options(request, model.max_images))]:
         message = f"{args.model} does not get this request: {reasons[0]}"
         raise ConfigError(message)
-    if not found:
+    if not selected:
         known = sorted({f"{request.arm}/{request.strategy}" for request in requests if request.item_id == args.item})
         message = f"{args.benchmark}: no request for this item, arm and strategy; the item has: {', '.join(known) or 'none'}"
         raise ConfigError(message)
     place, code = f"{args.benchmark}/{args.model}", code_of(model, read_vocabulary(args.vocabulary))
     ledger, table = Path(f"data/ledger/{place}.jsonl"), Path(f"results/responses/{place}.parquet")
-    print(explain_stored(found, model, code=code, ledger=ledger, table=table))
+    print(explain_stored(selected, model, code=code, ledger=ledger, table=table))
     return 0
 
 

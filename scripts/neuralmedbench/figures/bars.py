@@ -135,10 +135,10 @@ WIDE = 0.09
 
 def draw_decomposition(rows: list[Row]) -> Any:
     """Draw the share of errors that the findings repair and the share that remains, the best model first (from decomposition.csv)."""
-    found = groups(rows, "benchmark")
-    figure, axes = panels([len(part) for part in found.values()], around=0.75, entries=3)
-    for panel, (benchmark, rows_) in zip(axes, found.items(), strict=True):
-        part = sorted(rows_, key=lambda row: (-value_of(row, "f"), row["model"]))
+    grouped = groups(rows, "benchmark")
+    figure, axes = panels([len(part) for part in grouped.values()], around=0.75, entries=3)
+    for panel, (benchmark, entries) in zip(axes, grouped.items(), strict=True):
+        part = sorted(entries, key=lambda row: (-value_of(row, "f"), row["model"]))
         panel.set_title(f"{benchmark}: {sample_size_range(part)}")
         percent_axis(panel)
         panel.set_yticks(range(len(part)), [named(row) for row in part])

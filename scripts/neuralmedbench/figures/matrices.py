@@ -114,10 +114,10 @@ def draw_heatmap(rows: list[Row]) -> Any:
     """Draw pass@1 of every model in every group, one panel per benchmark (from rates.csv)."""
     import matplotlib.pyplot as plt
 
-    found = groups(rows, "benchmark")
-    lines = {name: lines_of(part) for name, part in found.items()}
+    grouped = groups(rows, "benchmark")
+    lines = {name: lines_of(part) for name, part in grouped.items()}
     inches = [ROW_IN * (part[-1].y + 1) for part in lines.values()]
-    models = {name: models_of(part) for name, part in found.items()}
+    models = {name: models_of(part) for name, part in grouped.items()}
     across = max(len(one) for one in models.values())
     labels_in = LETTER_IN * max(len(line.text) for part in lines.values() for line in part) + 0.1
     # width of a cell: as wide as fits, at most 0.85 inches
@@ -126,8 +126,8 @@ def draw_heatmap(rows: list[Row]) -> Any:
     # the labels of the models are turned by 90 degrees if they are wider than their cells
     turned = 1.4 * LETTER_IN * letters > wide
     head = 0.5 + (LETTER_IN * letters if turned else 0.15)
-    size = (labels_in + wide * across, sum(inches) + head * len(found) + 0.5)
-    figure, grid = plt.subplots(len(found), 1, figsize=size, squeeze=False, height_ratios=inches, layout="constrained")
+    size = (labels_in + wide * across, sum(inches) + head * len(grouped) + 0.5)
+    figure, grid = plt.subplots(len(grouped), 1, figsize=size, squeeze=False, height_ratios=inches, layout="constrained")
     for (panel,), (benchmark, part) in zip(grid, lines.items(), strict=True):
         _panel(panel, part, models[benchmark], turned=turned, size=min(8.5, 27 * wide))
         panel.set_title(benchmark)
@@ -217,21 +217,21 @@ def draw_pairwise(rows: list[Row]) -> Any:
     """Draw each model minus each better one, the best first, one triangle per benchmark (from pairwise.csv)."""
     import matplotlib.pyplot as plt
 
-    found = groups(rows, "benchmark")
-    orders = {name: order_of(part) for name, part in found.items()}
+    grouped = groups(rows, "benchmark")
+    orders = {name: order_of(part) for name, part in grouped.items()}
     most = max(len(order) for order in orders.values())
-    across = 2 if most <= FEW and len(found) > 1 else 1
-    down = -(-len(found) // across)
+    across = 2 if most <= FEW and len(grouped) > 1 else 1
+    down = -(-len(grouped) // across)
     # cells shrink if the models would not fit into the width
     cell = min(CELL_IN, (WIDTH_IN / across - LABELS_IN) / most)
     size = (WIDTH_IN, (cell * most + TITLE_IN) * down + 0.3)
     figure, grid = plt.subplots(down, across, figsize=size, squeeze=False, layout="constrained")
     panels = [panel for line in grid for panel in line]
-    for panel in panels[len(found) :]:
+    for panel in panels[len(grouped) :]:
         panel.axis("off")
     # colours saturate at the largest difference, rounded up to 10 points
     reach = max(0.1, math.ceil(10 * max(abs(value_of(row, "difference")) for row in rows)) / 10)
-    for panel, (benchmark, part) in zip(panels, found.items(), strict=False):
+    for panel, (benchmark, part) in zip(panels, grouped.items(), strict=False):
         _triangle(panel, benchmark, part, orders[benchmark], reach=reach, size=min(8.5, 26 * cell))
     note = f"points of pass@1, row minus column (by number); * and frame: p < {ALPHA:g} after Holm"
     figure.supxlabel(f"{note}{dagger_note(rows)}", fontsize=8.5)

@@ -19,9 +19,9 @@ MOST = 8
 
 def draw_leaderboard(rows: list[Row]) -> Any:
     """Draw pass@1 with intervals, the best model first, with a band behind every second tier (from leaderboard.csv)."""
-    style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
-    figure, axes = panels([len(part) for part in found.values()])
-    for panel, (benchmark, part) in zip(axes, found.items(), strict=True):
+    style, grouped = looks(row["model"] for row in rows), groups(rows, "benchmark")
+    figure, axes = panels([len(part) for part in grouped.values()])
+    for panel, (benchmark, part) in zip(axes, grouped.items(), strict=True):
         panel.set_title(f"{benchmark} ({part[0]['axis']}): {sample_size(part[0])}")
         percent_axis(panel)
         labels = names(part, "title")
@@ -60,14 +60,14 @@ def draw_passk(rows: list[Row]) -> Any:
     """Draw reliability (all 5 right), pass@1 and pass@5 of each model (from leaderboard.csv)."""
     import matplotlib.pyplot as plt
 
-    style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
-    across = min(2, len(found))
-    down = -(-len(found) // across)
+    style, grouped = looks(row["model"] for row in rows), groups(rows, "benchmark")
+    across = min(2, len(grouped))
+    down = -(-len(grouped) // across)
     figure, grid = plt.subplots(down, across, figsize=(WIDTH_IN, 2.8 * down + 0.6), squeeze=False, sharey=True, layout="constrained")
     cells = [panel for line in grid for panel in line]
-    for panel in cells[len(found) :]:
+    for panel in cells[len(grouped) :]:
         panel.axis("off")
-    for panel, (benchmark, part) in zip(cells, found.items(), strict=False):
+    for panel, (benchmark, part) in zip(cells, grouped.items(), strict=False):
         panel.set_title(f"{benchmark}: {sample_size(part[0])}" if across == 1 else benchmark)
         for place, row in enumerate(part):
             heights = [number(row[stop]) for stop in STOPS]
@@ -96,11 +96,11 @@ def draw_passk(rows: list[Row]) -> Any:
 
 def describe_passk(rows: list[Row]) -> str:
     """Describe the model with the highest pass@5: its pass@1 and reliability."""
-    found = groups(rows, "benchmark")
+    grouped = groups(rows, "benchmark")
     return first_sentences(
         f"{name}: {counted(len(part), 'model')}; the highest pass@5 is {percent(best['pass5'])} ({best['title']}), whose pass@1 is"
         f" {percent(best['pass1'])} and all five right {percent(best['all_right'])}; {sample_size(best)}."
-        for name, part, best in ((name, part, max(part, key=lambda row: value_of(row, "pass5"))) for name, part in found.items())
+        for name, part, best in ((name, part, max(part, key=lambda row: value_of(row, "pass5"))) for name, part in grouped.items())
     )
 
 
@@ -119,8 +119,8 @@ def keep_slices(rows: list[Row]) -> list[Row]:
 
 def draw_slices(rows: list[Row]) -> Any:
     """Draw pass@1 by family, level, sequence and kind of case (from rates.csv)."""
-    style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
-    lines = {name: list(groups([{**row, "line": _line(row)} for row in part], "line").items()) for name, part in found.items()}
+    style, grouped = looks(row["model"] for row in rows), groups(rows, "benchmark")
+    lines = {name: list(groups([{**row, "line": _line(row)} for row in part], "line").items()) for name, part in grouped.items()}
     figure, axes = panels([len(part) for part in lines.values()], entries=len(style) - 1)
     for panel, (benchmark, part) in zip(axes, lines.items(), strict=True):
         panel.set_title(benchmark)
@@ -158,8 +158,8 @@ def _line(row: Row) -> str:
 
 def draw_arms(rows: list[Row]) -> Any:
     """Draw the paired difference of each arm to full (from arms.csv)."""
-    style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
-    lines = {name: groups(part, "arm") for name, part in found.items()}
+    style, grouped = looks(row["model"] for row in rows), groups(rows, "benchmark")
+    lines = {name: groups(part, "arm") for name, part in grouped.items()}
     figure, axes = panels([len(part) for part in lines.values()], entries=len(style) - 1)
     reach = max(abs(number(row[name]) or 0.0) for row in rows for name in ("difference", "low", "high"))
     # the axis is symmetric and ends at a multiple of 25 points
@@ -181,11 +181,13 @@ def draw_arms(rows: list[Row]) -> Any:
 
 def describe_arms(rows: list[Row]) -> str:
     """Describe the largest change of each benchmark."""
-    found = groups(rows, "benchmark")
+    grouped = groups(rows, "benchmark")
     return first_sentences(
         f"{name}: {counted(len({row['arm'] for row in part}), 'arm')} beside full, {counted(len({row['model'] for row in part}), 'model')}; the largest"
         f" change of pass@1 is {difference_words(most)} ({most['model']}, {spaced(most['arm'])}); {sample_size(most)}."
-        for name, part, most in ((name, part, max(part, key=lambda row: abs(value_of(row, "difference")))) for name, part in found.items())
+        for name, part, most in (
+            (name, part, max(part, key=lambda row: abs(value_of(row, "difference")))) for name, part in grouped.items()
+        )
     )
 
 
@@ -194,15 +196,15 @@ def draw_axes(rows: list[Row]) -> Any:
     import matplotlib.pyplot as plt
 
     style = looks(row["model"] for row in rows)
-    found = groups([{**row, "pair": f"{row['breadth_benchmark']}\n{row['depth_benchmark']}"} for row in rows], "pair")
-    across = 2 if len(found) > 1 else 1
-    down = -(-len(found) // across)
+    grouped = groups([{**row, "pair": f"{row['breadth_benchmark']}\n{row['depth_benchmark']}"} for row in rows], "pair")
+    across = 2 if len(grouped) > 1 else 1
+    down = -(-len(grouped) // across)
     size = (WIDTH_IN, 3.6 * down + 0.5) if across == 2 else (5.4, 4.9)
     figure, grid = plt.subplots(down, across, figsize=size, squeeze=False, layout="constrained")
     panels_ = [panel for line in grid for panel in line]
-    for panel in panels_[len(found) :]:
+    for panel in panels_[len(grouped) :]:
         panel.axis("off")
-    for panel, part in zip(panels_, found.values(), strict=False):
+    for panel, part in zip(panels_, grouped.values(), strict=False):
         _scatter(panel, part, style)
     legend(figure, style, names(rows, "title"), sorted({row["model"] for row in rows}), note=dagger_note(rows))
     return figure
@@ -210,13 +212,13 @@ def draw_axes(rows: list[Row]) -> Any:
 
 def describe_axes(rows: list[Row]) -> str:
     """Describe the breadth of the model that is best in depth."""
-    found = groups(
+    grouped = groups(
         [{**row, "pair": f"{row['breadth_benchmark']} (breadth) against {row['depth_benchmark']} (depth)"} for row in rows], "pair"
     )
     return first_sentences(
         f"{name}: {counted(len(part), 'model')}; {best['title']}, the best in depth with {rate_words(best, 'depth')}, has {rate_words(best, 'breadth')} in"
         f" breadth; guessing reaches {percent(best['depth_prior'])} and {percent(best['breadth_prior'])}."
-        for name, part, best in ((name, part, max(part, key=lambda row: value_of(row, "depth"))) for name, part in found.items())
+        for name, part, best in ((name, part, max(part, key=lambda row: value_of(row, "depth"))) for name, part in grouped.items())
     )
 
 
@@ -257,17 +259,17 @@ def draw_cost(rows: list[Row]) -> Any:
     """Draw pass@1 over the price of one answer, with the Pareto frontier (from cost.csv); models without a price go to a strip at the left."""
     import matplotlib.pyplot as plt
 
-    style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
+    style, grouped = looks(row["model"] for row in rows), groups(rows, "benchmark")
     # models without a price get a strip at the left, as wide as their number needs
-    free = max(sum(number(row[PRICE]) is None for row in part) for part in found.values())
+    free = max(sum(number(row[PRICE]) is None for row in part) for part in grouped.values())
     ratio = (min(1.6, 0.5 + 0.12 * free), 3.4) if free else (0.001, 3.4)
-    size = (WIDTH_IN, 2.9 * len(found) + 0.8)
+    size = (WIDTH_IN, 2.9 * len(grouped) + 0.8)
     figure, grid = plt.subplots(
-        len(found), 2, figsize=size, squeeze=False, sharey=True, sharex="col", width_ratios=ratio, layout="constrained"
+        len(grouped), 2, figsize=size, squeeze=False, sharey=True, sharex="col", width_ratios=ratio, layout="constrained"
     )
     # whole decades around all prices, the same on every panel
     ends = [math.log10(value_of(row, PRICE)) for row in having(rows, PRICE)]
-    for (strip, paid), (benchmark, part) in zip(grid, found.items(), strict=True):
+    for (strip, paid), (benchmark, part) in zip(grid, grouped.items(), strict=True):
         for panel in (strip, paid):
             panel.set_ylim(-0.03, 1.03)
             panel.set_yticks(TICKS, LABELS)

@@ -19,8 +19,8 @@ ACROSS, PANEL_IN = 4, 1.75
 
 def draw_reliability(rows: list[Row]) -> Any:
     """Draw mean confidence against the share of right answers, one panel per model and benchmark, arm full (from reliability.csv)."""
-    style, found = looks(row["model"] for row in rows), groups(rows, "benchmark")
-    parts = {benchmark: groups(part, "model") for benchmark, part in found.items()}
+    style, grouped = looks(row["model"] for row in rows), groups(rows, "benchmark")
+    parts = {benchmark: groups(part, "model") for benchmark, part in grouped.items()}
     figure, panels = _grid([len(models) for models in parts.values()], ACROSS, PANEL_IN)
     for line, (benchmark, models) in zip(panels, parts.items(), strict=True):
         for panel, (model, part) in zip(line, models.items(), strict=True):
@@ -39,11 +39,11 @@ def draw_reliability(rows: list[Row]) -> Any:
 
 def describe_reliability(rows: list[Row]) -> str:
     """Describe the worst calibrated bin of each benchmark."""
-    found = groups(rows, "benchmark")
+    grouped = groups(rows, "benchmark")
     return first_sentences(
         f"{name}: {counted(len({row['model'] for row in part}), 'model')}; farthest from the truth is {far['model']} ({SOURCES[far['source']]}): mean"
         f" confidence {percent(far['mean_confidence'])}, right {percent(far['share_right'])}, {far['n']} answers."
-        for name, part, far in ((name, part, max(part, key=_distance)) for name, part in found.items())
+        for name, part, far in ((name, part, max(part, key=_distance)) for name, part in grouped.items())
     )
 
 
@@ -107,9 +107,9 @@ def _sources(figure: Any, sources: list[str], label: str) -> None:
 def draw_risk_coverage(rows: list[Row]) -> Any:
     """Draw the share of right answers among the most confident ones, by coverage (from risk_coverage.csv)."""
     style = looks(row["model"] for row in rows)
-    found = groups([{**row, "panel": f"{row['benchmark']}\n{SOURCES[row['source']]}"} for row in rows], "panel")
-    figure, (panels,) = _grid([len(found)], 2, 2.0)
-    for panel, (title, part) in zip(panels, found.items(), strict=True):
+    grouped = groups([{**row, "panel": f"{row['benchmark']}\n{SOURCES[row['source']]}"} for row in rows], "panel")
+    figure, (panels,) = _grid([len(grouped)], 2, 2.0)
+    for panel, (title, part) in zip(panels, grouped.items(), strict=True):
         panel.set_title(title, fontsize=8.5, fontweight="normal")
         for model, points in groups(part, "model").items():
             x, y = ([value_of(row, name) for row in points] for name in ("coverage", "value"))
@@ -163,12 +163,12 @@ def keep_trust(rows: list[Row]) -> list[Row]:
 
 def draw_trust(rows: list[Row]) -> Any:
     """Draw the agreement of each judge with clinicians, and that among clinicians (from grader_vs_clinician.csv)."""
-    found = groups(rows, "panel")
-    figure, axes = panels([len(part) for part in found.values()], entries=3)
+    grouped = groups(rows, "panel")
+    figure, axes = panels([len(part) for part in grouped.values()], entries=3)
     # the axis starts at 0, -0.25 or -1, whichever shows every value and interval
     ends = [number(row[f"{MEASURES[row['kind']]}{end}"]) or 0.0 for row in rows for end in ("", "_low")]
     left = -0.02 if min(ends) >= 0 else -0.27 if min(ends) >= -0.25 else -1.02
-    for panel, (title, part) in zip(axes, found.items(), strict=True):
+    for panel, (title, part) in zip(axes, grouped.items(), strict=True):
         panel.set_title(title)
         panel.set_xlim(left, 1.02)
         panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "−"))

@@ -150,7 +150,7 @@ def freeze_adjudication(
         axes={item_id: list(standing[response]) for item_id, response in responses.items()},
         shown={item_id: order[response] for item_id, response in responses.items()},
     )
-    reasons = Counter(reason for found in standing.values() for reason in found.values())
+    reasons = Counter(reason for by_axis in standing.values() for reason in by_axis.values())
     return FrozenAdjudication(whole, {rater: packet_page(data, TITLE)}, dict(reasons), len(queue) - len(standing))
 
 

@@ -171,10 +171,10 @@ class RowScope:
         """Return False for a file that is only about other benchmarks or models."""
         for place in PLACES:
             # a file without a benchmark or model in its path concerns every row
-            if found := place.fullmatch(path):
+            if match := place.fullmatch(path):
                 return all(
                     wanted is None or name in wanted
-                    for name, wanted in zip(map(found.groupdict().get, ("benchmark", "model")), (self.benchmarks, self.models), strict=True)
+                    for name, wanted in zip(map(match.groupdict().get, ("benchmark", "model")), (self.benchmarks, self.models), strict=True)
                     if name
                 )
         return True

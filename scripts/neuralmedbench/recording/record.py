@@ -151,9 +151,9 @@ def incomplete_files(run: Run, root: Path = Path()) -> list[IncompleteFile]:
     # answers of readers are never requested again: a reader answers only the questions of a round
     responses = [f"results/responses/{benchmark}/{model}.parquet" for benchmark, model in pairs if not run.models[model].reader]
     grades = [f"results/grades/{benchmark}/{model}/{grader}.parquet" for benchmark, model in pairs for grader in run.all_graders]
-    found = [IncompleteFile(path, _missing_answers(root / path)) for path in responses if (root / path).is_file()]
-    found += [IncompleteFile(path, _missing_grades(root / path)) for path in grades if (root / path).is_file()]
-    return [entry for entry in found if entry.states]
+    tables = [IncompleteFile(path, _missing_answers(root / path)) for path in responses if (root / path).is_file()]
+    tables += [IncompleteFile(path, _missing_grades(root / path)) for path in grades if (root / path).is_file()]
+    return [entry for entry in tables if entry.states]
 
 
 def _missing_answers(path: Path) -> dict[str, int]:
