@@ -154,7 +154,7 @@ class _Planner:
         assert config.model
         responses = self._root / f"results/responses/{self._benchmark}/{name}.parquet"
         present = read_records(responses, Response) if responses.is_file() else []
-        answered = {response_key(row) for row in present if _is_answered(row)}
+        answered = {response_key(row) for row in present if row.state not in MISSING_STATES}
         # grader calls for answers that do not exist yet are estimated from placeholders
         expected = [row for row in _placeholder_answers(asked, model) if response_key(row) not in answered]
         entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/graders/{name}/{grader}.jsonl")
@@ -166,15 +166,15 @@ class _Planner:
 
     def _grader_requests(self, present: list[Response], expected: list[Response], grader: str, model: str) -> list[Request]:
         items, gold = self._items, self._gold
-        asker = read_model_grader(grader, self._llm[grader], self._run.models[model].names, root=self._root)
+        llm_grader = read_model_grader(grader, self._llm[grader], self._run.models[model].names, root=self._root)
         answers = [
             *scored_responses(present, items, gold, self._vocabulary),
             *(row for row in expected if not row.repeat or row.strategy != VOTED),
         ]
         # equal answers to an item are graded once
         known = [row for row in answers if row.item_id in gold]
-        wanted = {(row.item_id, row.text): row for row in known if asker.wants(row, items[row.item_id], gold[row.item_id])}
-        return [asker.request(row, items[row.item_id], gold[row.item_id]) for row in wanted.values()]
+        wanted = {(row.item_id, row.text): row for row in known if llm_grader.wants(row, items[row.item_id], gold[row.item_id])}
+        return [llm_grader.request(row, items[row.item_id], gold[row.item_id]) for row in wanted.values()]
 
     def _row(self, name: str, grader: str, model: ModelConfig, outlook: Forecast, note: str = "") -> PlanRow:
         # destinations that the benchmark allows; any other blocks the call
@@ -211,10 +211,6 @@ class _Planner:
         except ConfigError as error:
             return str(error)
         return "the configuration says `replay`" if self._run.config.replay else unavailable_reason(model)
-
-
-def _is_answered(row: Response) -> bool:
-    return row.state not in MISSING_STATES
 
 
 def _destination(model: ModelConfig) -> str:
@@ -266,9 +262,7 @@ def _size_lines(run: Run, published: PublishedConfig) -> Iterator[str]:
         )
         for row in rows
     ]
-    widths = [max(map(len, column)) for column in zip(SIZES_HEAD, *cells, strict=True)]
-    for line in (SIZES_HEAD, *cells):
-        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+    yield from (f"  {line}" for line in _align([SIZES_HEAD, *cells]))
     # rows without prices are counted apart, not as 0
     known = [(row.usd, row.most_usd) for row in rows if row.usd is not None and row.most_usd is not None]
     usd, most = (sum(amounts) for amounts in zip(*known, strict=True)) if known else (0.0, 0.0)
@@ -329,8 +323,8 @@ def _cells(row: PlanRow) -> tuple[str, ...]:
         str(forecast.samples),
         str(forecast.answered),
         str(forecast.calls),
-        f"{_thousands(forecast.prompt_tokens)} / {_thousands(forecast.most_prompt_tokens)}",
-        f"{_thousands(forecast.completion_tokens)} / {_thousands(forecast.most_completion_tokens)}",
+        f"{forecast.prompt_tokens / 1000:.0f} / {forecast.most_prompt_tokens / 1000:.0f}",
+        f"{forecast.completion_tokens / 1000:.0f} / {forecast.most_completion_tokens / 1000:.0f}",
         _usd(forecast.usd),
         _usd(forecast.most_usd),
         row.prices_dated or "-",
@@ -398,10 +392,6 @@ def _cap_lines(rows: Sequence[PlanRow], run: Run, spending: SpendTotals) -> list
             f"max_run_cost_usd {_usd(cap)} is less than the {_usd(total)} USD that are probably needed: the rest will be over_budget"
         )
     return lines
-
-
-def _thousands(tokens: int) -> str:
-    return f"{tokens / 1000:.0f}"
 
 
 def _usd(value: float | None) -> str:
