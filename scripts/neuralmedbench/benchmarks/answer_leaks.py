@@ -124,6 +124,7 @@ def _of_item(item: Item, gold: Gold, places: Mapping[str, SentText], vocabulary:
             continue
         if where == "question" and names_every_option(item, place.text):
             continue
+        # hits of each term, and the arms that show at least one of them
         found: dict[tuple[str, str], list[tuple[int, int]]] = {}
         for start, end, term in term_spans(place.text, terms):
             found.setdefault((term.text, term.severity), []).append((start, end))
@@ -150,6 +151,7 @@ def terms_of(item: Item, gold: Gold, vocabulary: Vocabulary) -> list[LeakTerm]:
     entry = vocabulary.find(plain) or vocabulary.find(gold.answer) or (vocabulary.find(gold.icd10) if gold.icd10 else None)
     abbreviations = set(entry.abbreviations) if entry else set()
     wider = list(vocabulary.ancestors(entry.key)) if entry and entry.key in vocabulary.diagnoses else []
+    # severity decreases: answer, alias, code, field, family; a term counts with its first
     terms = [_term(text, "answer", abbreviations) for text in (gold.answer, plain)]
     terms += [_term(text, "alias", abbreviations) for text in (*gold.aliases, *(entry.terms if entry else ()))]
     codes = dict.fromkeys((*([gold.icd10] if gold.icd10 else []), *(entry.icd10 if entry else ())))

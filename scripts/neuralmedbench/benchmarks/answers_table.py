@@ -86,12 +86,14 @@ def read_cells(path: Path, known: Sequence[str]) -> list[tuple[int, dict[str, st
 
 
 def _check_columns(name: str, columns: Sequence[str], known: Sequence[str]) -> None:
+    # a table separated by semicolons or tabs has a single column
     if len(columns) == 1 and columns[0].startswith(REQUIRED):
         message = f"{name}: the cells are not separated by commas; save it as CSV with commas"
         raise ConfigError(message)
     if missing := [column for column in REQUIRED if column not in columns]:
         message = f"{name}: the column {missing[0]!r} is missing in the first line"
         raise ConfigError(message)
+    # unknown columns are errors: a misspelt one would silently lose its answers
     for column in columns:
         if column not in known:
             near = difflib.get_close_matches(column, known, n=1)
@@ -116,6 +118,7 @@ def answer_row(where: str, cells: dict[str, str]) -> AnswerRow:
     def parts(column: str) -> tuple[str, ...]:
         return _parts(words(column), "|")
 
+    # a code alone is enough to name a diagnosis
     if not words("diagnosis") and not words("icd10"):
         message = f"{where}, column diagnosis: expected a diagnosis or an ICD-10 code; take the row out if it is not known"
         raise DataError(message)

@@ -106,6 +106,7 @@ def _items(benchmark: str, config: BenchmarkConfig, source: CaseSource, answer: 
         # the position of a picture that was not cut from a scan is unknown
         seen = lesion_shown(gold_of(base, answer, vocabulary).lesion, source.images) if source.images else None
         base = replace(base, lesion_shown=seen, tags=(*base.tags, *unknown_terms(answer, vocabulary)))
+    # lesion items need a location, or a complete normal reading, whose answer is that there is none
     families = [Family.DIFFERENTIAL_DIAGNOSIS]
     if answer and (answer.lesion_location or (answer.findings_complete and is_normal(answer, vocabulary))):
         families.append(Family.LESION_RECOGNITION)

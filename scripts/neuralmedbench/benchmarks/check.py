@@ -69,6 +69,7 @@ def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary:
         if config.kind is Kind.PICTURES:
             _check_listed_pictures(found, [row.case_id for row in read_case_table(table) if not row.exclude], data / "raw" / benchmark)
     _check_audit(found, data / "deidentified" / benchmark / "audit.json")
+    # requests can only be checked with their items
     items = _check_items(found, data, benchmark)
     if items:
         _check_requests(found, data / "prompts" / f"{benchmark}.parquet", config, items)
@@ -164,6 +165,7 @@ def _check_requests(found: CheckReport, path: Path, config: BenchmarkConfig, ite
         found.rows.append(("requests", f"not rendered; snakemake --cores 2 {path.as_posix()}"))
         return
     requests = read_records(path, Request)
+    # one example per runner, family, arm and strategy
     first: dict[tuple[str, ...], Request] = {}
     for request in requests:
         item = items.get(request.item_id)

@@ -70,6 +70,7 @@ def curate(questions: Iterable[Question], evidence: CurationEvidence, config: Cu
     stages = []
     for stage in config.stages:
         verdict = _verdict(stage, evidence, config, solved)
+        # later stages see only what earlier ones kept
         reasons = {question.question_id: verdict(question) for question in left}
         rejected = [question for question in left if reasons[question.question_id]]
         removed += [
@@ -120,6 +121,7 @@ def _rejected(case_id: str, decisions: Iterable[Decision], config: CurationConfi
     if len(votes) < config.min_experts:
         return f"{len(votes)} expert decisions, {config.min_experts} needed"
     drops = votes.count(False)
+    # a tie drops the case
     return f"dropped by {drops} of {len(votes)} experts" if 2 * drops >= len(votes) else ""
 
 
@@ -156,6 +158,7 @@ def solved_by_model(scores: Mapping[str, Sequence[Score]], config: CurationConfi
     for model in config.pool:
         passes: dict[str, list[bool]] = {}
         for row in scores[model]:
+            # the standard condition; failed calls do not count
             if row.arm == Arm.FULL and row.strategy == Strategy.DIRECT and row.passed is not None and not row.missing:
                 passes.setdefault(row.item_id.rpartition("/")[2], []).append(row.passed)
         solved[model] = {question: sum(values) >= config.solved_from * len(values) for question, values in passes.items()}
@@ -218,6 +221,7 @@ def _decision_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
     except (csv.Error, UnicodeDecodeError):
         message = f"{path.name}: not a CSV file in UTF-8"
         raise DataError(message) from None
+    # DictReader puts surplus cells under the key None
     if wide := [line for line, row in rows if None in row]:
         message = f"{path.name}, line {wide[0]}: more cells than the header has columns"
         raise DataError(message)
@@ -287,6 +291,7 @@ def curate_folder(
         votes = read_decisions(decisions, (case_of(question) for question in asked.questions))
     gold = {row.item_id: row for row in asked.gold}
     result = curate(asked.questions, CurationEvidence(gold=gold, decisions=votes, scores=scores), config)
+    # the record names settings and sources with digests
     read = [path, folder / QUESTIONS, folder / ANSWERS, *([decisions] if decisions else [])]
     record = CurationRecord(
         benchmark=folder.name,
@@ -333,6 +338,7 @@ def write_curated_yaml(config: Path, benchmark: str, curated: str, questions: Pa
     """
     values = dict(read_yaml(config / "benchmarks" / f"{benchmark}.yaml"))
     values |= {"title": f"{values['title']}, curated", "questions": questions.as_posix()}
+    # models that selected items in earlier curations stay in the pool
     chose = list(dict.fromkeys([*values.get("reference_pool", ()), *pool]))
     path = config / "benchmarks" / f"{curated}.yaml"
     if path.exists() and (lacking := sorted(set(chose) - set(load_benchmark(config, curated).reference_pool))):

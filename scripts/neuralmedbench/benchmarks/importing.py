@@ -133,6 +133,7 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPa
         If files or columns do not match the set, the number of questions is not the published one, or no row is accepted.
     """
     source = SourceFolder(folder)
+    # the pictures replace earlier ones only if the whole block succeeds
     with atomic_folder(places.pictures) as pictures:
         store = _Store(pictures)
         accepted, refused = _accept_rows(data_set.read(source), store)
@@ -174,6 +175,7 @@ def _accept_rows(rows: Iterable[QuestionEntry | Refusal], store: _Store) -> tupl
         if isinstance(row, Refusal):
             refused.append(row)
             continue
+        # an invalid row is refused with its reason, and the import goes on
         try:
             check_question(row.question, row.gold)
             if row.question.question_id in seen:
@@ -296,6 +298,7 @@ def import_summary(record: ImportRecord, *, written: bool) -> str:
     expected = f"{record.expected} published, " if record.expected else ""
     counts = f"{expected}{record.found} found, {record.imported} imported, {len(record.refused)} refused, {record.images} pictures"
     lines = [f"{record.benchmark}: {counts}, {record.without_answer} without an answer"]
+    # the most frequent reasons with their first row
     reasons = Counter(refusal.reason for refusal in record.refused).most_common()
     for reason, number in reasons[:SHOWN_REASONS]:
         first = next(refusal.where for refusal in record.refused if refusal.reason == reason)

@@ -47,10 +47,12 @@ class BenchmarkItems:
         if len(set(ids)) != len(ids) or not answered <= set(ids):
             message = f"{benchmark}: item ids are not unique, or gold names a missing item"
             raise DataError(message)
+        # labels must not reveal scored fields
         scored = {gold.item_id for gold in self.gold if gold.fields and LABELLED & gold_fields(gold.fields).keys()}
         if any(item.item_id in scored and item.label_policy != "none" for item in self.items):
             message = f"{benchmark}: picture labels would reveal sequence and plane, which are asked for; set label_policy: none"
             raise ConfigError(message)
+        # slices chosen with the answer must not be mixed with others
         shown = (*self.items, *(exemplar.item for exemplar in self.exemplars))
         if len({image.oracle for item in shown for image in item.images}) > 1:
             message = f"{benchmark}: slices chosen with the answer are mixed with others; run slices again for all cases"
@@ -68,6 +70,7 @@ def exemplars_of(items: Iterable[Item], gold: Mapping[str, Gold]) -> tuple[Exemp
 
 
 def _answer(item: Item, gold: Gold) -> str:
+    # the answer in the form that the prompt requests, with full confidence
     if item.runner is Runner.STRUCTURED and gold.fields is not None:
         known = gold_fields(gold.fields) | {"confidence": 1}
         keys = json.loads(item.answer_schema).get("properties", {}) if item.answer_schema else known

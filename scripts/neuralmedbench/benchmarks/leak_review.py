@@ -74,6 +74,7 @@ def _section(item: Item, gold: Gold, leaks: Sequence[AnswerLeak], requests: Sequ
     terms = terms_of(item, gold, vocabulary)
     for leak in leaks:
         text = places[leak.where].text if leak.where in places else ""
+        # every occurrence of the term, in its context
         quotes = "".join(
             _quote(text, start, end)
             for start, end, term in term_spans(text, terms)
@@ -134,6 +135,7 @@ def accept_text(leaks: AnswerLeaks, before: AcceptedLeaks, *, item_id: str, wher
         hint = f"something was found in {places}" if places else "take the id from the page"
         message = f"{item_id}: nothing was found in {where!r}; {hint}"
         raise ConfigError(message)
+    # a text that changed has another digest, so its old acceptance is dropped
     found = {leak.digest for leak in leaks.leaks}
     day = f"{datetime.now(UTC):%Y-%m-%d}"
     new = [

@@ -88,6 +88,7 @@ def build_questions(benchmark: str, config: BenchmarkConfig, asked: QuestionSet,
     DataError
         If no question is left, one has two answers, or its option pictures do not fit its options.
     """
+    # only questions whose pictures all passed, few-shot examples apart
     passed = _passed(asked.files, manifest)
     built = {
         exemplar: [
@@ -98,6 +99,7 @@ def build_questions(benchmark: str, config: BenchmarkConfig, asked: QuestionSet,
         for exemplar in (False, True)
     }
     ids = {item.item_id for item in built[False]}
+    # ids of items have the benchmark as prefix
     gold = {f"{benchmark}/{row.item_id}": replace(row, item_id=f"{benchmark}/{row.item_id}") for row in asked.gold}
     if len(gold) < len(asked.gold):
         message = f"{benchmark}: {ANSWERS} has two lines for one question; keep one, or import the data set again"
@@ -156,6 +158,7 @@ def _item(benchmark: str, config: BenchmarkConfig, question: Question, passed: M
         message = f"{benchmark}: question {question.question_id}: {problem}; correct it in {QUESTIONS}"
         raise DataError(message)
     images = [_image(image, passed[image.file], folder) for image in in_letter_order(question)]
+    # a dialogue reveals text and record in its turns
     dialogue = question.runner is Runner.DIALOGUE
     return Item(
         item_id=f"{benchmark}/{question.question_id}",

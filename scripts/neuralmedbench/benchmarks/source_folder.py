@@ -65,6 +65,7 @@ class SourceFolder:
         else:
             message = f"{path.name}: expected .csv, .tsv, .json, .jsonl or .parquet"
             raise DataError(message)
+        # every row is checked: tables of objects may differ from row to row
         for number, row in enumerate(rows, start=1):
             if missing := [column for column in columns if column not in row]:
                 there = ", ".join(sorted(row))

@@ -83,6 +83,7 @@ def read_sources(paths: Iterable[Path], slices: Sequence[SliceRow], templates: T
     for path in paths:
         case = read_case(path)
         images = tuple(sorted(cut[case.case_id], key=_reading_order))
+        # pictures that were not cut from scans
         loose = [item_image(picture, path.parent) for picture in case.pictures if picture.state is State.OK]
         if case.state is State.OK and (images or loose):
             notes, record = read_notes(case, path.parent), read_record(case, path.parent, templates)
@@ -155,6 +156,7 @@ def record_rows(case: CaseRecord, folder: Path) -> list[PromptRecordRow]:
     for row in rows:
         cell = (row["days_from_scan"] or "").strip()
         days = int(cell) if WHOLE_DAYS.fullmatch(cell) else None
+        # no date, or on or before the day of the scan
         if not cell or (days is not None and days <= 0):
             kept.append(PromptRecordRow(row["variable"], row["value"], row["unit"], days))
     return kept

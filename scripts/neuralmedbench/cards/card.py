@@ -160,6 +160,7 @@ def read_card(folder: Path, benchmark: str) -> BenchmarkCard:
     for name, answers in card.answers.items():
         _check_answers(f"{folder.as_posix()}/cards/{benchmark}.yaml", name, answers, forms)
     given = {name: {**known.get(name, {}), **card.answers.get(name, {})} for name in forms}
+    # only answered questions enter the Croissant description
     rai: dict[Rai, list[str]] = {}
     for name, form in forms.items():
         for question in form.questions:
@@ -201,6 +202,7 @@ def _card(folder: Path, benchmark: str) -> CardConfig:
     if base.like:
         message = f"{path.as_posix()}: like: {card.like} is itself like {base.like}; name {base.like} instead"
         raise ConfigError(message)
+    # own answers take precedence over those of the other card
     answers = {name: {**base.answers.get(name, {}), **card.answers.get(name, {})} for name in (*base.answers, *card.answers)}
     overrides = {name: getattr(card.croissant, name) for name in card.croissant.model_fields_set}
     return CardConfig(answers=answers, croissant=base.croissant.model_copy(update=overrides))

@@ -151,6 +151,7 @@ def describe(benchmark: str, config: BenchmarkConfig, card: BenchmarkCard, items
         message = f"{benchmark}: private, so no description of it is written; set `private: false` in its yaml if it may be shared"
         raise ConfigError(message)
     known = card.croissant
+    # text benchmarks have no pictures
     pictures = _picture_globs(items)
     description: dict[str, Any] = {
         "@context": CONTEXT,
@@ -170,6 +171,7 @@ def describe(benchmark: str, config: BenchmarkConfig, card: BenchmarkCard, items
         "distribution": [_table_file(table, known.files_url), *([_picture_files(pictures)] if pictures else [])],
         "recordSet": [_record_set()],
     }
+    # properties that nobody stated are left out
     return {name: value for name, value in description.items() if value not in (None, [], "")}
 
 
@@ -241,4 +243,5 @@ def _field(name: str, column: Column) -> dict[str, Any]:
         "dataType": f"sc:{column.kind}",
         "source": source | ({"transform": {"jsonPath": column.key}} if column.key else {}),
     }
+    # -1: any length
     return field | ({"isArray": True, "arrayShape": "-1"} if column.is_array else {})

@@ -65,6 +65,7 @@ def card_pages(folder: Path) -> dict[str, str]:
         pages[f"docs/cards/{name}.md"] = _page(title, source, forms, level=2)
         lines += [f"| [{title}]({name}.md) | {form.title} | {_counted(form)} |" for form in forms]
     lines += ["", "## Reporting guidelines", "", "| guideline | answers | not here |", "| --- | --- | --- |"]
+    # both lists are sorted by file name
     for path, checklist in zip(sorted((folder / "checklists").glob("*.yaml")), load_checklists(folder), strict=True):
         pages[f"docs/cards/{path.stem}.md"] = _page(checklist.title, f"config/checklists/{path.name}", [checklist], level=1)
         lines.append(f"| [{checklist.title}]({path.stem}.md) | {_counted(checklist)} | {checklist.missing} |")
@@ -80,6 +81,7 @@ def _page(title: str, source: str, forms: list[ChecklistConfig], *, level: int) 
             "",
             f"{form.source}{' ' * bool(form.missing)}{form.missing}",
         ]
+        # one table per part
         for part, items in form.parts.items():
             lines += ["", *([f"{'#' * (level + 1)} {part}", ""] if part else [])]
             lines += ["| item | what it asks | answer | where, and what else there is to say |", "| --- | --- | --- | --- |"]

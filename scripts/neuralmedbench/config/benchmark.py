@@ -13,6 +13,7 @@ from neuralmedbench.records.items import FIRST_PART, Arm, Axis, Kind, Strategy
 
 
 def _arm(value: str) -> str:
+    # first_<x>_percent is a family of arms
     if value not in tuple(Arm) and not FIRST_PART.fullmatch(value):
         # the wording of pydantic for an invalid enumeration member
         expected = {"expected": ", ".join(f"'{known}'" for known in (*Arm, "first_<x>_percent"))}

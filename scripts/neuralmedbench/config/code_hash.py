@@ -56,6 +56,7 @@ def reached_files(scripts: Path, command: str) -> set[Path]:
 
 def files_reached_from(scripts: Path, starts: Iterable[Path]) -> set[Path]:
     """Return the given files, inside or outside the library, and every library file that they reach."""
+    # follow the imports until no new module is found
     queue, seen = [*starts], set[str]()
     files = set(queue)
     while queue:
@@ -68,6 +69,7 @@ def files_reached_from(scripts: Path, starts: Iterable[Path]) -> set[Path]:
                 continue
             files.add(module)
             queue.append(module)
+            # the top folder has no data of its own; its subfolders are rooms
             if module.parent != scripts / "neuralmedbench":
                 files.update(_data_files(module.parent))
     return files

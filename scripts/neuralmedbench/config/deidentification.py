@@ -106,4 +106,5 @@ def header_options(profile: str, deidentification: DeidentificationConfig) -> tu
     """Return the PS3.15 options in force, sorted: those configured, else all that the profile allows."""
     if deidentification.options is not None:
         return tuple(sorted(deidentification.options))
+    # safe_harbor keeps years only, so it never shifts dates
     return tuple(code for code in get_args(HeaderOption) if not (profile == "safe_harbor" and code == "113107"))

@@ -39,6 +39,7 @@ def jury_members(folder: Path, graders: Mapping[str, GraderConfig]) -> dict[str,
         if juries := [name for name, member in members.items() if member.kind == "jury"]:
             message = f"grader {jury}: its member {juries[0]} is a jury; name the members of that jury instead"
             raise ConfigError(message)
+        # members that judge different things cannot be counted together
         tasks = {member.task for member in members.values() if member.kind == "llm"}
         if len(tasks) > 1:
             message = f"grader {jury}: its members judge different things ({', '.join(sorted(tasks))}); a jury needs one `task`"

@@ -119,6 +119,7 @@ def check(schema: type[C], value: Any, name: str) -> C:
 
 
 def _keys_at(schema: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
+    # follow the path of the error through nested sections, optional ones included
     for part in place:
         field = schema.model_fields.get(str(part))
         inner = field.annotation if field else None
@@ -189,6 +190,7 @@ def load_model_for(folder: Path, benchmark: str, model: str) -> ModelConfig:
     config = load_model(folder / "models" / f"{model}.yaml")
     if config.seed is None or model not in load_benchmark(folder, benchmark).reference_pool:
         return config
+    # place 0 would give the seeds of the selection
     place = 1 + int(hashlib.sha256(benchmark.encode()).hexdigest(), 16) % SEED_PLACES
     return config.model_copy(update={"seed": config.seed + place * SEED_STRIDE})
 

@@ -41,6 +41,7 @@ class OptionsMapping(Section):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
+        # exactly one way to give the options
         ways = [bool(self.column), bool(self.columns), bool(self.fixed), bool(self.right or self.wrong)]
         if sum(ways) != 1 or bool(self.right) != bool(self.wrong):
             message = "set one of `column`, `columns`, `fixed`, or `right` together with `wrong`"

@@ -92,6 +92,7 @@ class ModelConfig(Section):
 
     def named(self, name: str) -> ModelConfig:
         """Return a copy of the model with a name."""
+        # the model is frozen; a private attribute can be set on a copy
         copy = self.model_copy()
         copy._name = name
         return copy

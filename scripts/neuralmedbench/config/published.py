@@ -74,6 +74,7 @@ class PublishedTable(Section):
             if unknown := sorted(set(row.values) - set(self.columns)):
                 message = f"the row {row.label!r} has values of columns that the table does not have: {', '.join(unknown)}"
                 raise ValueError(message)
+        # rows are identified by label and source
         label, times = Counter((row.label, row.source) for row in self.rows).most_common(1)[0] if self.rows else (("", ""), 1)
         if times > 1:
             message = f"{times} rows are called {label[0]!r} by the source {label[1]!r}: one of them would hide the others"

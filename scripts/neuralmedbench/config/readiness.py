@@ -57,6 +57,7 @@ class ReadinessConfig(Section):
             if disease.prevalence is not None and not disease.diagnoses:
                 message = f"groups.{name}.prevalence: a group of all patients has none; name its diagnoses"
                 raise ValueError(message)
+        # limits of known groups, in their range
         for name, use in self.uses.items():
             if unknown := sorted(set(use.conditions) - set(self.groups)):
                 message = f"uses.{name}: {', '.join(unknown)} is not among the groups ({', '.join(self.groups)})"

@@ -82,6 +82,7 @@ def read_run(configfiles: Sequence[Path] = (), folder: Path = Path("config")) ->
     """
     from snakemake.utils import update_config
 
+    # later files override earlier ones, key by key
     merged: dict[str, Any] = {}
     for path in (folder / "config.yaml", *configfiles):
         update_config(merged, read_yaml(path))
@@ -141,6 +142,7 @@ class Run:
         ConfigError
             If a key, a file or a table is wrong or missing.
         """
+        # benchmarks, some of which may be left out
         config = load_pipeline(value)
         missing = {name: _missing_file(folder, name) for name in config.benchmarks} if config.leave_out_absent else {}
         absent = {name: path for name, path in missing.items() if path}
@@ -153,12 +155,14 @@ class Run:
                 )
                 raise ConfigError(message)
             _check_questions(name, benchmark)
+            # a recorded run is reproduced from a clone
             if benchmark.record and benchmark.answers and not benchmark.answers.startswith("data/answers/"):
                 message = f"{name}: `record: true` needs `answers` in data/answers/, so that a clone has them; move the table there"
                 raise ConfigError(message)
             if config.slices.policy == "lesion" and benchmark.kind is Kind.SCANS and not benchmark.answers:
                 message = f"{name}: slices.policy is lesion, which needs positions from an answers table; name it as `answers`, or choose another policy"
                 raise ConfigError(message)
+        # models and graders, all of whose rate limit groups must exist
         models = {name: load_model(folder / "models" / f"{name}.yaml") for name in config.models}
         graders = {name: load_grader(folder / "graders" / f"{name}.yaml") for name in config.graders}
         members = jury_members(folder, graders)

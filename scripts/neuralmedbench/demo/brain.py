@@ -135,6 +135,7 @@ def _deformation(
     shape: HeadShape, ventricles: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], rng: np.random.Generator
 ) -> tuple[Volume, Volume]:
     """Return the position in the average brain of each voxel of the patient's, as (3, Z, Y, X) in voxels, and the widened cavities."""
+    # individual variation of about 2 mm, then ventricles, temporal horns and masses
     shift = [2.2 * smooth_noise(BRAIN, rng, 56) for _ in range(3)]
     cavity = np.zeros(BRAIN.shape, np.float32)
     if shape.ventricles_mm:
@@ -167,6 +168,7 @@ def _widen(shift: list[Volume], cavity: np.ndarray[tuple[int, ...], np.dtype[np.
 
 def _with_sulci(gm: Volume, wm: Volume, depth: Volume, shape: HeadShape) -> Volume:
     """Thin or thicken the cortex where grey matter shares a voxel with fluid: less grey matter (atrophy) or more (crowding)."""
+    # a separate width above z = 38 to 52 mm, the high convexity
     z, _, _ = BRAIN.axes()
     high = ramp(z, 38, 52)
     width = shape.sulci * (1 - high) + shape.convexity_sulci * high
@@ -242,8 +244,10 @@ def lesion_mask(lesion: PhantomLesion, brain: Brain, seed: int) -> Volume:
     if lesion.tissue not in limits:
         message = f"unknown tissue {lesion.tissue!r}; choose from {', '.join(limits)}"
         raise DataError(message)
+    # the same noise for all components of one form, so that ring and core fit
     noise = smooth_noise(BRAIN, np.random.default_rng([seed, 7, lesion.form]), lesion.scale_mm)
     mask: Volume = np.zeros(BRAIN.shape, np.float32)
+    # a halo around the ventricles, away from the cortex
     if lesion.halo_mm:
         edge = lesion.halo_mm * (1 + lesion.rough * noise)
         mask = ramp(edge - brain.ventricle_distance, 0, 2) * ramp(brain.depth, 8, 12)

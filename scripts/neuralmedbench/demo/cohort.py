@@ -102,6 +102,7 @@ class Patient:
         Strings that are also ordinary words, such as a name that is also a disease's, are left out.
         """
         identity, words = self.identity, self.identity.values() | derived_values(self.identity)
+        # names, numbers and addresses are always in the headers
         headers = [
             identity.family,
             identity.family.upper(),
@@ -124,6 +125,7 @@ class Patient:
         ]
         headers += [f"{identity.scanned:%Y%m%d}", f"{identity.born():%Y%m%d}", identity.physician.split()[-1]]
         texts = "\n".join(self.written())
+        # dates and derived values only if a note contains them
         dates = ("scanned", "scanned_iso", "scanned_slash", "day_before", "month_before", "born")
         headers += [
             identity.colleague,

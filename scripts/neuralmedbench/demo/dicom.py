@@ -57,6 +57,7 @@ def write_keyed_series(
     header.ImageType = list(protocol.image_type)
     for keyword, value in protocol.tags.items():
         setattr(header, keyword, value)
+    # CT stores Hounsfield units with an offset of 1024; 40/80 is the brain window
     if is_ct:
         header.RescaleIntercept, header.RescaleSlope = CT_INTERCEPT, 1
         header.WindowCenter, header.WindowWidth = 40, 80
@@ -66,12 +67,14 @@ def write_keyed_series(
         header.ImagedNucleus = "1H"
     header.PatientPosition = "HFS"
     header.FrameOfReferenceUID = generate_uid(entropy_srcs=["neuralmedbench demo", patient.key, "frame"])
+    # geometry of the planes
     planes, positions, spacing, thickness, orientation = _planes(stack)
     header.PixelSpacing, header.SliceThickness, header.ImageOrientationPatient = list(spacing), thickness, orientation
     if not is_ct:
         header.SpacingBetweenSlices = thickness
     stored = (planes - CT_INTERCEPT if is_ct else planes).astype("<u2")
     describe_pixels(header, stored.shape[1:], bits=12 if not is_ct else 16)
+    # identifiers in the header's graphics and in the pixels
     if graphics:
         plant_graphics(header, patient.identity, (stored.shape[1], stored.shape[2]))
     boxes: tuple[PixelBox, ...] = ()
@@ -111,6 +114,7 @@ def series_header(patient: Patient, number: int, description: str) -> Dataset:
     identity = patient.identity
     person = f"{identity.family}^{identity.given}"
     ds = Dataset()
+    # patient; ISO_IR 192 is UTF-8
     ds.SpecificCharacterSet = "ISO_IR 192"
     ds.PatientName = f"{person}={identity.original_script.replace(' ', '^')}" if identity.original_script else person
     ds.PatientID, ds.OtherPatientIDs = identity.mrn, identity.other_id
@@ -118,6 +122,7 @@ def series_header(patient: Patient, number: int, description: str) -> Dataset:
     ds.PatientAddress, ds.PatientTelephoneNumbers = f"{identity.street}, {identity.town}", identity.phone
     ds.PatientComments = f"{identity.given} {identity.family} asks to be called on {identity.phone}"
     ds.AdditionalPatientHistory = f"Known here since a visit of {identity.given} {identity.family} to {identity.physician}"
+    # people, institution, device and study
     ds.ReferringPhysicianName, ds.OperatorsName = "^".join(reversed(identity.physician.split(" ", 1))), identity.operator
     ds.InstitutionName, ds.InstitutionAddress = identity.hospital, identity.hospital_address
     ds.StationName, ds.DeviceSerialNumber = identity.station, identity.serial
@@ -127,9 +132,11 @@ def series_header(patient: Patient, number: int, description: str) -> Dataset:
     ds.StudyInstanceUID = patient.study_uid
     ds.SeriesInstanceUID = generate_uid(entropy_srcs=["neuralmedbench demo", patient.key, "series", str(number)])
     ds.SeriesNumber, ds.SeriesDescription, ds.ProtocolName = number, description, description
+    # dates and times
     day = f"{identity.scanned:%Y%m%d}"
     ds.StudyDate = ds.SeriesDate = ds.AcquisitionDate = ds.ContentDate = day
     ds.StudyTime, ds.SeriesTime = f"{START:%H%M%S}.000000", _clock(number * 240)
+    # identifiers in a nested sequence and in a private block
     request = Dataset()
     request.RequestedProcedureDescription = f"Head scan of {identity.given} {identity.family}, {identity.mrn}"
     request.ScheduledProcedureStepDescription = "Head scan"
@@ -151,6 +158,7 @@ def _planes(
     if dz > dx:  # axial
         positions = [(x0, y0, z0 + dz * index) for index in range(depth)]
         return stack.voxels, positions, (dy, dx), dz, [1, 0, 0, 0, 1, 0]
+    # rows from top to bottom, columns from front to back, slices from the patient's left to the right
     sagittal = np.ascontiguousarray(stack.voxels[::-1].transpose(2, 0, 1)[::-1])
     top = z0 + dz * (depth - 1)
     positions = [(x0 + dx * (width - 1 - index), y0, top) for index in range(width)]
@@ -219,6 +227,7 @@ def write_screenshot(folder: Path, patient: Patient, number: int, ideal: Volume)
     """
     from PIL import Image, ImageDraw, ImageFont
 
+    # one slice, enlarged twofold, with the name in yellow
     plane = np.clip(ideal[SCREEN_MM - HEAD.low[0]] * 2, 0, 255).astype(np.uint8)
     picture = Image.fromarray(plane).resize((plane.shape[1] * 2, plane.shape[0] * 2)).convert("RGB")
     text = f"{patient.identity.family.upper()}, {patient.identity.given}  {patient.identity.mrn}"
@@ -248,6 +257,7 @@ def write_localizer(folder: Path, patient: Patient, number: int, ideal: Volume) 
     z, y, x = (-low for low in HEAD.low)
     low_z, low_y, low_x = (float(low) for low in HEAD.low)
     top = low_z + HEAD.shape[0] - 1
+    # sagittal, coronal and axial slice through the origin: pixels, ImageOrientationPatient, ImagePositionPatient
     views = (
         (ideal[::-1, :, x], [0, 1, 0, 0, 0, -1], [0.0, low_y, top]),
         (ideal[::-1, y, :], [1, 0, 0, 0, 0, -1], [low_x, 0.0, top]),

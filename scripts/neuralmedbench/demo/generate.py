@@ -83,6 +83,7 @@ class Phantom:
 def make_phantom(patient: Patient) -> Phantom:
     """Build a patient's head; the result depends on the patient alone."""
     rng = np.random.default_rng([SEED, patient.seed])
+    # rotation up to 4 degrees, shift up to 3 mm; the head is about 5 % smaller than the template
     angles, shift = rng.uniform(-4, 4, 3), rng.uniform(-3, 3, 3)
     size = np.array([0.95, 0.93, 0.95]) + rng.uniform(-0.02, 0.02, 3)
     brain = make_brain(patient.shape, rng)
@@ -154,6 +155,7 @@ def generate_case(patient: Patient, case_id: str, patient_id: str, out: Path, *,
     -----
     Below `out`: `dicom/`, `notes/`, `record.csv`, `slices/` with `slices.json`, `planted.json`, `answer_key.json`, `files.json`.
     """
+    # the folder appears only when everything in it is written
     phantom = make_phantom(patient)
     with atomic_folder(out) as folder:
         written, pictures = _write_scans(folder, phantom, patient)
@@ -200,11 +202,13 @@ def _write_scans(folder: Path, phantom: Phantom, patient: Patient) -> tuple[list
         # pictures for the breadth benchmark, from this sequence
         cuts = [cut for cut in patient.cuts if cut.sequence == sequence]
         if cuts:
+            # masks of brain and lesion on the voxels of the scan
             brain, lesion = (resample(mask, pose, stack.grid) > 0.4 for mask in (phantom.inside(), phantom.lesion()))
         for cut in cuts:
             picture, area = cut_picture(stack, brain, lesion, pose, cut)
             name = f"picture-{len(pictures) + 1:02d}.png"
             write_grey(folder / "slices" / name, picture)
+            # a disease of the whole brain shows on every slice
             shows = area >= LESION_MM2 if patient.lesions_shown else patient.diagnosis_class != "normal"
             pictures.append(
                 {
@@ -253,6 +257,7 @@ def _answer_key(case_id: str, patient: Patient, written: list[SeriesFiles]) -> A
     """Return what must be removed from the case, and what must be kept."""
     words = patient.identity.values() | derived_values(patient.identity)
     rows = (*patient.record, *FURTHER_ROWS)
+    # cells with placeholders must go; an age only if it is over 89
     stay = [f"{row.variable}={row.value}" for row in patient.record if "{" not in row.value]
     go = {row.value.format(**words) for row in rows if "{" in row.value and row.variable != "age"}
     return AnswerKey(

@@ -159,6 +159,7 @@ def _box(centre: Point, radii: Point) -> tuple[Grid, tuple[slice, slice, slice]]
 
 
 def _paint_orbits(labels: Labels, outside: npt.NDArray[np.bool_]) -> None:
+    # orbit, fat, lid, eye muscles, optic nerve, eyeball, lens
     for side in (-1, 1):
         _paint(labels, ((side * 31, 52, -33), (20, 27, 20)), Tissue.BONE, outside)
         _paint(labels, ((side * 31, 54, -33), (18, 28, 18)), Tissue.FAT, outside)
@@ -172,6 +173,7 @@ def _paint_orbits(labels: Labels, outside: npt.NDArray[np.bool_]) -> None:
 
 
 def _paint_air_spaces(labels: Labels, outside: npt.NDArray[np.bool_], rng: np.random.Generator) -> None:
+    # sinuses with a wall of bone and mucosa, then the nasal cavity and its airways
     for centre, radii in SINUSES:
         for margin, tissue in ((2.0, Tissue.BONE), (0.8, Tissue.MUCOSA), (0.0, Tissue.AIR)):
             _paint(labels, (centre, (radii[0] + margin, radii[1] + margin, radii[2] + margin)), tissue, outside)
@@ -182,6 +184,7 @@ def _paint_air_spaces(labels: Labels, outside: npt.NDArray[np.bool_], rng: np.ra
         _paint(labels, ((side * 6, 92, -56), (3.4, 8, 5)), Tissue.AIR, outside)
     _paint(labels, ((0, 45, -76), (30, 30, 3)), Tissue.BONE, outside)  # hard palate
     _paint(labels, ((0, 8, -72), (12, 9, 26)), Tissue.AIR, outside)  # pharynx
+    # mastoids: bone with random air cells of 2 mm
     for centre, radii in MASTOIDS:
         box, window = _box(centre, radii)
         cells = (ellipsoid(box, centre, radii) < 1) & outside[window]

@@ -264,6 +264,7 @@ def fill_note(identity: PhantomIdentity, template: str) -> tuple[str, NoteKey]:
         text += before
         if name is None:
             continue
+        # Safe Harbor counts ages over 89 as dates
         kind = "date" if name == "age" and identity.age > 89 else KIND_OF.get(name, "")
         if kind:
             spans.append((len(text), len(text) + len(words[name]), kind))

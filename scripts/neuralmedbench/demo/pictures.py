@@ -52,10 +52,12 @@ def cut_picture(stack: SliceStack, brain: Mask, lesion: Mask, pose: Pose, cut: C
     where: dict[str, Point] = {"axial": (0, 0, cut.at), "coronal": (0, cut.at, 0), "sagittal": (cut.at, 0, 0)}
     axis = {"axial": 0, "coronal": 1, "sagittal": 2}[cut.plane]
     origin, spacing = stack.grid.origin[::-1], stack.grid.spacing[::-1]
+    # the slice nearest to the position in the moved head
     place = pose.place(lps(where[cut.plane]))[::-1][axis]
     index = int(np.clip(round((place - origin[axis]) / spacing[axis]), 0, stack.voxels.shape[axis] - 1))
     plane = np.take(stack.voxels, index, axis).astype(np.float32)
     low, high = _window(stack, brain, cut.sequence)
+    # coronal and sagittal planes: thick slices are stretched, and the top of the head comes first
     if axis:
         plane = _stretch(plane, spacing[0])[::-1]
     grey = np.clip((plane - np.float32(low)) / np.float32(high - low), 0, 1)

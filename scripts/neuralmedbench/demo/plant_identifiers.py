@@ -35,8 +35,10 @@ def plant_header_values(header: Dataset, identity: PhantomIdentity, number: int)
     day = identity.scanned
     _describe(header, identity, number)
     _name_people(header, identity)
+    # the record number, split over two values
     header.MedicalRecordLocator, header.IssuerOfPatientID = identity.mrn[:4], f"second half {identity.mrn[4:]}"
     header.AdmissionID = f"{identity.mrn[:4]}-{identity.mrn[4:]}"
+    # names, numbers and dates in free text
     header.RequestingService, header.CurrentPatientLocation = f"ward of {identity.given}", f"bay 3, {identity.family}"
     header.ImageComments = f"Repeat of {words['scanned_slash']} for {identity.initials} ({identity.family.upper()}), ask {identity.phone} or fax {words['fax']}"
     header.VisitComments = (
@@ -47,11 +49,13 @@ def plant_header_values(header: Dataset, identity: PhantomIdentity, number: int)
     header.DerivationDescription = f"copied by {identity.initials} from {identity.family.lower()}-{identity.mrn}"
     header.RegionOfResidence, header.Occupation = identity.town, "teacher"
     header.PatientInsurancePlanCodeSequence = Sequence([_code("plan", words["plan"])])
+    # further dates
     header.PerformedProcedureStepStartDate, header.PerformedProcedureStepDescription = f"{day:%Y%m%d}", f"Head {identity.family.upper()}"
     header.InstanceCreationDate, header.DateOfLastCalibration = f"{day:%Y%m%d}", f"{day - dt.timedelta(days=33):%Y%m%d}"
     header.IssueDateOfImagingServiceRequest = f"{day - dt.timedelta(days=5):%Y%m%d}"
     _hide(header, identity, words)
     _nest(header, identity, words)
+    # private blocks of vendors: text, bytes, a date and a nested sequence
     for group, creator in PRIVATE:
         block = header.private_block(group, creator, create=True)
         block.add_new(0x70, "LO", f"{identity.family}^{identity.given}")
@@ -72,6 +76,7 @@ def _hide(header: Dataset, identity: PhantomIdentity, words: dict[str, str]) -> 
     header.ClinicalTrialSubjectID, header.DeidentificationMethod = words["trial"], f"copied without name by {identity.operator}"
     header.RetrieveURL = f"https://pacs.example.org/studies?PatientID={identity.mrn}"
     header.TextComments = f"{words['dashed']}: {identity.given} came late, fax {words['fax']}"
+    # elements with a wrong value representation, unknown, or retired
     header.add_new(0x00321070, "UN", f"agent for {identity.family} ".encode())
     header.add_new(0x0028FFF0, "LO", f"{identity.family} {identity.mrn}")
     header.add_new(0x50000022, "LO", f"curve of {identity.family}")
@@ -101,6 +106,7 @@ def _name_people(header: Dataset, identity: PhantomIdentity) -> None:
 
 def _nest(header: Dataset, identity: PhantomIdentity, words: dict[str, str]) -> None:
     """Plant in sequences, up to three levels deep."""
+    # requests: people in coded entries, down to a name in the third level
     (request,) = header.RequestAttributesSequence
     request.RequestedProcedureID, request.ScheduledProcedureStepID = identity.mrn, identity.accession
     request.ReasonForRequestedProcedureCodeSequence = Sequence([_code("why", f"asked for by {identity.relative}")])
@@ -111,6 +117,7 @@ def _nest(header: Dataset, identity: PhantomIdentity, words: dict[str, str]) -> 
     protocol.ProtocolContextSequence = Sequence([person])
     request.ScheduledProtocolCodeSequence = Sequence([protocol])
     request.ScheduledProcedureStepStartDateTime = f"{identity.scanned:%Y%m%d}091500"
+    # original attributes, as a changed record leaves them
     before = Dataset()
     before.PatientName, before.PatientID, before.PatientBirthDate = (
         f"{identity.family}^{identity.given}",
@@ -122,6 +129,7 @@ def _nest(header: Dataset, identity: PhantomIdentity, words: dict[str, str]) -> 
     change.SourceOfPreviousValues, change.ReasonForTheAttributeModification = identity.elsewhere, "CORRECT"
     change.ModifiedAttributesSequence = Sequence([before])
     header.OriginalAttributesSequence = Sequence([change])
+    # a reader and referenced UIDs
     reader = Dataset()
     reader.PersonIdentificationCodeSequence = Sequence([_code("doctor", identity.colleague)])
     reader.InstitutionName, reader.PersonAddress = identity.elsewhere, f"{identity.elsewhere}, {words['zip']}"
@@ -148,6 +156,7 @@ def plant_graphics(header: Dataset, identity: PhantomIdentity, shape: tuple[int,
     plane = np.zeros(shape, bool)
     rows, columns = min(shape[0], text.shape[0]), min(shape[1], text.shape[1])
     plane[:rows, :columns] = text[:rows, :columns]
+    # overlay plane in group 6000 (PS3.3 C.9.2), one bit per pixel
     block = (
         (0x10, "US", shape[0]), (0x11, "US", shape[1]), (0x22, "LO", identity.family), (0x40, "CS", "G"), (0x50, "SS", [1, 1]), (0x100, "US", 1),
         (0x102, "US", 0), (0x1500, "LO", f"{identity.family} {identity.mrn}"),
@@ -155,6 +164,7 @@ def plant_graphics(header: Dataset, identity: PhantomIdentity, shape: tuple[int,
     )  # fmt: skip
     for element, kind, value in block:
         header.add_new((0x6000, element), kind, value)
+    # icon with the same text
     icon = Dataset()
     icon.SamplesPerPixel, icon.PhotometricInterpretation, icon.Rows, icon.Columns = 1, "MONOCHROME2", 64, 64
     icon.BitsAllocated, icon.BitsStored, icon.HighBit, icon.PixelRepresentation = 8, 8, 7, 0
@@ -263,13 +273,16 @@ def tag_rules(header: Dataset, identity: PhantomIdentity, description: str, *, k
     Words of `description` must be kept. If not `kept` (a screenshot), there are only removals.
     """
     planted = planted_strings(identity)
+    # what must be removed or replaced
     rules = [rule for path, element in _walk(header) for rule in _removal(path, element, planted)]
     rules.append(TagRule(path=_path(header, "PatientID"), action="patid_consistent", category="DICOM"))
     if not kept:
         return tuple(rules)
+    # what research needs, and what must exist
     rules += [TagRule(path=_path(header, name), action="text_retained", category="research") for name in RETAINED if name in header]
     rules += [TagRule(path=_path(header, name), action="tag_retained", category="DICOM") for name in PRESENT if name in header]
     rules += [TagRule(path=_path(header, name), action="text_notnull", category="DICOM") for name in NOT_EMPTY if name in header]
+    # ages over 89 become 90
     age = f"{min(identity.age, 90):03d}Y"
     rules.append(TagRule(path=_path(header, "PatientAge"), action="text_retained", category="research", text=(age,)))
     words = tuple(word for word in re.split(r"[ _]", description) if any(letter.isalpha() for letter in word))
@@ -282,6 +295,7 @@ def _removal(path: str, element: DataElement, planted: tuple[str, ...]) -> Itera
     """Yield the rules of what must be removed from an element."""
     category = "DICOM" if element.tag.is_private or element.tag.group >= 0x5000 else "HIPAA"
     values = [str(value) for value in element.value] if element.VM > 1 else [str(element.value)]
+    # dates are shifted, UIDs of the source replaced; UIDs of the standard stay
     if element.VR in {"DA", "DT"}:
         yield TagRule(path=path, action="date_shifted", category="HIPAA")
     elif element.VR == "UI" and not all(value.startswith(STANDARD) for value in values):

@@ -38,6 +38,7 @@ def _read(
 
 
 def _text(row: Mapping[str, Any]) -> str:
+    # sections with their headings, without empty ones
     text = "\n\n".join(f"{section}:\n{column_text(row, section)}" for section in SECTIONS if column_text(row, section))
     if not text:
         message = "all sections of the case are empty"

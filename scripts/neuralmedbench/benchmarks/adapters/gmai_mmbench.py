@@ -57,6 +57,7 @@ def _gold(question: Question, offered: Mapping[str, str], printed: str) -> Gold 
     """Return the answer by its position among the non-empty options; TEST rows have none."""
     if not printed:
         return None
+    # printed letters may skip an empty option; ours do not
     places = dict(zip(offered, LETTERS, strict=False))
     return choice_gold(question, places.get(printed.upper(), ""), established="label of the source data set")
 

@@ -55,6 +55,7 @@ def _rubric(value: Any) -> tuple[Criterion, ...]:
     rubric = []
     for number, item in enumerate(value, start=1):
         points = item.get("points") if isinstance(item, dict) else None
+        # `bool` is an `int` in Python, so it is rejected separately
         if (
             not isinstance(item, dict)
             or isinstance(points, bool)

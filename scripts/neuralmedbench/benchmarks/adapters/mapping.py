@@ -93,6 +93,7 @@ def _questions_of_row(each: str, row: Mapping[str, Any]) -> list[Mapping[str, An
 def _entry(mapping: MappingConfig, source: SourceFolder, row: Mapping[str, Any], number: int) -> QuestionEntry:
     question_id = _id(mapping, row, number)
     images, pictures = mapped_pictures(mapping.images, source, row) if mapping.images else ((), {})
+    # options that are pictures are named by their labels
     if mapping.options and mapping.options.pictures:
         shown, contents, names = option_pictures(mapping.options, mapping.options.pictures, source, row)
         images, pictures, options = (*images, *shown), pictures | contents, tuple(image.label for image in shown)
@@ -182,6 +183,7 @@ def option_pictures(
 ) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes], tuple[str, ...]]:
     """Read options that are pictures, one per letter, and the names that the answer may use for them: path, else label."""
     entries = _all_pictures(row[mapping.column]) if mapping.column else [row.get(column) for column in mapping.columns]
+    # options may be missing at the end, not in between
     nothing = {"", *mapping.missing}
     there = [entry is not None and not (isinstance(entry, str) and entry.strip() in nothing) for entry in entries]
     count = sum(there)
@@ -212,6 +214,7 @@ def _all_options(mapping: OptionsMapping, row: Mapping[str, Any], question_id: s
         return mapping.fixed
     if mapping.columns:
         return tuple(column_text(row, column) for column in mapping.columns)
+    # right and wrong options are in separate columns: order them by digest
     wrong = [column_text(row, column) for column in sorted(row) if any(fnmatchcase(column, pattern) for pattern in mapping.wrong)]
     if not wrong:
         message = f"no column fits {' or '.join(mapping.wrong)}; found {', '.join(sorted(set(row) - set(BUILT_IN)))}"
@@ -242,6 +245,7 @@ def vignette_and_lead_in(text: str) -> tuple[str, str]:
 
 def _sentences(text: str) -> list[str]:
     """Split a text after every sentence; the parts joined are the text."""
+    # a candidate end counts unless the full stop belongs to an abbreviation or a lower-case letter follows
     cuts, begin = [0], 0
     for found in SENTENCE.finditer(text):
         before, after = text[begin : found.end()], text[found.end() :].lstrip()

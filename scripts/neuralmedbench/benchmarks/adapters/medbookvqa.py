@@ -29,6 +29,7 @@ def _entry(source: SourceFolder, row: Mapping[str, Any]) -> QuestionEntry:
     question_id = plain_id(identity)
     options = shown_order(question_id, row)
     task = cell(row, "QAtype", needed=False)
+    # classification trees of the authors, by which the report can group
     labels = row.get("LABEL") or {}
     question = Question(
         question_id=question_id,

@@ -23,6 +23,7 @@ ASK = "What are the most likely diagnoses, the most likely one first, and what s
 
 def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read the test split; its optional columns are an id (`pmcid`) and a date (`publication_date`)."""
+    # rows are numbered over all tables of the split
     number = 0
     for table in source.find(*FILES):
         for row in source.rows(table, COLUMNS):

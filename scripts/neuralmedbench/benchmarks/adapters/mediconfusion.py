@@ -33,6 +33,7 @@ def _entry(source: SourceFolder, row: Mapping[str, Any], pair: str, place: str) 
     question_id = f"{pair}-{place}"
     name = f"{row[f'im_{place}_local']}.jpg"
     folder = next((folder for folder in ("images", "image", "") if source.has(f"{folder}/{name}".lstrip("/"))), "")
+    # the letter is written as `A` or `option_A`
     letter = LETTERS.get(str(row[f"im_{place}_correct"]).strip().lower(), "")
     question = Question(
         question_id=question_id,

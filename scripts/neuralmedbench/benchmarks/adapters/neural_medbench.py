@@ -141,6 +141,7 @@ def _entries(case: Mapping[str, Any], level: Level, key: ReleaseKey) -> list[Que
         message = "no question"
         raise DataError(message)
     pictures = {f"{place:03d}": decoded(str(image)) for place, image in enumerate(images, start=1)}
+    # several questions of a dialogue case are its rounds; otherwise each question is an item
     questions = [_dialogue(case, level, asked)] if level is Level.DIALOGUE and len(asked) > 1 else _single(case, level, asked)
     return [_entry(question, number, column_text(case, "case_id"), key, pictures) for question, number in questions]
 

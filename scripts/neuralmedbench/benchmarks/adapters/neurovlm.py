@@ -51,6 +51,7 @@ def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     examples = _paths(source, EXAMPLES)
     files = {row["file_path"]: path for row in rows if (path := _picture(source, row["file_path"])) is not None}
     digests = {name: sha256_of(path) for name, path in files.items()}
+    # examples are always in dev, with their patients and duplicates
     side = division(_memberships(rows, digests), fixed=dict.fromkeys(examples, DEV))
     for number, row in enumerate(rows, start=1):
         name = row["file_path"]
@@ -107,6 +108,7 @@ def division(memberships: Mapping[str, Sequence[str]], fixed: Mapping[str, str])
         for other in names[1:]:
             one, two = sorted((first, root(other)))
             roots[two] = first = one
+    # groups with a picture of a fixed side
     given = {root(memberships[picture][0]): side for picture, side in fixed.items() if picture in memberships}
     return {picture: given.get(root(names[0])) or _by_digest(root(names[0])) for picture, names in memberships.items()}
 
@@ -135,6 +137,7 @@ def subject_of(data_set: str, file_path: str) -> str:
     path = PurePosixPath(file_path)
     if data_set.lower() == "aisd" and path.parent.name:
         return f"aisd {path.parent.name}"
+    # all slices of one control have the same number in their file names
     control = CONTROL.fullmatch(path.stem)
     return f"control {control.group(1).lower()}" if control else ""
 

@@ -31,6 +31,7 @@ def options_of(value: Any) -> tuple[str, ...]:
         return _in_order({str(key).strip().upper(): cell_text(text) for key, text in value.items()})
     if isinstance(value, list | tuple):
         return _without_letters(without_empty_end([cell_text(text) for text in value]))
+    # text before the first letter, then letters and texts in turn
     pieces = LETTERED.split(cell_text(value))
     if len(pieces) < 3 or pieces[0].strip():
         message = f"the options are in an unknown form ({type(value).__name__}); expected a list, letters with texts, or lines 'A. ...'"

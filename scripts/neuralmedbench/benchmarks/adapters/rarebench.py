@@ -95,6 +95,7 @@ def row_figures(
     paths = filled_texts(row.get(PATHS))
     embedded = [decoded(text) for text in filled_texts(row.get(EMBEDDED))]
     folder = table.parent.relative_to(source.folder)
+    # embedded pictures take precedence over paths
     contents: Sequence[Path | bytes] = embedded or [source.picture((folder / path).as_posix()) for path in paths]
     names = paths if len(paths) == len(contents) else ("",) * len(contents)
     labels = _labels(row, names, numbered=numbered)
@@ -104,6 +105,7 @@ def row_figures(
 
 
 def _labels(row: Mapping[str, Any], names: Sequence[str], *, numbered: bool) -> list[str]:
+    # labels by position, else by file name, else in order
     slots = [column_text(slot, "public_slot") if isinstance(slot, dict) else "" for slot in list_entries(row.get("image_slot_map"))]
     mapping = _figure_mapping(column_text(row, "figure_mapping"))
     by_name = {PurePosixPath(path).name: label for label, path in mapping.items()}
@@ -281,6 +283,7 @@ def _evidence(source: SourceFolder, table: Path, row: Mapping[str, Any], number:
 
 
 def _evidence_gold(question: Question, row: Mapping[str, Any]) -> Gold | None:
+    # required points earn 1, optional ones 0.5
     points = [point for point in list_entries(row["acceptable_evidence_points"]) if isinstance(point, dict) and column_text(point, "point")]
     required = [_point(point) for point in points if column_text(point, "credit").lower() == "required"]
     optional = [_point(point) for point in points if column_text(point, "credit").lower() != "required"]

@@ -140,6 +140,7 @@ def plain_id(text: str) -> str:
     >>> plain_id("case_7"), plain_id("Fälle/7")
     ('case_7', 'F-lle-7-63c363de')
     """
+    # the digest is of the original id
     plain = UNUSUAL.sub("-", text.strip()).strip("-._")[:MAX_ID]
     if plain == text.strip() and plain:
         return plain
@@ -163,6 +164,7 @@ def choice_gold(question: Question, letter: str, *, established: str, rationale:
 
 def embedded_picture(source: SourceFolder, value: Any) -> Path | bytes:
     """Return the picture of a cell: bytes, a record of bytes and path (Parquet), base64, or a file name; DataError for anything else."""
+    # a picture column of Parquet is a struct of bytes and path
     if isinstance(value, Mapping):
         value = value.get("bytes") or value.get("path")
     if isinstance(value, bytes):

@@ -83,6 +83,7 @@ class Baseline:
             return self._choice(messages, generator(messages, seed, self._reader.name), temperature)
         if form is forms.BaselineForm.ANSWER:
             return forms.short(forms.UNDETERMINED, 0.0)  # these models cannot answer in free text
+        # a reader without evidence abstains; otherwise draw a ranking and write it
         opinion = self._reader.read(messages)
         if opinion.scores is None:
             return _abstain(form, opinion)
@@ -105,6 +106,7 @@ class Baseline:
 
     def _fields(self, opinion: Opinion, scores: npt.NDArray[np.float64], random: np.random.Generator, temperature: float) -> str:
         """Sum the probabilities of the diagnoses of each class; draw the class, and take its most probable subtype."""
+        # probability of each class, and of each subtype within it
         chances: dict[str, float] = {}
         parts: dict[str, dict[str, float]] = {}
         for key, chance in zip(self._reader.keys, np.exp(normalised(scores)), strict=True):
@@ -117,6 +119,7 @@ class Baseline:
         log_p = normalised(np.log([max(chances[name], 1e-12) for name in names]))
         drawn = log_p / temperature + random.gumbel(size=len(names)) if temperature > 0 else log_p
         chosen = int(np.argmax(drawn))
+        # an uncertain class is left open
         sure = float(np.exp(log_p.max())) >= SURE_OF_CLASS
         subtypes = parts[names[chosen]]
         return forms.fields(
@@ -203,6 +206,7 @@ class FusionReader:
 
     def read(self, messages: Sequence[MessageInput]) -> Opinion:
         """Form an opinion from all user messages so far."""
+        # if only one reader has an opinion, it is the answer
         text, image = self.text.read(messages), self.image.read(messages)
         if text.scores is None or image.scores is None:
             return text if image.scores is None else image

@@ -92,6 +92,7 @@ def fluid_features(reading: Reading) -> dict[str, float]:
     scans = tuple(frame for frame in scans if frame.plane in {Plane.AXIAL, None})
     if not scans:
         return {}
+    # each index only on the levels where it is defined
     evans = max((evans_index(frame) for frame in scans if _middle(reading.z(frame))), default=0.0)
     horns = max((temporal_horns(frame) for frame in scans if 0.12 < (reading.z(frame) or 0.0) < 0.38), default=None)
     sulci = [(reading.z(frame), sulcal_fraction(frame)) for frame in scans]
@@ -245,6 +246,7 @@ def _contrast(reading: Reading) -> tuple[dict[str, float], list[Spot]]:
         # Vessels and dura are thin lines; what is left after opening grows back to its own outline.
         spots += reading.spots(frame, ndimage.binary_propagation(opened, mask=mask), smallest=0.002)
     spots = [spot for spot in spots if spot.patch.elongation < 4]
+    # ring or solid, and contact with the dura, from the larger patches only
     size = _size(spots)
     hole = max((spot.patch.hole for spot in spots if spot.patch.area > 0.3 * size), default=0.0)
     edge = max((spot.patch.edge for spot in spots if spot.patch.area > 0.3 * size), default=0.0)
@@ -262,6 +264,7 @@ def _blood(reading: Reading) -> tuple[dict[str, float], list[Spot]]:
     """Rate blood: dense on CT, black on susceptibility-weighted pictures."""
     features: dict[str, float] = {}
     lesion: list[Spot] = []
+    # CT: bright patches away from the edge of the brain are blood; dark patches are hypodensity
     if scans := reading.of(*CT_KINDS):
         dense = [spot for frame in scans for spot in reading.spots(frame, ndimage.binary_opening(bright_mask(frame), DISC))]
         dense = [spot for spot in dense if spot.patch.edge < 0.5]
@@ -309,6 +312,7 @@ def _white_matter(reading: Reading) -> tuple[dict[str, float], list[Spot]]:
     if not scans:
         return {}, []
     spots = [spot for frame in scans for spot in reading.spots(frame, bright_mask(frame))]
+    # small patches, patches near the ventricles, and patches of the mesial temporal lobes
     small = [spot for spot in spots if spot.patch.area < 0.012 and spot.patch.edge < 0.4]
     near = [spot for spot in spots if spot.patch.gap < 0.18]
     left, right = area_by_side(near)

@@ -218,6 +218,7 @@ class ChoiceQuestion:
 
 def read_choice(text: str) -> ChoiceQuestion:
     """Read question and options of a prompt (the last list, which follows any quoted text); without options if it offers none."""
+    # a prompt ends with case, question, options and answer form, in this order
     head, form, _ = f"\n{text}".rpartition("\n\nAnswer in this form:")
     before, offer, block = head.rpartition("\nOptions:\n")
     if not (form and offer):

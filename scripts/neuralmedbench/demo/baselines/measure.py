@@ -220,6 +220,7 @@ def patches(frame: Frame, mask: Mask, *, smallest: float = 0.0008) -> tuple[Patc
     if parts == 0:
         return ()
     brain_area = float(frame.brain.sum())
+    # distances to the ventricles only if these are more than a few pixels
     to_ventricle = ndimage.distance_transform_edt(~frame.ventricles) if frame.ventricles.sum() >= 8 else None
     row, column, height, width = frame.box
     found = []
@@ -234,6 +235,7 @@ def patches(frame: Frame, mask: Mask, *, smallest: float = 0.0008) -> tuple[Patc
         whole[rows, columns] = True
         # 1/12 is the variance of a uniform pixel: without it a line of pixels would have an axis of length 0
         axes = np.sqrt(np.linalg.eigvalsh(np.cov(np.stack([rows, columns])) + np.eye(2) / 12)) if pixels > 3 else np.ones(2)
+        # closing bridges gaps of a broken ring before it is filled
         filled = int(ndimage.binary_fill_holes(ndimage.binary_closing(np.pad(part, 3), DISC, iterations=2)).sum())
         outline = part & ~ndimage.binary_erosion(part)
         at_edge = frame.depth[where][outline] <= 0.06 * frame.radius + 1
@@ -264,6 +266,7 @@ def bright_mask(frame: Frame) -> Mask:
     nothing = np.zeros_like(frame.brain)
     if frame.sequence is None:
         return nothing
+    # without the rim of the brain, which is wider in CT
     rim = 0.09 if frame.sequence in {Sequence.CT, Sequence.CE_CT} else 0.04
     inside = frame.depth > rim * frame.radius + 1
     found = nothing
@@ -271,12 +274,14 @@ def bright_mask(frame: Frame) -> Mask:
         found = inside & (frame.ratio > max(BRIGHT_LESION[frame.sequence], 1 + 5 * frame.noise))
     if frame.sequence is Sequence.FLAIR:
         found = found | (inside & (frame.ratio > 1.06 * frame.cortex)) | small_bright_spots(frame)
+    # compare with the other side; a sagittal plane has none
     if frame.sequence in MIRROR_GAIN and frame.plane is not Plane.SAGITTAL:
         gain = (
             inside
             & (frame.gain > max(MIRROR_GAIN[frame.sequence], 2.0 * frame.noise))
             & (frame.ratio > (frame.cortex if frame.sequence is not Sequence.DWI else 1.08))
         )
+        # fluid is bright in T2: keep away from it
         if frame.sequence is Sequence.T2W:
             gain &= ndimage.gaussian_filter(frame.fluid.astype(np.float32), 2.0) < 0.3
         found = found | ndimage.binary_opening(gain, DISC, iterations=2)

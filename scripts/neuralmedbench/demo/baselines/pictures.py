@@ -90,6 +90,7 @@ def head_mask(grey: Grey) -> Mask:
     ndarray of bool, shape (Y, X)
         The head; empty if nothing stands out from the background.
     """
+    # 18 % of the brightness of the lit part separates head from background noise
     lit = grey[grey > 0.03]
     if lit.size < 0.02 * grey.size:
         return np.zeros(grey.shape, dtype=bool)
@@ -121,6 +122,7 @@ def brain_mask(grey: Grey, head: Mask, *, skull_is_bright: bool) -> Mask:
         bone = ndimage.binary_closing(grey > 0.95, DISC, iterations=2)
         inside = ndimage.binary_fill_holes(bone) & ~bone
         return largest_part(ndimage.binary_opening(inside, DISC, iterations=2))
+    # inside the skull: tissue brighter than 45 % of the interior's median, closed over the sulci
     core = _inside_dark_ring(grey, head)
     deep = grey[ndimage.binary_erosion(core, DISC, iterations=8)]
     if deep.size < 50:
@@ -255,6 +257,7 @@ def guess_plane(brain: Mask, ratio: Grey) -> Plane | None:
     rows = np.flatnonzero(brain.any(axis=1))
     part = ratio[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
     shape = brain[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    # left-right symmetry of outline and brightness
     both = shape & shape[:, ::-1]
     overlap = both.sum() / max(1, (shape | shape[:, ::-1]).sum())
     smooth = ndimage.gaussian_filter(np.clip(part, 0, 2), 3)

@@ -184,6 +184,7 @@ class TextReader:
         by_sentence = self._likeness(single)
         by_pair = self._likeness(double / np.linalg.norm(double, axis=1, keepdims=True))
         by_window = self._likeness(vectors[len(parts) :])
+        # the three scales count equally
         score = (_best(by_sentence) + _best(by_pair) + _best(by_window)) / 3
 
         def reason(key: str) -> str:
