@@ -154,7 +154,7 @@ def kind_of_reason(reason: str) -> str:
     >>> kind_of_reason("3 identifying values are left after cleaning: the case is kept back")
     'identifying_values_left'
     """
-    return next((kind for kind, found in REASONS if re.search(found, reason)), "other")
+    return next((kind for kind, pattern in REASONS if re.search(pattern, reason)), "other")
 
 
 def covered_files(case: CaseRecord) -> dict[str, str]:

@@ -224,13 +224,13 @@ def record_identity(text: str) -> Identity:
 
     `text`: CSV as in `clean_record`. Returns names, places and numbers from rows with a personal variable, and from unknown columns.
     """
-    found: dict[str, set[str]] = {"names": set(), "places": set(), "numbers": set()}
+    identifiers: dict[str, set[str]] = {"names": set(), "places": set(), "numbers": set()}
     rows = list(csv.DictReader(io.StringIO(text)))
     columns = [column for column in (rows[0] if rows else ()) if isinstance(column, str) and column not in KNOWN_COLUMNS]
     for column in columns:
         cells = {_plain(row.get(column)) for row in rows}
         if len(cells) == 1 and any(letter.isdigit() for letter in min(cells)):
-            found["numbers"] |= cells  # a number that is equal in every row is the patient's
+            identifiers["numbers"] |= cells  # a number that is equal in every row is the patient's
     for row in rows:
         extra = [(column, row.get(column)) for column in columns]
         for title, cell in (*extra, (row.get("variable"), row.get("value"))):
@@ -239,12 +239,12 @@ def record_identity(text: str) -> Identity:
             if not value or not (PERSONAL | NAMES) & words:
                 continue
             if any(letter.isdigit() for letter in value):
-                found["numbers"].add(value)
+                identifiers["numbers"].add(value)
             elif NAMES & words:
-                found["names"].add(value)
+                identifiers["names"].add(value)
             elif PLACES & words:
-                found["places"].add(value)
-    names, places, numbers = (tuple(sorted(found[kind])) for kind in ("names", "places", "numbers"))
+                identifiers["places"].add(value)
+    names, places, numbers = (tuple(sorted(identifiers[kind])) for kind in ("names", "places", "numbers"))
     return Identity(names=names, places=places, numbers=numbers)
 
 

@@ -84,11 +84,11 @@ class DateShift:
 
 def parse_day(text: str) -> date | None:
     """Read `YYYYMMDD` or `YYYY-MM-DD`; None if it is not a date."""
-    found = re.fullmatch(r"(\d{4})[-.:/]?(\d{2})[-.:/]?(\d{2})", text.strip())
-    if not found:
+    match = re.fullmatch(r"(\d{4})[-.:/]?(\d{2})[-.:/]?(\d{2})", text.strip())
+    if not match:
         return None
     try:
-        return date(*(int(part) for part in found.groups()))
+        return date(*(int(part) for part in match.groups()))
     except ValueError:
         return None
 
@@ -133,10 +133,10 @@ def clean_agent(text: str) -> str:
 
 def top_code_age(text: str) -> str:
     """Replace a DICOM age over 89 years by 90 (`094Y` becomes `090Y`); anything that is not an age becomes empty."""
-    found = re.fullmatch(r"(\d{1,3})([DWMY])", text.strip().upper())
-    if not found:
+    match = re.fullmatch(r"(\d{1,3})([DWMY])", text.strip().upper())
+    if not match:
         return ""
-    number, unit = int(found[1]), found[2]
+    number, unit = int(match[1]), match[2]
     return f"{min(number, TOP_AGE) if unit == 'Y' else number:03d}{unit}"
 
 
@@ -217,8 +217,8 @@ def shift_date(text: str, clock: str, dates: DateShift, times: Times) -> str:
 
 def shift_datetime(text: str, dates: DateShift, times: Times) -> str:
     """Return the replacement of a date with time (DT), without its zone; empty if it is not a date."""
-    found = DATE_TIME.fullmatch(text.strip())
-    day, clock = (found["day"], found["clock"] or "") if found else (text.strip()[:8], "")
+    match = DATE_TIME.fullmatch(text.strip())
+    day, clock = (match["day"], match["clock"] or "") if match else (text.strip()[:8], "")
     moved = shift_date(day, clock, dates, times)
     return moved and moved + shift_time(clock, times)
 
@@ -228,7 +228,7 @@ def _to_noon(start: datetime) -> timedelta:
 
 
 def _clock(text: str) -> time | None:
-    found = CLOCK.fullmatch(text.strip("\0 "))
-    if found is None:
+    match = CLOCK.fullmatch(text.strip("\0 "))
+    if match is None:
         return None
-    return time(int(found["hour"]), int(found["minute"] or 0), min(int(found["second"] or 0), 59))
+    return time(int(match["hour"]), int(match["minute"] or 0), min(int(match["second"] or 0), 59))

@@ -83,8 +83,8 @@ def find_lines(marks: Mask, *, min_glyphs: int = 3, min_strokes: float = 3.0) ->
 def _boxes(labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     from scipy import ndimage
 
-    found = ndimage.find_objects(labels)
-    return np.array([(rows.start, rows.stop, columns.start, columns.stop) for rows, columns in found], dtype=np.int64)
+    objects = ndimage.find_objects(labels)
+    return np.array([(rows.start, rows.stop, columns.start, columns.stop) for rows, columns in objects], dtype=np.int64)
 
 
 def _along_rows(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_strokes: float) -> list[TextLine]:

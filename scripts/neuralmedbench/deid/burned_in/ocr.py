@@ -93,7 +93,7 @@ def words_in(planes: Planes, span: float, done: Mask | None, read: Sequence[list
     marks = []
     for index, of_plane in words.items():
         near = [word for other in (index - 1, index + 1) for word in words.get(other, [])]
-        lines = [found.line.box for found in suspicious_lines(planes[index], span)] if of_plane else []
+        lines = [suspicious.line.box for suspicious in suspicious_lines(planes[index], span)] if of_plane else []
         for word in of_plane:
             agreed = any(_overlap(word.box, box) for box in [*(other.box for other in near), *lines])
             if (agreed or _at_border(word.box, planes.shape[1:])) and not mostly_hidden(done, index, word.box):
@@ -107,17 +107,17 @@ def read_pages(pages: Iterable[Grey], *, wanted_side: int = WANTED_SIDE_PX) -> l
     `pages`: uint8 arrays of shape (rows, columns). `wanted_side`: longer side to which a picture is enlarged, in pixels. Returns per picture
     the words with at least `MIN_LENGTH` letters and digits and `MIN_CONFIDENCE`; empty without tesseract, None where tesseract failed.
     """
-    found: list[list[OcrWord] | None] = []
+    words: list[list[OcrWord] | None] = []
     waiting: list[_Page] = []
     for grey in pages:
         if not ocr_available():
-            found.append([])
+            words.append([])
             continue
         waiting.append(_as_page(grey, wanted_side))
         if sum(page.values.size for page in waiting) >= PIXELS_AT_ONCE:
-            found += _read_page_batch(waiting)
+            words += _read_page_batch(waiting)
             waiting = []
-    return found + (_read_page_batch(waiting) if waiting else [])
+    return words + (_read_page_batch(waiting) if waiting else [])
 
 
 @dataclass(frozen=True)
@@ -144,11 +144,11 @@ def _read_page_batch(pages: list[_Page]) -> list[list[OcrWord] | None]:
     rows = _rows_of(pages)
     if sum(row["level"] == PAGE_LEVEL for row in rows) != len(pages):
         return [None] if len(pages) == 1 else [words for page in pages for words in _read_page_batch([page])]
-    found: list[list[OcrWord] | None] = []
+    by_page: list[list[OcrWord] | None] = []
     for number, page in enumerate(pages, start=1):
         words = (_as_word(row, page.scale) for row in rows if row["page_num"] == str(number))
-        found.append([word for word in words if word is not None])
-    return found
+        by_page.append([word for word in words if word is not None])
+    return by_page
 
 
 def _rows_of(pages: list[_Page]) -> list[dict[str, str]]:

@@ -64,13 +64,13 @@ def suspicious_lines(plane: Plane, span: float) -> list[SuspiciousLine]:
     # contrast of structures thinner than the square: white and black top-hat
     bright = values - opening(values, side)
     dark = closing(values, side) - values
-    found = []
+    suspicious = []
     for contrast in (bright, dark):
         for threshold in THRESHOLDS:
             marks = contrast > threshold * span
             lines = find_lines(marks, min_glyphs=MIN_GLYPHS, min_strokes=MIN_STROKES)
-            found += [SuspiciousLine(line, _is_sure(values, marks, line)) for line in lines]
-    return found
+            suspicious += [SuspiciousLine(line, _is_sure(values, marks, line)) for line in lines]
+    return suspicious
 
 
 def suspicious_planes(planes: Plane, span: float, count: int) -> list[int]:

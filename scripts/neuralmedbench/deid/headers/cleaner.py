@@ -163,10 +163,10 @@ class HeaderCleaner:
             return TABLE
         # 3. clean it, unless an equal element was cleaned before
         times = Times(self._start, paired_time(dataset, tag)) if action is Action.DATE else NO_TIMES
-        found = Element(tag, vr, value, self._enhanced, meaning, times)
-        cleaned = self._known.get(found)
+        key = Element(tag, vr, value, self._enhanced, meaning, times)
+        cleaned = self._known.get(key)
         if cleaned is None:
-            cleaned = self._known[found] = clean_value(found, self._rules)
+            cleaned = self._known[key] = clean_value(key, self._rules)
         new, check = cleaned
         if new is None:
             del dataset[tag]

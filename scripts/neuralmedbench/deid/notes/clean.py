@@ -79,12 +79,12 @@ def clean_note(
     # because hospitals and streets bear names of persons; then names; towns, once no names are left; and ages last.
     note = Redaction(plain)
     note.replace(BORN, "date", "[DATE]")
-    for found, kind, replacement in (
+    for pattern, kind, replacement in (
         (patterns.EMAIL, "email", "[EMAIL]"),
         (patterns.FILE, "file", "[FILE]"),
         (patterns.URL, "url", "[URL]"),
     ):
-        note.replace(found, kind, replacement)
+        note.replace(pattern, kind, replacement)
     _replace_identifying(note, (identifying, listed))
     _replace_numbers(note)
     replace_dates(note, dates, scan_day)
@@ -130,7 +130,7 @@ def _without_breaks(text: str) -> tuple[str, list[int]]:
 
 def _replace_numbers(note: Redaction) -> None:
     """Replace numbers that cannot be dates."""
-    for found, kind, replacement in (
+    for pattern, kind, replacement in (
         (patterns.UID, "id", "[ID]"),
         (patterns.IP_ADDRESS, "ip_address", "[IP]"),
         (patterns.MAC_ADDRESS, "id", "[ID]"),
@@ -146,7 +146,7 @@ def _replace_numbers(note: Redaction) -> None:
         (patterns.RECORD_NUMBER, "id", "[ID]"),
         (patterns.NUMBERED, "id", "[ID]"),
     ):
-        note.replace(found, kind, replacement)
+        note.replace(pattern, kind, replacement)
 
 
 def _replace_more_numbers(note: Redaction) -> None:
@@ -157,8 +157,8 @@ def _replace_more_numbers(note: Redaction) -> None:
     note.replace(patterns.VEHICLE, "id", "[ID]")
     note.replace(patterns.LETTER_AND_GROUPS, "id", "[ID]")
     note.replace(patterns.BESIDE_NUMBER, "id", "[ID]")
-    for found in (patterns.CODE, patterns.LONG_NUMBER, patterns.GROUPED_NUMBER):
-        note.replace(found, "id", lambda match: "[ID]" if _is_identifier(match) else None)
+    for pattern in (patterns.CODE, patterns.LONG_NUMBER, patterns.GROUPED_NUMBER):
+        note.replace(pattern, "id", lambda match: "[ID]" if _is_identifier(match) else None)
 
 
 def _replace_known_phones(note: Redaction) -> None:
@@ -166,21 +166,21 @@ def _replace_known_phones(note: Redaction) -> None:
     from phonenumbers import Leniency, PhoneNumberMatcher
 
     for region in PHONE_REGIONS:
-        for found in list(PhoneNumberMatcher(note.text, region, leniency=Leniency.VALID)):
-            note.cover(found.start, found.end, "phone", "[PHONE]")
+        for number in list(PhoneNumberMatcher(note.text, region, leniency=Leniency.VALID)):
+            note.cover(number.start, number.end, "phone", "[PHONE]")
 
 
 def _is_identifier(match: re.Match[str]) -> bool:
     """Return False for a laboratory value, a sequence parameter or a gene, True for an identifier."""
-    found, digits = match[0], sum(letter.isdigit() for letter in match[0])
+    text, digits = match[0], sum(letter.isdigit() for letter in match[0])
     if patterns.MEASURED.match(match.string, match.end()) or patterns.LABORATORY.search(match.string[: match.start()]):
         return False
-    if found.isdigit():
+    if text.isdigit():
         return True
     # groups of digits, then codes with letters
-    if found[0].isdigit() and not any(letter.isalpha() for letter in found):
+    if text[0].isdigit() and not any(letter.isalpha() for letter in text):
         return digits >= 9
-    return digits >= 5 or (digits == 4 and bool(re.search(r"[A-Z]-?\d{4}$|\d-\d{4}$|\d[A-Z]+\d", found)) and "/" not in found)
+    return digits >= 5 or (digits == 4 and bool(re.search(r"[A-Z]-?\d{4}$|\d-\d{4}$|\d[A-Z]+\d", text)) and "/" not in text)
 
 
 def _replace_places(note: Redaction) -> None:
@@ -200,9 +200,9 @@ def _is_generic(house: str) -> bool:
 
 def _replace_towns(note: Redaction) -> None:
     """Replace towns, after names of persons were replaced."""
-    for found in (patterns.NAMED_FROM, patterns.PLACED, patterns.GOING):
-        for match in list(found.finditer(note.text)):
-            group = next(name for name in ("value", "second", "third") if name in found.groupindex and match[name])
+    for pattern in (patterns.NAMED_FROM, patterns.PLACED, patterns.GOING):
+        for match in list(pattern.finditer(note.text)):
+            group = next(name for name in ("value", "second", "third") if name in pattern.groupindex and match[name])
             words = re.findall(r"[^\W\d_]+", match[group])
             if not is_eponym(match[group]) and words[0].casefold() not in patterns.NOT_TOWNS:
                 note.cover(*match.span(group), "place", "[PLACE]")

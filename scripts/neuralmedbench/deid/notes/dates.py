@@ -109,17 +109,17 @@ def replace_dates(note: Redaction, dates: DateShift, scan_day: date | None) -> N
         "date",
         lambda match: _show_named(match["year"], _roman(match["roman"]), match["day"], dates) if _roman(match["roman"]) else None,
     )
-    for found in (DAY_RANGE, MONTH_RANGE):
-        note.replace(found, "date", f"{UNREADABLE} - ")
-    for found in (DAY_MONTH_YEAR, MONTH_DAY_YEAR):
-        note.replace(found, "date", lambda match: _show_named(match["year"], _month(match["month"]), match["day"], dates))
+    for pattern in (DAY_RANGE, MONTH_RANGE):
+        note.replace(pattern, "date", f"{UNREADABLE} - ")
+    for pattern in (DAY_MONTH_YEAR, MONTH_DAY_YEAR):
+        note.replace(pattern, "date", lambda match: _show_named(match["year"], _month(match["month"]), match["day"], dates))
     note.replace(MONTH_YEAR, "date", lambda match: _show_month(_year(match["year"]), _month(match["month"]), dates))
     note.replace(FIGURE_MONTH, "date", lambda match: _show_figures(match, dates))
     note.replace(MONTH_SPAN, "date", UNREADABLE)
     note.replace(SEASON, "date", lambda match: _show_year(int(match["year"]), match["part"].casefold(), dates))
     _replace_days(note)
-    for found in (NEXT_DAY, SPELLED_DAY, DAY_ALONE, MONTH_ALONE, HOLIDAY):
-        note.replace(found, "date", UNREADABLE)
+    for pattern in (NEXT_DAY, SPELLED_DAY, DAY_ALONE, MONTH_ALONE, HOLIDAY):
+        note.replace(pattern, "date", UNREADABLE)
 
 
 @dataclass(frozen=True)

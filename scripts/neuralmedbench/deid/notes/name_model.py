@@ -43,8 +43,8 @@ class NameModel:
 
     def find(self, text: str) -> list[tuple[int, int, str, str]]:
         """Detect names: start and end (characters), kind and replacement of each."""
-        found = self.engine.analyze(text, language=self.language, entities=list(REPLACEMENTS), score_threshold=THRESHOLD)
-        return sorted((one.start, one.end, *REPLACEMENTS[one.entity_type]) for one in found)
+        results = self.engine.analyze(text, language=self.language, entities=list(REPLACEMENTS), score_threshold=THRESHOLD)
+        return sorted((one.start, one.end, *REPLACEMENTS[one.entity_type]) for one in results)
 
 
 def load_name_model(folder: Path, language: str) -> NameModel:

@@ -52,13 +52,13 @@ def write_header_piece(folder: Path, series_id: str, changed: Counter[tuple[str,
 
 def write_tools_piece(folder: Path) -> None:
     """Write the versions of the packages used for cleaning, `review/tools.json`."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for name in TOOLS:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:  # not every installation has the optional ones
             continue
-    write_json(folder / REVIEW / "tools.json", found)
+    write_json(folder / REVIEW / "tools.json", versions)
 
 
 def read_tools(folder: Path) -> dict[str, str]:

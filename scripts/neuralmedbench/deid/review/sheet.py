@@ -98,16 +98,16 @@ class CaseStages:
 
     def warnings(self) -> dict[str, list[str]]:
         """Return, by series or picture, why a reviewer should look twice: flags of all stages, and reasons for exclusion."""
-        found: dict[str, list[str]] = {}
+        flags_of: dict[str, list[str]] = {}
         for stage in (self.clean, self.normalised):
             for series in stage.case.series:
-                found.setdefault(series.series_id, []).extend(flag for flag in series.flags if flag not in NOTED)
+                flags_of.setdefault(series.series_id, []).extend(flag for flag in series.flags if flag not in NOTED)
         for name, numbers in self.quality().items():
             if any(entry["number"] == "mirrored_margin" and entry["value"] < MIRRORED for entry in numbers):
-                found.setdefault(name, []).append("may_be_mirrored")
+                flags_of.setdefault(name, []).append("may_be_mirrored")
         for picture in self.clean.case.pictures:
-            found.setdefault(picture.image_id, []).extend(picture.flags)
-        words = {name: [FLAGS.get(flag, flag.replace("_", " ")) for flag in dict.fromkeys(flags)] for name, flags in found.items()}
+            flags_of.setdefault(picture.image_id, []).extend(picture.flags)
+        words = {name: [FLAGS.get(flag, flag.replace("_", " ")) for flag in dict.fromkeys(flags)] for name, flags in flags_of.items()}
         for picture in self.clean.case.pictures:
             if picture.state is not State.OK:
                 words[picture.image_id] = [f"left out: {picture.reason}"]
@@ -204,19 +204,21 @@ def _scans(stages: CaseStages) -> list[str]:
 
 def _headers(stage: CaseStage) -> str:
     """List the header elements by action and name; kept and added ones are folded."""
-    found: dict[tuple[str, str], list[str]] = {}
+    series_of: dict[tuple[str, str], list[str]] = {}
     read = [series.series_id for series in stage.case.series if stage.piece(series, "headers.json").exists()]
     for series in stage.case.series:
         path = stage.piece(series, "headers.json")
         for action, names in (read_json(path) if path.exists() else {}).items():
             for name in names:
-                found.setdefault((action, name), []).append(series.series_id)
-    if not found:
+                series_of.setdefault((action, name), []).append(series.series_id)
+    if not series_of:
         return "<h2>Headers</h2><p>No DICOM files. Of NIfTI files only voxels and geometry were kept.</p>\n"
     parts = []
     for action in ACTIONS:
         lines = [
-            name if where == read else f"{name} ({', '.join(where)})" for (other, name), where in sorted(found.items()) if other == action
+            name if where == read else f"{name} ({', '.join(where)})"
+            for (other, name), where in sorted(series_of.items())
+            if other == action
         ]
         if lines:
             opened = "" if action in {"kept", "added"} else " open"
@@ -249,7 +251,7 @@ def marked(text: str) -> str:
     >>> marked("[NAME] was seen < once")
     '<mark>[NAME]</mark> was seen &lt; once'
     """
-    return MARKS.sub(lambda found: f"<mark>{found[0]}</mark>", escape(text, quote=False))
+    return MARKS.sub(lambda match: f"<mark>{match[0]}</mark>", escape(text, quote=False))
 
 
 def _imaging(stages: CaseStages, at: Path) -> list[str]:

@@ -114,8 +114,8 @@ def score_files(key: AnswerKey, out: Path, series: dict[str, Series], tally: Sco
     for rules in key.series:
         if not rules.kept:
             continue
-        found = series.get(rules.series_uid)
-        path = out / found.path.replace(".nii.gz", ".json") if found else None
+        converted = series.get(rules.series_uid)
+        path = out / converted.path.replace(".nii.gz", ".json") if converted else None
         sidecar = read_json(path) if path and path.is_file() else {}
         for rule in rules.rules:
             if rule.action == "text_retained" and rule.path in SIDECAR:

@@ -100,10 +100,10 @@ class HeaderScorer:
     def _by_tag(self, rules: SeriesKey) -> list[tuple[int, list[TagRule]]]:
         """Return the rules of a series by the outermost tag of their paths."""
         if rules.series_uid not in self._tags:
-            found: dict[int, list[TagRule]] = {}
+            by_tag: dict[int, list[TagRule]] = {}
             for rule in rules.rules:
-                found.setdefault(int(rule.path[:8], 16), []).append(rule)
-            self._tags[rules.series_uid] = list(found.items())
+                by_tag.setdefault(int(rule.path[:8], 16), []).append(rule)
+            self._tags[rules.series_uid] = list(by_tag.items())
         return self._tags[rules.series_uid]
 
     def _score_absent(self, rules: SeriesKey, files: int) -> None:
