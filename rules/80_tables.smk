@@ -1,11 +1,11 @@
-"""Tables: every number of the report with its n and its interval, and what the case browser shows."""
+"""Tables: every number of the report with its n and its interval, and the bundles of the case browser."""
 
 from neuralmedbench.records.items import Kind
 from neuralmedbench.records.results import COLUMNS
 
 
 rule bundle_cases:
-    """Gather what the case browser shows of one benchmark."""
+    """Bundle the cases of one benchmark for the case browser."""
     input:
         item_table="data/items/{benchmark}.parquet",
         gold="data/gold/{benchmark}.parquet",
@@ -37,7 +37,7 @@ rule bundle_cases:
 
 
 rule build_tables:
-    """Make every table of results."""
+    """Build all results tables."""
     input:
         gold=expand("data/gold/{benchmark}.parquet", benchmark=RUN.benchmarks),
         all_items=expand("data/items/{benchmark}.parquet", benchmark=RUN.benchmarks),

@@ -1,10 +1,10 @@
-"""Published numbers beside ours, in the shape of the papers."""
+"""Published numbers beside ours, in the layout of the papers."""
 
 from neuralmedbench.records.results import COLUMNS
 
 
 rule compare_published:
-    """Put what a paper published beside what this run measured; a cell of ours that is empty says why."""
+    """Compare the tables of a paper with our results; an empty cell of ours gives the reason."""
     input:
         published="config/published/{paper}.yaml",
         tables=expand("results/tables/{table}.csv", table=COLUMNS),

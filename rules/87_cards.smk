@@ -1,4 +1,4 @@
-"""Cards: what is known of a benchmark, for the report and for whoever shares the benchmark."""
+"""Cards: the documentation of a benchmark, for the report and for people who share the benchmark."""
 
 CARDS = sorted(map(str, Path("config/cards").rglob("*.yaml")))
 DESCRIPTIONS = [
@@ -9,7 +9,7 @@ DESCRIPTIONS = [
 
 
 rule describe_benchmark:
-    """Describe a benchmark that may be shared: its files, its columns and what is known of how it was made (Croissant)."""
+    """Describe a benchmark that may be shared as Croissant: its files, its columns and its origin."""
     input:
         questions="data/items/{benchmark}.parquet",
         benchmark_config="config/benchmarks/{benchmark}.yaml",

@@ -1,4 +1,4 @@
-"""What holds for any confidences."""
+"""Properties of the measures of calibration for arbitrary confidences."""
 
 from __future__ import annotations
 

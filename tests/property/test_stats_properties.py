@@ -1,4 +1,4 @@
-"""What holds for any scores."""
+"""Properties of the estimates for arbitrary scores."""
 
 from __future__ import annotations
 

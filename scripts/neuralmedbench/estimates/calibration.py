@@ -87,12 +87,18 @@ def calibration_error(confidence: Floats, right: Floats, bins: Ints, count: int 
 
 
 def brier(confidence: Floats, right: Floats) -> float | None:
-    """Return the mean squared distance of the confidence from the outcome (1 right, 0 wrong); None without an answer."""
+    """Return the mean squared distance of the confidence, 0 to 1, from the outcome (1 right, 0 wrong), both of shape (answers,); None without any."""
     return float(np.mean((confidence - right) ** 2)) if len(confidence) else None
 
 
 def auroc(confidence: Floats, right: Floats) -> float | None:
-    """Return the chance that a right answer has a higher confidence than a wrong one, ties by half; None when all or none is right."""
+    """Return the chance that a right answer has a higher confidence than a wrong one, ties by half; None when all or none is right.
+
+    Parameters
+    ----------
+    confidence, right : ndarray of float, shape (answers,)
+        Confidence, on any scale, and outcome (0 or 1).
+    """
     positives = int(right.sum())
     if positives in {0, len(right)}:
         return None

@@ -42,7 +42,7 @@ NOTHING = Interval(None, None, None, "none")
 
 
 def codes_of(labels: Sequence[str] | npt.NDArray[Any]) -> Ints:
-    """Return labels as numbers from 0 without gaps, in the order of their names."""
+    """Return labels as numbers from 0 without gaps, in the order of their names; the shape of `labels`, (items,), is kept."""
     return np.unique(np.asarray(labels), return_inverse=True)[1].astype(np.int64).reshape(-1)
 
 
@@ -201,7 +201,14 @@ def jointly_resampled_rates(values: Floats, by: ByPatient) -> list[Interval]:
     """Return what `rate_intervals` does, with one set of resamples for all columns.
 
     Patients without a value in a column are drawn too, so a bootstrap differs from that of `rate_interval` by chance alone; with many
-    columns of different items it is much faster.
+    columns of different items it is faster.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (items, columns)
+        Between 0 and 1; NaN is left out.
+    by : ByPatient
+        Patients of the items.
     """
     known = ~np.isnan(values)
     found: dict[int, Interval] = {}
@@ -231,7 +238,17 @@ def jointly_resampled_rates(values: Floats, by: ByPatient) -> list[Interval]:
 
 
 def resampled_rate(values: Floats, by: ByPatient, resampled: Floats) -> Interval:
-    """Return the interval of a rate by the rules of `rate_interval`, from resamples that were drawn before, of shape (resamples,)."""
+    """Return the interval of a rate by the rules of `rate_interval`, from resamples that were drawn before.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (items,)
+        Between 0 and 1, no NaN.
+    by : ByPatient
+        Patients of the items.
+    resampled : ndarray of float, shape (resamples,)
+        Means of the resamples.
+    """
     exact = exact_interval(values, by)
     return exact or Interval(float(values.mean()), *by.percentiles(resampled), "bootstrap")
 
@@ -250,8 +267,14 @@ def exact_interval(values: Floats, by: ByPatient) -> Interval | None:
 def weighted_rate(values: Floats, weights: Floats, by: ByPatient) -> Interval:
     """Mean of values with inverse-probability weights (Hajek's ratio), and its interval.
 
-    That of `rate_interval` where all weights, or all values, are equal; else a bootstrap of the ratio over patients. Arrays have the
-    shape (items,).
+    That of `rate_interval` where all weights, or all values, are equal; else a bootstrap of the ratio over patients.
+
+    Parameters
+    ----------
+    values, weights : ndarray of float, shape (items,)
+        Values between 0 and 1, no NaN; weights above 0.
+    by : ByPatient
+        Patients of the items.
     """
     if np.ptp(weights) < 1e-12 or np.ptp(values) < 1e-12:
         return rate_interval(values, by)

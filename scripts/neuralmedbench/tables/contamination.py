@@ -122,7 +122,8 @@ def contrast_of_sides(values: Floats, sides: Sides, by: ByPatient, beside: list[
     """Compare the rates of two groups of items: cells of `contamination.csv`.
 
     The interval of the difference is made from those of the two rates (`square_and_add`), as these are of different patients;
-    `beyond_others` is the same for the paired differences to the mean of `beside`.
+    `beyond_others` is the same for the paired differences to the mean of `beside`, models that the date does not divide; arrays have the
+    shape (items,).
     """
     known = ~np.isnan(values)
     before, after = sides.before & known, sides.after & known

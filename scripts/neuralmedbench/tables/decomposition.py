@@ -31,7 +31,7 @@ class Decomposition(NamedTuple):
 
 
 def decompose(full: Floats, disclosed: Floats, by: ByPatient) -> Decomposition:
-    """Divide the errors under `full` into those that the findings repair and those that they do not.
+    """Divide the errors under `full` into those that the findings repair and those that they do not; over items with a value under both arms.
 
     perception = (d - f) / (1 - f), reasoning = (1 - d) / (1 - f); not drawn when d < f or there is no error.
     """

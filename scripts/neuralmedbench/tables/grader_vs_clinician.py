@@ -56,7 +56,7 @@ def maker_of(model: ModelConfig) -> str:
 
 
 def same_maker(grader: GraderConfig, model: ModelConfig, graders: Mapping[str, GraderConfig]) -> str:
-    """Return `yes` if a grader and a candidate are of one maker, else `no`, or `not known` where an id does not name one."""
+    """Return `yes` if a grader (or a member of a jury) and a candidate are of one maker, else `no`; `not known` where an id names no maker."""
     if grader.kind == "rubric":
         return "no"
     if grader.kind == "jury":
@@ -128,6 +128,7 @@ def trust_rows(study: Study) -> list[GraderVsClinicianRow]:
     """Rows of `grader_vs_clinician.csv`.
 
     By benchmark, judge and level: `response` (all models, then each), `item` and `model` (means). Simulated raters have separate rows.
+    Every rated answer has the same weight: the table is about these answers, not weighted for their draw.
     """
     rows = []
     for simulated in (False, True):

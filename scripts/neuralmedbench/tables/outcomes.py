@@ -183,7 +183,8 @@ def gather_outcomes(
 ) -> Outcomes:
     """Count the outcomes of all expected answers.
 
-    Under the arm `full` every item is expected; under another arm the items that any model was asked.
+    Under the arm `full` every item is expected, once if the model has no row; under another arm the items that any model was asked.
+    Items without the reference that their pass rule needs are left out: they cannot pass.
     """
     reference = {row.item_id: row for row in gold}
     used = tuple(sorted((item for item in items if can_pass(item, reference.get(item.item_id))), key=lambda item: item.item_id))

@@ -1,4 +1,4 @@
-"""Agreement of raters: coefficients against reference implementations, intervals over patients, and what never enters."""
+"""Agreement of raters: coefficients against reference implementations."""
 
 from __future__ import annotations
 

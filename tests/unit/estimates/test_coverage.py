@@ -1,4 +1,4 @@
-"""Intervals hold the truth about as often as they say, also of eight patients."""
+"""Coverage of the intervals, also with eight patients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FRAGILE = [
     ("gap of breadth and depth", "large"),
     ("the same beyond other models", "large"),
 ]
-"""Kinds of which a plain percentile bootstrap of eight patients holds the truth in 60 to 90 % of the studies."""
+"""Quantities for which a plain percentile bootstrap of eight patients covers the truth in 60 to 90 % of the studies."""
 
 
 @pytest.mark.parametrize("kind", FRAGILE, ids=str)
@@ -36,7 +36,7 @@ def test_rates_of_few_events_hold_the_truth_where_patients_are_not_few(kind: tup
 
 
 def test_errors_that_nothing_repairs_are_seldom_shown_as_repaired() -> None:
-    """Half of these studies come out worse with the findings told, and are not drawn; in the other half chance repaired something."""
+    """Half of these studies are worse with the findings disclosed, and are not drawn; in the other half chance repaired an error."""
     held, _, number = coverage(("perception share", "none repaired"), 8, STUDIES, SETTINGS)
     assert 0.35 * STUDIES < number < 0.65 * STUDIES
     assert held >= 0.90

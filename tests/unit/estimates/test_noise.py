@@ -1,4 +1,4 @@
-"""The noise floor: against brute force, and against what it promises over many seeds."""
+"""The noise floor: against brute force, and its error rates over many seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pass rate that clinicians correct: repaired in expectation, covered as measured, never by a simulated rater."""
+"""The pass rate corrected by clinicians: unbiased, and with the measured coverage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SETTINGS = IntervalSettings(resamples=400, seed=1)
 
 
 def answers(graded: list[float], judged: list[float], **changes: object) -> RatedAnswers:
-    """Answers of one item each, every one of another patient, half of which were drawn."""
+    """Return answers to one item each, each of another patient, half of them drawn."""
     size = len(graded)
     base = RatedAnswers(
         graded=np.array(graded, dtype=np.float64),
@@ -30,7 +30,7 @@ def answers(graded: list[float], judged: list[float], **changes: object) -> Rate
 
 
 def population(rng: np.random.Generator, patients: int, *, false_pass: float, false_fail: float, rate: float = 0.45) -> RatedAnswers:
-    """Two items of five samples of every patient; patients, items and the grader's errors vary from patient to patient; all are rated."""
+    """Return two items of five samples per patient, all rated; difficulty and the grader's errors vary between patients."""
     difficulty = rng.beta(2 * rate, 2 * (1 - rate), size=(patients, 1))
     right = rng.random((patients, 2, 5)) < np.clip(rng.normal(difficulty, 0.15, size=(patients, 2)), 0, 1)[:, :, None]
     passes, fails = (rng.beta(4 * share, 4 * (1 - share), size=(patients, 1, 1)) for share in (false_pass, false_fail))
@@ -41,7 +41,7 @@ def population(rng: np.random.Generator, patients: int, *, false_pass: float, fa
 
 
 def drawn(whole: RatedAnswers, rng: np.random.Generator, number: int) -> RatedAnswers:
-    """Draw answers in two strata of equal size, as a round does."""
+    """Draw answers from two strata of equal size, as a round does."""
     strata = np.arange(len(whole.graded)) // 5 % 2
     chosen = np.concatenate([rng.choice(np.flatnonzero(strata == one), number // 2, replace=False) for one in (0, 1)])
     rated = np.isin(np.arange(len(strata)), chosen)

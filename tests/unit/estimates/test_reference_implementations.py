@@ -1,4 +1,4 @@
-"""Statistics against other people's implementations, where both mean the same: to 1e-6.
+"""Statistics against independent implementations of the same definition: to 1e-6.
 
 Others stand with their subjects: exact intervals, Holm, F1, ROC (test_stats), alpha, kappa, AC2, ICC (test_agreement), Pearson, Spearman, ICC
 (test_concordance), Brier, ROC (test_confidence_measures, test_score_structured), one-sided bounds (test_readiness), Wilson (test_published),
@@ -34,7 +34,7 @@ SETTINGS = IntervalSettings(resamples=500)
 
 @pytest.fixture
 def clustered() -> tuple[np.ndarray, np.ndarray]:
-    """Give values of items, and their patients."""
+    """Return item values and their patients."""
     rng = np.random.default_rng(11)
     patients = np.sort(rng.integers(0, 14, 50))
     patients = np.unique(patients, return_inverse=True)[1]

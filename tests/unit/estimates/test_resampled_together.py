@@ -1,4 +1,4 @@
-"""Columns and pairs that are resampled together give what each of them gives alone."""
+"""Columns and pairs that are resampled together have the same intervals as each of them alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The area of similarity against the vocabulary: counted by rank, it is the share of pairs of answers in the right order."""
+"""Area under the ROC curve by ranks: the share of pairs of answers in the right order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def answers(seed: int, size: int, clusters: int) -> tuple[np.ndarray, np.ndarray
 
 
 def by_pairs(values: np.ndarray, same: np.ndarray, patients: np.ndarray) -> np.ndarray:
-    """One pair of answers after the other."""
+    """Count by looping over all pairs of answers."""
     found = np.zeros((int(patients.max()) + 1,) * 2)
     for one in np.flatnonzero(same):
         for other in np.flatnonzero(~same):

@@ -1,4 +1,4 @@
-"""Tables of agreement and of raters: what enters them, what never does, and what is said where there is nothing."""
+"""Tables of agreement and of raters: which ratings count, and the notes of empty cells."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORM = read_form(ROOT / "config" / "rating.yaml")
 
 
 def study_of(ratings: Sequence[Rating], resamples: int = 300) -> Any:
-    """Give what the tables read of a study: two answers a patient."""
+    """Return the parts of a study that the tables read: two answers per patient."""
     items = [SimpleNamespace(item_id=f"demo/case{number:02d}", patient_id=f"p{number // 2:02d}") for number in range(60)]
     return SimpleNamespace(
         ratings=list(ratings),

@@ -46,7 +46,7 @@ def made_up(
     subjects: str = "public",
     patients: list[str] | None = None,
 ) -> SimpleNamespace:
-    """Make a study of one item a patient (unless patients are given) and one answer an item."""
+    """Make a study of one item per patient (unless patients are given) and one answer per item."""
     one = item(DEPTH, "case", "p", Family.DIFFERENTIAL_DIAGNOSIS, level=Level.DIRECT, runner=Runner.OPEN)
     own = patients or [f"p{number:03d}" for number in range(len(dates))]
     items = [

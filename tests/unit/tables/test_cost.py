@@ -1,4 +1,4 @@
-"""What an answer costs: of the scored answers alone, never 0 where there is no price, and the same from the same ledger."""
+"""Costs: of the scored answers only, never 0 without a price, and the same from the same ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tables declare: columns that figures, page and records can rely on, cells of the declared types, each block said once."""
+"""Declarations of tables: columns that figures, page and records can rely on, cells of the declared types, one takeaway per block."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OF_ROWS = {"selectattr", "rejectattr", "groupby", "mask", "without", "by"}
 """Filters of templates whose first argument is a column."""
 
 ROW_NAMES = {"row", "rows", "part", "own", "first", "best", "last"}
-"""What rows are called in figures."""
+"""Names of rows in figures."""
 
 
 @cache
@@ -86,7 +86,7 @@ def test_a_template_reads_columns_that_its_tables_have(path: Path) -> None:
 
 
 def _tables_in(node: nodes.Node, bound: dict[str, set[str]]) -> set[str]:
-    """Tables whose rows an expression gives."""
+    """Return the tables whose rows an expression yields."""
     found = set[str]()
     for one in [node, *node.find_all(nodes.Getattr)]:
         if isinstance(one, nodes.Getattr) and isinstance(one.node, nodes.Name) and one.node.name == "tables":
@@ -120,7 +120,7 @@ def _walk(node: nodes.Node, bound: dict[str, set[str]], unknown: list[str]) -> N
 
 
 def _is_rows(node: nodes.Node) -> bool:
-    """Whether an expression gives rows of a table, and not something that was computed from them."""
+    """Return True if an expression yields rows of a table, not values computed from them."""
     while isinstance(node, nodes.Filter) and node.name in OF_ROWS | {"list", "first", "last", "sort"} and node.node is not None:
         node = node.node
     return isinstance(node, nodes.Name) or (

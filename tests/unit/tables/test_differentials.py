@@ -1,4 +1,4 @@
-"""Recall and rank of differentials, worked out by hand."""
+"""Recall and rank of differentials, computed by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ITEMS = [
 
 
 def listed(place: int, rank: int | None, size: int = 5, **changes: object) -> Score:
-    """Give an answer whose list of `size` candidates holds the reference at `rank`."""
+    """Return an answer whose list of `size` candidates holds the reference at `rank`."""
     names = tuple(f"disease {number}" for number in range(size))
     given = {"differential": names, "reference_rank": rank, "in_candidates": rank is not None, **changes}
     return answer(ITEMS[place], 0.5, rank == 1, **given)

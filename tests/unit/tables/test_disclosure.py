@@ -1,4 +1,4 @@
-"""A public report of patients who are not public: no number is about few of them, and none can be worked out."""
+"""A public report of patients who are not public: no number is about few of them, and none can be derived."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CASE = re.compile(r"case\d\d|patient\d\d")
 
 @st.composite
 def benchmarks(draw: st.DrawFn) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Draw the patient of every item, and for every item its group under each of some groupings (an empty one: in no group)."""
+    """Draw the patient of every item, and its group under each of some groupings (empty: in no group)."""
     items = draw(st.integers(1, 24))
     patients = draw(st.lists(st.sampled_from("abcdefghijklmno"), min_size=items, max_size=items))
     groupings = draw(st.integers(1, 4))
@@ -40,7 +40,7 @@ def benchmarks(draw: st.DrawFn) -> tuple[list[str], list[tuple[str, ...]]]:
 
 
 def cells_of(groups: list[tuple[str, ...]]) -> dict[Label, int]:
-    """Give the items of every group of every grouping."""
+    """Return the items of every group of every grouping."""
     cells: dict[Label, int] = {}
     for place, own in enumerate(groups):
         for number, value in enumerate(own):
@@ -55,7 +55,7 @@ def people(mask: int, patients: list[str]) -> int:
 
 
 def is_combination(target: int, shown: list[int], size: int) -> bool:
-    """Whether a set is a sum of multiples of others, worked out with fractions: the rank does not rise with it."""
+    """Return True if a set is a linear combination of others, in exact fractions: the rank does not rise with it."""
     return rank([*shown, target], size) == rank(shown, size)
 
 
@@ -135,7 +135,7 @@ def test_a_small_group_that_is_a_sum_and_difference_of_shown_ones_takes_one_with
 
 
 OF_NO_PATIENT = {"raters", "efficiency", "destinations"}
-"""Tables about the people who rate and about calls: what left the machine is told whoever it was about."""
+"""Tables about raters and calls: the data that left the machine are always shown."""
 
 RULES = {table.name: table.suppression for table in TABLES if table.suppression is not None}
 

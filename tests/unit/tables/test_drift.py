@@ -1,4 +1,4 @@
-"""A model is asked again: a server that silently changed is found, one that did not is left in peace."""
+"""Drift checks: a server that changed silently is detected, one that did not is not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FREE = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens":
 
 
 class Changing(Server):
-    """A model whose answers are drawn from a distribution, by the words and the seed of the request alone."""
+    """A model whose answers are drawn from a distribution, determined by text and seed of the request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ def request_of(one: Item, *, samples: int = 3, arm: str = "full") -> Request:
 
 
 class Bench:
-    """A model behind a server, its ledger, and what it was asked."""
+    """A model behind a server, its ledger, and the requests."""
 
     def __init__(self, root: Path, server: Changing) -> None:
         self.server = server

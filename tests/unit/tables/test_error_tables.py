@@ -1,4 +1,4 @@
-"""Tables of labelled errors and of juries, on a handful of made-up answers whose numbers can be counted by hand."""
+"""Tables of labelled errors and of juries, on a few made-up answers, counted by hand."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class OneStudy:
 
 
 def labels(of: Score, *marked: tuple[str, float | None]) -> list[Grade]:
-    """Labels of one grader: everything that is not marked is absent; None is a label that failed."""
+    """Return the labels of one grader: unmarked codes are absent; None is a failed label."""
     values = dict.fromkeys(("missed_lesion", "hallucinated_finding", "wrong_side", "wrong_region", "wrong_inference"), 0.0) | dict(marked)
     rows = [_grade(of, "e", f"{ERROR_AXIS}{code}", 0.0) for code in values]
     return [

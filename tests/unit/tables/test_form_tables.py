@@ -1,4 +1,4 @@
-"""`fields.csv` and `validity.csv`: answers of whom every number is counted by hand."""
+"""`fields.csv` and `validity.csv`: every number is counted by hand."""
 
 from __future__ import annotations
 

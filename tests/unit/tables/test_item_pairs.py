@@ -24,7 +24,7 @@ GOLD = [Gold(item_id=one.item_id, answer="left", choice="A") for one in ITEMS]
 
 
 def shares(*told: tuple[str, str, bool], missing: tuple[str, ...] = ()) -> dict[str, list[float]]:
-    """Pair metrics of one model that gave these answers: item, words, right or wrong."""
+    """Return the pair metrics of a model with these answers: item, text, right or wrong."""
     rows = []
     for name, words, passed in told:
         one = next(one for one in ITEMS if one.item_id == f"pairs/{name}")

@@ -1,4 +1,4 @@
-"""The papers' tables filled by a made-up study: every cell of ours gets its number, and every form of a table says the same."""
+"""The papers' tables filled by a made-up study: every cell of ours gets its number, and all formats of a table agree."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Filled(NamedTuple):
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
-    """Make a small study of three levels with prices, labelled errors and readers, and put it beside the papers."""
+    """Make a small study of three levels with prices, labelled errors and readers, and compare it with the papers."""
     root = tmp_path_factory.mktemp("papers")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables_fixtures, "DEPTH", DEPTH)
@@ -223,7 +223,7 @@ def test_only_cells_that_this_study_cannot_have_are_empty(filled: Filled) -> Non
 
 
 def _texts(filled: Filled, paper: str) -> Iterator[list[list[list[str]]]]:
-    """Cells of the tables of a paper in Markdown, LaTeX and the report, as text: one list of lines a table, the head left out."""
+    """Return the cells of a paper's tables in Markdown, LaTeX and the report: one list of lines per table, without the head."""
     markdown, latex = ((filled.folder / "paper" / f"{paper}{end}").read_text(encoding="utf-8") for end in (".md", ".tex"))
     piped = re.findall(r"(?:^\|.*\n)+", markdown, flags=re.MULTILINE)
     yield [[[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines()[2:]] for table in piped]
@@ -267,7 +267,7 @@ def test_numbers_in_markdown_latex_and_the_report_are_those_of_the_csv(filled: F
 
 
 def _compare(row: dict[str, str] | None, text: str) -> int:
-    """Hold the text of one cell against the CSV; give the number of numbers compared."""
+    """Compare the text of one cell with the CSV; return the number of values compared."""
     if row is None or row["value"] == "":
         assert re.fullmatch(r"(\[ *\d+ *\])?", text), text
         assert bool(text) is (row is not None)

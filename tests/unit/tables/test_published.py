@@ -1,4 +1,4 @@
-"""Published numbers: taken as they were published, beside ours, and a gap says what is missing."""
+"""Published numbers: unchanged, beside ours, and an empty cell names what is missing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WHY = "config/benchmarks/neural-medbench.yaml is not there: import it"
 
 @pytest.fixture
 def medbench() -> PublishedConfig:
-    """Give what was published about Neural-MedBench."""
+    """Return the published numbers of Neural-MedBench."""
     return load_published(ROOT / "config" / "published" / "neural-medbench.yaml")
 
 
@@ -328,7 +328,7 @@ def test_latex_is_text_in_balanced_tables_of_equal_lines(path: Path, tmp_path: P
 
 
 def assert_compiles(text: str, *, tables: int) -> None:
-    """Hold a file against what an engine would stumble over; none is needed for it."""
+    """Check a LaTeX file for what would break its compilation, without an engine."""
     plain = re.sub(r"^%.*\n", "", text, flags=re.MULTILINE)
     bare = re.sub(r"\\[&%$#_{}]|\\\\", "", plain)
     depth = 0

@@ -1,4 +1,4 @@
-"""Readers stand beside models in the tables: without a rank, and compared on the questions that they answered."""
+"""Readers beside models: without a rank, and compared on the questions that they answered."""
 
 from __future__ import annotations
 

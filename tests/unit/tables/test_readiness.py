@@ -1,4 +1,4 @@
-"""Conditions of a site: bounds that are exact, verdicts that need enough patients, and nothing said where nothing was stated."""
+"""Conditions of a site: exact bounds, verdicts that need enough patients, and no verdict without a condition."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHIPPED = ROOT / "config" / "readiness.yaml"
 
 
 def stated(**limits: float | None) -> ReadinessConfig:
-    """Give conditions for all patients, in one use."""
+    """Return conditions for all patients, in one use."""
     value = {
         "stated_on": "2026-01-31",
         "groups": {"all": {"title": "All"}},
@@ -42,7 +42,7 @@ def stated(**limits: float | None) -> ReadinessConfig:
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    """Give a made-up run of 40 patients."""
+    """Return a made-up run of 40 patients."""
     root = tmp_path_factory.mktemp("readiness")
     write_study(root, models=("alpha", "beta"), patients=40)
     settings = IntervalSettings(resamples=50, seed=1)

@@ -1,4 +1,4 @@
-"""Models by whose answers the items were chosen: marked wherever they are named, and scored by answers that did not choose."""
+"""Reference pools: models whose answers were used to choose the items are marked everywhere, and scored by other answers."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def place(root: Path, benchmark: str, pool: list[str], **model: object) -> None:
 
 
 def ask(root: Path, benchmark: str) -> set[str]:
-    """Ask the built-in model and give the keys of its answers."""
+    """Ask the built-in model and return the keys of its answers."""
     text = "Question: What is it?\n\nOptions:\nA. left\nB. right\n\nAnswer in this form:\nANSWER: <the letter of one option>"
     asked = Request(
         item_id=f"{benchmark}/q1", case_id="q1", patient_id="q1", benchmark=benchmark, arm="full", strategy="direct", request_id="r",

@@ -1,4 +1,4 @@
-"""What changed between two revisions: the tables, the words, and that no other table sees the revision before."""
+"""Changes between two revisions: the tables and sentences, and no effect of the previous revision on other tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ITEMS = [open_item(number) for number in range(6)]
 
 
 def answers(of: Item, revision: str, passes: str, leader: str = "stroke", **changes: object) -> list[Score]:
-    """Give one answer a letter: `p` passes, `f` fails, `-` is missing because of us."""
+    """Return one answer per letter: `p` passes, `f` fails, `-` is missing."""
     return [
         score(
             of, "m", passed=None if letter == "-" else letter == "p", repeat=repeat, revision=revision, missing=letter == "-",
@@ -163,7 +163,7 @@ def test_the_present_revision_stands_first_in_a_table_of_responses() -> None:
 
 
 def add_earlier(root: Path, model: str) -> None:
-    """Put answers of a revision 0 behind those of a model: other ones to half of the cases."""
+    """Add answers of a revision 0 to those of a model, different ones for half of the cases."""
     for benchmark in (DEPTH, BREADTH):
         path = root / "results" / "scores" / benchmark / f"{model}.parquet"
         rows = read_records(path, Score)

@@ -1,4 +1,4 @@
-"""Samples that came, and samples that say the same: what pass@5 rests on."""
+"""Missing and identical samples, on which pass@5 depends."""
 
 from __future__ import annotations
 

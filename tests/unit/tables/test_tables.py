@@ -1,4 +1,4 @@
-"""Tables from small scores whose numbers can be worked out by hand."""
+"""Tables of a few scores, computed by hand."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_an_arm_expects_the_items_that_any_model_was_asked() -> None:
 
 
 def test_a_model_whose_answers_are_missing_stands_on_no_axis() -> None:
-    """Counted as errors they would make a gap that is ours."""
+    """Missing answers counted as errors would make a false gap."""
 
     def row(deep: list[Score]) -> dict[str, object]:
         broad = outcomes([*answers(0, [True]), *answers(1, [True]), *answers(2, [False])])

@@ -1,4 +1,4 @@
-"""One sentence and one n for every block: with numbers where the table has them, and never more than it supports."""
+"""One sentence and one n per block: with numbers where the table has them, and no claim beyond the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clinicians beside graders: what a pass is, what reaches the leaderboard, and that nothing simulated does."""
+"""Clinicians beside graders: the pass, the corrected score on the leaderboard, and no effect of simulated raters."""
 
 from __future__ import annotations
 

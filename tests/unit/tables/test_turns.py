@@ -1,4 +1,4 @@
-"""Dialogues turn by turn: right after each turn, and what becomes of the first hypothesis."""
+"""Dialogues turn by turn: right after each turn, and anchoring on the first hypothesis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REST = {"revision": "1", "text_sha256": "", "state": "ok", "parse_status": "stri
 
 
 def sample(item: str, *turns: tuple[str, bool], repeat: int = 0, **changes: Any) -> Score:
-    """Give a sample whose turns have these leaders, right or wrong."""
+    """Return a sample whose turns have these leaders, right or wrong."""
     words, passes = zip(*turns, strict=True)
     which = {"item_id": item, "case_id": item, "patient_id": item, "arm": "full", "strategy": "direct", "repeat": repeat, "missing": False}
     return Score(**KEYS | REST | which | {"turn_leaders": words, "turn_passes": passes} | changes)

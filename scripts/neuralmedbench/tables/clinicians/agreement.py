@@ -272,7 +272,8 @@ class AgreementRow(ResultRow):
 def agreement_rows(study: Study) -> list[AgreementRow]:
     """Rows of `agreement.csv`.
 
-    By round, axis and `between`; simulated raters have separate rows.
+    By round, axis and `between`; simulated raters have separate rows. Controls and adjudicated values are left out, and second showings
+    count only for the agreement of a rater with himself. Stale ratings count: the raters of an answer saw the same text.
     """
     rows = []
     for (round_id, simulated), ratings in rated_rounds(study).items():
