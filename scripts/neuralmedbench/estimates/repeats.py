@@ -53,7 +53,7 @@ def pass_at_k(samples: Ints, passes: Ints, k: int) -> Floats:
         message = f"pass@{k} needs at least {max(k, 1)} samples of every item"
         raise ValueError(message)
     if ((passes < 0) | (passes > samples)).any():
-        message = "an item has fewer passing samples than 0 or more than were made"
+        message = "passing samples of an item must number from 0 to its samples"
         raise ValueError(message)
     drawn = np.arange(k)
     failing = np.clip((samples - passes)[:, None] - drawn, 0, None) / (samples[:, None] - drawn)

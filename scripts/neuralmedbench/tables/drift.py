@@ -67,13 +67,13 @@ def judge(
     who = f"{asked.model} on {asked.benchmark}, revision {asked.revision}, {len(pairs)} items asked again"
     lines = ["{}: {}. {}".format(who, *change_words(tests, settings)).rstrip()]
     if lost:
-        lines.append(f"{lost} more items were left out: not all of their answers came.")
+        lines.append(f"{lost} more items were left out: some of their answers are missing.")
     if changed:
         lines.append(
-            f"Answered otherwise: {', '.join(row['item_id'] for row in compared if row['otherwise']) or 'no item most of the time'}."
+            f"Answered differently: {', '.join(row['item_id'] for row in compared if row['otherwise']) or 'no item in most of its answers'}."
         )
     if served[0] != served[1]:
-        lines.append(f"Served as {', '.join(served[0]) or 'not said'} before, as {', '.join(served[1]) or 'not said'} now.")
+        lines.append(f"Served as {', '.join(served[0]) or 'not reported'} before, as {', '.join(served[1]) or 'not reported'} now.")
     found = {
         "benchmark": asked.benchmark,
         "model": asked.model,
@@ -195,7 +195,7 @@ def check_drift(
     if not asked:
         message = (
             f"model {name}: its ledger holds no complete answers of revision {model.revision} to single questions under the arm full:"
-            " run the workflow first, then there is something to compare with"
+            " run the workflow first, so that there are answers to compare with"
         )
         raise DataError(message)
     # repeats that no earlier check used, so that every call is new
@@ -219,7 +219,7 @@ def check_drift(
     kept = {request.item_id for request in asked} - lost
     if not kept:
         message = (
-            f"model {name}: {failures.total()} of {len(new)} answers did not come (most often {failures.most_common(1)[0][0]}), so no item"
+            f"model {name}: {failures.total()} of {len(new)} answers are missing (most often {failures.most_common(1)[0][0]}), so no item"
             " has all of its answers; nothing was compared: run again"
         )
         raise ProviderError(message)

@@ -49,7 +49,7 @@ def test_pass_at_k_is_the_share_of_draws_that_hold_a_pass(k: int) -> None:
 def test_pass_at_k_refuses_fewer_samples_than_it_draws() -> None:
     with pytest.raises(ValueError, match="at least 5 samples"):
         pass_at_k(np.array([5, 4]), np.array([1, 1]), 5)
-    with pytest.raises(ValueError, match="more than were made"):
+    with pytest.raises(ValueError, match="from 0 to its samples"):
         pass_at_k(np.array([5]), np.array([6]), 1)
 
 

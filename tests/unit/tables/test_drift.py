@@ -127,10 +127,10 @@ def test_a_server_that_silently_changed_is_found(bench):
     drift = bench.check()
     assert drift.changed
     assert "changed, beyond the noise of repeats" in drift.lines[0]
-    assert drift.lines[1].startswith("Answered otherwise: b/case")
+    assert drift.lines[1].startswith("Answered differently: b/case")
     assert drift.lines[2] == "Served as m-may before, as m-june now."
     otherwise = [row["item_id"] for row in drift.found["items"] if row["otherwise"]]
-    assert drift.lines[1] == f"Answered otherwise: {', '.join(otherwise)}."
+    assert drift.lines[1] == f"Answered differently: {', '.join(otherwise)}."
     assert {row["metric"]: row["n_items"] for row in drift.found["tests"]} == {"passed": 20, "leader": 20}
 
 
@@ -213,10 +213,10 @@ def test_items_whose_answers_did_not_come_are_left_out_and_counted(bench):
     bench.server.fails = first
     drift = bench.check()
     assert "19 items asked again" in drift.lines[0]
-    assert drift.lines[1] == "1 more items were left out: not all of their answers came."
+    assert drift.lines[1] == "1 more items were left out: some of their answers are missing."
     assert first not in {row["item_id"] for row in drift.found["items"]}
     bench.server.fails = "What is it?"
-    with pytest.raises(ProviderError, match=r"60 of 60 answers did not come \(most often .*nothing was compared"):
+    with pytest.raises(ProviderError, match=r"60 of 60 answers are missing \(most often .*nothing was compared"):
         bench.check()
 
 

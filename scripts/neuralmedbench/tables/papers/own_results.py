@@ -255,4 +255,4 @@ def _problem(lookup: Lookup) -> str:
     if unknown := sorted(named - set(columns)):
         return f"the table {lookup.table} of results has no column {unknown[0]!r}; it has: {', '.join(columns)}"
     placeholders = sorted(set(re.findall(r"{(.*?)}", lookup.made_from)) - {"benchmark", "model"})
-    return f"made_from: {{{placeholders[0]}}} stands for nothing, {{benchmark}} and {{model}} do" if placeholders else ""
+    return f"made_from: unknown placeholder {{{placeholders[0]}}}; use {{benchmark}} and {{model}}" if placeholders else ""
