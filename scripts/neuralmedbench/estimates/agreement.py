@@ -84,6 +84,7 @@ def ordinal_alpha(sums: Floats) -> Floats:
     points = round(np.sqrt(sums.shape[-1]))
     table = sums.reshape(*sums.shape[:-1], points, points)
     margin = table.sum(axis=-1)
+    # mid-ranks of the points among all values
     ranks = np.cumsum(margin, axis=-1) - margin / 2
     apart = (ranks[..., :, None] - ranks[..., None, :]) ** 2
     observed = (table * apart).sum(axis=(-2, -1))
@@ -177,6 +178,7 @@ def icc(sums: Floats) -> tuple[Floats, Floats]:
     answers, raters = sums[..., 0], sums.shape[-1] - 3
     total = sums[..., 3:].sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
+        # sums of squares of the two-way layout
         centre = total**2 / (answers * raters)
         between = sums[..., 1] / raters - centre
         of_raters = (sums[..., 3:] ** 2).sum(axis=-1) / answers - centre

@@ -103,6 +103,7 @@ def auroc(confidence: Floats, right: Floats) -> float | None:
     if positives in {0, len(right)}:
         return None
     _, place, counts = np.unique(confidence, return_inverse=True, return_counts=True)
+    # mid-ranks, so that ties count by half
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
     wins = ranks[right == 1].sum() - positives * (positives + 1) / 2
     return float(wins / (positives * (len(right) - positives)))
@@ -178,6 +179,7 @@ def area_under_risk(counts: Floats, rights: Floats) -> Floats:
     ----------
     Geifman and El-Yaniv, Selective Classification for Deep Neural Networks (NeurIPS 2017); El-Yaniv and Wiener, JMLR 11 (2010) 1605.
     """
+    # closed form with harmonic numbers, instead of a loop over all answers
     errors, total = counts - rights, counts.sum(axis=-1)
     before, errors_before = np.cumsum(counts, axis=-1) - counts, np.cumsum(errors, axis=-1) - errors
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, int(total.max(initial=0)) + 2))])
@@ -219,6 +221,7 @@ def risk_coverage_area(confidence: Floats, right: Floats) -> float | None:
     if not len(right):
         return None
     _, place, counts = np.unique(-confidence, return_inverse=True, return_counts=True)
+    # share wrong at each confidence, from the highest
     wrong = np.bincount(place, weights=1 - right) / counts
     risks = np.cumsum(np.repeat(wrong, counts)) / np.arange(1, len(right) + 1)
     return float(risks.mean())

@@ -73,6 +73,7 @@ def paired_differences(pairs: Sequence[tuple[Floats, Floats]], by: ByPatient) ->
     for place, (first, second) in enumerate(pairs):
         both = ~(np.isnan(first) | np.isnan(second))
         if both.any():
+            # pairs with the same items share their resamples
             alike.setdefault(both.tobytes(), []).append(place)
     for key, places in alike.items():
         both = np.frombuffer(key, dtype=bool)
@@ -240,6 +241,7 @@ def rank_ranges(values: Floats, by: ByPatient) -> list[tuple[int, int]]:
         return [(1, models)] * models
     means = np.round(np.nan_to_num(by.resampled_means(values)), 12)
     tail = expanded_tail(by.clusters, by.settings.confidence)
+    # ties take the better rank for the lower end, the worse one for the upper end
     best = stats.rankdata(-means, method="min", axis=1)
     worst = stats.rankdata(-means, method="max", axis=1)
     low = np.quantile(best, tail, axis=0, method="lower")

@@ -102,6 +102,7 @@ def concordance_of_units(pairs: Pairs, wanted: Collection[str]) -> dict[str, Int
     The means of each unit are computed again in each resample. Parameters and result are those of `concordance`.
     """
     by, units = pairs.by, int(pairs.units.max()) + 1
+    # sums of weight, value and clinician per patient and unit
     sums = np.zeros((3, by.clusters, units))
     for part, amount in zip(sums, (pairs.weight, pairs.weight * pairs.value, pairs.weight * pairs.clinician), strict=True):
         np.add.at(part, (by.codes, pairs.units), amount)
@@ -185,6 +186,7 @@ def _midranks(values: Floats, amounts: Floats) -> Floats:
 
 
 def _area(values: Floats, passed: npt.NDArray[np.bool_], amounts: Floats) -> Floats:
+    # wins of passed over failed cells, ties by half
     right, wrong = (_by_level(values, amounts * side)[0] for side in (passed, ~passed))
     below = np.cumsum(wrong, axis=-1) - wrong / 2
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -78,6 +78,7 @@ def effective_size(values: Floats, patients: Ints, confidence: float, weights: F
     if clusters < 2:
         return 1.0
     rate = float(values.sum()) / most
+    # the variance is that of a linearised ratio, between patients
     residuals = np.bincount(patients, weights=values - rate * weights, minlength=clusters)
     variance = clusters / (clusters - 1) * float((residuals**2).sum()) / most**2
     size = most if variance <= 0 else min(most, rate * (1 - rate) / variance)
@@ -213,6 +214,7 @@ def holm_levels(p_values: Sequence[float], alpha: float) -> list[float]:
     >>> holm_levels([0.5, 0.001], 0.05)
     [0.05, 0.025]
     """
+    # the rank-th smallest p value may use alpha / (number - rank)
     order = np.argsort(np.asarray(p_values), kind="stable")
     levels = [alpha] * len(p_values)
     for rank, place in enumerate(order.tolist()):

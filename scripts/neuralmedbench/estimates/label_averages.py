@@ -70,6 +70,7 @@ def average(counts: Tally, measure: Measure, labels: Iterable[str], how: Average
     """
     names = sorted(set(labels))
     if how == "micro":
+        # micro: pool the counts of all labels into one
         pooled = {part: sum(table.get(name, 0) for name in names) for part, table in vars(counts).items()}
         return Tally(**{part: {"": number} for part, number in pooled.items()}).value(measure, "")
     if not names:

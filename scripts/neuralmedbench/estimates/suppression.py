@@ -115,6 +115,7 @@ def _combination(shown: Mapping[Label, Mask], total: Mask, targets: Sequence[Mas
     columns = list(dict.fromkeys((*shown.values(), total)))
     atoms = np.unique(_bits([*columns, *targets], size), axis=0)  # items that are in the same sets are one unknown
     known, wanted = atoms[:, : len(columns)], atoms[:, len(columns) :]
+    # a small set that the shown ones fit exactly could be derived from them
     factors = np.linalg.lstsq(known, wanted, rcond=None)[0]
     found = np.abs(known @ factors - wanted).max(axis=0) < TOLERANCE
     for target in np.flatnonzero(found):

@@ -28,6 +28,7 @@ from neuralmedbench.tables.clinicians import agreement, opinions
 from neuralmedbench.tables.confidence import reliability
 from neuralmedbench.tables.declare import Table
 
+# the order matters: `cost` reads the rows of `leaderboard`
 TABLES: tuple[Table, ...] = (
     leaderboard.TABLE,
     rates.RATES_TABLE,

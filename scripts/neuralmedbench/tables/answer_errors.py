@@ -117,6 +117,7 @@ def _of_round(
             by_rater[row.rater_id, response_key(row)].append(row)
     sheets = []
     for (_, key), rows in by_rater.items():
+        # the form must ask for an error, and the item must meet its condition
         known = codes.get(rows[0].item_id, frozenset()) & asked
         values = {row.axis.removeprefix(ERROR_AXIS): row.value for row in rows if row.axis.startswith(ERROR_AXIS)}
         marked = {code: (value or 0) >= SIGNIFICANT for code, value in values.items() if code in known and code in ERRORS}
@@ -246,8 +247,10 @@ def errors_takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway("Only simulated raters labelled errors: their labels exercise the form and say nothing about a model.", n)
     if not labelled:
         return Takeaway("No answer that was labelled is wrong.", n)
+    # clinicians before graders, then the first benchmark of the run
     first = min(labelled, key=lambda row: (row["kind"] != "round", list(study.benchmarks).index(row["benchmark"])))
     own = [row for row in labelled if all(row[name] == first[name] for name in ("source", "benchmark", "model"))]
+    # the commonest class of this source
     top = max(own, key=lambda row: (row["per_wrong"], row["paper_class"]))
     by = "clinicians" if top["kind"] == "round" else study.all_graders[top["source"]].title
     wrong = share({"p": top["per_wrong"], "p_low": top["wrong_low"], "p_high": top["wrong_high"]}, "p")

@@ -62,6 +62,7 @@ def _sample_rows(benchmark: BenchmarkStudy) -> Iterator[SampleRow]:
 
 def _sample_row(benchmark: str, key: tuple[str, str, str], items: Mapping[str, Sequence[Score]], patients: int) -> SampleRow:
     model, arm, strategy = key
+    # identical texts have identical digests
     came = {item: [row.text_sha256 for row in rows if not row.missing] for item, rows in items.items()}
     complete = sum(len(texts) == len(items[item]) for item, texts in came.items())
     without = sum(not texts for texts in came.values())
@@ -116,6 +117,7 @@ def validity_rows(study: Study) -> list[ValidityRow]:
     """
     rows = []
     for benchmark in study.benchmarks.values():
+        # runners ask for different forms, so each has rows of its own
         runners = [runner for runner in Runner if any(item.runner == runner for item in benchmark.items)]
         for model, scores in benchmark.scores.items():
             for runner in runners:

@@ -142,6 +142,7 @@ def gap_sentence(tables: Tables) -> str:
     pairs = len({(row["breadth_benchmark"], row["depth_benchmark"]) for row in rows})
     beyond = "beyond guessing the commonest answer,"
     where = f" on all {pairs} pairs of sets" if pairs > 1 else ""
+    # gap_low > 0 on every pair: better at breadth; gap_high < 0: better at depth
     sure = [own for own in models.values() if all(row["gap_low"] > 0 for row in own)]
     depth = [own for own in models.values() if all(row["gap_high"] < 0 for row in own)]
     if not sure:

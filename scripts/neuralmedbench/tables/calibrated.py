@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.intervals import ByPatient, Ints, rate_interval
+from neuralmedbench.estimates.intervals import Ints, rate_interval
 from neuralmedbench.estimates.prediction_powered import RatedAnswers, bounds_of_unjudged, calibrated_rate
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import ResponseState
@@ -72,6 +72,7 @@ def calibrated_rows(study: Study) -> list[CalibratedRow]:
     answers, and none for readers: they answer a sample of the items, so their rate over all items is not known.
     """
     rows = []
+    # a round may draw from several benchmarks, so probabilities are over all of them
     scores = {response_key(row): row for one in study.benchmarks.values() for table in one.scores.values() for row in headline(table)}
     for simulated in (False, True):
         verdicts = verdicts_of(study, simulated=simulated)
@@ -82,6 +83,7 @@ def calibrated_rows(study: Study) -> list[CalibratedRow]:
             for benchmark in study.benchmarks.values():
                 if benchmark.outcomes.repeatable.any() and (own or not simulated):
                     rows += list(_rows_of_model(study, benchmark, model, drawn))
+    # clinicians first, then simulated raters, benchmarks in the order of the run
     rows.sort(key=lambda row: (row["simulated"], list(study.benchmarks).index(row["benchmark"])))
     return [CalibratedRow(**row) for row in rows]
 
@@ -112,9 +114,8 @@ def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _ModelDraws
     outcomes = benchmark.outcomes
     # graders judge open items only; the score covers all
     used = outcomes.repeatable if grader != SCORE else np.ones(len(outcomes.items), dtype=bool)
-    threshold = study.form.passes.from_ if study.form.passes else 0
     by = outcomes.by_patient(study.settings)
-    answers, places = _answers(benchmark, model, used, drawn, passed=passed, threshold=threshold, by=by)
+    answers, places = _answers(study, benchmark, model, used, drawn, passed=passed)
     # the graders' rate counts every item as the mean of its samples
     values = np.where(used, np.bincount(places, weights=answers.weight * answers.graded, minlength=len(used)), np.nan)
     if not passed:  # without answers the rate is unknown, not 0
@@ -145,17 +146,10 @@ def _note(row: Cells) -> str:
 
 
 def _answers(
-    benchmark: BenchmarkStudy,
-    model: Arm,
-    used: npt.NDArray[np.bool_],
-    drawn: _ModelDraws,
-    *,
-    passed: Mapping[Key, float],
-    threshold: float,
-    by: ByPatient,
+    study: Study, benchmark: BenchmarkStudy, model: Arm, used: npt.NDArray[np.bool_], drawn: _ModelDraws, *, passed: Mapping[Key, float]
 ) -> tuple[RatedAnswers, Ints]:
     """Return every expected answer to the items that are used, and the index of its item."""
-    outcomes = benchmark.outcomes
+    outcomes, threshold = benchmark.outcomes, study.form.passes.from_ if study.form.passes else 0
     samples = np.where(used, outcomes.counts[model].samples, 0)
     # every expected sample has a place, also if its response is missing
     rows = {(row.item_id, row.repeat): row for row in headline(benchmark.scores[model.model])}
@@ -177,7 +171,7 @@ def _answers(
         ),
         weight=1.0 / samples[places],
         drawable=np.array([key in there and families[place] for key, place in zip(keys, places, strict=True)], dtype=bool),
-        by=by.at(places),
+        by=outcomes.by_patient(study.settings).at(places),
     )
     return answers, places
 

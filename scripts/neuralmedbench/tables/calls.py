@@ -143,6 +143,7 @@ def _sent_to_grade(grade: Grade) -> _Transfer:
 def _rows_of(benchmark: str, who: str, sent: list[_Transfer], model: ModelConfig) -> list[DestinationRow]:
     """Return one row per destination; one for the present destination when nothing was sent."""
     today = _destination(model)
+    # answers from before destinations were recorded count for the present one
     places = defaultdict[str, list[_Transfer]](list)
     for one in sent:
         places[one.destination or today].append(one)
@@ -176,6 +177,7 @@ def _destination(model: ModelConfig) -> str:
 def destinations_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise who received de-identified data."""
     rows = tables["destinations"]
+    # only destinations other than this machine
     abroad = sorted({row["destination"] for row in rows if row["requests"] and row["destination"] != "local"})
     calls = counted(sum(row["calls"] or 0 for row in rows), "call")
     pictures = counted(sum(row["pictures"] or 0 for row in rows), "picture")

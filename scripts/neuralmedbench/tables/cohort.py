@@ -99,6 +99,7 @@ def file_flow_rows(study: Study) -> list[FileFlowRow]:
             found = [("file", step, reason, 1, number) for number, (step, reason) in enumerate(_fates(benchmark))]
         else:
             continue
+        # every file is listed once, with any outcome
         listed = [(unit, "listed", "", n, case) for unit, _, _, n, case in found if unit == "file"]
         rows += [FileFlowRow(benchmark=name, **row) for row in _summed([*listed, *found])]
     return rows
@@ -119,6 +120,7 @@ def _series_left_out(benchmark: BenchmarkStudy) -> Iterator[Fate]:
 
 def _summed(fates: Iterable[Fate]) -> list[Cells]:
     """Sum equal outcomes, in the order of the stages; `cases` counts the cases (or pictures) that they belong to."""
+    # stages in the order of the data, `used` last
     order = {
         step: place for place, step in enumerate(("listed", "set_aside", *(f"quarantined_{stage}" for stage in QUARANTINE_STAGES), "used"))
     }

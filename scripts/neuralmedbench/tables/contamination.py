@@ -101,6 +101,7 @@ def contamination_rows(study: Study) -> list[ContaminationRow]:
 def _rows(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Cells]:
     outcomes, config = benchmark.outcomes, study.models[model]
     head: Cells = {"benchmark": benchmark.name, "model": model, "cutoff": config.knowledge_cutoff}
+    # state what is lacking, else compare
     if benchmark.config.subjects == "patient":
         yield head | {"note": NEVER_PUBLISHED}
     elif config.knowledge_cutoff is None:
@@ -180,10 +181,12 @@ def sides_of(outcomes: Outcomes, cutoff: str) -> Sides:
 
     On neither side: items without a date, from the month or year of the cut-off, or of patients with items on both sides.
     """
+    # dates are compared as text; `YYYY-MM` stands for its last day
     end = f"{cutoff}-99"[:10]
     spans = [(f"{found[0]}-00-00"[:10], f"{found[0]}-99-99"[:10]) if (found := DATE.match(item.date)) else None for item in outcomes.items]
     before = np.array([span is not None and span[1] <= end for span in spans], dtype=bool)
     after = np.array([span is not None and span[0] > end for span in spans], dtype=bool)
+    # a patient with items on both sides belongs to neither
     both = np.intersect1d(outcomes.patients[before], outcomes.patients[after])
     one = ~np.isin(outcomes.patients, both)
     return Sides(before & one, after & one)

@@ -148,6 +148,7 @@ def picture_sentence(study: Study, tables: Tables) -> str:
         return ""
     alpha = 1 - study.settings.confidence
     corrected = zip(rows, holm([row["p_value"] for row in rows]), strict=True)
+    # worse without the pictures, after Holm: the model used them
     lookers = sorted({row["model"] for row, p_value in corrected if row["difference"] < 0 and p_value < alpha})
     blind = sorted({row["model"] for row in rows} - set(lookers))
     titles = {name: model.title for name, model in study.models.items()}
@@ -176,6 +177,7 @@ def pairwise_takeaway(study: Study, tables: Tables) -> Takeaway:
     if not rows:
         return Takeaway("A comparison needs two models that answered the same items.", "0 pairs")
     alpha = 1 - study.settings.confidence
+    # pairs without a shared item have no test
     tested = [row for row in rows if row["p_holm"] is not None]
     if not tested:
         return Takeaway("No pair of models answered the same items.", largest(rows))

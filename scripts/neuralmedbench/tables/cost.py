@@ -75,6 +75,7 @@ def _row(benchmark: BenchmarkStudy, model: str, config: ModelConfig, placed: Map
     row["priced_on"] = prices.dated
     if unknown or not answers:
         return row | {"note": f"the tokens of {unknown} of {len(answers)} answers are not known" if answers else "no answer"}
+    # cost per right answer: all money by the answers that pass
     right = int(benchmark.outcomes.counts[Key(model)].passes.sum())
     spent = sum(answer.cost_usd or 0.0 for answer in answers)
     row |= {"cost_usd": spent, "usd_per_item": spent / len(answers), "usd_per_right_answer": spent / right if right else None}

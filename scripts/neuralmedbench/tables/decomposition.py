@@ -103,6 +103,7 @@ def decomposition_rows(study: Study) -> list[DecompositionRow]:
 def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:
     """State the share of the best model's errors that the findings in words repair; empty where it is not known."""
     rows = [row for row in tables["decomposition"] if row["benchmark"] == benchmark and row["drawn"] and row["perception_low"] is not None]
+    # only models with a rank, the best first
     ranks = {row["model"]: row.get("rank") for row in tables["leaderboard"] if row["benchmark"] == benchmark}
     rows = [row for row in rows if ranks.get(row["model"])]
     if not rows:

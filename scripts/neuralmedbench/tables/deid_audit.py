@@ -66,6 +66,7 @@ def score_rows(study: Study) -> list[DeidentificationRow]:
     rows: list[Cells] = []
     for name, benchmark in study.benchmarks.items():
         for score in benchmark.audit.score:
+            # patients are independent, checks within a patient are not
             low, high = clopper_pearson(score.patients_right, score.patients, study.settings.confidence)
             rows.append(
                 {"benchmark": name}

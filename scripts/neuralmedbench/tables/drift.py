@@ -100,6 +100,7 @@ def _item_row(pair: ItemAnswers, vocabulary: Vocabulary) -> Cells:
         leaders = Counter(leader_of(score, vocabulary) or "" for score in scores)
         passes = sum(bool(score.passed) for score in scores)
         row[side] = {"leaders": dict(sorted(leaders.items())), "passes": passes, "answers": len(scores)}
+    # different if the majority verdict or all of the commonest leaders differ
     verdicts = {row[side]["passes"] > MAJORITY * row[side]["answers"] for side in ("before", "now")}
     same = _commonest(row["before"]["leaders"]) & _commonest(row["now"]["leaders"])
     return row | {"otherwise": not same or len(verdicts) > 1}

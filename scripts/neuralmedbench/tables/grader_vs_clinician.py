@@ -49,6 +49,7 @@ def maker_of(model: ModelConfig) -> str:
 
     The maker is not known for a server with an address of its own (`api_base`), nor for a folder with weights.
     """
+    # ids have the form maker/model or host/maker/model
     parts = model.id.casefold().split("/")
     if model.backend != "litellm" or model.api_base is not None or len(parts) == 1:
         return ""
@@ -151,6 +152,7 @@ def _judges(study: Study, benchmark: BenchmarkStudy, scores: Sequence[Score], op
     every = tuple(name for name in COEFFICIENTS if name != "kappa")
     for grader in study.all_graders:
         values = {key: value for model in study.models for key, value in grades_of(benchmark, model, grader, scores).items()}
+        # grades as points of the clinicians' scale
         steps = np.array(list(values.values())) * (axis.highest - axis.lowest)
         # kappa needs the points of the scale, so a grader with values between them has none
         wanted = COEFFICIENTS if np.allclose(steps, steps.round(), atol=1e-9) else every

@@ -68,6 +68,7 @@ def _verdicts(benchmark: BenchmarkStudy, model: str, grader: str) -> dict[Key, b
 def _grader_row(benchmark: BenchmarkStudy, model: str, grader: str, first: dict[Key, bool]) -> Cells:
     grades, own = benchmark.grades[model, grader], _verdicts(benchmark, model, grader)
     states = Counter(grade.state for grade in grades)
+    # agreement over the answers that both graders judged
     shared = own.keys() & first.keys()
     means = {name: [grade.value for grade in grades if grade.criterion == name and grade.value is not None] for name in (CORE, MAIN)}
     return {
@@ -87,6 +88,7 @@ def _grader_row(benchmark: BenchmarkStudy, model: str, grader: str, first: dict[
 def _left_to_readers(benchmark: BenchmarkStudy, model: str, judged: Iterable[Key]) -> str:
     """Note how many free answers a grader left to one that reads: its means over the others are not means of the model."""
     free = {item.item_id for item in benchmark.items if item.runner is Runner.OPEN and item.family is Family.QUESTION_ANSWERING}
+    # items without a reference are graded by nobody
     free &= {row.item_id for row in benchmark.gold}
     answers = {response_key(row) for row in benchmark.responses[model] if row.item_id in free and row.state is ResponseState.OK}
     answers &= {response_key(row) for row in benchmark.scores[model]}  # only the elected sample of a vote is graded

@@ -32,6 +32,7 @@ def item_groups(study: Study, outcomes: Outcomes) -> Iterator[tuple[str, str, Ma
     groups only where a set has several values. Sequence, plane and modality are those of the pictures, or of the reference where the
     pictures do not state them because they are asked for.
     """
+    # one value per item for every grouping; an empty value is in no group
     pairs = list(zip(outcomes.items, outcomes.gold, strict=True))
     columns = {
         "family": [str(item.family) for item in outcomes.items],
@@ -50,6 +51,7 @@ def item_groups(study: Study, outcomes: Outcomes) -> Iterator[tuple[str, str, Ma
     for part, values in columns.items():
         for value in sorted(set(values) - {""}, key=_place):
             yield part, value, np.array([entry == value for entry in values], dtype=bool)
+    # tags `name:value` of the data set
     for tag in sorted({tag for item in outcomes.items for tag in item.tags if ":" in tag}):
         part, _, value = tag.partition(":")
         yield part, value, np.array([tag in item.tags for item in outcomes.items], dtype=bool)

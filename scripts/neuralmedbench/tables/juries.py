@@ -94,6 +94,7 @@ def _kind(criterion: str) -> str:
 
 
 def _row(criterion: str, rows: Sequence[tuple[str, Votes]], dropped: str, config: GraderConfig, settings: IntervalSettings) -> Cells:
+    # recompute the verdict without the dropped member
     seated = len(config.members) - bool(dropped)
     kept = [{name: value for name, value in votes.items() if name != dropped} for _, votes in rows]
     whole = [_jury_value(criterion, votes, len(config.members), config.rule) for _, votes in rows]
@@ -107,6 +108,7 @@ def _row(criterion: str, rows: Sequence[tuple[str, Votes]], dropped: str, config
     ]
     values = np.array([verdict for verdict, _ in known], dtype=np.float64)
     interval = rate_interval(values, ByPatient([patient for _, patient in known], settings)) if known else None
+    # the dropped member by itself
     alone = [_as_rate(criterion, votes[dropped]) for _, votes in rows if dropped in votes]
     return {
         "criterion": criterion,

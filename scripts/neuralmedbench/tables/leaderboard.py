@@ -100,6 +100,7 @@ def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) 
     if ranked:
         values = np.stack([outcomes.metric("pass1", Key(model)) for model in ranked], axis=1)
         ranges = rank_ranges(values, outcomes.by_patient(settings))
+    # pairs without a test do not separate tiers
     p_holm = {frozenset((pair.first, pair.second)): 1.0 if pair.p_holm is None else pair.p_holm for pair in pairs}
     tier = tiers(ranked, p_holm, 1 - settings.confidence)
     for model, (low, high) in zip(ranked, ranges, strict=True):
@@ -185,6 +186,7 @@ def _notes(outcomes: Outcomes, key: Key, limit: float, reader: str | None) -> li
 def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Cells:
     by = benchmark.outcomes.by_patient(study.settings)
     rates = {name: rate_interval(values, by) for name, values in benchmark.prior.items()}
+    # for choice items the prior is the chance of one option
     lettered = [bool(item.options) for item in benchmark.outcomes.items]
     title = CHANCE_TITLE if all(lettered) else PRIOR_TITLE
     row = _head(benchmark) | {"model": PRIOR, "title": title, "baseline": True, "interval": rates["pass1"].method}

@@ -157,6 +157,7 @@ class Outcomes:
         }
         if name in amounts:
             return np.where(self.ranked | (name != "candidates5"), counts.mean_of(amounts[name]), np.nan)
+        # pass@5 and all-right need five samples that differ by design
         usable = self.repeatable & (counts.samples >= K) & counts.sampled
         if usable.any():
             samples, passes = counts.samples[usable], counts.passes[usable]
@@ -187,6 +188,7 @@ def gather_outcomes(
     Items without the reference that their pass rule needs are left out: they cannot pass.
     """
     reference = {row.item_id: row for row in gold}
+    # items without a reference cannot pass, and are left out
     used = tuple(sorted((item for item in items if can_pass(item, reference.get(item.item_id))), key=lambda item: item.item_id))
     place = {item.item_id: index for index, item in enumerate(used)}
     asked: dict[tuple[str, str], set[int]] = defaultdict(set)
@@ -296,6 +298,7 @@ def prior_values(outcomes: Outcomes) -> dict[str, Floats]:
     first, five = np.zeros(len(outcomes.items)), np.zeros(len(outcomes.items))
     for members in groups.values():
         answers = {index: _reference(outcomes.gold[index]) for index in members}
+        # the other patients' answers: all answers minus the patient's own
         everyone = Counter(answers.values())
         own: dict[int, Counter[str]] = defaultdict(Counter)
         for index in members:

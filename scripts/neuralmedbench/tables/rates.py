@@ -69,6 +69,7 @@ def field_rows(study: Study) -> list[FieldRow]:
         reference = {gold.item_id: gold_labels(gold.fields) for gold in benchmark.gold if gold.fields is not None}
         forms = {item.item_id: form_of(item.answer_schema) for item in benchmark.items if item.runner is Runner.STRUCTURED}
         for model, scores in benchmark.scores.items():
+            # missing answers are left out of field accuracies
             asked = [row for row in headline(scores) if row.item_id in reference and row.fields_right is not None and not row.missing]
             for field in FIELDS:
                 known = [row for row in asked if field in (row.fields_right or {}) and field in reference[row.item_id]]
@@ -186,6 +187,7 @@ def _rows_of(study: Study, outcomes: Outcomes) -> list[Cells]:
     masks |= {(part, value): mask for part, value, mask in item_groups(study, outcomes)}
     wanted: list[tuple[Key, Part, str]] = []
     for key in outcomes.counts:
+        # groups only for the main condition
         parts = masks if (key.arm, key.strategy) == (FULL, DIRECT) else [("all", "all")]
         wanted += [(key, part, name) for part in parts for name in (*RATES, *PAIR_METRICS)]
         wanted += [(key, part, "false_alarm") for part in masks if part == ("normal_control", "true")]

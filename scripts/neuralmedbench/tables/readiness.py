@@ -242,6 +242,7 @@ def readiness_rows(study: Study) -> list[ReadinessRow]:
     for name, group in study.readiness.groups.items():
         for key in group.diagnoses:
             if key not in study.vocabulary.diagnoses:
+                # a misspelt diagnosis would make a group without patients
                 near = nearest(key, sorted(study.vocabulary.diagnoses)) if study.vocabulary.diagnoses else ""
                 message = f"config/readiness.yaml: groups.{name}: {key!r} is no key of the vocabulary{near}"
                 raise ConfigError(message)
@@ -322,6 +323,7 @@ def _verdicts(groups: Mapping[str, Group], config: ReadinessConfig) -> Iterator[
         # a use is met if all its conditions are
         failing = [row for row in rows if row["verdict"] == NOT_MET] or [row for row in rows if row["verdict"] != MET]
         verdict = MET if not failing else NOT_MET if failing[0]["verdict"] == NOT_MET else OPEN
+        # cases of the failing conditions, without repeats
         cases = list(dict.fromkeys(case for row in failing for case in row.get("cases", "").split()))[:SHOWN_CASES]
         whole: Cells = {"use": use, "group": name, "condition": WHOLE, "n_patients": groups[name].patients, "verdict": verdict}
         yield whole | {"failing": " ".join(row["condition"] for row in failing), "cases": " ".join(cases)}

@@ -128,6 +128,7 @@ class _Lists:
     def counted(self, mask: Mask, patients: Ints) -> Cells:
         """Count answers and the length of lists over some items."""
         there, lists = int(self.there[mask].sum()), int(self.lists[mask].sum())
+        # items with at least one answer that is present
         known = mask & (self.there > 0)
         return {
             "mean_candidates": float(self.candidates[mask].sum() / lists) if lists else None,
@@ -281,6 +282,7 @@ def reasoning_rows(study: Study) -> list[ReasoningRow]:
 
 
 def _step_rows(benchmark: BenchmarkStudy, model: str, grades: list[Grade], study: Study) -> list[Cells]:
+    # a grade of another text than the scored one is stale
     patients = {
         (response_key(row), row.text_sha256): row.patient_id for row in benchmark.scores[model] if (row.arm, row.strategy) == (FULL, DIRECT)
     }

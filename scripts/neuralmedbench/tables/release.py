@@ -120,6 +120,7 @@ class BenchmarkDisclosure:
 
 def _most_of_a_patient(benchmark: BenchmarkStudy) -> dict[str, int]:
     """Return the largest number of cases, pictures and questions of one patient: a count of n may be of n divided by it patients."""
+    # pictures and text have no case table: count the cases of items
     cases = Counter(str(case["patient_id"]) for case in benchmark.flow)
     cases = cases or Counter(patient for patient, _ in {(item.patient_id, item.case_id) for item in benchmark.items})
     pictures = Counter(patient for patient, _ in {(item.patient_id, image.image_id) for item in benchmark.items for image in item.images})
@@ -187,6 +188,7 @@ def _mark_secondary(rule: Suppression, rows: Sequence[Cells], marks: list[str], 
 
 def _mark_coverages(rows: Sequence[Cells], marks: list[str], disclosures: Mapping[str, BenchmarkDisclosure]) -> None:
     """Hide coverages so close to the next one that few patients may lie between them; the coverage of all answers is kept."""
+    # coverages of one curve, from the highest
     curves: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         if row["benchmark"] in disclosures and row["measure"] == "accuracy" and not marks[place]:

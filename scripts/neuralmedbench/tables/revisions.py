@@ -102,6 +102,7 @@ def _share(scores: Sequence[Score]) -> float:
 def _metric_row(metric: str, pairs: Sequence[ItemAnswers], category: Callable[[Score], Any], settings: IntervalSettings) -> Cells:
     old, new = [[category(row) for row in pair.old] for pair in pairs], [[category(row) for row in pair.new] for pair in pairs]
     change = compare_answers(old, new, settings)
+    # identical texts are compared between equal repeats only
     same = [row.text_sha256 == other.text_sha256 for pair in pairs for row in pair.new for other in pair.old if row.repeat == other.repeat]
     return {
         "metric": metric,
@@ -255,6 +256,7 @@ def change_words(rows: Sequence[Cells], settings: IntervalSettings) -> tuple[str
     """
     by_metric = {row["metric"]: row for row in rows}
     rates = [_pass_rate(by_metric[PASSED])] if PASSED in by_metric else []
+    # no test is needed when nothing changed
     if all(row["same_text"] == 1 for row in rows):
         return "every answer is the same as before, word for word", _sentences(rates)
     noise = [_noise(metric, by_metric[metric]) for metric in WHAT if metric in by_metric]

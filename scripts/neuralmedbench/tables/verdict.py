@@ -74,6 +74,7 @@ def trust_sentences(study: Study, tables: Tables) -> list[str]:
 
 
 def _grader_only(study: Study, tables: Tables) -> Iterable[tuple[str, str]]:
+    # a corrected leaderboard needs no warning
     corrected = {row["benchmark"] for row in tables["leaderboard"] if row.get("calibrated") is not None}
     for name, benchmark in study.benchmarks.items():
         rows = [row for row in tables["calibrated"] if (row["benchmark"], row["grader"], row["simulated"]) == (name, SCORE, False)]
@@ -163,6 +164,7 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     rate = percent_with_span(best["pass1"], best["pass1_low"], best["pass1_high"])
     size = f"{counted(best['n_items'], 'item', separator='')} of {counted(best['n_patients'], 'patient', separator='')}"
     sentence = f"{title}: {_named(best)} passes {rate} of {size} at the first answer"
+    # models not significantly different from the best
     others = [_named(row) for row in ranked[1:] if row["tier"] == 1]
     if len(ranked) == 1:
         return f"{sentence}."

@@ -71,6 +71,7 @@ def largest(rows: Iterable[Cells]) -> str:
         found.setdefault(row["benchmark"], []).append(row)
     parts = []
     for name, own in found.items():
+        # rows may differ in their items, as arms do
         upto = "up to " if len({row["n_items"] for row in own}) > 1 else ""
         items, patients = (max(row[column] or 0 for row in own) for column in ("n_items", "n_patients"))
         parts.append((name, f"{upto}{counted(items, 'item')}, {counted(patients, 'patient')}"))

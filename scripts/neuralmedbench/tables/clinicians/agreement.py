@@ -164,6 +164,7 @@ def _whole(ratings: Sequence[Rating], study: Study) -> Cells:
         if row.part is RatingPart.SAMPLE:
             judged[shown] = judged.get(shown, False) or row.value is not None
     times = np.array([value for value in seconds.values() if value is not None])
+    # answers that were rated faster than anyone can read them
     below = int((times < FLOOR_S).sum())
     return {
         "axis": "",
@@ -193,6 +194,7 @@ def _controls(ratings: Sequence[Rating], study: Study) -> Cells:
 
 def _axis_rows(panel: Panel) -> Iterator[Cells]:
     """Yield the rows of one axis; severity is the mean distance from the mean of the other raters, over answers with another rater."""
+    # positive severity: higher values than the other raters
     distance = _from_others(panel.first)
     shared = ~np.isnan(distance)
     draws = panel.by.resampled_means(distance)
@@ -295,6 +297,7 @@ def _agreement_of_axis(panel: Panel) -> Iterator[Cells]:
     if again[..., 0].any():
         names = [{"between": SELF, "rater_a": rater, "n_raters": 1} for rater in panel.raters]
         yield from _pair_rows(panel, again, names, OF_SHOWINGS)
+        # all raters together, as single raters repeat few answers
         pooled = again.sum(axis=1, keepdims=True)
         yield from _pair_rows(panel, pooled, [{"between": SELF, "n_raters": int(again[..., 0].any(axis=0).sum())}], OF_SHOWINGS)
 

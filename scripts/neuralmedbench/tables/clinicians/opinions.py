@@ -132,6 +132,7 @@ def opinions_of(study: Study, *, simulated: bool) -> dict[Key, Opinions]:
     if passes is None:
         return {}
     axis, found = study.form.axes[passes.axis], defaultdict[Key, dict[str, float]](dict)
+    # later rounds overwrite earlier ones
     for row in sorted(fresh_sample(study.ratings), key=lambda row: row.round_id):
         if (row.axis, row.simulated, row.adjudicated) == (passes.axis, simulated, False) and row.value is not None:
             found[response_key(row)][row.rater_id] = row.value
@@ -166,6 +167,7 @@ def draw_probabilities(verdicts: Mapping[Key, ClinicianVerdict], scores: Mapping
     for key in known:
         missed = 1.0
         for probability in rounds[_stratum(scores[key])].values():
+            # probability that no round drew the answer
             missed *= 1.0 - probability
         found[key] = 1.0 - missed
     return found

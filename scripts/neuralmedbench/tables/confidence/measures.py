@@ -139,6 +139,7 @@ def _answers(
 def _agreement(
     study: Study, benchmark: BenchmarkStudy, key: Key, rows: Iterable[Score], *, places: Mapping[str, int]
 ) -> Confidences | None:
+    # only items with several samples have a vote; free answers are never equal
     samples = benchmark.outcomes.counts[key].samples
     voting = {item.item_id for item, number in zip(benchmark.outcomes.items, samples, strict=True) if number > 1 and not _is_free(item)}
     groups: dict[str, list[Score]] = defaultdict(list)
@@ -266,6 +267,7 @@ class Draws:
         exceeds the upper limit under chance alone; the high end is the larger of the percentile and the reflected one. (Our
         rule. `perf/confidence_intervals.py` measures its coverage; plain percentiles of a calibrated model never held the truth.)
         """
+        # an error within chance has the lower limit 0
         low, high = self.by.percentiles(self.calibration_error, self.clusters)
         chance = self.by.percentiles(self.error_by_chance, self.clusters)[1]
         if low is None or high is None:

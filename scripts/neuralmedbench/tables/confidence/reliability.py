@@ -78,6 +78,7 @@ def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
     drawn += selective_accuracy(counts, rights, np.array(FIXED)) - selective_accuracy(*grouped, np.array(FIXED))
     ends = np.cumsum(counts)
     for coverage, share in zip(coverages.tolist(), shares.tolist(), strict=True):
+        # the confidence of the last answer that is kept at this coverage
         last = int(np.searchsorted(ends, coverage * total - 1e-9))
         threshold = float(levels[last]) if last < len(levels) else None
         row = head | {"measure": "accuracy", "coverage": coverage, "value": share, "threshold": threshold}
@@ -106,6 +107,7 @@ def tied_groups(found: Confidences, value: Floats) -> tuple[Floats, Floats, Floa
 
 def _share_interval(found: Confidences, draws: Draws, share: float, threshold: float | None, drawn: Floats) -> Cells:
     """Return the interval of the share right at a coverage, by the rules of rates, over the answers that are kept at least in part."""
+    # without a threshold all answers are kept, those without a confidence too
     kept = np.ones(len(found.value), dtype=bool) if threshold is None else found.value >= threshold
     right, patients = found.right[kept], found.patients[kept]
     if threshold is None:
@@ -214,6 +216,7 @@ def confidence_tables(study: Study) -> tuple[list[ConfidenceRow], list[Reliabili
     for benchmark in study.benchmarks.values():
         by = benchmark.outcomes.by_patient(study.settings)
         found = list(gather_confidences(study, benchmark))
+        # other arms are compared with the arm full
         full = {(one.model, one.source): one for one in found if one.arm == FULL}
         for one in found:
             draws = Draws(one, by)

@@ -93,6 +93,7 @@ def _table_cells(table: PublishedTable, own: OwnResults) -> Iterator[Cells]:
 
 
 def _published_cells(line: PublishedRow, table: PublishedTable, confidence: float) -> Iterator[Cells]:
+    # rows of other sources for the same label
     others = [row for row in table.rows if row.label == line.label and row is not line]
     head = {"kind": PUBLISHED, "label": line.label, "group": line.group, "source": line.source, "conflict": line.conflict}
     for name, column in table.columns.items():

@@ -208,10 +208,12 @@ def _cell(row: Cells, footnotes: list[str]) -> PaperCell:
     footnote = str(row.get("missing") or (row.get("note") if row["kind"] == OURS else "") or "")
     if footnote and footnote not in footnotes:
         footnotes.append(footnote)
+    # equal footnotes share a number
     mark = footnotes.index(footnote) + 1 if footnote else 0
     if row.get("value") in (None, ""):
         return PaperCell(mark=mark)
     value, low, high = (row.get(name) for name in ("value", "low", "high"))
+    # published numbers keep their published decimals
     digits = digits_of(value, row["unit"]) if row["kind"] == PUBLISHED else DIGITS[row["unit"]]
     interval = "" if low in (None, "") or high in (None, "") else f"{number(low, digits)}–{number(high, digits)}"
     text = number(value, 4 if row["unit"] == "usd" and 0 < float(value or 0) < CENTS else digits)

@@ -70,12 +70,14 @@ def by_published_size(published: PublishedConfig, models: Mapping[str, ModelConf
 
 def _rows(published: PublishedConfig, name: str, model: ModelConfig, graders: Mapping[str, GraderConfig]) -> Iterator[SizeRow]:
     size, words = published.size, round(published.size.words_per_call * TOKENS_PER_WORD)
+    # all samples under the arm full and the arms without images
     calls = _calls(size, full_alone=False)
     tokens = size.samples * size.images * size.tokens_per_image + calls * words
     yield _row(model, calls, tokens, model=name, grader="", title=model.title)
     for grader, config in graders.items() if size.graded else ():
         if config.kind == "llm" and config.model:
             judged = _calls(size, full_alone=config.arms is not None and Arm.NO_IMAGE not in config.arms)
+            # a grader reads the question and the longest answer
             read = judged * (words + (longest_answer(model) or 0))
             yield _row(config.model, judged, read, model=name, grader=grader, title=f"{config.title}, of {model.title}")
 
