@@ -27,7 +27,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     published = load_published(args.published)
-    own = OwnResults(
+    ours = OwnResults(
         benchmark=published.benchmark,
         models={path.stem: load_model(path) for path in args.models},
         graders={path.stem: load_grader(path) for path in args.graders},
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         absent=args.absent,
         confidence=args.confidence,
     )
-    rows = comparison_rows(published, own)
+    rows = comparison_rows(published, ours)
     write_table(args.out, rows, COLUMNS)
     write_text(args.out.with_suffix(".md"), markdown(published, rows))
     write_text(args.out.with_suffix(".tex"), latex(published, rows))

@@ -154,14 +154,16 @@ class RoundDisclosure:
 def suppressed_rows(
     rule: Suppression,
     rows: Sequence[Cells],
-    own: Sequence[Sequence[BenchmarkDisclosure | RoundDisclosure]],
+    of_rows: Sequence[Sequence[BenchmarkDisclosure | RoundDisclosure]],
     disclosures: Mapping[str, BenchmarkDisclosure],
 ) -> list[str]:
     """Return the mark of every row of one table.
 
     `<10` (or another limit) for few patients, `(hidden)` for secondary suppression with such a row, empty for a row that is shown.
     """
-    marks = [next((mark for disclosure in found if (mark := disclosure.mark(rule, row))), "") for row, found in zip(rows, own, strict=True)]
+    marks = [
+        next((mark for disclosure in found if (mark := disclosure.mark(rule, row))), "") for row, found in zip(rows, of_rows, strict=True)
+    ]
     _mark_secondary(rule, rows, marks, disclosures)
     if rule.surest:
         _mark_coverages(rows, marks, disclosures)
@@ -308,9 +310,9 @@ def _cuts(
         nothing = {benchmark for benchmark, disclosure in disclosures.items() if disclosure.nothing}
         places = {benchmark: place for place, benchmark in enumerate(dict.fromkeys(row["benchmark"] for row in rows))}
         rows = sorted(rows, key=lambda row: (places[row["benchmark"]], row["model"] if row["benchmark"] in nothing else ""))
-    own = [_disclosures_of(row, disclosures, rounds) for row in rows]
-    marks = suppressed_rows(rule, rows, own, disclosures)
-    cuts = [_cut(rule, row, mark, found) for row, mark, found in zip(rows, marks, own, strict=True)]
+    of_rows = [_disclosures_of(row, disclosures, rounds) for row in rows]
+    marks = suppressed_rows(rule, rows, of_rows, disclosures)
+    cuts = [_cut(rule, row, mark, found) for row, mark, found in zip(rows, marks, of_rows, strict=True)]
     seen = set[tuple[object, ...]]()
     for cut, mark in zip(cuts, marks, strict=True):
         if mark and cut.after is not None:  # hidden rows of a flow have lost their reasons, so that several may be equal

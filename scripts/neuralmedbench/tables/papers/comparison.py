@@ -41,14 +41,14 @@ def wilson(percent: float, n: int, confidence: float = 0.95) -> tuple[float, flo
     return 100 * float(low), 100 * float(high)
 
 
-def comparison_rows(published: PublishedConfig, own: OwnResults) -> list[Cells]:
+def comparison_rows(published: PublishedConfig, ours: OwnResults) -> list[Cells]:
     """Rows of `results/tables/paper/<paper>.csv`: every cell of every published table, ours below each published row, and the plan.
 
     Parameters
     ----------
     published : PublishedConfig
         The published tables.
-    own : OwnResults
+    ours : OwnResults
         Our results.
 
     Returns
@@ -68,28 +68,28 @@ def comparison_rows(published: PublishedConfig, own: OwnResults) -> list[Cells]:
     check_places(published)
     rows: list[Cells] = []
     for name, table in published.tables.items():
-        rows += [{"table": name, **cell} for cell in _table_cells(table, own)]
-    return rows + (list(_plan_rows(published, own)) if own.absent else [])
+        rows += [{"table": name, **cell} for cell in _table_cells(table, ours)]
+    return rows + (list(_plan_rows(published, ours)) if ours.absent else [])
 
 
-def _table_cells(table: PublishedTable, own: OwnResults) -> Iterator[Cells]:
+def _table_cells(table: PublishedTable, ours: OwnResults) -> Iterator[Cells]:
     """Yield cells line by line: ours below the last published row of their model, models without one at the end."""
-    left, text = list(own.models), set[str]()
+    left, text = list(ours.models), set[str]()
     for place, line in enumerate(table.rows):
-        yield from _published_cells(line, table, own.confidence)
+        yield from _published_cells(line, table, ours.confidence)
         if any(later.label == line.label for later in table.rows[place + 1 :]):
             continue  # keep rows of several sources for one label together
         # our rows follow the published row of the same model
-        meant = [name for name in own.meant_by(line) if name in left] or (
-            [line.model] if line.model and line.model not in own.models else []
+        meant = [name for name in ours.meant_by(line) if name in left] or (
+            [line.model] if line.model and line.model not in ours.models else []
         )
         for model in meant:
             if model not in text:
-                yield from own_cells(model, table, own)
+                yield from own_cells(model, table, ours)
         text |= set(meant)
         left = [name for name in left if name not in text]
     for model in left:
-        yield from own_cells(model, table, own)
+        yield from own_cells(model, table, ours)
 
 
 def _published_cells(line: PublishedRow, table: PublishedTable, confidence: float) -> Iterator[Cells]:
@@ -112,9 +112,9 @@ def _published_cells(line: PublishedRow, table: PublishedTable, confidence: floa
         yield cell | {"others": "; ".join(parts)}
 
 
-def _plan_rows(published: PublishedConfig, own: OwnResults) -> Iterator[Cells]:
+def _plan_rows(published: PublishedConfig, ours: OwnResults) -> Iterator[Cells]:
     """Yield the cost of asking everything, by the published size; `make plan` prints the same."""
-    for row in by_published_size(published, own.models, own.graders):
+    for row in by_published_size(published, ours.models, ours.graders):
         head = {"table": PLAN, "kind": PLAN, "label": row.title, "model": row.model, "note": size_words(published.size)}
         yield {**head, "column": "calls", "unit": "count", "value": row.calls}
         yield {**head, "column": "prompt_tokens", "unit": "count", "value": row.prompt_tokens}

@@ -115,7 +115,7 @@ def _matches(model: ModelConfig, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(model_id(model).lower(), pattern.lower()) for pattern in patterns)
 
 
-def own_cells(model: str, table: PublishedTable, own: OwnResults) -> Iterator[Row]:
+def own_cells(model: str, table: PublishedTable, ours: OwnResults) -> Iterator[Row]:
     """Yield the cells of one of our models in one table of a paper: rows of `results/tables/paper/<paper>.csv`.
 
     In a row without a value `missing` names the file that would fill it.
@@ -125,7 +125,7 @@ def own_cells(model: str, table: PublishedTable, own: OwnResults) -> Iterator[Ro
     DataError
         If more than one row of a table of results fits a cell.
     """
-    config = own.models.get(model)
+    config = ours.models.get(model)
     head: Row = {
         "kind": OURS,
         "label": config.title if config else model,
@@ -133,33 +133,33 @@ def own_cells(model: str, table: PublishedTable, own: OwnResults) -> Iterator[Ro
         "group": "human" if config and config.reader else "",
     }
     head |= {"model_id": model_id(config)} if config and not config.reader else {}
-    for labeller in _labellers(model, table, own):
+    for labeller in _labellers(model, table, ours):
         for name, column in table.columns.items():
             if column.ours:
                 cell = head | {"source": labeller.words, "column": name, "unit": column.unit}
-                yield cell | _own_value(model, column.ours, own, labeller, scale=100 if column.unit == "percent" else 1)
+                yield cell | _own_value(model, column.ours, ours, labeller, scale=100 if column.unit == "percent" else 1)
 
 
-def _labellers(model: str, table: PublishedTable, own: OwnResults) -> list[Labeller]:
+def _labellers(model: str, table: PublishedTable, ours: OwnResults) -> list[Labeller]:
     places = [column.ours.table for column in table.columns.values() if column.ours]
-    if own.absent or not (table.by_labeller and places):
+    if ours.absent or not (table.by_labeller and places):
         return [Labeller()]
-    return labellers_of(own.rows(places[0], model))
+    return labellers_of(ours.rows(places[0], model))
 
 
-def _own_value(model: str, lookup: Lookup, own: OwnResults, labeller: Labeller, *, scale: int) -> Row:
-    place, source = f"results/tables/{lookup.table}.csv", lookup.made_from.format(benchmark=own.benchmark, model=model)
-    if reason := _reason_without(model, own, labeller, source):
+def _own_value(model: str, lookup: Lookup, ours: OwnResults, labeller: Labeller, *, scale: int) -> Row:
+    place, source = f"results/tables/{lookup.table}.csv", lookup.made_from.format(benchmark=ours.benchmark, model=model)
+    if reason := _reason_without(model, ours, labeller, source):
         return {"missing": reason}
     # select the rows of the cell
     wanted = {name: (value,) if isinstance(value, str) else value for name, value in lookup.where.items()}
     wanted |= {name: (value,) for name, value in labeller.columns}
-    found = [row for row in own.rows(lookup.table, model) if all(row[name] in values for name, values in wanted.items())]
+    found = [row for row in ours.rows(lookup.table, model) if all(row[name] in values for name, values in wanted.items())]
     if len(found) > max(map(len, wanted.values()), default=1):
-        message = f"{place}: {len(found)} rows fit one cell of a paper's table ({own.benchmark}, {model}); name more columns in `where`"
+        message = f"{place}: {len(found)} rows fit one cell of a paper's table ({ours.benchmark}, {model}); name more columns in `where`"
         raise DataError(message)
     if not found:
-        board = own.rows("leaderboard", model)
+        board = ours.rows("leaderboard", model)
         lost = _count(board[0]["missing"]) if board else None
         if lost and lost == _count(board[0]["expected"]):  # then no table has a rate of it
             return {"missing": _all_missing(lost, source)}
@@ -174,7 +174,7 @@ def _own_value(model: str, lookup: Lookup, own: OwnResults, labeller: Labeller, 
     if lost and lost == expected:
         return {"missing": _all_missing(expected, source)}
     # a value, with notes on what it lacks
-    cell = _measured(found, lookup, own, scale * lookup.times)
+    cell = _measured(found, lookup, ours, scale * lookup.times)
     notes = [f"{lost:,} of {expected:,} answers or grades are missing and count as wrong"] if lost and expected else []
     without = [value for name, values in wanted.items() for value in values if not any(row[name] == value for row in found)]
     notes += [f"without {', '.join(without)}, of which nothing could be told"] if without else []
@@ -186,17 +186,17 @@ def _all_missing(number: int, source: str) -> str:
     return f"all {number:,} answers or grades of it are missing ({source})"
 
 
-def _reason_without(model: str, own: OwnResults, labeller: Labeller, source: str) -> str:
+def _reason_without(model: str, ours: OwnResults, labeller: Labeller, source: str) -> str:
     """Return the reason not to look for a value; empty if there is none."""
-    if own.absent:
-        return f"{own.absent}; then {source} fills it"
-    if model not in own.models:
+    if ours.absent:
+        return f"{ours.absent}; then {source} fills it"
+    if model not in ours.models:
         return f"config/models/{model}.yaml is not among the `models` of this run"
-    if own.models[model].reader == "simulated":
+    if ours.models[model].reader == "simulated":
         return SIMULATED_READER
     if labeller.simulated:
         return SIMULATED_LABELS
-    return _unanswered(model, own) or (f"nobody labelled its answers; {source} fills it" if labeller.nobody else "")
+    return _unanswered(model, ours) or (f"nobody labelled its answers; {source} fills it" if labeller.nobody else "")
 
 
 def _count(text: str) -> int | None:
@@ -204,7 +204,7 @@ def _count(text: str) -> int | None:
     return int(float(text)) if text.replace(".", "", 1).isdigit() else None
 
 
-def _measured(found: Sequence[Cells], lookup: Lookup, own: OwnResults, factor: float) -> Row:
+def _measured(found: Sequence[Cells], lookup: Lookup, ours: OwnResults, factor: float) -> Row:
     """Return value, interval and n; for several rows the sum, without an interval."""
 
     def one(row: Cells, column: str) -> float:
@@ -218,17 +218,17 @@ def _measured(found: Sequence[Cells], lookup: Lookup, own: OwnResults, factor: f
     if len(found) == 1 and first.get(lookup.low) and first.get(lookup.high):
         # tables without this column hold intervals by patient
         kind = KINDS.get(first.get("interval", ""), BY_PATIENT)
-        cell |= {"low": one(first, lookup.low), "high": one(first, lookup.high), "interval": f"{100 * own.confidence:g} % {kind}"}
+        cell |= {"low": one(first, lookup.low), "high": one(first, lookup.high), "interval": f"{100 * ours.confidence:g} % {kind}"}
     return cell
 
 
-def _unanswered(model: str, own: OwnResults) -> str:
+def _unanswered(model: str, ours: OwnResults) -> str:
     """Return the reason if a model answered nothing, which empties all its cells; else an empty string."""
-    asked = own.rows("efficiency", model)
+    asked = ours.rows("efficiency", model)
     if not asked or any(int(row["answered"]) for row in asked):
         return ""
     number = sum(int(row["requests"]) for row in asked)
-    return f"{model} answered none of {number:,} requests (results/responses/{own.benchmark}/{model}.parquet): `make plan` says why, `make retry` asks again"
+    return f"{model} answered none of {number:,} requests (results/responses/{ours.benchmark}/{model}.parquet): `make plan` says why, `make retry` asks again"
 
 
 def check_places(published: PublishedConfig) -> None:
