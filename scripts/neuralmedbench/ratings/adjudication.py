@@ -121,7 +121,7 @@ def freeze_adjudication(
         if response in current and text_digest(current[response].response.text) == rated[response].text_sha256
     }
     if not standing:
-        message = f"{key.round_id}: there is no disagreement left to adjudicate{' that no earlier packet contains' if done else ''}"
+        message = f"{key.round_id}: there is no disagreement to adjudicate{' beyond those in earlier packets' if done else ''}"
         raise RatingError(message)
     secret, rater = material.secret, name.replace(FOLDER, "adjudicator", 1)
     # the page shows the values of all raters of an answer, in random order and without names

@@ -191,7 +191,7 @@ def test_a_packet_is_never_made_again_and_a_later_one_asks_only_for_what_is_new(
     later = read_file(folder / "adjudication-2" / "key.json", AdjudicationKey)
     assert later.packet.rater == "adjudicator-2"
     assert len(asked) + len(later.packet.items) == 8
-    with pytest.raises(RatingError, match="no disagreement left to adjudicate that no earlier packet contains"):
+    with pytest.raises(RatingError, match="no disagreement to adjudicate beyond those in earlier packets"):
         adjudicate(folder, "--name", "adjudication-3")
     for name in ("../r02", "other", "adjudication-"):
         with pytest.raises(RatingError, match="NAME is not valid for an adjudication"):
@@ -202,7 +202,7 @@ def test_a_round_without_disagreement_and_one_that_a_program_filled_in_with_peop
     packets = read_file(folder / "key.json", RoundKey).packets
     path = folder / "rating_rater-2.json"
     path.write_text(json.dumps(filled(packets[1], FORM.rubric, FIRST)))
-    with pytest.raises(RatingError, match="no disagreement left to adjudicate"):
+    with pytest.raises(RatingError, match="no disagreement to adjudicate"):
         adjudicate(folder)
     path.write_text(json.dumps(filled(packets[1], FORM.rubric, SECOND, rater={"id": "rater-2", "simulated": True})))
     with pytest.raises(RatingError, match="do not mix"):
