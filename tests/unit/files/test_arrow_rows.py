@@ -1,4 +1,4 @@
-"""Rows of a table, made a column at a time, are those that Arrow itself gives."""
+"""Rows of a table, converted column by column, equal those of Arrow itself."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KINDS = {
 
 
 def plain(rows: object) -> object:
-    """Numbers with their types: 1, 1.0 and true are equal and not the same."""
+    """Return numbers with their types: 1, 1.0 and true are equal but not the same."""
     if isinstance(rows, list):
         return [plain(row) for row in rows]
     if isinstance(rows, dict):

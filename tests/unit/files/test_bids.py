@@ -1,4 +1,4 @@
-"""What is published is a valid BIDS data set: the de-identified tree as raw data, the normalised one as a derivative."""
+"""Published data are valid BIDS data sets: the de-identified tree as raw data, the normalised one as a derivative."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def export(project: Path, out: Path) -> None:
 
 
 def errors_of(folder: Path) -> list[str]:
-    """Errors of the validator, and its exit status when it is not 0."""
+    """Return the errors of the validator, and its exit status if it is not 0."""
     assert VALIDATOR
     done = subprocess.run([VALIDATOR, str(folder), "--format", "json"], capture_output=True, text=True, check=False)
     issues = json.loads(done.stdout)["issues"]["issues"]
@@ -99,7 +99,7 @@ def test_the_bids_validator_has_no_error(project: Path, tree: str) -> None:
 @pytest.mark.skipif(VALIDATOR is None, reason="bids-validator-deno is not installed")
 @pytest.mark.parametrize("tree", ["data/deidentified/demo", "derivative"])
 def test_the_validator_looks_at_the_scans_and_finds_a_wrong_name(project: Path, tmp_path: Path, tree: str) -> None:
-    """Passing over our own files must not be passing over everything."""
+    """Ignoring the pipeline's additional files must not ignore everything."""
     shutil.copytree(project / tree, tmp_path / "copy")
     scan_file = next((tmp_path / "copy" / "sub-one" / "anat").glob("*_ce-gadolinium*T1w.nii.gz"))
     scan_file.rename(scan_file.with_name("sub-one_FLARE.nii.gz"))

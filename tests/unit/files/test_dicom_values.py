@@ -1,4 +1,4 @@
-"""A header's value is found by keyword as pydicom finds it; what is absent is None."""
+"""Values of a header are found by keyword as in pydicom; absent ones are None."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files are whole or absent; tables have the columns of their records."""
+"""Files are complete or absent; tables have the columns of their records."""
 
 from __future__ import annotations
 

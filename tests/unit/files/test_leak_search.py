@@ -1,4 +1,4 @@
-"""The search for planted strings finds each of them wherever a file can hide it, and nothing where there is none."""
+"""The search for planted strings finds each of them wherever a file can hide it, and reports no others."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ HELD = b'<script type="image/webp;base64" id="picture-00">'
 
 
 def case_page(case: Any) -> bytes:
-    """Give a case as it stands in the report."""
+    """Return a case as in the report."""
     return f'<details><script type="application/gzip;base64" class="case-data">{pack(case)}</script></details>'.encode()
 
 

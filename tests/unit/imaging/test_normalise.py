@@ -25,7 +25,7 @@ T1W = Shot("T1w", "2d")
 
 
 def worst_error_mm(matrix: np.ndarray, shot: Shot) -> float:
-    """Largest distance, over the corners of the brain, between where the matrix and the truth put a point."""
+    """Return the largest distance between estimated and true positions of the corners of the brain."""
     corners = np.array([(x, y, z) for x in (-60, 60) for y in (-50, 85) for z in (-40, 65)], dtype=float)
     truth = np.array([motion(shot).TransformPoint(corner) for corner in corners.tolist()])
     return float(np.linalg.norm(corners @ matrix[:3, :3].T + matrix[:3, 3] - truth, axis=1).max())

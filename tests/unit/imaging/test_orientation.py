@@ -1,4 +1,4 @@
-"""The worst mistake: a mirrored brain. Converters store 2-D and 3-D series with opposite x, and planes are turned differently."""
+"""The worst error, a mirrored brain: converters store 2-D and 3-D series with opposite x, and rotate planes differently."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ POLICIES = ("uniform", "content", "three_plane", "lesion")
 DARK = ("T1w", "ADC", "SWI")
 """Sequences in which the lesion is dark."""
 WELL_INSIDE_MM = 6.0
-"""The lesion is a ball of 11 mm: a slice this near to its centre shows it widely."""
+"""The lesion is a ball of 11 mm: a slice this near to its centre shows most of it."""
 
 
 @pytest.fixture(scope="module")
@@ -53,12 +53,12 @@ def cut(request: pytest.FixtureRequest, folder: Path) -> tuple[Path, tuple[Slice
 
 
 def signed(grey: np.ndarray, entry: Slice) -> np.ndarray:
-    """Grey values with the lesion bright, whatever the sequence makes of it."""
+    """Return grey values with a bright lesion, inverted for sequences in which it is dark."""
     return grey.astype(float) * (-1 if entry.sequence.value in DARK else 1)
 
 
 def brightest(values: np.ndarray, entry: Slice) -> tuple[float, float, float]:
-    """Row and column of the maximum in the inner 12 cm, in mm from the middle, and its height."""
+    """Return row and column of the maximum in the inner 12 cm, in mm from the middle, and its value."""
     reach, middle = round(60 / entry.mm_per_px), values.shape[0] // 2
     inner = values[middle - reach : middle + reach, middle - reach : middle + reach]
     row, column = (np.array(np.unravel_index(inner.argmax(), inner.shape)) - reach) * entry.mm_per_px
@@ -66,13 +66,13 @@ def brightest(values: np.ndarray, entry: Slice) -> tuple[float, float, float]:
 
 
 def lopsided(grey: np.ndarray, entry: Slice) -> tuple[float, float, float]:
-    """Where the picture is brightest compared with its other half; the phantom without its lesion is symmetric."""
+    """Return where the picture is brighter than its mirror image by most; the phantom without its lesion is symmetric."""
     smooth = gaussian_filter(signed(grey, entry), 4 / entry.mm_per_px)
     return brightest(smooth - smooth[:, ::-1], entry)
 
 
 def relief(grey: np.ndarray, entry: Slice) -> np.ndarray:
-    """How much brighter each place is than its surroundings."""
+    """Return how much brighter each pixel is than its surroundings."""
     values = signed(grey, entry)
     return gaussian_filter(values, 5 / entry.mm_per_px) - gaussian_filter(values, 15 / entry.mm_per_px)
 

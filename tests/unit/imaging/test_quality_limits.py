@@ -1,4 +1,4 @@
-"""A series that cannot be right is set aside with a reason; the case is kept back only when its reference fails."""
+"""A series beyond the limits is excluded with a reason; the case is quarantined only if its reference fails."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def test_a_series_that_fails_is_set_aside_and_the_others_go_on(tmp_path: Path, s
     rewrite(case, sequence, change)
     record = normalise(case, tmp_path / "out")
     assert record.state is State.OK, record.reason
-    aside = next(series.series_id for series in read_case(case).series if series.sequence == sequence)
-    assert list(record.set_aside) == [aside]
-    assert record.set_aside[aside].startswith(f"{sequence}: ")
-    assert says in record.set_aside[aside]
+    excluded = next(series.series_id for series in read_case(case).series if series.sequence == sequence)
+    assert list(record.set_aside) == [excluded]
+    assert record.set_aside[excluded].startswith(f"{sequence}: ")
+    assert says in record.set_aside[excluded]
     assert [series.sequence for series in record.series] == [Sequence.T1W]
     assert record.quality["series_set_aside"] == 1
-    assert not list((tmp_path / "out" / "volumes").glob(f"{aside}*")), "nothing of it is left"
+    assert not list((tmp_path / "out" / "volumes").glob(f"{excluded}*")), "nothing of it is left"
     assert read_case(tmp_path / "out" / "case.json") == record
 
 
@@ -71,8 +71,8 @@ def test_a_case_whose_reference_fails_is_kept_back(tmp_path: Path, change: str) 
 def test_a_series_of_unknown_kind_is_named_among_those_set_aside(tmp_path: Path) -> None:
     case = write_shots(tmp_path, [Shot("T1w", "2d")])
     record = read_case(case)
-    odd = replace(record.series[0], series_id="series-09", sequence=Sequence.UNKNOWN)
-    write_case(case, replace(record, series=(*record.series, odd)))
+    unlabelled = replace(record.series[0], series_id="series-09", sequence=Sequence.UNKNOWN)
+    write_case(case, replace(record, series=(*record.series, unlabelled)))
     assert normalise(case, tmp_path / "out").set_aside == {"series-09": "its kind is not known: name it in `sequence_overrides`"}
 
 

@@ -1,4 +1,4 @@
-"""A known rigid motion is found again: the error is measured over the brain, not at one point."""
+"""A known rigid motion is recovered; the error is measured over the brain, not at one point."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def reference() -> RegistrationReference:
 
 @pytest.fixture(scope="module")
 def brain_points() -> np.ndarray:
-    """Points of the brain every 10 mm, shape (N, 3), LPS+ in mm."""
+    """Return points of the brain every 10 mm, shape (N, 3), LPS+ in mm."""
     fixed = scan(T1W)
     indices = np.argwhere(brain_of(T1W, fixed))[:: 10 * 10 * 10 // 20]
     return np.array([fixed.TransformIndexToPhysicalPoint([int(x), int(y), int(z)]) for z, y, x in indices])
 
 
 def target_registration_error_mm(matrix: np.ndarray, shot: Shot, points: np.ndarray) -> float:
-    """Mean distance, over the brain, between where the matrix and the truth put a point (Fitzpatrick 1998)."""
+    """Return the mean target registration error over the brain (Fitzpatrick 1998)."""
     truth = np.array([motion(shot).TransformPoint(point) for point in points.tolist()])
     return float(np.linalg.norm(points @ matrix[:3, :3].T + matrix[:3, 3] - truth, axis=1).mean())
 

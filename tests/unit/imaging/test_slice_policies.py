@@ -1,4 +1,4 @@
-"""How slices are chosen and shown: content, three planes, around the lesion, montages, marks and sizes."""
+"""Choice and display of slices: content, three planes, around the lesion, montages, side marks and sizes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def normalised(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def write_answers(folder: Path, position: str = "38 10 22", case_id: str = "case01") -> list[str]:
-    """Write a configuration whose benchmark names an answers table; gives the argument."""
+    """Write a configuration whose benchmark names an answers table; return the argument."""
     (folder / "benchmarks").mkdir(parents=True)
     (folder / "answers.csv").write_text(f"case_id,diagnosis,lesion_size_mm,lesion_position_mm\n{case_id},glioma,22,{position}\n")
     (folder / "benchmarks" / "demo.yaml").write_text(f"title: Demo\nanswers: {folder / 'answers.csv'}\n")
@@ -162,7 +162,7 @@ def test_slices_around_the_lesion_are_marked_as_oracle(normalised: Path, tmp_pat
 
 
 def test_a_case_without_a_lesion_is_cut_evenly_and_is_oracle_too(normalised: Path, tmp_path: Path) -> None:
-    """That there is nothing to centre on is part of the answer."""
+    """The absence of a lesion is part of the answer."""
     record = cut(normalised, tmp_path / "out", *write_answers(tmp_path / "config", case_id="another"))
     uniform = cut(normalised, tmp_path / "uniform")
     assert [entry.position_mm for entry in record.slices] == [entry.position_mm for entry in uniform.slices]
@@ -258,7 +258,7 @@ def test_the_digest_of_the_pixels_does_not_depend_on_the_file(normalised: Path, 
 
 
 def test_thick_slices_with_gaps_are_placed_by_their_positions(tmp_path: Path) -> None:
-    """Slices are 5 mm thick and lie 10 mm apart: the affine has the distance, and positions follow it, whatever a sidecar says."""
+    """Slices are 5 mm thick and 10 mm apart: the affine has the distance, and positions follow it, regardless of a sidecar."""
     write_shots(tmp_path, [Shot("T1w", "2d")])
     (path,) = tmp_path.rglob("*.nii.gz")
     scan = sitk.ReadImage(path.as_posix())

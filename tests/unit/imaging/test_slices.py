@@ -57,7 +57,7 @@ def pictures(folder: Path, sequence: str) -> list[tuple[Slice, np.ndarray]]:
 
 
 def lesion_centre(grey: np.ndarray, sequence: str) -> np.ndarray:
-    """Row and column of the brightest blob (the darkest in T1)."""
+    """Return row and column of the brightest blob (the darkest in T1)."""
     middle = slice(grey.shape[0] // 4, -grey.shape[0] // 4)
     value = grey[middle, middle].astype(float)
     value = np.where(value < 12 if sequence == "T1w" else value > 235, 255.0, 0.0)

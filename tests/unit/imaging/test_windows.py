@@ -1,4 +1,4 @@
-"""Windows: what is black and what is white, in which units, and what of a small lesion is left in the picture."""
+"""Windows: black and white, their units, and the contrast of a small lesion in the picture."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_what_does_not_enhance_looks_alike_before_and_after_contrast_agent(case:
 
 
 def test_only_sequences_with_shading_lose_their_bias_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Diffusion and susceptibility pictures keep their values: there the field would eat a part of the lesion."""
+    """Diffusion and susceptibility scans keep their values: a bias correction would remove part of the lesion."""
     seen = []
     monkeypatch.setattr(stage, "correct_bias", lambda image, *, grid_mm: seen.append(image.GetSize()) or image)
     sequences = [*["T1w", "ceT1w", "T2w", "FLAIR", "PDw"], *["dwi", "ADC", "SWI", "T2starw", "CT", "ceCT"]]
@@ -175,7 +175,7 @@ def test_a_plaque_of_8_pixels_is_still_seen_after_display(sequence: Sequence, of
 
 
 def test_a_volume_of_small_numbers_keeps_them(tmp_path: Path) -> None:
-    """An ADC map in mm2/s must not be rounded to whole numbers."""
+    """An ADC map in mm2/s must not be rounded to integers."""
     scan = image_like(np.random.default_rng(2).normal(8e-4, 1e-4, (4, 5, 6)).astype(np.float32), sitk.Image((6, 5, 4), sitk.sitkFloat32))
     stage.write_volume(tmp_path / "adc.nii", scan)
     assert np.allclose(sitk.GetArrayFromImage(read_volume(tmp_path / "adc.nii")), sitk.GetArrayFromImage(scan), rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Ingest: every file accounted for, kinds of scan known, nothing guessed."""
+"""Ingest: every file is accounted for, sequences are labelled, nothing is guessed."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from neuralmedbench.records.case import Sequence, State
 
 
 def with_private(maker: str, element: tuple[tuple[int, int], str, str, Any]) -> Any:
-    """Header of a maker with one private element: its place, its creator, its kind of value, its value."""
+    """Return the header of a maker with one private element: tag, creator, value representation, value."""
     place, creator, kind, value = element
     header = make_slice(ball(1)[0], (0, 0, 0), 1, Manufacturer=maker)
     header.private_block(place[0], creator, create=True).add_new(place[1] & 0xFF, kind, value)
@@ -33,7 +33,7 @@ def with_private(maker: str, element: tuple[tuple[int, int], str, str, Any]) -> 
         ("GE MEDICAL SYSTEMS", ((0x0043, 0x1039), "GEMS_PARM_01", "IS", [1000001000, 8, 0, 0]), 1000.0),
         ("GE MEDICAL SYSTEMS", ((0x0043, 0x1039), "GEMS_PARM_01", "IS", [700, 8, 0, 0]), 700.0),
         ("GE MEDICAL SYSTEMS", ((0x0043, 0x1039), "GEMS_PARM_01", "UN", b"1000000050\\8\\0\\0"), 50.0),
-        # the number of another maker at the same place means something else
+        # the same element has another meaning for another maker
         ("GE MEDICAL SYSTEMS", ((0x0019, 0x100C), "GEMS_ACQU_01", "SS", 7), None),
         ("", ((0x0019, 0x100C), "SIEMENS MR HEADER", "IS", "1000"), 1000.0),
         ("SIEMENS", ((0x0019, 0x100C), "SIEMENS MR HEADER", "UN", b"\xff\xfe"), None),
@@ -98,7 +98,7 @@ def test_a_diffusion_series_that_lost_its_weights_is_refused(tmp_path: Path) -> 
 
 
 def test_a_siemens_mosaic_is_cut_into_its_slices_at_their_places(tmp_path: Path) -> None:
-    """The CSA header is one that we wrote after its published layout; no scanner made it."""
+    """The CSA header is written by the test after its published layout; it does not come from a scanner."""
     files = [
         write_mosaic(tmp_path / "raw" / f"{number}.dcm", b_value=weight, InstanceNumber=number, AcquisitionTime=f"09120{number}")
         for number, weight in enumerate((0, 1000), start=1)
@@ -129,7 +129,7 @@ def test_slopes_of_philips_scale_all_voxels_alike(tmp_path: Path) -> None:
         save(image, path)
     case = ingest(tmp_path, files)
     volume = clean_and_convert(tmp_path, case, "series-01")
-    # the public slope gives what the console showed, the private one (where cleaning keeps it) the signal: both are one factor
+    # the public slope gives the values of the console, the private one (if cleaning keeps it) the signal: both are a single factor
     grey = volume.voxels[:, ::-1, :].transpose(2, 1, 0)
     factor = grey.max() / 907
     assert factor == pytest.approx(2.5) or factor == pytest.approx(1 / 0.004)

@@ -1,4 +1,4 @@
-"""Enhanced multi-frame objects: geometry, timing and b-values stand in functional groups, and nothing is lost on the way."""
+"""Enhanced multi-frame objects: geometry, timing and b-values are in functional groups, and none is lost."""
 
 from __future__ import annotations
 

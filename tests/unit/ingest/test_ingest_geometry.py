@@ -1,4 +1,4 @@
-"""Where slices lie: gaps, tilted gantries, two spacings, several images in one series."""
+"""Geometry of slices: gaps, tilted gantries, two spacings, several images in one series."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from neuralmedbench.ingest.geometry import missing_slices
 from neuralmedbench.records.case import Plane, Sequence, State
 
 ROD_MM = (10.0, 20.0)
-"""Where a straight rod along the body stands, LPS+: left of the middle and behind it."""
+"""Position of a straight rod along the body, LPS+: left of the middle and behind it."""
 
 
 def rod(stack: Stack, rows: int = 48, columns: int = 40) -> npt.NDArray[np.uint16]:
-    """Pixels of slices that cut a rod along the patient's axis, wherever each slice lies."""
+    """Return pixels of slices that cut a rod along the patient's axis, for any slice positions."""
     y, x = np.mgrid[0:rows, 0:columns]
     slices = []
     for position in stack.positions():
@@ -30,7 +30,7 @@ def rod(stack: Stack, rows: int = 48, columns: int = 40) -> npt.NDArray[np.uint1
 
 
 def centres(volume: Volume) -> npt.NDArray[np.float64]:
-    """Centre of mass of every slice, LPS+, mm, shape (slices, 3)."""
+    """Return the centre of mass of every slice, LPS+, mm, shape (slices, 3)."""
     found = []
     for place in range(volume.voxels.shape[2]):
         grey = volume.voxels[..., place].astype(float) - float(volume.voxels.min())
@@ -73,7 +73,7 @@ def test_slices_in_two_blocks_of_different_spacing_are_resampled_and_flagged(tmp
     assert set(case.series[0].flags) >= {"uneven_spacing"}
     volume = read_nifti(tmp_path / "ingested" / case.series[0].path)
     assert volume.affine[2, 2] == pytest.approx(case.series[0].quality["spacing_mm"])
-    # a slice that was there is the same at its place, one between two others is their mean
+    # original slices are unchanged, and one between two others is their mean
     first = volume.voxels[:, ::-1, 0].T
     assert np.allclose(first, ball(16)[0].astype(float) - 1024)
 
@@ -136,7 +136,7 @@ def test_positions_that_do_not_fit_the_slices_are_refused() -> None:
     stack = Volume(np.zeros((4, 4, 3)), np.eye(4))
     with pytest.raises(DataError, match="do not fit"):
         regrid(stack, np.array([[0.0, 0, 0], [0, 0, 1]]), (0, 0, 1))
-    with pytest.raises(DataError, match="do not fit"):  # a stack that the converter turned
+    with pytest.raises(DataError, match="do not fit"):  # a stack that the converter reoriented
         regrid(stack, np.array([[0.0, 0, 0], [0, 0, 1], [0, 0, 2]]), (0, 1, 0))
 
 

@@ -1,4 +1,4 @@
-"""What is in a study beside scans: each kind of object is told by its name in the reason, and the scans go on."""
+"""Objects of a study other than scans: the reason names the kind of each, and the scans are used."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ STORAGE = "1.2.840.10008.5.1.4.1.1."
     ],
 )
 def test_each_kind_of_object_is_named_in_its_reason(tmp_path: Path, kind: str, tags: dict[str, Any], reason: str) -> None:
-    odd = make_slice(ball(1)[0], (0, 0, 0), 1, 9, **{"SOPClassUID": STORAGE + kind, **tags})
-    files = [*write_series(tmp_path / "raw"), save(odd, tmp_path / "raw" / "odd")]
+    other = make_slice(ball(1)[0], (0, 0, 0), 1, 9, **{"SOPClassUID": STORAGE + kind, **tags})
+    files = [*write_series(tmp_path / "raw"), save(other, tmp_path / "raw" / "odd")]
     case = ingest(tmp_path, files)
     assert case.state is State.OK
     assert case.fates[-1].reason == reason

@@ -1,4 +1,4 @@
-"""NIfTI as a source: BIDS data sets, loose files with a table, and files that are not what their names say."""
+"""NIfTI as a source: BIDS data sets, loose files with a table, and files with misleading names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from neuralmedbench.records.case import CaseRecord, Sequence, State
 
 
 def reasons(case: CaseRecord) -> set[str]:
-    """Why files were set aside, without the series."""
+    """Return the reasons of excluded files, without the series."""
     return {fate.reason.partition(": ")[2] or fate.reason for fate in case.fates if fate.fate == "set_aside"}
 
 
@@ -45,7 +45,7 @@ def bids(root: Path) -> Path:
 
 
 def case_of(source: Path, study: str) -> CaseFiles:
-    """One case by its study."""
+    """Return one case by its study."""
     return next(case for case in find_cases(source).cases if case.study == study)
 
 
@@ -263,7 +263,7 @@ def say(path: Path, **told: float) -> None:
 
 
 def two_subjects(root: Path) -> Path:
-    """A BIDS data set of two subjects, one with a session, whose scans have no sidecar of their own."""
+    """A BIDS data set of two subjects, one with a session; all sidecars are inherited."""
     write_nifti_file(root / "sub-01" / "ses-a" / "anat" / "sub-01_ses-a_T1w.nii.gz", head_voxels())
     write_nifti_file(root / "sub-02" / "anat" / "sub-02_T1w.nii.gz", head_voxels())
     (root / "dataset_description.json").write_text('{"Name": "x", "BIDSVersion": "1.10.0"}', encoding="utf-8")
@@ -271,7 +271,7 @@ def two_subjects(root: Path) -> Path:
 
 
 def flags_of(source: Path, work: Path, study: str) -> tuple[tuple[str, ...], int]:
-    """Flags of the only scan of a case as it is listed and ingested, and how many of its files are used."""
+    """Return the flags of the only scan of a case, listed and ingested, and the number of used files."""
     case = ingest(work / study.replace("/", "-"), [scan.path for scan in case_of(source, study).scans])
     return case.series[0].flags, case.raw_files["used"]
 

@@ -1,4 +1,4 @@
-"""Paths that lead elsewhere, names that are none, and files that no case owns: nothing outside the folder is ever read."""
+"""Paths that lead elsewhere, invalid names, and files without a case: nothing outside the folder is ever read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from neuralmedbench.records.case import State
 
 
 def ingest_index(folder: Path, index: RawIndex) -> tuple[State, str]:
-    """Ingest what an index names; gives state and reason."""
+    """Ingest the files of an index; return state and reason."""
     import ingest_case
     from neuralmedbench.files.cases import read_case
 
@@ -62,7 +62,7 @@ def test_links_are_followed_only_to_files_inside_that_are_not_found_otherwise(tm
     (source / "loop").symlink_to(source, target_is_directory=True)
     found = find_cases(source)
     assert sorted(scan.path.name for case in found.cases for scan in case.scans) == ["a_T1w.nii.gz", "d_T1w.nii.gz"]
-    # the name of a link tells the kind, the name in the store does not
+    # the name of a link has the suffix, the name in the store does not
     listed = list_all(source, keyed_pseudonyms(b"k" * 32)).cases
     assert sorted(Path(file.path).name for case in listed for file in case.index.files) == ["a_T1w.nii.gz", "d_T1w.nii.gz"]
     assert {path.name: reason for path, reason in found.left_out.items()} == {

@@ -1,4 +1,4 @@
-"""Plain pictures: whatever a data set holds, a grey or colour PNG without any name comes out, or a reason."""
+"""Plain pictures: every file of a data set gives a grey or colour PNG without any name, or a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pixels of raw files: compressed, cut off, empty, sent twice."""
+"""Pixels of raw files: compressed, truncated, blank, sent twice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from neuralmedbench.records.case import CaseRecord, State
 
 
 def reasons(case: CaseRecord) -> list[str]:
-    """Why files were set aside."""
+    """Return the reasons of excluded files."""
     return [fate.reason for fate in case.fates if fate.fate == "set_aside"]
 
 
@@ -27,7 +27,7 @@ def test_a_compressed_series_keeps_every_pixel(tmp_path: Path, syntax: str) -> N
 
 
 def packaged(name: str) -> Path:
-    """A file of pydicom's own test data."""
+    """Return a file of pydicom's test data."""
     import pydicom
 
     return Path(pydicom.__file__).parent / "data" / "test_files" / name
@@ -37,7 +37,7 @@ def packaged(name: str) -> Path:
     "name", ["MR_small_jpeg_ls_lossless.dcm", "MR_small_jp2klossless.dcm", "MR_small_RLE.dcm", "MR_small_bigendian.dcm"]
 )
 def test_files_of_other_encoders_are_converted_like_the_plain_one(tmp_path: Path, name: str) -> None:
-    """One slice is no series: three copies at other places make one."""
+    """One slice is not a series: three copies at other positions are."""
     import pydicom
 
     volumes = []
@@ -58,7 +58,7 @@ def test_files_of_other_encoders_are_converted_like_the_plain_one(tmp_path: Path
 
 
 def test_twelve_bit_jpeg_is_refused_and_eight_bit_jpeg_is_read_and_flagged(tmp_path: Path) -> None:
-    """The converter does not read JPEG Extended, and the decoder here reads it in 8 bits alone."""
+    """The converter does not read JPEG Extended, and the decoder here supports it with 8 bits only."""
     import io
 
     import pydicom
@@ -89,13 +89,13 @@ def test_a_compression_that_nothing_reads_is_a_reason_and_the_rest_goes_on(tmp_p
     import pydicom
 
     files = write_series(tmp_path / "raw" / "1")
-    odd = write_series(tmp_path / "raw" / "2", series=2, voxels=ball(8) + 5)
-    compressed(odd, "jpeg2000")
-    for path in odd:
+    undecodable = write_series(tmp_path / "raw" / "2", series=2, voxels=ball(8) + 5)
+    compressed(undecodable, "jpeg2000")
+    for path in undecodable:
         image = pydicom.dcmread(path)
         image.file_meta.TransferSyntaxUID = pydicom.uid.HTJ2KLossless
         pydicom.dcmwrite(path, image)
-    case = ingest(tmp_path, files + odd)
+    case = ingest(tmp_path, files + undecodable)
     assert [series.series_id for series in case.series] == ["series-01"]
     (reason,) = set(reasons(case))
     assert reason.startswith("series-02: compressed in a way that nothing here reads (High-Throughput JPEG 2000")
@@ -111,7 +111,7 @@ def test_a_series_with_a_file_that_is_cut_off_is_set_aside_whole(tmp_path: Path,
     files[3].write_bytes(content[: -len(content) // 5])
     case = ingest(tmp_path, files)
     assert [series.series_id for series in case.series] == ["series-02"]
-    # a deflated file that is cut off cannot be read at all: then its slice is the one that lacks
+    # a truncated deflated file cannot be read at all: its slice is then missing
     expected = "1 slices are missing" if syntax == "deflated" else "1 of 8 files are cut off, the first is file 4 of the case"
     assert expected in case.fates[0].reason
 
@@ -136,13 +136,13 @@ def test_a_file_that_ends_in_its_header_is_set_aside_with_a_reason(tmp_path: Pat
 def test_a_damaged_value_is_not_quoted_on_the_way(
     tmp_path: Path, recwarn: pytest.WarningsRecorder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """pydicom quotes what it cannot read in warnings, and the logs of a run may be passed on."""
+    """pydicom quotes unreadable values in warnings, and users may share the logs of a run."""
     files = write_series(tmp_path / "raw")
     content = files[0].read_bytes()
     files[0].write_bytes(content.replace(b"ISO_IR 192", b"Vandermeer", 1))
     ingest(tmp_path, files)
-    said = " ".join([*(str(warning.message) for warning in recwarn), caplog.text])
-    assert "Vandermeer" not in said
+    output = " ".join([*(str(warning.message) for warning in recwarn), caplog.text])
+    assert "Vandermeer" not in output
 
 
 def test_a_series_without_contrast_shows_nothing_and_the_rest_goes_on(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Encodings of notes: read right, or not at all, because nobody could find a name in garbled text."""
+"""Encodings of notes: decoded correctly or refused, because names in garbled text cannot be detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Own folders: cases found by their headers and names, without an identifier in anything that is shared."""
+"""Folders of users: cases are grouped by headers and names, without an identifier in anything shareable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of one's own patients that are no scans: from a folder to prompts, without a name and not before a person signed."""
+"""Pictures (not scans) of a user's patients: from a folder to prompts, without a name and not before a person signed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ IMG_0013.png,case3,Zumsteg-4471,,,
 
 
 def head(seed: int) -> Image.Image:
-    """Give a grey disc with texture on black."""
+    """Return a grey disc with texture on black."""
     rows, columns = np.mgrid[:220, :220]
     inside = (rows - 110) ** 2 + (columns - 110) ** 2 < 60**2
     noise = np.random.default_rng(seed).normal(120, 20, (220, 220))
@@ -62,7 +62,7 @@ def head(seed: int) -> Image.Image:
 
 
 def lettered(seed: int) -> Image.Image:
-    """Give a picture with the patient's name burned in."""
+    """Return a picture with the patient's name burned in."""
     picture = head(seed)
     ImageDraw.Draw(picture).text((6, 6), f"{NAME.upper()} {NUMBER}", fill=255, font=ImageFont.load_default(17))
     return picture
@@ -100,7 +100,7 @@ def settings(root: Path, **changes: object) -> dict[str, object]:
 
 
 def prepare(root: Path, **changes: object) -> Path:
-    """Write the yaml and a key, and list the cases."""
+    """Write the YAML file and a key, and list the cases."""
     (root / "config" / "benchmarks").mkdir(parents=True, exist_ok=True)
     (root / "config" / "benchmarks" / "mine.yaml").write_text(yaml.safe_dump(settings(root, **changes)), encoding="utf-8")
     if not (root / "key").exists():
@@ -114,7 +114,7 @@ def config_and_data(root: Path) -> list[str]:
 
 
 def clean(root: Path, *options: str) -> Path:
-    """Ingest and de-identify as the rules do; the folder of the de-identified pictures."""
+    """Ingest and de-identify as the rules do; return the folder of the de-identified pictures."""
     first, second = (root / "data" / stage / "mine" / "pictures.json" for stage in ("ingested", "deidentified"))
     assert ingest_pictures.main(["--benchmark", "mine", *config_and_data(root), "--out", str(first)]) == 0
     config = load_benchmark(root / "config", "mine")
@@ -124,7 +124,7 @@ def clean(root: Path, *options: str) -> Path:
 
 
 def review(root: Path) -> str:
-    """Build the sheets and the audit; the state of the audit."""
+    """Build the sheets and the audit; return the state of the audit."""
     table = ["--table", str(root / "config" / "benchmarks" / "mine.cases.tsv")]
     rules = ["--benchmark", "mine", "--profile", "pseudonymised", "--subjects", "patient", *table]
     sheets, clean_folder = root / "data" / "reviews" / "mine" / "review.json", root / "data" / "deidentified" / "mine"
@@ -158,7 +158,7 @@ def ask(root: Path) -> list[Request]:
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a project with three cases, de-identified and waiting for a person; tests do not change it."""
+    """Return a project with three de-identified cases waiting for a signature; tests do not change it."""
     folder = tmp_path_factory.mktemp("own")
     fill(folder / "source")
     clean(prepare(folder))
@@ -168,7 +168,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def own(root: Path, tmp_path: Path) -> Path:
-    """Give a copy of it whose yaml and indexes name the copy's files."""
+    """Return a copy of it whose YAML file and indexes name the copy's files."""
     shutil.copytree(root, tmp_path, dirs_exist_ok=True)
     return prepare(tmp_path)
 
@@ -236,8 +236,8 @@ def test_notes_and_record_are_cleaned_and_what_came_after_the_day_stays_out_of_t
     assert not requests[case, "no_image"].turns[0].images
     items = read_records(own / "data" / "items" / "mine.parquet", Item)
     assert {item.patient_id for item in items} == {row.patient_id for row in read_case_table(own / "config/benchmarks/mine.cases.tsv")}
-    said = json.dumps([[request.system, [turn.text for turn in request.turns]] for request in requests.values()])
-    assert not [word for word in OWN_WORDS if word in said]
+    sent = json.dumps([[request.system, [turn.text for turn in request.turns]] for request in requests.values()])
+    assert not [word for word in OWN_WORDS if word in sent]
 
 
 def test_a_case_that_a_reviewer_takes_out_is_gone_and_a_changed_note_voids_the_signature(own: Path) -> None:
@@ -322,7 +322,7 @@ def test_a_picture_or_a_note_that_changed_since_it_was_listed_is_kept_back_by_it
 
 
 def bomb(width: int, height: int) -> bytes:
-    """Give a small PNG that says it is large."""
+    """Return a small PNG with a large size in its header."""
     parts = {b"IHDR": struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0), b"IDAT": zlib.compress(bytes(999)), b"IEND": b""}
     made = (struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in parts.items())
     return b"\x89PNG\r\n\x1a\n" + b"".join(made)
@@ -350,7 +350,7 @@ def test_what_is_no_picture_of_one_case_is_left_out_by_name_before_it_is_decoded
 
 
 @pytest.mark.parametrize(
-    ("table", "said"),
+    ("table", "message"),
     [
         ("path,case\na.png,c1\na.png,c2\n", "files.csv, line 3: this path has a row already; keep one"),
         ("path,case\na.png,c1\n./a.png,c2\n", "files.csv, line 3: this path has a row already; keep one"),
@@ -368,13 +368,13 @@ def test_what_is_no_picture_of_one_case_is_left_out_by_name_before_it_is_decoded
         ("path,case\n", "files.csv is not there or has no row"),
     ],
 )
-def test_a_table_that_cannot_be_right_stops_the_listing_in_one_line(tmp_path: Path, table: str, said: str) -> None:
+def test_a_table_that_cannot_be_right_stops_the_listing_in_one_line(tmp_path: Path, table: str, message: str) -> None:
     for number, name in enumerate(("a.png", "b.png")):
         (tmp_path / name).write_bytes(encoded(head(number)))
     (tmp_path / "files.csv").write_text(table, encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
         find_picture_cases(tmp_path)
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
     assert "a.png" not in str(caught.value)
 
@@ -390,12 +390,12 @@ def test_the_check_of_a_benchmark_counts_its_pictures_and_says_what_is_wanting(o
     prepare(own)
     vocabulary = ["--vocabulary", str(ROOT / "config/vocabulary/neurology.yaml")]
     assert check_benchmark.main(["--benchmark", "mine", *config_and_data(own), *vocabulary]) == 0
-    said = capsys.readouterr().out
-    assert "cases: 3 listed, 0 excluded, 2 patients" in said
-    assert "pictures listed: 5; with a sequence 2, with a plane 1" in said
-    assert "notes, records: 1, 1" in said
-    assert "look at this: 1 cases have a record and no day" in said
-    assert "de-identification: pending" in said
+    output = capsys.readouterr().out
+    assert "cases: 3 listed, 0 excluded, 2 patients" in output
+    assert "pictures listed: 5; with a sequence 2, with a plane 1" in output
+    assert "notes, records: 1, 1" in output
+    assert "look at this: 1 cases have a record and no day" in output
+    assert "de-identification: pending" in output
 
 
 def test_a_leftover_of_an_excluded_case_is_swept_and_an_excluded_case_is_not_read(tmp_path: Path) -> None:

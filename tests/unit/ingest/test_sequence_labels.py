@@ -1,4 +1,4 @@
-"""Kinds of scan told from 248 made-up headers, written as scanners and archives of several vendors and countries write them."""
+"""Labels of 248 invented headers, in the style of scanners and archives of several vendors and countries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NUMBERS = {"RepetitionTime": "tr", "EchoTime": "te", "InversionTime": "ti", "Fli
 
 @cache
 def rows() -> list[dict[str, str]]:
-    """Rows of the table; `expected` lists kinds that are right, `?` where only unknown or a flag is right."""
+    """Return the rows of the table; `expected` lists correct labels, `?` if only unknown or a flag is correct."""
     with TABLE.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
@@ -43,7 +43,7 @@ def label_of(row: dict[str, str]) -> SequenceLabel:
 
 
 def outcome(row: dict[str, str]) -> str:
-    """`right`, `unsure` (unknown or flagged although the kind can be told) or `wrong` (another kind, without a flag)."""
+    """Return `right`, `unsure` (unknown or flagged although the sequence is clear) or `wrong` (another sequence, without a flag)."""
     label, expected = label_of(row), set(row["expected"].split("|"))
     kind = label.sequence.value
     unsure = bool(label.flags) or kind == "unknown"
@@ -54,7 +54,7 @@ def outcome(row: dict[str, str]) -> str:
 
 @pytest.mark.parametrize(("half", "right", "unsure", "wrong"), [("tuned on", 124, 0, 0), ("held out", 121, 2, 1)])
 def test_kinds_are_told_from_headers_as_often_as_was_measured(half: str, right: int, unsure: int, wrong: int) -> None:
-    """Rules were written against every second row; the others were looked at as a count alone, and that count stands here."""
+    """Rules were developed on every second row; of the others only this count was looked at."""
     found = Counter(outcome(row) for row in rows()[half == "held out" :: 2])
     assert found["wrong"] <= wrong
     assert found["right"] >= right

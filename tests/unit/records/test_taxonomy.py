@@ -1,4 +1,4 @@
-"""The errors that an answer can make: one list for graders, forms and tables."""
+"""Taxonomy of errors in answers: one list for graders, forms and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vocabulary: one owner a name, and the terms that the demo and the models rely on."""
+"""The vocabulary: one owner per name, and the terms that the demo and the models rely on."""
 
 from __future__ import annotations
 

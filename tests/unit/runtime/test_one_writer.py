@@ -40,7 +40,7 @@ raise SystemExit(run_command(main))
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch):
-    """Locks of a test lie in a folder of the test."""
+    """Put the locks of a test into a folder of the test."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
@@ -49,7 +49,7 @@ def own_folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def slow(tmp_path):
-    """Give a function that starts the slow command; all of them are ended afterwards."""
+    """Return a function that starts the slow command; all its processes are terminated afterwards."""
     started = []
 
     def start(out: str, name: str, until: str, **env: str) -> subprocess.Popen[str]:
@@ -84,9 +84,9 @@ def test_a_second_writer_of_the_same_output_waits_and_says_for_whom(slow, tmp_pa
     first = slow("a.txt", "one", "go")
     wait_for(tmp_path / "a.txt", "begin one")
     second = slow(str(tmp_path / "a.txt"), "two", "go")  # the same file under another name
-    while not (said := second.stderr.readline()).strip():
+    while not (output := second.stderr.readline()).strip():
         assert second.poll() is None
-    assert said == f"process {first.pid} still writes a.txt; waiting for it to end\n"
+    assert output == f"process {first.pid} still writes a.txt; waiting for it to end\n"
     (tmp_path / "go").touch()
     assert first.wait(30) == second.wait(30) == 0
     assert (tmp_path / "a.txt").read_text().split("\n")[:-1] == ["begin one", "end one", "begin two", "end two"]
@@ -105,8 +105,8 @@ def test_after_the_limit_one_line_names_the_process_and_what_to_do(slow, tmp_pat
     wait_for(tmp_path / "a.txt", "begin one")
     second = slow("a.txt", "two", "go", NMB_WAIT_S="0.1")
     assert second.wait(30) == BusyError.exit_code
-    said = second.stderr.read()
-    assert said == (
+    output = second.stderr.read()
+    assert output == (
         f"BusyError: process {first.pid} still writes a.txt; when it belongs to a run that was killed, wait for its end or end it"
         f" with `kill {first.pid}`, then run the same command again\n"
     )
@@ -148,7 +148,7 @@ def test_a_command_whose_run_was_killed_before_it_began_does_nothing(slow, tmp_p
     run.kill()
     run.wait()
     (tmp_path / "go").touch()
-    assert first.wait(30) == 0  # it had begun: it goes on
+    assert first.wait(30) == 0  # it had started, and goes on
     assert second.wait(30) == BusyError.exit_code
     assert "a.txt: the run that started this command has ended, nothing was done" in second.stderr.read()
     assert (tmp_path / "a.txt").read_text() == "begin one\nend one\n"

@@ -40,7 +40,7 @@ HALF_A_FOLDER = BEGIN + (
 
 @pytest.fixture(autouse=True)
 def nothing_swept_yet(monkeypatch):
-    """Every test is a process that has not written anywhere yet."""
+    """Start every test like a process that has not written anything yet."""
     monkeypatch.setattr(partial, "_swept", set())
 
 
@@ -67,7 +67,7 @@ def test_what_a_killed_writer_left_goes_with_the_next_write_and_what_a_living_on
     assert len(half_done(tmp_path)) == 1
     living = start(HALF_A_FILE + LIVE, tmp_path / "b.txt")
     assert living.stdout.readline() == "ready\n"
-    assert len(half_done(tmp_path)) == 1  # the living one swept before it began
+    assert len(half_done(tmp_path)) == 1  # the running one swept before it started
     write_text(tmp_path / "a.txt", "whole")
     assert len(half_done(tmp_path)) == 1
     living.communicate("\n", timeout=30)
@@ -97,7 +97,7 @@ def test_a_folder_is_the_old_one_or_absent_when_its_writer_is_killed(tmp_path, m
     killed(HALF_A_FOLDER, target, move)
     assert target.exists() == (left is not None)
     assert {path.read_text() for path in target.glob("*")} == ({left} if left else set())
-    partial._swept.clear()  # another process comes
+    partial._swept.clear()  # as in another process
     with atomic_folder(target) as folder:
         (folder / "c.txt").write_text("later")
     assert [path.name for path in tmp_path.iterdir()] == ["png"]
@@ -120,7 +120,7 @@ def test_a_folder_that_appears_between_the_two_moves_goes_the_same_way(tmp_path,
 
     def replace(source, place):
         moves.append(place)
-        if len(moves) == 2:  # aside it went, and another writer puts its own there
+        if len(moves) == 2:  # the old folder is moved away, and another writer puts its own there
             target.mkdir()
             (target / "other.txt").touch()
         real(source, place)

@@ -1,4 +1,4 @@
-"""A book that many processes keep together."""
+"""A log shared by many processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ while True:
         mine += 1
 print(mine)
 """
-"""Adds the next number until there are enough; a process that overlooks a line writes a number twice."""
+"""Adds the next number until there are enough; a process that misses a line repeats a number."""
 
 
 def start(code: str, *arguments: object) -> subprocess.Popen[str]:
@@ -43,7 +43,7 @@ def start(code: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def added(book: SharedLog, *records: dict[str, object]) -> list[dict[str, object]]:
-    """Take a turn in which something is added; give what was new."""
+    """Run a transaction that adds records; return the new ones."""
     with book.transaction() as transaction:
         transaction.added.extend(records)
     return transaction.new_records

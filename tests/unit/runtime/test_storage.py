@@ -40,7 +40,7 @@ CASE = CaseRecord(benchmark="b", case_id="c1", patient_id="p1", stage="ingest", 
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """Work in a folder of the test, as a command works in the project."""
+    """Change to a folder of the test, as commands run in the project."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -70,12 +70,12 @@ def failing(error: Exception):
 def test_an_error_of_the_disk_is_one_line_that_names_the_output_and_no_other_path(here, capsys, number, place, line):
     error = OSError(number, os.strerror(number), place)
     assert run_command(failing(error), ["--case", "a", "--out", "data/b/case.json"]) == StorageError.exit_code
-    said = capsys.readouterr().err
-    assert said.startswith(f"StorageError: {line}")
-    assert said.endswith("run the same command again: what was finished is kept\n")
-    assert said.count("\n") == 1
-    assert "SMITH" not in said
-    assert "VANDERMEER" not in said
+    output = capsys.readouterr().err
+    assert output.startswith(f"StorageError: {line}")
+    assert output.endswith("run the same command again: what was finished is kept\n")
+    assert output.count("\n") == 1
+    assert "SMITH" not in output
+    assert "VANDERMEER" not in output
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), FileNotFoundError(2, "no"), KeyError("x"), RuntimeError("x")])
@@ -167,8 +167,8 @@ def test_every_writer_says_that_the_disk_is_full_and_leaves_nothing(name, here, 
 
 @pytest.mark.parametrize("leave_kib", [0, 40, 300, 700, 1100, 1200, 1300, 1500, 2000])
 def test_a_full_disk_never_quarantines_a_case_that_is_deidentified(leave_kib, here, flat_deface):
-    """dcm2niix makes no image on a full disk, as it does of damaged files; pydicom hides the reason."""
-    # the same images twice would be a copy
+    """dcm2niix makes no image on a full disk, and none of damaged files; pydicom hides the reason."""
+    # equal images would be excluded as copies
     files = [path for number in (1, 2) for path in write_dicom_series(here / "raw", number=number, spacing=7.0 - 0.5 * number)]
     config, index = write_config(here / "config", here), write_index(here, files)
     with small_disk(here / "disk", 4096) as disk:
@@ -243,7 +243,7 @@ def test_a_project_that_cannot_be_written_or_has_no_room_is_refused(tmp_path, mo
 
 @pytest.fixture
 def ask(tmp_path):
-    """Give a function that asks a server, with the ledger in the folder `ledger`."""
+    """Return a function that queries a server, with the ledger in the folder `ledger`."""
     with running_server() as server:
 
         def asking(requests, **changes):
@@ -282,7 +282,7 @@ def test_a_disk_that_fills_during_a_run_stops_the_calls_and_keeps_those_under_wa
 
 
 def test_a_ledger_that_takes_no_more_is_one_line_and_the_rest_is_asked_once_there_is_room(ask, tmp_path, monkeypatch):
-    """A quota is not seen beforehand: the write itself fails."""
+    """A quota is not detected in advance: the write itself fails."""
     monkeypatch.setattr(ledgers, "ROOM_BYTES", 0)
     requests = [request(f"i{number}") for number in range(200)]
     with small_disk(tmp_path / "ledger", 256) as disk:
