@@ -19,8 +19,8 @@ from conftest import copy_project, snakemake
 
 pytestmark = pytest.mark.workflow
 
-SCANS = ("--configfile", "config/test.yaml", "--config", "benchmarks=[demo-tiny]")
-"""The half of the small configuration that has scans: every submission costs seconds of waiting."""
+SCANS = ("--configfile", "config/test.yaml", "--config", "benchmarks=[demo-tiny]", "models=[text]")
+"""The part of the small configuration that has scans, and one model: every submission costs seconds of waiting."""
 REPORT = ("--", "results/report.html")
 ABSENT = 'title: Weights that are not here\nbackend: transformers\nid: data/weights/absent\nrevision: "1"\n'
 LOCAL = {
@@ -34,7 +34,7 @@ LOCAL = {
     "describe_benchmark",
     "build_report",
 }
-QUICK = ("--slurm-init-seconds-before-status-checks", "3", "--latency-wait", "5")
+QUICK = ("--slurm-init-seconds-before-status-checks", "6", "--latency-wait", "5")
 """What a test of minutes sets otherwise than a cluster."""
 
 
@@ -132,9 +132,9 @@ def test_a_job_that_fails_is_reported_and_its_model_asked_for_a_card(cluster: Cl
     folder = tmp_path / "project"
     shutil.copytree(cluster.folder, folder)
     (folder / "config" / "models" / "absent.yaml").write_text(ABSENT, encoding="utf-8")
-    wanted = ("models=[text, absent]", "--", "results/responses/demo-tiny/absent.parquet")
+    wanted = (*SCANS[:-1], "models=[text, absent]", "--", "results/responses/demo-tiny/absent.parquet")
     before = len(cluster.submissions())
-    done = on_cluster(folder, cluster.environment, *SCANS, *wanted)
+    done = on_cluster(folder, cluster.environment, *wanted)
     assert done.returncode == 1
     assert "ProviderError: model absent: its id is not a folder here" in done.stdout + done.stderr
     (failed,) = cluster.submissions()[before:]

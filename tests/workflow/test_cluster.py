@@ -16,7 +16,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from conftest import ROOT, copy_project, snakemake
+from conftest import ROOT, snakemake
 from fixtures.scale import PER_CASE, SCALE, write_scale
 
 pytestmark = pytest.mark.workflow
@@ -55,6 +55,10 @@ def submit(folder: Path, *arguments: str, runs: bool = True) -> tuple[CompletedP
     return done, [read_submission(path) for path in sorted(place.iterdir())]
 
 
+def remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
 def read_submission(place: Path) -> Submission:
     """Read what the stand-in noted."""
     targets = re.search(r"--target-jobs (.+?) --", (place / "script").read_text(encoding="utf-8"))
@@ -64,18 +68,29 @@ def read_submission(place: Path) -> Submission:
 
 
 def test_submitted_jobs_make_what_local_ones_make(finished_run: Path, tmp_path: Path) -> None:
-    folder = copy_project(tmp_path / "project")
+    """Everything behind the scans; `tests/slurm` submits these too."""
+    folder = tmp_path / "project"
+    shutil.copytree(finished_run, folder)
     scores = "results/scores/demo-tiny/text.parquet"
+    for name in (
+        "answers/demo-tiny.csv",
+        "items",
+        "gold",
+        "prompts",
+        "reviews/demo-tiny",
+        "slices/demo-tiny/slices.parquet",
+        "deidentified/demo-tiny/audit.json",
+    ):
+        remove(folder / "data" / name)
+    remove(folder / "results")
     done, submissions = submit(folder, *TINY, "--", scores)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-8000:]
     alone = ["assemble_prompts", "build_items", "build_review", "gather_audit", "grade_responses", "run_inference", "score_responses"]
-    assert sorted(name for one in submissions if one.rules.total() == 1 for name in one.rules) == alone
-    assert [one.rules for one in submissions if one.rules.total() > 1] == [Counter(dict.fromkeys(("generate_phantom", *PER_CASE), 2))]
+    assert sorted(name for one in submissions for name in one.rules) == alone
+    assert {one.rules.total() for one in submissions} == {1}
     assert [name for name in ("gather_answers", "gather_slices") if f"localrule {name}:" not in said] == []
     same = ["data/slices/demo-tiny/slices.parquet", "data/deidentified/demo-tiny/audit.json", "data/prompts/demo-tiny.parquet", scores]
-    same += [str(path.relative_to(finished_run)) for path in (finished_run / "data" / "slices" / "demo-tiny").rglob("*.png")]
-    assert len(same) > 20
     assert [name for name in same if (folder / name).read_bytes() != (finished_run / name).read_bytes()] == []
     # what a cluster recorded is judged on this machine, and by content
     for path in [*(folder / "data").rglob("*"), *(folder / "config").rglob("*")]:
