@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.crashes import COMMAND, Round, crash, results_of, take_away, undisturbed_run
+from fixtures.crashes import COMMAND, SHORT, Round, crash, results_of, take_away, undisturbed_run
 from fixtures.disk import read_only, small_disk
 from fixtures.loopback import Loopback
 from fixtures.models import running_server
@@ -23,6 +23,7 @@ pytestmark = pytest.mark.workflow
 
 Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
 ANSWERS = "results/responses/demo-tiny/loop.parquet"
+SCORES = "results/scores/demo-tiny/loop.parquet"
 
 
 @pytest.fixture(scope="module")
@@ -51,24 +52,24 @@ def copy(undisturbed: Path, server: Loopback, tmp_path: Path) -> Path:
 def test_a_killed_run_finishes_when_it_is_started_again(
     undisturbed: Path, server: Loopback, tmp_path: Path, stage: str, killed: str
 ) -> None:
-    done: Round = crash(undisturbed, tmp_path / "project", server, stage=stage, killed=killed, seed=3)
+    done: Round = crash(undisturbed, tmp_path / "project", server, stage=stage, killed=killed, seed=3, results=SHORT[stage])
     assert done.passed, done
 
 
 def test_a_torn_record_of_snakemake_is_told_in_one_line_and_its_output_is_made_again(
     copy: Path, server: Loopback, undisturbed: Path, run_snakemake: Snakemake
 ) -> None:
-    for output in ("results/metrics.json", ANSWERS):
+    for output in (SCORES, ANSWERS):
         record = copy / ".snakemake/metadata" / urlsafe_b64encode(output.encode()).decode()
         record.write_bytes(record.read_bytes()[:100])
-    done = run_snakemake(copy, *COMMAND)
+    done = run_snakemake(copy, *COMMAND[:-1], SCORES)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-4000:]
     assert said.count("Snakemake's record of it is torn; it is made again") == 2
     assert f"{ANSWERS}: Snakemake's record of it is torn" in said
-    assert results_of(copy) == results_of(undisturbed)
+    assert results_of(copy, [SCORES]) == results_of(undisturbed, [SCORES])
     assert not server.delivered
-    assert "Nothing to be done" in run_snakemake(copy, *COMMAND).stderr
+    assert "Nothing to be done" in run_snakemake(copy, *COMMAND[:-1], SCORES).stderr
 
 
 def test_a_ledger_that_another_process_writes_to_is_told_on_the_terminal_with_its_number(
@@ -111,11 +112,11 @@ def test_a_disk_that_fills_during_inference_costs_nothing_but_the_rest(
         assert len([json.loads(line) for line in lines]) == len(read_ledger(ledger)) == len(server.delivered)
         assert not (copy / ANSWERS).exists()
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
-        done = run_snakemake(copy, *COMMAND)
+        done = run_snakemake(copy, *COMMAND[:-1], SCORES)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
         assert ledger.read_text(encoding="utf-8").splitlines()[: len(lines)] == lines
     assert {len(answers) for answers in server.delivered.values()} == {1}
-    assert results_of(copy) == results_of(undisturbed)
+    assert results_of(copy, [SCORES]) == results_of(undisturbed, [SCORES])
 
 
 def test_data_that_may_only_be_read_are_told_in_one_line(copy: Path, server: Loopback, run_snakemake: Snakemake) -> None:
