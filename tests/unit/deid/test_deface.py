@@ -48,7 +48,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_the_face_is_gone_and_no_voxel_of_the_brain(head: Head, kind: str) -> None:
+def test_the_face_is_removed_and_no_voxel_of_the_brain(head: Head, kind: str) -> None:
     scanned = scan(head, **KINDS[kind])
     defaced = deface(scanned.volume, is_map=kind == "map")
     assert defaced.flags == ()
@@ -84,7 +84,7 @@ def test_the_order_of_axes_on_disk_does_not_matter(t1: Scanned) -> None:
     assert (deface(t1.volume).mask != other.mask.transpose(1, 0, 2)[::-1, ::-1]).mean() < 0.02
 
 
-def test_a_brain_without_its_head_is_left_as_it_is(t1: Scanned) -> None:
+def test_a_skull_stripped_brain_is_left_unchanged(t1: Scanned) -> None:
     stripped = np.where(t1.true("brain"), t1.volume.voxels, 0)
     defaced = deface(Volume(stripped, t1.volume.affine))
     assert defaced.flags == ("no_head_outside_brain",)
@@ -92,7 +92,7 @@ def test_a_brain_without_its_head_is_left_as_it_is(t1: Scanned) -> None:
     assert not defaced.mask.any()
 
 
-def test_vessels_over_a_threshold_show_no_face(t1: Scanned) -> None:
+def test_thresholded_vessels_show_no_face(t1: Scanned) -> None:
     voxels = np.zeros_like(t1.volume.voxels)
     voxels[100:104, 100:140, 5:25] = 300
     defaced = deface(Volume(voxels, t1.volume.affine))
@@ -117,7 +117,7 @@ def fit(t1: Scanned) -> sitk.AffineTransform:
 
 
 @pytest.mark.parametrize("shift", SHIFTS, ids=str)
-def test_a_fit_that_is_a_centimetre_off_is_not_trusted_and_takes_no_brain(
+def test_a_fit_that_is_a_centimetre_off_is_not_trusted_and_removes_no_brain(
     t1: Scanned, fit: sitk.AffineTransform, shift: tuple[float, float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locate, "polish_fit", lambda rough, transform: moved(fit, shift))
@@ -154,13 +154,13 @@ def test_a_slab_without_a_scalp_is_quarantined(head: Head) -> None:
     fails(scan(head, "ADC", slices=LOW).volume, "no scalp to go by", is_map=True)
 
 
-def test_a_slab_of_a_brain_without_its_head_is_quarantined(t1: Scanned) -> None:
+def test_a_slab_of_a_skull_stripped_brain_is_quarantined(t1: Scanned) -> None:
     stripped = np.where(t1.true("brain"), t1.volume.voxels, 0)[:, :, MIDDLE]
     fails(Volume(stripped, t1.volume.affine), "no scalp to go by")
 
 
 @pytest.mark.parametrize("kept", ["nose and mouth", "all"])
-def test_a_face_that_still_stands_out_is_quarantined(t1: Scanned, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scan_with_a_remaining_face_is_quarantined(t1: Scanned, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def leave(seen: module.Survey, distances: dict[str, float]) -> np.ndarray:
         level = real(seen, distances)
         return np.where((np.abs(seen.x) < 22) & (seen.z < -30), 1.0, level) if kept == "nose and mouth" else np.ones_like(level)

@@ -205,7 +205,7 @@ def without_spans(text: str) -> str:
     return text
 
 
-def test_a_note_is_scored_by_what_is_left_and_by_what_was_lost() -> None:
+def test_a_note_is_scored_by_remaining_identifiers_and_by_lost_text() -> None:
     assert note_shares(without_spans) == {"text_removed": 1.0, "text_retained": 1.0, "words_removed": 1.0}
     nothing = note_shares(lambda text: text)
     assert (nothing["text_removed"], nothing["text_retained"], "words_removed" in nothing) == (0.0, 1.0, False)

@@ -86,7 +86,7 @@ def text_files(folder: Path) -> tuple[Path, Path]:
     return folder / "note.txt", folder / "record.csv"
 
 
-def test_no_planted_identifier_is_left_anywhere_of_a_dicom_case(tmp_path: Path, run: Callable[..., CaseRecord]) -> None:
+def test_no_planted_identifier_remains_anywhere_in_a_dicom_case(tmp_path: Path, run: Callable[..., CaseRecord]) -> None:
     note, record = text_files(tmp_path / "raw")
     case = run(write_dicom_series(tmp_path / "raw" / "1"), notes=(note,), record=record)
     assert case.state is State.OK, case.reason
@@ -150,7 +150,7 @@ def test_two_series_of_a_kind_are_kept_as_runs_with_allowed_sidecar_keys(tmp_pat
     assert sidecar["AcquisitionTime"] == "12:00:00", "counted from the start of the study"
 
 
-def test_a_case_with_an_identifier_left_is_kept_back_with_nothing_written(
+def test_a_case_with_a_remaining_identifier_is_quarantined_with_nothing_written(
     tmp_path: Path, run: Callable[..., CaseRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stage, "clean_sidecar", lambda path, **_: {"SeriesDescription": "Vandermeer"})
@@ -215,7 +215,7 @@ def test_pseudonyms_are_stable_and_differ_with_key_and_patient() -> None:
     assert all(-365 <= date_shift_days(KEY, str(patient)) <= -1 for patient in range(500))
 
 
-def test_own_data_refuses_to_start_without_a_good_key(tmp_path: Path) -> None:
+def test_own_data_are_refused_without_a_valid_key(tmp_path: Path) -> None:
     for path in (None, tmp_path / "absent"):
         with pytest.raises(ConfigError, match="--new-key"):
             read_key(path)

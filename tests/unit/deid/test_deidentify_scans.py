@@ -108,7 +108,7 @@ def everything(folder: Path) -> bytes:
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("form", ["dicom", "bids"])
-def test_nothing_private_is_left_in_any_byte_that_is_written(
+def test_nothing_private_remains_in_any_byte_written(
     tmp_path: Path, hospital: Path, release: Callable[..., dict[str, Any]], form: str
 ) -> None:
     audit = release(hospital, form, "--notes", str(tmp_path / "letter.txt"))
@@ -284,7 +284,7 @@ def test_two_processes_with_one_key_write_the_same_bytes(tmp_path: Path) -> None
     assert found[0][0].count(b".dcm") == 5
 
 
-def test_a_face_is_gone_from_dicom_pixels_and_no_pixel_of_the_brain(tmp_path: Path) -> None:
+def test_a_face_is_removed_from_dicom_pixels_and_no_pixel_of_the_brain(tmp_path: Path) -> None:
     scanned = scan(make_head(make_phantom(read_cohort()[0])), "T1")
     before = scanned.volume.voxels.clip(0).astype(np.uint16) + 8
     write_images(tmp_path / "raw", before, RescaleSlope="0.5", RescaleIntercept="-4")
@@ -370,7 +370,7 @@ def test_pixels_are_stored_as_they_were_in_every_encoding(tmp_path: Path, monkey
         assert np.array_equal(after, before), name
 
 
-def test_an_overlay_in_unused_bits_of_the_pixels_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_overlay_in_unused_bits_of_the_pixels_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder_release, "deface", removed_front)
     (tmp_path / "raw").mkdir()
     for path in write_dicom_series(tmp_path / "plain", slices=4):

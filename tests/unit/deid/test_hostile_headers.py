@@ -66,7 +66,7 @@ def test_numbers_in_a_row_do_not_describe_a_scan(header: Any, text: str, kept: s
     assert cleaned(header, Identity()).SeriesDescription == kept
 
 
-def test_words_that_name_a_place_only_together_go(header: Any) -> None:
+def test_words_that_identify_a_place_only_together_are_removed(header: Any) -> None:
     header.StudyDescription = "MRI of Head Vertex clinic"
     assert cleaned(header, Identity(places=("Head Vertex",))).StudyDescription == ""
 
@@ -81,7 +81,7 @@ def test_words_that_name_a_place_only_together_go(header: Any) -> None:
         ((0x2001, "Philips Imaging DD 001", 0x18), "SL", (48213371).to_bytes(4, "little")),
     ],
 )
-def test_a_private_number_that_names_the_patient_goes(header: Any, place: tuple[int, str, int], kind: str, value: bytes) -> None:
+def test_a_private_number_that_identifies_the_patient_is_removed(header: Any, place: tuple[int, str, int], kind: str, value: bytes) -> None:
     group, creator, element = place
     block = header.private_block(group, creator, create=True)
     tag = block.get_tag(element)
@@ -120,7 +120,7 @@ def test_a_number_below_the_root_of_the_standard_is_not_a_uid_of_the_standard(he
     assert after.SOPClassUID == header.SOPClassUID
 
 
-def test_settings_with_spaces_in_their_numbers_go(header: Any) -> None:
+def test_settings_with_spaces_in_their_numbers_are_removed(header: Any) -> None:
     for tag, value in ((0x00180080, b"4821 3371 "), (0x00180081, b" 98.5 "), (0x00181314, b"9.0e1 ")):
         header[tag] = pydicom.dataelem.RawDataElement(pydicom.tag.Tag(tag), "DS", len(value), value, 0, False, True)
     after = cleaned(header)
@@ -128,7 +128,7 @@ def test_settings_with_spaces_in_their_numbers_go(header: Any) -> None:
     assert (float(after.EchoTime), float(after.FlipAngle)) == (98.5, 90.0)
 
 
-def test_pixels_under_another_name_go(header: Any) -> None:
+def test_pixels_in_other_elements_are_removed(header: Any) -> None:
     header.add_new("FloatPixelData", "OF", b"\0" * 16)
     header.add_new("ExtendedOffsetTable", "OV", HIDDEN[:16])
     after = cleaned(header)
@@ -177,7 +177,7 @@ def nothing_removed(volume: Volume, **_: Any) -> DefacedScan:
     return DefacedScan(volume, (), {"face_removed": 0.0}, np.zeros(volume.voxels.shape, bool))
 
 
-def test_bytes_behind_the_pixels_and_bits_above_them_go_from_every_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_after_the_pixels_and_unused_bits_are_removed_from_every_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dicom_case, "deface", nothing_removed)
     paths = write_dicom_series(tmp_path / "raw", slices=4)
     before = []
@@ -193,7 +193,7 @@ def test_bytes_behind_the_pixels_and_bits_above_them_go_from_every_image(tmp_pat
     assert [image.PixelData for image in after] == [plane.astype("<u2").tobytes() for plane in before]
 
 
-def test_a_comment_in_a_compressed_image_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_comment_in_a_compressed_image_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from PIL import Image
 
     monkeypatch.setattr(dicom_case, "deface", nothing_removed)

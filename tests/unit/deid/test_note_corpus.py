@@ -100,7 +100,7 @@ def test_notes_in_other_styles_lose_what_identifies_and_keep_their_medicine(
         ("seen SUNDAY MARCH 9 at home", "seen [DATE] at home", "seen [DATE] at home"),
     ],
 )
-def test_a_month_moves_with_the_days_of_the_scans_or_goes_to_its_year(text: str, shifted: str, year: str) -> None:
+def test_a_month_is_shifted_with_the_days_of_the_scans_or_reduced_to_its_year(text: str, shifted: str, year: str) -> None:
     assert clean_note(text, SHIFT, None).text == shifted
     assert clean_note(text, DateShift(-37, years_only=True), None).text == year
 
@@ -146,7 +146,7 @@ def test_lines_in_one_letter_case_keep_words_that_are_not_names(line: str) -> No
     assert clean_note(line, SHIFT, None).text == line
 
 
-def test_the_score_sees_what_is_left_and_what_is_wrongly_removed() -> None:
+def test_the_score_counts_what_remains_and_what_is_wrongly_removed() -> None:
     notes = read_corpus("open")
     nothing, everything = score_notes(notes, lambda note: []), score_notes(notes, lambda note: [(0, len(note.text))])
     assert (nothing.recall, nothing.kept_whole == nothing.kept) == (0.0, True)
@@ -171,13 +171,13 @@ def test_the_score_sees_what_is_left_and_what_is_wrongly_removed() -> None:
         (("Okafor^Jide",), "signed O.J.", "signed [NAME]"),
     ],
 )
-def test_own_names_go_in_any_spelling_and_eponyms_stay(names: tuple[str, ...], text: str, shown: str) -> None:
+def test_the_patients_names_are_removed_in_any_spelling_and_eponyms_kept(names: tuple[str, ...], text: str, shown: str) -> None:
     cleaned = clean_note(text, SHIFT, identity_pattern(Identity(names=names))).text
     assert cleaned == shown
 
 
 @pytest.mark.parametrize("spelled", ["48213371", "482-133-71", "4821 3371", "48.21.33.71", "0048213371", "MRN48213371"])
-def test_own_numbers_go_with_other_separators(spelled: str) -> None:
+def test_the_patients_numbers_are_removed_with_any_separators(spelled: str) -> None:
     pattern = identity_pattern(Identity(numbers=("48213371",)))
     assert not re.search(r"\d", clean_note(f"File {spelled} was pulled.", SHIFT, pattern).text)
 
@@ -191,7 +191,7 @@ def test_an_eponym_that_is_kept_is_not_a_leak_of_a_doctors_name() -> None:
     assert not pattern.search(fold(cleaned))
 
 
-def test_names_and_numbers_of_the_record_go_from_the_notes() -> None:
+def test_names_and_numbers_of_the_record_are_removed_from_the_notes() -> None:
     record = "file,variable,value\nQX-5512,next of kin,Berenike Zumsteg\nQX-5512,NIHSS,4\n"
     listed = identity_pattern(record_identity(record))
     text = clean_note("zumsteg said so; file qx5512 is with her.", SHIFT, None, listed=listed).text
@@ -211,7 +211,7 @@ def test_a_note_with_another_language_in_it_is_withheld(text: str) -> None:
     assert (cleaned.text, cleaned.counts["withheld"]) == ("", 1)
 
 
-def test_words_of_another_script_in_an_english_note_go_and_greek_symbols_stay() -> None:
+def test_words_in_another_script_in_an_english_note_are_removed_and_greek_symbols_kept() -> None:
     text = clean_note("Seen with her husband Иван Петров today; α-synuclein, 5 µg, β 0.3.", SHIFT, None).text
     assert text == "Seen with her husband [TEXT] today; α-synuclein, 5 µg, β 0.3."
 

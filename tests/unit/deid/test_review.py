@@ -359,7 +359,7 @@ def test_a_sheet_shows_texts_escaped_and_marks_what_was_replaced(sheet: Reader) 
     assert marked("[NAME] & 2031-03-14, 90+, NIHSS 12") == "<mark>[NAME]</mark> &amp; <mark>2031-03-14</mark>, <mark>90+</mark>, NIHSS 12"
 
 
-def test_a_sheet_says_what_to_look_at_twice(sheet: Reader) -> None:
+def test_a_sheet_lists_what_to_look_at_twice(sheet: Reader) -> None:
     for words in (
         "the skin of the front part was removed",
         "are left and right swapped?",
