@@ -1,4 +1,4 @@
-"""Raw head scans, records and notes to results/report.html."""
+"""From raw head scans, records and notes to results/report.html."""
 
 from snakemake.utils import min_version
 
@@ -26,7 +26,7 @@ include: "rules/87_cards.smk"
 include: "rules/90_report.smk"
 
 
-# Seconds of gathering and drawing with little memory: on a cluster they run where Snakemake runs and wait in no queue.
+# Short jobs with little memory: on a cluster they run where Snakemake runs, without queueing.
 localrules:
     all,
     gather_answers,
@@ -48,7 +48,7 @@ onstart:
 
 
 onsuccess:
-    # a run that could not be recorded is a run all the same: its results stand, the line says why
+    # if recording fails, the run still succeeds and a message says why
     shell(
         'PYTHONPATH="scripts:${{PYTHONPATH-}}" python -m neuralmedbench run record {RECORD_ARGUMENTS} || true'
     )

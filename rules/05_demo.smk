@@ -1,13 +1,13 @@
-"""The built-in demo: simulated patients instead of real ones. No picture or text of a person is in them."""
+"""The built-in demo: simulated patients, without any picture or text of a real person."""
 
 
 rule generate_phantom:
-    """Make one simulated patient; scans, notes and record lie beside the listing of them."""
+    """Make one simulated patient; scans, notes and record are next to the file that lists them."""
     input:
         key="config/demo.key",
     output:
         files="data/raw/{benchmark}/{case}/files.json",
-        # not private: a clone without the private zone still gathers the answers of the cases that it did not make
+        # not private: a clone without the private zone can still gather the answers of cases that it did not make
         answer="data/answers/{benchmark}/{case}.json",
         planted="data/raw/{benchmark}/{case}/planted.json",
         answer_key="data/raw/{benchmark}/{case}/answer_key.json",
@@ -48,7 +48,7 @@ rule gather_answers:
 
 
 rule simulate_ratings:
-    """SIMULATED: two made-up raters fill in a round of the demo's answers. No person rated anything here."""
+    """SIMULATED: two simulated raters fill in a round of the demo's answers. No person rated anything here."""
     input:
         responses=expand(
             "results/responses/{benchmark}/{model}.parquet",
@@ -97,7 +97,7 @@ rule simulate_ratings:
 rule cut_demo_pictures:
     """Collect single pictures of the simulated patients as a small data set of loose slices."""
     input:
-        # a list of its own: a case that is added to the scans leaves the pictures alone
+        # a separate list: adding a case to the scans does not change the pictures
         cases=lambda wildcards: expand(
             "data/raw/{benchmark}/{case}/files.json",
             benchmark=wildcards.benchmark,

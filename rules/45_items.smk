@@ -1,4 +1,4 @@
-"""Items (what is asked), gold (what is right) and disclosures: the only stage that writes gold."""
+"""Items (questions), gold (reference answers) and disclosures: the only stage that writes gold."""
 
 
 rule build_items:
@@ -21,7 +21,7 @@ rule build_items:
     resources:
         mem_mb=lambda wildcards: mb_of_cases(wildcards, 1000, 0.15),
     params:
-        # the answers stand in the private zone: the command finds them through the benchmark's yaml
+        # the answers are in the private zone: the command finds them through the benchmark's yaml
         sources=lambda wildcards, input: (
             ["--pictures", input.pictures]
             if input.get("pictures")

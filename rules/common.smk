@@ -1,4 +1,4 @@
-"""Configuration, case lists and the hash of the code: what the rules share."""
+"""Configuration, case lists and code hashes, shared by all rules."""
 
 import gc
 import re
@@ -6,7 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-# A plan keeps every job it makes, so looking for garbage among them finds nothing: it took a third of the time of 40,000 jobs.
+# Snakemake keeps every job of a plan, so garbage collection finds nothing among them, and took a third of the planning time of 40,000 jobs.
 gc.set_threshold(200_000, 20, 50)
 
 sys.path.insert(0, str(Path(workflow.basedir, "scripts")))
@@ -47,9 +47,9 @@ RECORD_ARGUMENTS = shlex.join(
     ]
 )
 
-# it changes no answer, so switching it makes nothing anew: params that (say that they) follow from the input are not compared
+# replay changes no answer, so switching it reruns nothing: rules pass it as a function of the input, and such params are not compared
 REPLAY = "--replay" if RUN.config.replay else ""
-# caps and limits of the calls change no answer either: raising one plans nothing, `nmb run retry` asks for what it had stopped
+# caps and limits of the calls change no answer either: raising one plans nothing; `nmb run retry` requests what it had stopped
 CONTROL = RunLimits.of(RUN.config).write()
 
 
@@ -69,7 +69,7 @@ if workflow.is_main_process:
 
 
 def before_jobs():
-    """Make sure that everything can be written, and that no command of a killed run still writes it."""
+    """Check that all outputs can be written, and that no command of a killed run is still writing them."""
     outputs = [str(path) for job in workflow.dag.needrun_jobs() for path in job.output]
     try:
         check_places(outputs)
@@ -79,34 +79,34 @@ def before_jobs():
 
 
 def code_hash(command):
-    """Digest of the code that a command runs; see neuralmedbench/config/code_hash.py."""
+    """Return the digest of the code that a command runs; see neuralmedbench/config/code_hash.py."""
     return code_hashes.code_hash(Path(workflow.basedir, "scripts"), command)
 
 
 def of_cases(pattern):
-    """Input function: `pattern` for each case of a benchmark of the run list that is not excluded."""
+    """Return an input function: `pattern` for each case of the benchmark that is not excluded."""
     return lambda wildcards: expand(
         pattern, benchmark=wildcards.benchmark, case=RUN.cases(wildcards.benchmark)
     )
 
 
 def mb_of_cases(wildcards, base, of_case):
-    """Memory of a job that reads all cases of a benchmark, in MB; measured with 1,000, 5,000 and 10,000 cases."""
+    """Return the memory in MB of a job that reads all cases of a benchmark; measured with 1,000, 5,000 and 10,000 cases."""
     return base + round(of_case * len(RUN.tables.get(wildcards.benchmark, ())))
 
 
 def slots_of_model(wildcards):
-    """Slots that a job of a model takes; see neuralmedbench/models/resources.py."""
+    """Return the resources (slots) of a model's job; see neuralmedbench/models/resources.py."""
     return resources_of(RUN.models[wildcards.model])
 
 
 def slots_of_grader(wildcards):
-    """Slots that a job of a grader takes."""
+    """Return the resources (slots) of a grader's job."""
     return resources_of(RUN.all_graders[wildcards.grader].model)
 
 
 def names_of_graders(*kinds):
-    """Pattern of the names of all graders of some kinds, members of juries included; it fits nothing when there is none."""
+    """Return a pattern of the names of all graders of some kinds, jury members included; it matches nothing if there are none."""
     names = [
         re.escape(name)
         for name, grader in RUN.all_graders.items()

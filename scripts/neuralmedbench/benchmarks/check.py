@@ -78,7 +78,7 @@ def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary:
 
 def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path, vocabulary: Vocabulary) -> None:
     if config.source != "phantoms" and not Path(config.source).is_dir():
-        found.warnings.append("the folder `source` is not there; cases that are ingested stay good, new ones cannot be listed")
+        found.warnings.append("the folder `source` is missing; ingested cases remain usable, but new ones cannot be listed")
     if config.subjects == "patient" and (not config.key_file or not Path(config.key_file).expanduser().is_file()):
         message = f"{found.benchmark}: key_file is not there; make a key with nmb cases list --new-key FILE and name it"
         raise ConfigError(message)
@@ -103,7 +103,7 @@ def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path, vocab
     if without:
         found.warnings.append(f"{len(without)} cases have no answer and are not scored: {_some(without)}")
     if unknown:
-        found.warnings.append(f"{len(unknown)} diagnoses are not in the vocabulary and are compared by their words alone: {_some(unknown)}")
+        found.warnings.append(f"{len(unknown)} diagnoses are not in the vocabulary and are compared by wording only: {_some(unknown)}")
 
 
 def _counted(counts: Counter[str]) -> str:
@@ -126,11 +126,11 @@ def _check_listed_pictures(found: CheckReport, cases: Sequence[str], private: Pa
     )
     if len(indexes) < len(cases):
         found.warnings.append(
-            f"{len(cases) - len(indexes)} cases have no private index here; list the cases again before they are ingested"
+            f"{len(cases) - len(indexes)} cases have no private index on this machine; list the cases again before ingesting them"
         )
     if undated := [index.case_id for index in indexes if index.record is not None and not index.scan_date]:
         found.warnings.append(
-            f"{len(undated)} cases have a record and no day (files.csv, column date): of it nothing with a `date` is shown: {_some(undated)}"
+            f"{len(undated)} cases have a record but no scan date (files.csv, column date): dated values of the record are not shown: {_some(undated)}"
         )
 
 
@@ -142,7 +142,7 @@ def _check_audit(found: CheckReport, path: Path) -> None:
     flow = ", ".join(f"{name} {number}" for name, number in audit.flow.items())
     found.rows.append(("de-identification", f"{audit.state}; {flow}"))
     if audit.state != "passed":
-        found.warnings.append(f"nothing may be asked: the audit is {audit.state}: {audit.reason}")
+        found.warnings.append(f"no request may be sent: the audit is {audit.state}: {audit.reason}")
 
 
 def _check_items(found: CheckReport, data: Path, benchmark: str) -> dict[str, Item]:
@@ -174,9 +174,9 @@ def _check_requests(found: CheckReport, path: Path, config: BenchmarkConfig, ite
     found.requests = [first[kind] for kind in sorted(first)]
     answers = sum(request.samples for request in requests)
     found.rows.append(("requests", f"{len(requests)}: {_counted(Counter(f'{row.arm} {row.strategy}' for row in requests))}"))
-    found.rows.append(("answers asked of each model", str(answers)))
+    found.rows.append(("answers requested from each model", str(answers)))
     for arm in sorted(set(config.arms) - {request.arm for request in requests}):
-        found.warnings.append(f"arm {arm}: no request; it changes nothing of any item, or the prompts are older than the yaml")
+        found.warnings.append(f"arm {arm}: no request; it changes no item, or the prompts are older than the yaml")
 
 
 def check_page(found: CheckReport, root: Path) -> str:
@@ -194,10 +194,10 @@ def check_page(found: CheckReport, root: Path) -> str:
     str
         HTML without scripts, all text escaped.
     """
-    warnings = "".join(warning(text) for text in found.warnings) or "<p>Nothing is wanting.</p>"
+    warnings = "".join(warning(text) for text in found.warnings) or "<p>Nothing is missing.</p>"
     prompts = "".join(_request(request, root) for request in found.requests)
     intro = (
-        "<p>One request of each runner, family, arm and strategy, as a model would be sent it. Pictures are small here and follow their"
+        "<p>One request per runner, family, arm and strategy, as it would be sent to a model. Pictures are reduced here and follow their"
         " text in the order shown.</p>"
     )
     return page(f"Benchmark {found.benchmark}", [table(found.rows), warnings, f"<h2>Prompts</h2>{intro}{prompts}" if prompts else ""])

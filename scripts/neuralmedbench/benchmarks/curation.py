@@ -342,9 +342,11 @@ def write_curated_yaml(config: Path, benchmark: str, curated: str, questions: Pa
     chose = list(dict.fromkeys([*values.get("reference_pool", ()), *pool]))
     path = config / "benchmarks" / f"{curated}.yaml"
     if path.exists() and (lacking := sorted(set(chose) - set(load_benchmark(config, curated).reference_pool))):
-        message = f"{path.as_posix()}: `reference_pool` lacks {', '.join(lacking)}, by whose answers the questions are chosen; add what is lacking"
+        message = (
+            f"{path.as_posix()}: `reference_pool` lacks {', '.join(lacking)}, whose answers selected the questions; add the missing models"
+        )
         raise ConfigError(message)
     if chose:
         values["reference_pool"] = chose
-    head = f"# {benchmark} after curation (nmb benchmark curate); what was removed and why stands beside the questions of the whole set.\n"
+    head = f"# {benchmark} after curation (nmb benchmark curate); removed questions and reasons are in the folder of the whole set.\n"
     return write_new(path, head, values)

@@ -64,20 +64,20 @@ class DeidentificationConfig(Section):
         " classification. Nothing is ever downloaded.",
     )
     ner_language: str = Field(
-        "en", pattern=r"^[a-z]{2}$", description="Language that `ner_model` knows (ISO 639-1); notes in it are then cleaned, not withheld."
+        "en", pattern=r"^[a-z]{2}$", description="Language of `ner_model` (ISO 639-1); notes in it are then cleaned, not withheld."
     )
 
     burned_in: Literal["hide", "drop", "keep"] = Field(
         "hide",
-        description="What becomes of burned-in text: `hide` it under a box, or `drop` the whole series or picture. Text that cannot be hidden"
-        " keeps the case back. `keep`: single pictures stay as they are, letters and arrows included; those of patients are searched all the"
-        " same, and their sheets say where text was found: a person signs that none of it identifies anybody.",
+        description="Treatment of burned-in text: `hide` it under a box, or `drop` the whole series or picture. Text that cannot be hidden"
+        " quarantines the case. `keep` leaves single pictures unchanged, with letters and arrows; those of patients are still searched,"
+        " and their sheets show where text was found: a person signs that none of it identifies anyone.",
     )
 
     @field_validator("options", mode="before")
     @classmethod
     def _offered(cls, value: Any) -> Any:
-        """Codes look like numbers in YAML; those that are known and not offered are refused with the reason."""
+        """Accept codes that YAML reads as numbers; reject known codes that are not offered, with the reason."""
         codes = [str(code) if isinstance(code, int) else code for code in value] if isinstance(value, list | tuple) else value
         for code in codes if isinstance(codes, list) else ():
             if code in REFUSED_OPTIONS:

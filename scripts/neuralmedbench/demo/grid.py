@@ -1,4 +1,4 @@
-"""The head's own space: a 1 mm grid in MNI millimetres, stored LPS+ as (Z, Y, X).
+"""Coordinate space of the head: a 1 mm grid in MNI millimetres, stored LPS+ as (Z, Y, X).
 
 Positions are written in MNI coordinates (x > 0 is the patient's right, y > 0 anterior, z > 0 superior), as in anatomical atlases;
 :func:`lps` is the only place that converts them to the LPS+ millimetres of the arrays.

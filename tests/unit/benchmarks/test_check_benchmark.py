@@ -44,7 +44,7 @@ def test_a_benchmark_of_which_nothing_is_made_is_checked_by_its_tables(own, caps
     assert "cases: 3 listed, 1 excluded, 1 patients" in said
     assert "answers with findings: 1" in said
     assert "look at this: 1 cases have no answer and are not scored: a2" in said
-    assert "look at this: 1 diagnoses are not in the vocabulary and are compared by their words alone: the odd disease" in said
+    assert "look at this: 1 diagnoses are not in the vocabulary and are compared by wording only: the odd disease" in said
     assert "de-identification: not run" in said
     assert "the odd disease" in page
     assert "<script" not in page

@@ -394,7 +394,7 @@ def test_the_check_of_a_benchmark_counts_its_pictures_and_says_what_is_wanting(o
     assert "cases: 3 listed, 0 excluded, 2 patients" in output
     assert "pictures listed: 5; with a sequence 2, with a plane 1" in output
     assert "notes, records: 1, 1" in output
-    assert "look at this: 1 cases have a record and no day" in output
+    assert "look at this: 1 cases have a record but no scan date" in output
     assert "de-identification: pending" in output
 
 

@@ -1,1 +1,1 @@
-"""Adapters: one module for each data set, which turns its own files into questions and answers."""
+"""Adapters: one module per data set or family of sets, which converts its files to questions and answers."""
