@@ -4,5 +4,4 @@ Doors
 -----
 card: CardConfig, CardForm, read_card
 croissant: describe, missing_properties
-pages: card_pages
 """

@@ -106,8 +106,7 @@ def trace_number(args: Namespace) -> int:
 @RUN.verb("docs", argument("--check", action="store_true", help="write nothing; fail if a file is out of date"), example="--check")
 def write_docs(args: Namespace) -> int:
     """Write the files that are generated from the configuration."""
-    from neuralmedbench.cards.pages import card_pages
-    from neuralmedbench.cli.generated_docs import generated_files
+    from neuralmedbench.cli.generated_docs import card_pages, generated_files
     from neuralmedbench.config.load import read_yaml
     from neuralmedbench.config.workflow import Run
     from neuralmedbench.errors import ConfigError

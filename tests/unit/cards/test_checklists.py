@@ -15,7 +15,7 @@ from conftest import ROOT
 from fixtures.report import build
 from fixtures.tables import BREADTH, DEPTH, write_study
 from neuralmedbench.cards.card import read_card
-from neuralmedbench.cards.pages import card_pages
+from neuralmedbench.cli.generated_docs import card_pages
 from neuralmedbench.config.checklists import ChecklistConfig
 from neuralmedbench.config.load import load_checklists
 from neuralmedbench.errors import ConfigError
