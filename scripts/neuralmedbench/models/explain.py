@@ -67,7 +67,7 @@ def _content_changes(entry: LedgerEntry, request: Request, model: ModelConfig, m
     if entry.words:
         return prompt_changes(entry, messages) or [f"{_what_is_left(request, model, messages)} changed"]
     if entry.turn > 0:  # the key of a later call covers the answers before it
-        return ["the words or pictures, or the answers given before in the dialogue, are others"]
+        return ["the words, the pictures or the earlier answers of the dialogue have changed"]
     return ["the words or the pictures that are sent have changed"]
 
 
@@ -78,7 +78,7 @@ def _what_is_left(request: Request, model: ModelConfig, messages: Sequence[Promp
         "the schema of the answer": bool(sent_schema(request, model)),
         "the place of the weights": withhold_outside_paths(model.id) != model.id,
     }
-    return " or ".join(part for part, there in parts.items() if there) or "something that is not kept with it"
+    return " or ".join(part for part, there in parts.items() if there) or "something that is not stored with it"
 
 
 def _first_key(request: Request, model: ModelConfig, entry: LedgerEntry) -> str:
@@ -110,9 +110,9 @@ def _pictures(then: Sequence[str], now: Sequence[str]) -> list[str]:
         return []
     gone, new = _not_in(then, now), _not_in(now, then)
     if not gone and not new:
-        return ["the same pictures are sent in another order, or in another number"]
+        return ["the same pictures are sent in another order, or another number of times"]
     parts = [f"{len(then)} pictures then, {len(now)} now"]
-    parts += [f"not sent any more: {_list(gone)}"] if gone else []
+    parts += [f"no longer sent: {_list(gone)}"] if gone else []
     return ["; ".join([*parts, *([f"new: {_list(new)}"] if new else [])])]
 
 
@@ -169,7 +169,7 @@ def explain(
     lines = [f"request {request.request_id} ({request.item_id}, arm {request.arm}, strategy {request.strategy})"]
     lines += [f"ledger {ledger.as_posix()}: {len(entries)} answers{'' if ledger.exists() else ' (it is not there)'}"] if ledger else []
     lines.append("")
-    closed = unavailable_reason(model)
+    unavailable = unavailable_reason(model)
     by_repeat = None if rows is None else {row.repeat: row for row in rows if _is_of(row, request)}
     for repeat in range(request.samples):
         walk = SampleWalk(request, model, repeat, code=code).resume(entries)
@@ -182,9 +182,9 @@ def explain(
         if not walk.complete:
             nearest = nearest_entry(entries.values(), request, repeat, answered)
             changed = differences(nearest, walk) if nearest else []
-            lines.append(f"  call {answered + 1}: key {walk.key[:SHORT]} is not there; {_nearest_words(nearest, changed)}")
+            lines.append(f"  call {answered + 1}: key {walk.key[:SHORT]} is not in the ledger; {_nearest_words(nearest, changed)}")
         if by_repeat is not None:
-            lines.append(f"  table of responses: {_row_words(by_repeat.get(repeat), answered=walk.complete, closed=closed)}")
+            lines.append(f"  table of responses: {_row_words(by_repeat.get(repeat), answered=walk.complete, unavailable=unavailable)}")
     return "\n".join(lines)
 
 
@@ -231,21 +231,21 @@ def _entry_words(entry: LedgerEntry, request: Request) -> str:
     served = f" by {withhold_outside_paths(printable_name(entry.served_model))}" if entry.served_model else ""
     place = f", destination {entry.destination}" if entry.destination else ""
     words = f"key {entry.key[:SHORT]}, {entry.state}, answered{f' on {entry.called_on}' if entry.called_on else ''}{served}{place}"
-    whose = (entry.item_id, entry.arm, entry.strategy)
-    if entry.item_id and whose != (request.item_id, request.arm, request.strategy):
-        words += f"; first asked for {entry.item_id}, arm {entry.arm}, strategy {entry.strategy}, which says the same"
+    target = (entry.item_id, entry.arm, entry.strategy)
+    if entry.item_id and target != (request.item_id, request.arm, request.strategy):
+        words += f"; first asked for {entry.item_id}, arm {entry.arm}, strategy {entry.strategy}, with the same prompt"
     return words
 
 
 def _nearest_words(nearest: LedgerEntry | None, changed: Sequence[str]) -> str:
     if nearest is None:
-        return "no answer to this item was ever kept here"
+        return "it has no answer to this item"
     day = f" of {nearest.called_on}" if nearest.called_on else ""
-    return f"nearest is {nearest.key[:SHORT]}{day}: {'; '.join(changed) or 'nothing that is kept with it differs'}"
+    return f"nearest is {nearest.key[:SHORT]}{day}: {'; '.join(changed) or 'nothing that is stored with it differs'}"
 
 
-def _row_words(row: Response | None, *, answered: bool, closed: str) -> str:
-    then = "it cannot be asked for here: " + closed if closed else "the next run asks for it"
+def _row_words(row: Response | None, *, answered: bool, unavailable: str) -> str:
+    then = "it cannot be asked for here: " + unavailable if unavailable else "the next run asks for it"
     if row is None:
         return "no row of this sample and revision; " + ("the ledger has it: no call is needed" if answered else then)
     words = f"{row.state}" + (f" after {row.attempts} attempts" if row.attempts else "") + (f" ({row.error})" if row.error else "")

@@ -71,7 +71,7 @@ def explain_grades(
 ) -> str:
     """Describe, for each answer to one item, the grader's request, its ledger entries and its grades (None: there is no table)."""
     grader, run = grading.grader, grading.run
-    entries, closed = read_ledger(run.ledger), unavailable_reason(run.model)
+    entries, unavailable = read_ledger(run.ledger), unavailable_reason(run.model)
     # equal answers to an item are graded once
     texts: dict[str, list[Response]] = defaultdict(list)
     parts = []
@@ -90,7 +90,7 @@ def explain_grades(
         lines = [f"grading of {', '.join(_name(row) for row in rows)}", explain(request, run.model, entries, ledger=run.ledger)]
         of_text = [grade for grade in grades or () if grade.text_sha256 == digest and grade.item_id == rows[0].item_id]
         lines.append(f"  table of grades: {_grade_words(of_text) if grades is not None else 'it is not there'}")
-        lines += [f"  what is not in the ledger cannot be asked for here: {closed}"] if closed else []
+        lines += [f"  what is not in the ledger cannot be asked for here: {unavailable}"] if unavailable else []
         parts.append("\n".join(lines))
     return "\n\n".join(parts) or "no answer to this item"
 

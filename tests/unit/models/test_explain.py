@@ -104,7 +104,7 @@ def test_a_setting_that_changed_is_named_and_nothing_else(bench, changes, said):
     (row,) = bench.ask(request("i"))
     lines = bench.why(request("i"), **changes)
     assert lines[0] == "sample 0: 0 of 1 calls are in the ledger"
-    assert lines[1].endswith(f" is not there; nearest is {row.call_keys[0][:12]} of {row.called_on}: {said}")
+    assert lines[1].endswith(f" is not in the ledger; nearest is {row.call_keys[0][:12]} of {row.called_on}: {said}")
 
 
 def test_words_or_pictures_that_changed_are_told_apart_from_a_picture_budget(bench):
@@ -114,7 +114,7 @@ def test_words_or_pictures_that_changed_are_told_apart_from_a_picture_budget(ben
     assert bench.why(asked, max_images=3)[1].endswith(": max_images 2 then (or as many pictures), 3 now")
     first, second = images[0].sha256[:12], images[1].sha256[:12]
     others = bench.why(request("i", RequestTurn(text="Look.", images=images[1:])), max_images=2)[1]
-    assert others.endswith(f": 2 pictures then, 2 now; not sent any more: 1 ({first}); new: 1 ({second})")
+    assert others.endswith(f": 2 pictures then, 2 now; no longer sent: 1 ({first}); new: 1 ({second})")
     reworded = request("i", RequestTurn(text="Look well.", images=images))
     assert bench.why(reworded, max_images=2)[1].endswith(": the words of message 1 have changed")
     both = bench.why(reworded, max_images=2, revision="2")[1]
@@ -134,9 +134,9 @@ def test_what_was_sent_is_told_apart_by_message_picture_order_and_label(bench):
 
     assert said(system="You are a radiologist.") == "the words of the system message have changed"
     assert said(system="") == "the words of the system message have changed"
-    assert said((*images[:2], images[0])) == f"3 pictures then, 3 now; not sent any more: 3 ({images[2].sha256[:12]})"
-    assert said(images[::-1]) == "the same pictures are sent in another order, or in another number"
-    assert said(()) == "3 pictures then, 0 now; not sent any more: " + ", ".join(
+    assert said((*images[:2], images[0])) == f"3 pictures then, 3 now; no longer sent: 3 ({images[2].sha256[:12]})"
+    assert said(images[::-1]) == "the same pictures are sent in another order, or another number of times"
+    assert said(()) == "3 pictures then, 0 now; no longer sent: " + ", ".join(
         f"{place} ({image.sha256[:12]})" for place, image in enumerate(images, start=1)
     )
     relabelled = (replace(images[0], label="Picture 1: T1w"), *images[1:])
@@ -179,12 +179,12 @@ def test_the_nearest_answer_is_that_of_the_same_arm_and_else_of_the_same_item(be
     assert three[-2].endswith(": sample 1 then, 2 now")
     arm = bench.why(request("i", RequestTurn(text="No words."), arm="no_text"))
     assert arm[1].endswith(": arm no_image then, no_text now")
-    assert bench.why(request("another"))[1].endswith("is not there; no answer to this item was ever kept here")
+    assert bench.why(request("another"))[1].endswith("is not in the ledger; it has no answer to this item")
 
 
 def test_an_answer_that_was_asked_for_another_arm_that_says_the_same_is_named(bench):
     bench.ask(request("i"))
-    assert bench.why(request("i", arm="no_image"))[1].endswith("; first asked for b/i, arm full, strategy direct, which says the same")
+    assert bench.why(request("i", arm="no_image"))[1].endswith("; first asked for b/i, arm full, strategy direct, with the same prompt")
 
 
 def test_a_dialogue_that_broke_off_is_told_call_by_call(bench):
