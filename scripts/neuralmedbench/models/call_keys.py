@@ -34,7 +34,7 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         strict = {"type": schema.get("type", "object"), "properties": properties}
         return strict | {"required": list(properties), "additionalProperties": False}
     strict = {name: schema[name] for name in SENT_KEYWORDS if name in schema}
-    if "enum" in strict and "type" not in strict:
+    if "enum" in strict and "type" not in strict:  # add the type of the labels
         types = list(dict.fromkeys(TYPES[type(label)] for label in strict["enum"]))
         strict = {"type": types[0] if len(types) == 1 else types, **strict}
     if "anyOf" in strict:
@@ -45,6 +45,7 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    # a property that is not required may be null instead of absent
     if "anyOf" in schema:
         return schema if {"type": "null"} in schema["anyOf"] else {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
     kinds = schema["type"] if isinstance(schema.get("type"), list) else [schema.get("type", "string")]

@@ -51,6 +51,7 @@ def destination_of(model: ModelConfig) -> str:
     """
     if model.backend != "litellm":
         return LOCAL
+    # the provider decides which protocol litellm speaks, and the default host
     provider = model.id.partition("/")[0]
     if "/" not in model.id or provider not in HOSTS:
         message = (
@@ -66,6 +67,7 @@ def destination_of(model: ModelConfig) -> str:
     if not HOSTS[provider]:
         message = f"model {model.name}: where it is served is not known; set api_base"
         raise ConfigError(message)
+    # litellm reads these variables and would send requests to their host
     for variable in (f"{provider.upper()}_API_BASE", f"{provider.upper()}_BASE_URL"):
         if os.environ.get(variable):
             message = f"model {model.name}: the environment variable {variable} would send its requests elsewhere; unset it or set api_base"

@@ -89,6 +89,7 @@ def _new_entries(
     """Return the entries that the ledger lacks, after checking the answers against the requests and the ledger."""
     asked: dict[Target, Request] = {}
     for request in requests:
+        # an answer may name its item with or without the benchmark
         for item in {request.item_id, request.item_id.partition("/")[2]}:
             asked[item, request.arm, request.strategy] = request
     _check(given, asked)
@@ -148,6 +149,7 @@ def _check(rows: Sequence[GivenAnswer], asked: dict[Target, Request]) -> None:
             problems.append(f"{row.where}: {len(row.turns)} turns, expected {number}")
         elif seen[request.item_id, row.arm, row.strategy, row.sample] > 1:
             problems.append(f"{row.where}: this answer occurs twice")
+    # all problems at once, so that a file is corrected in one go
     if problems:
         more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
         message = f"{len(problems)} of {len(rows)} answers cannot be used, nothing was imported: {'; '.join(problems[:SHOWN])}{more}"

@@ -70,7 +70,7 @@ class RunLimits:
         try:
             value: Any = json.loads(text)
         except ValueError:
-            value = None
+            value = None  # `check` reports it as any other wrong value
         limits = check(_LimitsText, value, "--control")
         return cls(limits.max_run_cost_usd, limits.rate_limits, SPENDING)
 

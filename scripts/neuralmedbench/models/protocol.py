@@ -93,6 +93,7 @@ class Answer:
 
 def tokens_of_call(answers: Sequence[Answer]) -> int | None:
     """Return the tokens of the prompt and of all answers of one call; None if they are unknown."""
+    # the provider's total is used only if a count of its own is missing
     counts = [count for answer in answers for count in (answer.prompt_tokens, answer.completion_tokens)]
     known = [count for count in counts if count is not None]
     if known and len(known) == len(counts):

@@ -84,6 +84,7 @@ def code_of(model: ModelConfig, vocabulary: Vocabulary | None) -> str:
     """Digest the code and the vocabulary of a built-in model, because its answers change with them; empty for other backends."""
     if model.backend != "builtin":
         return ""
+    # code and data of the baselines, in a fixed order
     files = sorted(path for path in BASELINES.iterdir() if path.suffix in {".py", ".yaml"})
     value = {"vocabulary": _required(model, vocabulary).digest, "files": [path.read_text(encoding="utf-8") for path in files]}
     return sha256_of_value(value)[:16]

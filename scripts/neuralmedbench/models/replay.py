@@ -57,6 +57,7 @@ def previous_responses(requests: Sequence[Request], model: ModelConfig, ledger: 
 
 def previous_entry(entries: Iterable[LedgerEntry], revision: str) -> LedgerEntry | None:
     """Return the first entry of the previous revision, with the last settings used under it; None if there is none."""
+    # first entry of each revision and combination of settings; entries come in the order of the ledger
     variants: dict[str, dict[tuple[object, ...], LedgerEntry]] = {}
     for entry in entries:
         if entry.revision not in ("", revision):
@@ -118,6 +119,7 @@ def replay_requests(requests: Sequence[Request], model: ModelConfig, ledger: Pat
         (request, repeat, too_many_options(request, model.max_images) or ("" if (*_order(request), repeat) in present else not_imported))
         for request, repeat in samples
     ]
+    # samples that were skipped in the recorded run are skipped again
     rows += [
         response_row(SampleWalk(request, model, repeat), MissingAnswer(ResponseState.SKIPPED, reason))
         for request, repeat, reason in reasons

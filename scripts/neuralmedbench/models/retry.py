@@ -138,10 +138,12 @@ async def answer_with_retries(
     """
     ends, error, sent = math.inf, CallError(INTERRUPTED, final=True, sent=False), False
     for attempt in range(1, max_attempts + 1):
+        # 1. wait for the rate limits
         try:
             await gate.enter()
         except CallError as closed:
             raise GaveUpError(closed, attempt - 1, sent=sent) from None
+        # 2. call, at most until the deadline, which starts with the first attempt
         start = time.monotonic()
         if attempt == 1 and deadline_s is not None:
             ends = start + deadline_s
@@ -156,12 +158,13 @@ async def answer_with_retries(
         else:
             return answer, attempt, time.monotonic() - start
         sent |= error.sent
-        # wait as long as the provider asks, at least the backoff with its jitter of 50 to 100 %
+        # 3. wait as long as the provider asks, at least the backoff with its jitter of 50 to 100 %
         asked = error.retry_after_s or 0.0
         wait_s = max(asked, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (attempt - 1)) * (0.5 + jitter.random() / 2))
         if asked or error.status == TOO_MANY:
             gate.pause(wait_s)
         hopeless = not error.may_pass_later or attempt == max_attempts or asked > LONGEST_RETRY_AFTER_S or time.monotonic() + wait_s >= ends
+        # 4. give up, or sleep and try again if there is money for it
         if hopeless or stop.is_set() or not gate.may_retry(error):
             raise GaveUpError(error, attempt, sent=sent)
         await interruptible_sleep(wait_s, stop)

@@ -93,6 +93,7 @@ class SampleWalk:
         return request_key(self.request, self.model, self.messages, repeat, code=self.code)
 
     def _advance(self) -> None:
+        # the key depends on the answers so far: a dialogue's next message follows them
         due = next_messages(self.request, [entry.text for entry in self.entries], self.model.max_images)
         self.messages = self.messages if due is None else due
         self.key = "" if due is None else self.key_of(self.repeat)

@@ -119,6 +119,7 @@ def _png_size(path: Path) -> tuple[int, int]:
             head = file.read(24)
     except OSError:
         return LARGEST_PX, LARGEST_PX
+    # signature, then the header chunk with width and height
     if len(head) < 24 or head[:4] != b"\x89PNG":
         return LARGEST_PX, LARGEST_PX
     return max(1, int.from_bytes(head[16:20], "big")), max(1, int.from_bytes(head[20:24], "big"))
@@ -127,6 +128,7 @@ def _png_size(path: Path) -> tuple[int, int]:
 def _downscaled(size: tuple[int, int], limit: Downscale | None) -> tuple[int, int]:
     if limit is None:
         return size
+    # scaled down by the stricter limit, never up
     factors = [
         1.0,
         *([limit.longest_side_px / max(size)] if limit.longest_side_px else []),

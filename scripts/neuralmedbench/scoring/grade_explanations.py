@@ -76,6 +76,7 @@ def explain_grades(
     texts: dict[str, list[Response]] = defaultdict(list)
     parts = []
     for row in responses:
+        # the same conditions as in `grade_with_model`
         if row.item_id in gold and grader.wants(row, items[row.item_id], gold[row.item_id]):
             texts[text_digest(row.text)].append(row)
         else:

@@ -38,7 +38,7 @@ def decide(votes: Sequence[float], rule: str) -> float:
     """
     if rule == "mean":
         return sum(votes) / len(votes)
-    return float(sorted(votes)[(len(votes) - 1) // 2])
+    return float(sorted(votes)[(len(votes) - 1) // 2])  # the lower median
 
 
 def ballots(members: Mapping[str, Sequence[Grade]]) -> dict[Ballot, dict[str, Grade]]:
@@ -102,5 +102,6 @@ def _grade(grades: Mapping[str, Grade], members: int, *, jury: str, rule: str) -
         states = {grade.state for grade in grades.values()}
         value, state = None, GradeState.SKIPPED if states == {GradeState.SKIPPED} else GradeState.FAILED
     first = next(iter(grades.values()))
+    # a jury makes no call, so nothing of its members' calls is counted again
     no_call = {"served_model": "", "fingerprint": "", "called_on": "", "destination": "", "attempts": 0, "characters_sent": 0}
     return replace(first, grader=jury, value=value, state=state, explanation=summary, **no_call)  # type: ignore[arg-type]

@@ -187,6 +187,7 @@ def _rubric(grades: Sequence[Criteria], gold: Gold) -> float | None:
     """
     names = [criterion.criterion for criterion in gold.rubric]
     available = sum(criterion.points for criterion in gold.rubric if criterion.points > 0)
+    # one grader must have judged every criterion: points of two graders are not mixed
     judged = next((table for table in grades if names and all(name in table for name in names)), None)
     if judged is None or available <= 0:
         return None
@@ -242,6 +243,7 @@ def elect_sample(rows: Iterable[Score], vocabulary: Vocabulary) -> Election:
     rows = sorted(rows, key=lambda row: row.repeat)
     missing = [row for row in rows if row.missing]
     present = [row for row in rows if not row.missing]
+    # count the votes; ties by digest
     votes = [(vote, row) for row in present if (vote := _vote_of(row, vocabulary))]
     counts = Counter(vote for vote, _ in votes)
     order = sorted(counts, key=lambda vote: (-counts[vote], hashlib.sha256(f"{rows[0].item_id}\n{vote}".encode()).hexdigest()))

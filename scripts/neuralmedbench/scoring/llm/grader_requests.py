@@ -69,6 +69,7 @@ class ModelGrader:
         get the text twice: `candidate`, escaped so that it cannot close its tags, and `blinded`, with the names of models hidden too, for
         tags that end in `fence`, which no answer can guess.
         """
+        # everything that any template may use; the task adds its own values
         subject = self.subject(response, item, gold)
         schema = self.task.schema(item, gold)
         values = {
@@ -168,6 +169,7 @@ def _model_and_prompt(grader: str, config: GraderConfig) -> tuple[ModelConfig, s
 
 def load_template(path: Path) -> Template:
     """Read a grader's prompt, a template with the blocks `system` and `user`; ConfigError if it is absent, invalid or lacks a block."""
+    # sandboxed, and an unknown name is an error instead of empty text
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
     try:
         template = environment.from_string(path.read_text(encoding="utf-8"))

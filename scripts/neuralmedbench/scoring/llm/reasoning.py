@@ -98,6 +98,7 @@ def _read(text: str, subject: GradingInput) -> list[CriterionJudgement] | None:
     steps, covered = _steps(value["steps"]), _numbers(value["covered"], known)
     if steps is None or covered is None:
         return None
+    # a step that is not in the answer makes the whole list unreliable, but not the reference's arguments
     explanation = value["explanation"]
     invented = [number for number, step in enumerate(steps, start=1) if not contains_quote(subject.shown, step.quote)]
     judgements = [CriterionJudgement(COMPLETENESS, completeness(covered, known), f"{len(covered)} of {known} arguments. {explanation}")]

@@ -52,6 +52,7 @@ class StructuredForm:
         """Count the steps of `STEPS` that an answer passes, up to the first that fails."""
         if not answer:
             return 0
+        # being an object is the first step, so one check fewer than steps
         checks = (self._complete, self._in_vocabulary, self._consistent)
         return 1 + next((place for place, check in enumerate(checks) if not check(answer)), len(checks))
 
@@ -65,6 +66,7 @@ class StructuredForm:
     def _consistent(self, answer: Mapping[str, Any]) -> bool:
         texts = {name: answer[key] for name, key in self.names.items() if isinstance(answer[key], str)}
         labels = {name: label(name, text) for name, text in texts.items()}
+        # a subtype of the named class, and a sequence only of an MRI
         of_class = labels.get("subtype") is None or labels["subtype"] in SUBTYPES.get(labels.get("class") or "", ())
         return of_class and (labels.get("sequence") is None or labels.get("modality") == "MRI")
 
