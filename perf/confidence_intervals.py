@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from fixtures.coverage import QUANTITIES, coverage, truth
-from neuralmedbench.estimates.calibration import area_under_risk, auroc, brier, calibration_error, width_bins
+from neuralmedbench.estimates.calibration import auroc, brier, calibration_error, width_bins
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, percentile_interval
 from neuralmedbench.tables.confidence.measures import Confidences, ConfidenceSource, Draws
 from neuralmedbench.tables.confidence.reliability import tied_groups
@@ -51,7 +51,7 @@ def simulated(seed: int, patients: int, too_sure: float) -> Confidences:
 
 def values(study: Confidences) -> dict[str, float | None]:
     value, right = study.value, study.right
-    area = float(area_under_risk(*tied_groups(study, value)[1:]))
+    area = float(tied_groups(study, value)[1].area())
     error = calibration_error(value, right, width_bins(value))
     return {
         "overconfidence": float((value - right).mean()),
@@ -70,7 +70,7 @@ def intervals(study: Confidences, patients: int) -> dict[str, tuple[float | None
         "ece": draws.error_interval(known["ece"] or 0.0),
         "brier": draws.around(known["brier"], draws.brier),
         "auroc": draws.around(known["auroc"], draws.auroc, auroc(groups, study.right)),
-        "aurc": draws.around(known["aurc"], draws.area, float(area_under_risk(*tied_groups(study, groups)[1:]))),
+        "aurc": draws.around(known["aurc"], draws.area, float(tied_groups(study, groups)[1].area())),
     }
 
 

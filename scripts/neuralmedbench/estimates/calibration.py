@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats, Ints
@@ -132,6 +134,31 @@ def pessimistic(error: float | None, known: int, absent: int) -> float | None:
     if known + absent == 0:
         return None
     return ((error or 0.0) * known + absent) / (known + absent)
+
+
+class RiskCurve(NamedTuple):
+    """Answers in groups of equal confidence, from which accuracy and risk at every coverage follow.
+
+    Attributes
+    ----------
+    counts, rights : ndarray of float, shape (..., groups)
+        Number of answers of one confidence, and of the right ones among them; the highest confidence first, answers without one last.
+    """
+
+    counts: Floats
+    rights: Floats
+
+    def accuracy(self, coverages: Floats) -> Floats:
+        """Return the share right among the most confident part of all answers, shape (..., coverages), as `selective_accuracy` does."""
+        return selective_accuracy(self.counts, self.rights, coverages)
+
+    def area(self) -> Floats:
+        """Return the area under the risk-coverage curve, shape (...), as `area_under_risk` does."""
+        return area_under_risk(self.counts, self.rights)
+
+    def best_area(self) -> float:
+        """Return the area of one curve if every right answer had a higher confidence than every wrong one."""
+        return best_area(int(self.counts.sum()), int(self.rights.sum()))
 
 
 def selective_accuracy(counts: Floats, rights: Floats, coverages: Floats) -> Floats:

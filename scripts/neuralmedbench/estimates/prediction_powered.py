@@ -61,6 +61,12 @@ class RatedAnswers:
         """True where clinicians judged an answer."""
         return ~np.isnan(self.judged)
 
+    def bounds_of_unjudged(self) -> tuple[float | None, float | None]:
+        """Return the corrected rate if every answer that nobody could judge had failed, and if it had passed; both within 0 to 1."""
+        found = [corrected_rate(self, np.where(self.unjudged, verdict, self.judged)) for verdict in (0.0, 1.0)]
+        low, high = (None if value is None else float(np.clip(value, 0, 1)) for value in found)
+        return low, high
+
 
 def corrected_rate(answers: RatedAnswers, judged: Floats | None = None) -> float | None:
     """Return the corrected rate by the formula: it may lie outside 0 to 1.
@@ -116,13 +122,6 @@ def calibrated_rate(answers: RatedAnswers) -> Interval:
     if low is None or high is None:
         return Interval(value, None, None, "bootstrap")
     return Interval(value, min(value, max(0.0, low)), max(value, min(1.0, high)), "bootstrap")
-
-
-def bounds_of_unjudged(answers: RatedAnswers) -> tuple[float | None, float | None]:
-    """Return the corrected rate if every answer that nobody could judge had failed, and if it had passed; both within 0 to 1."""
-    found = [corrected_rate(answers, np.where(answers.unjudged, verdict, answers.judged)) for verdict in (0.0, 1.0)]
-    low, high = (None if value is None else float(np.clip(value, 0, 1)) for value in found)
-    return low, high
 
 
 def _columns(answers: RatedAnswers, judged: Floats) -> Floats:

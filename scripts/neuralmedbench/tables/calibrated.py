@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.estimates.intervals import Ints, rate_interval
-from neuralmedbench.estimates.prediction_powered import RatedAnswers, bounds_of_unjudged, calibrated_rate
+from neuralmedbench.estimates.prediction_powered import RatedAnswers, calibrated_rate
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.scoring.scores import PASS_VALUE
@@ -121,7 +121,7 @@ def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _ModelDraws
     if not passed:  # without answers the rate is unknown, not 0
         values = np.full(len(used), np.nan)
     raw, corrected = rate_interval(values, by), calibrated_rate(answers)
-    failed, right = bounds_of_unjudged(answers)
+    failed, right = answers.bounds_of_unjudged()
     row: Cells = {"benchmark": benchmark.name, "model": model.model, "grader": grader}
     row |= {"raw": raw.value, "raw_low": raw.low, "raw_high": raw.high}
     row |= dict(zip(CORRECTED, corrected[:3], strict=True))

@@ -9,7 +9,7 @@ import pytest
 
 from neuralmedbench.estimates import prediction_powered as calibration
 from neuralmedbench.estimates.intervals import NOTHING, ByPatient, IntervalSettings
-from neuralmedbench.estimates.prediction_powered import RatedAnswers, bounds_of_unjudged, calibrated_rate, corrected_rate
+from neuralmedbench.estimates.prediction_powered import RatedAnswers, calibrated_rate, corrected_rate
 
 SETTINGS = IntervalSettings(resamples=400, seed=1)
 
@@ -87,7 +87,7 @@ def test_without_a_rated_answer_there_is_no_corrected_rate() -> None:
     nothing = answers([1, 0], [np.nan, np.nan])
     assert corrected_rate(nothing) is None
     assert calibrated_rate(nothing) == NOTHING
-    assert bounds_of_unjudged(nothing) == (None, None)
+    assert nothing.bounds_of_unjudged() == (None, None)
 
 
 def test_rated_answers_of_one_patient_have_no_interval() -> None:
@@ -99,9 +99,9 @@ def test_rated_answers_of_one_patient_have_no_interval() -> None:
 def test_bounds_let_everything_that_nobody_could_judge_fail_and_pass() -> None:
     one = answers([1, 1, 0, 0], [1, np.nan, 0, np.nan], unjudged=np.array([False, True, False, False]))
     assert corrected_rate(one) == pytest.approx(0.5)
-    assert bounds_of_unjudged(one) == (pytest.approx(0.5 - 1 / 3), pytest.approx(0.5))
+    assert one.bounds_of_unjudged() == (pytest.approx(0.5 - 1 / 3), pytest.approx(0.5))
     alone = answers([1, 0], [np.nan, np.nan], unjudged=np.array([True, False]))
-    assert bounds_of_unjudged(alone) == (pytest.approx(0.0), pytest.approx(0.5))
+    assert alone.bounds_of_unjudged() == (pytest.approx(0.0), pytest.approx(0.5))
 
 
 def test_few_ratings_without_a_contradiction_are_no_certainty() -> None:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from neuralmedbench.estimates.calibration import MASS_BINS, area_under_risk, mass_bins, selective_accuracy, width_bins
+from neuralmedbench.estimates.calibration import MASS_BINS, RiskCurve, mass_bins, width_bins
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, resampled_rate
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.keys import response_key
@@ -290,18 +290,18 @@ class Draws:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray((rights * (below + wrongs / 2)).sum(axis=1) / (rights.sum(axis=1) * wrongs.sum(axis=1)), dtype=np.float64)
 
-    def _surest_first(self) -> tuple[Floats, Floats]:
+    def _risk_curve(self) -> RiskCurve:
         counts, rights, rest, rest_right = self._sums[0], self._sums[1], self._sums[4], self._sums[5]
-        return np.concatenate([counts[:, ::-1], rest], axis=1), np.concatenate([rights[:, ::-1], rest_right], axis=1)
+        return RiskCurve(np.concatenate([counts[:, ::-1], rest], axis=1), np.concatenate([rights[:, ::-1], rest_right], axis=1))
 
     @property
     def area(self) -> Floats:
         """Area under the risk-coverage curve."""
-        return area_under_risk(*self._surest_first())
+        return self._risk_curve().area()
 
     def selective(self, coverages: Floats) -> Floats:
         """Share right at each coverage: shape (resamples, coverages)."""
-        return selective_accuracy(*self._surest_first(), coverages)
+        return self._risk_curve().accuracy(coverages)
 
     def shares_right(self, bins: Ints) -> Floats:
         """Share right in each of the `MASS_BINS` bins `bins`, of shape (answers,): shape (resamples, MASS_BINS)."""

@@ -10,14 +10,12 @@ import numpy as np
 from neuralmedbench.estimates.calibration import (
     MASS_BINS,
     WIDTH_BINS,
-    area_under_risk,
+    RiskCurve,
     auroc,
-    best_area,
     brier,
     calibration_error,
     mass_bins,
     pessimistic,
-    selective_accuracy,
     width_bins,
 )
 from neuralmedbench.estimates.intervals import ByPatient, Floats, rate_interval
@@ -67,16 +65,16 @@ def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
     if not known:
         return []
     total, right = known + rest, int(found.right.sum() + found.rest_right.sum())
-    levels, counts, rights = tied_groups(found, found.value)
+    levels, curve = tied_groups(found, found.value)
     patients = len({*found.patients.tolist(), *found.rest_patients.tolist()})
     head = {"benchmark": found.benchmark, "model": found.model, "source": str(found.source), "n": total, "n_patients": patients}
     rows: list[Cells] = []
     coverages = np.array([point for point in POINTS if point * total >= 1])
-    grouped = tied_groups(found, draws.groups.astype(np.float64))[1:]
+    grouped = tied_groups(found, draws.groups.astype(np.float64))[1]
     # the draws are of groups of confidence: shift them by the difference of grouped and exact curve
-    shares, drawn = selective_accuracy(counts, rights, coverages), draws.selective(np.array(FIXED))
-    drawn += selective_accuracy(counts, rights, np.array(FIXED)) - selective_accuracy(*grouped, np.array(FIXED))
-    ends = np.cumsum(counts)
+    shares, drawn = curve.accuracy(coverages), draws.selective(np.array(FIXED))
+    drawn += curve.accuracy(np.array(FIXED)) - grouped.accuracy(np.array(FIXED))
+    ends = np.cumsum(curve.counts)
     for coverage, share in zip(coverages.tolist(), shares.tolist(), strict=True):
         # the confidence of the last answer that is kept at this coverage
         last = int(np.searchsorted(ends, coverage * total - 1e-9))
@@ -86,23 +84,23 @@ def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
             row |= _share_interval(found, draws, share, threshold, drawn[:, FIXED.index(coverage)])
         rows.append(row)
     # one row per measure of the whole curve
-    area = float(area_under_risk(counts, rights))
-    low, high = draws.around(area, draws.area, float(area_under_risk(*grouped)))
+    area = float(curve.area())
+    low, high = draws.around(area, draws.area, float(grouped.area()))
     rows.append(head | {"measure": "aurc", "value": area, "low": low, "high": high, "interval": "none" if low is None else "bootstrap"})
-    rows.append(head | {"measure": "aurc_best", "value": best_area(total, right)})
+    rows.append(head | {"measure": "aurc_best", "value": curve.best_area()})
     rows.append(head | {"measure": "aurc_random", "value": 1 - right / total})
     return rows + [head | {"measure": reason, "value": found.reasons[reason] / total} for reason in REASONS]
 
 
-def tied_groups(found: Confidences, value: Floats) -> tuple[Floats, Floats, Floats]:
+def tied_groups(found: Confidences, value: Floats) -> tuple[Floats, RiskCurve]:
     """Group answers of equal confidence, from the highest.
 
-    Values, shape (values,); number of answers and of right answers, shape (values + 1,), the answers without a confidence last.
+    Values, shape (values,), and their curve, with arrays of shape (values + 1,).
     """
     levels, place = np.unique(-value, return_inverse=True)
     counts = np.bincount(place.reshape(-1)).astype(np.float64)
     rights = np.bincount(place.reshape(-1), weights=found.right)
-    return -levels, np.append(counts, len(found.rest_right)), np.append(rights, found.rest_right.sum())
+    return -levels, RiskCurve(np.append(counts, len(found.rest_right)), np.append(rights, found.rest_right.sum()))
 
 
 def _share_interval(found: Confidences, draws: Draws, share: float, threshold: float | None, drawn: Floats) -> Cells:
