@@ -1,4 +1,4 @@
-"""Give the raw files of one case neutral names, and classify every scan by its headers before they are cleaned."""
+"""Copy the usable raw files of one case under neutral names, and label every scan by its headers before they are cleaned."""
 
 import argparse
 import shutil

@@ -1,4 +1,4 @@
-"""Give the loose pictures of a benchmark neutral names and keep their pixels only; own cases keep notes and record too."""
+"""Copy the pictures of a benchmark under neutral names, pixels only; cases of users keep notes and record too."""
 
 import argparse
 import shutil

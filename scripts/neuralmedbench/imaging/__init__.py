@@ -1,4 +1,4 @@
-"""From de-identified scans to the pictures that a model sees.
+"""Normalise de-identified scans, and cut the pictures that models are sent.
 
 Doors
 -----
