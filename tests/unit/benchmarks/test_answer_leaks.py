@@ -1,4 +1,4 @@
-"""The leak page: what still tells the answer in the texts that a model is sent."""
+"""The leak page: texts sent to a model that still reveal the answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def item(notes: str = "", record: str = "", **changes: object) -> Item:
 
 
 def requests_of(one: Item, *arms: Arm, template: str = "") -> list[Request]:
-    """Give what would be sent: the texts of the item; without notes and record in the arm `no_text`."""
+    """Return the requests of an item, without notes and record in the arm `no_text`."""
     rows = []
     for arm in arms or (Arm.FULL, Arm.NO_TEXT, Arm.FINDINGS_DISCLOSED):
         shown = [one.question] if arm is Arm.NO_TEXT else [one.notes, one.record, one.question, *(turn.reveal for turn in one.turns)]

@@ -27,7 +27,7 @@ def run(folder: Path, benchmark: str) -> str:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    """Give a benchmark of somebody's own with three cases, of which nothing is made."""
+    """Write a local benchmark with three cases and no results."""
     (tmp_path / "scans").mkdir()
     (tmp_path / "key").write_text("0" * 64)
     values = {"title": "Mine", "kind": "scans", "axis": "depth", "source": str(tmp_path / "scans"), "key_file": str(tmp_path / "key")}
@@ -40,12 +40,12 @@ def own(tmp_path: Path) -> Path:
 
 def test_a_benchmark_of_which_nothing_is_made_is_checked_by_its_tables(own, capsys):
     page = run(own, "mine")
-    said = capsys.readouterr().out
-    assert "cases: 3 listed, 1 excluded, 1 patients" in said
-    assert "answers with findings: 1" in said
-    assert "look at this: 1 cases have no answer and are not scored: a2" in said
-    assert "look at this: 1 diagnoses are not in the vocabulary and are compared by wording only: the odd disease" in said
-    assert "de-identification: not run" in said
+    output = capsys.readouterr().out
+    assert "cases: 3 listed, 1 excluded, 1 patients" in output
+    assert "answers with findings: 1" in output
+    assert "look at this: 1 cases have no answer and are not scored: a2" in output
+    assert "look at this: 1 diagnoses are not in the vocabulary and are compared by wording only: the odd disease" in output
+    assert "de-identification: not run" in output
     assert "the odd disease" in page
     assert "<script" not in page
 
@@ -72,10 +72,10 @@ def test_the_page_shows_one_prompt_of_every_runner_and_arm_with_every_text_escap
     requests = assemble(items, CaseMaterial(), config, Templates(ROOT / "config/prompts"))
     write_records(tmp_path / "data/prompts/b.parquet", Request, requests, key=lambda row: (row.item_id, row.arm))
     page = run(tmp_path, "b")
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert page.count("choice, arm full, strategy direct") == 1
     assert page.count("choice, arm no_image, strategy direct") == 1
     assert "&lt;b&gt;Which" in page
     assert "<b>Which" not in page
-    assert "items without an answer: 1" in said
-    assert "look at this: arm no_text: no request" in said
+    assert "items without an answer: 1" in output
+    assert "look at this: arm no_text: no request" in output

@@ -26,7 +26,7 @@ IMAGE = QuestionImage(file="a.png")
 
 
 def question(name: str, **changes: Any) -> Question:
-    """Give a complete question of a case of its own."""
+    """Return a complete question with its own case."""
     base: dict[str, Any] = {
         "question_id": name,
         "runner": Runner.OPEN,
@@ -39,7 +39,7 @@ def question(name: str, **changes: Any) -> Question:
 
 
 def gold(name: str, **changes: Any) -> Gold:
-    """Give a whole structured ground truth."""
+    """Return a complete structured gold."""
     base: dict[str, Any] = {
         "answer": "stroke",
         "differentials": ("tumour",),
@@ -50,7 +50,7 @@ def gold(name: str, **changes: Any) -> Gold:
 
 
 def score(name: str, *, passed: bool | None = True, **changes: Any) -> Score:
-    """Give one scored answer of the model `easy`."""
+    """Return one scored answer of the model `easy`."""
     base: dict[str, Any] = {
         **dict.fromkeys(("case_id", "patient_id", "axis", "family", "level", "runner", "text_sha256", "state", "parse_status"), "x"),
         "benchmark": "b",
@@ -68,7 +68,7 @@ def score(name: str, *, passed: bool | None = True, **changes: Any) -> Score:
 
 
 def removed(questions: list[Question], evidence: CurationEvidence, **settings: Any) -> dict[str, str]:
-    """Curate, and give the reason of every question that went."""
+    """Curate, and return the reason of every removed question."""
     return {row.question_id: row.reason for row in curate(questions, evidence, CurationConfig.model_validate(settings)).removed}
 
 
@@ -194,7 +194,7 @@ def test_scores_of_an_earlier_revision_do_not_count_for_the_pool(tmp_path):
 
 
 def put_yaml(path: Path, value: dict[str, Any]) -> None:
-    """Write a yaml."""
+    """Write a YAML file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(value), encoding="utf-8")
 

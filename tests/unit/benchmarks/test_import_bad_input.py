@@ -1,4 +1,4 @@
-"""What is wrong with a data set is refused row by row with a reason, and every count is told."""
+"""Errors in a data set are refused row by row with a reason, and every count is reported."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ROW: dict[str, Any] = {
 
 
 def png(width: int, height: int) -> bytes:
-    """Write the head of a PNG that claims to be this large, and a few bytes of pixels."""
+    """Write the header of a PNG that claims this size, and a few bytes of pixels."""
 
     def chunk(kind: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
@@ -58,7 +58,7 @@ def figure(content: bytes) -> Callable[[Path], None]:
 
 
 def sparse(path: Path) -> None:
-    """Make a file that is larger than what is taken and has no blocks on the disk."""
+    """Make a sparse file above the size limit."""
     path.write_bytes(picture_bytes(1))
     os.truncate(path, MAX_BYTES + 1)
 
@@ -99,9 +99,9 @@ def test_a_wrong_row_is_refused_with_a_reason_and_the_others_are_taken(kind: str
     assert [item.item_id for item in built.items] == ["b/good", "b/last"]
     assert "row 2" in record.refused[0].where
     assert reason in record.refused[0].reason
-    told = import_summary(record, written=True)
-    assert "5000 published, 3 found, 2 imported, 1 refused" in told
-    assert f"refused 1: {record.refused[0].reason} (first: {record.refused[0].where})" in told
+    summary = import_summary(record, written=True)
+    assert "5000 published, 3 found, 2 imported, 1 refused" in summary
+    assert f"refused 1: {record.refused[0].reason} (first: {record.refused[0].where})" in summary
 
 
 @pytest.mark.parametrize("kind", FIGURES_THAT_ARE_WRONG)
@@ -199,11 +199,11 @@ def test_templates_markup_and_orders_in_a_data_set_stay_its_words(tmp_path: Path
     (request,) = assemble(
         built.items, CaseMaterial(), benchmark_config(arms=["full"], label_policy="none"), Templates(ROOT / "config" / "prompts")
     )
-    said = request.turns[0].text
-    assert INJECTION in said
-    assert "49" not in said
-    assert "<b>Infarct</b>" in said
-    assert said.count("Answer in this form") == 1
+    text = request.turns[0].text
+    assert INJECTION in text
+    assert "49" not in text
+    assert "<b>Infarct</b>" in text
+    assert text.count("Answer in this form") == 1
 
 
 def test_a_hand_corrected_file_of_questions_is_checked_when_it_is_read(tmp_path: Path) -> None:
@@ -242,9 +242,9 @@ def test_rows_that_were_refused_for_reasons_that_are_not_told_are_counted(tmp_pa
     figures = {f"figures/{name}.jpg": picture_bytes(1, "JPEG") for name in ("good", *(f"bad-{number}" for number in range(len(names))))}
     record, _ = imported("medbookvqa", put(tmp_path / "set", {"data.json": [ROW, *wrong], **figures}), tmp_path / "out")
     assert len(record.refused) == len(names)
-    told = import_summary(record, written=True)
-    assert told.count("(first: ") == len(names) - 1
-    assert "  refused 1 more, for other reasons: import.json has every row" in told
+    summary = import_summary(record, written=True)
+    assert summary.count("(first: ") == len(names) - 1
+    assert "  refused 1 more, for other reasons: import.json has every row" in summary
 
 
 def test_the_name_of_another_benchmark_is_refused_before_its_raw_files_are_replaced(tmp_path: Path) -> None:

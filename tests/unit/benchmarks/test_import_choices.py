@@ -1,4 +1,4 @@
-"""MedFrameQA, GMAI-MMBench and MedBookVQA in the form in which they are published, made by hand."""
+"""MedFrameQA, GMAI-MMBench and MedBookVQA in their published form, made by hand."""
 
 from __future__ import annotations
 

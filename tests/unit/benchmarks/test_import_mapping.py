@@ -33,7 +33,7 @@ BASE: dict[str, Any] = {
 
 
 def by_mapping(tmp_path: Path, rows: list[dict[str, Any]], suffix: str = "jsonl", **changes: Any) -> tuple[ImportRecord, BenchmarkItems]:
-    """Import rows by a mapping of one's own."""
+    """Import rows with a mapping."""
     put(tmp_path / "config", {"mappings/mine.yaml": yaml.safe_dump({**BASE, **changes})})
     put_table(tmp_path / "set" / f"table.{suffix}", rows)
     places = ImportPaths(tables=tmp_path / "questions", pictures=tmp_path / "raw")
@@ -140,8 +140,8 @@ def test_cupcase_can_be_asked_openly_and_by_its_first_part(tmp_path):
     _, made = imported("cupcase-open", tmp_path / "set", tmp_path)
     assert (made.items[0].runner, made.items[0].family) == (Runner.OPEN, Family.DIFFERENTIAL_DIAGNOSIS)
     assert made.gold[0].answer == "Takayasu arteritis"
-    told = [views(made.items, f"first_{percent}_percent", ())[0].item.notes for percent in (20, 40, 60, 80)]
-    assert told == ["one two", "one two three four", "one two three four five six", "one two three four five six seven eight"]
+    notes = [views(made.items, f"first_{percent}_percent", ())[0].item.notes for percent in (20, 40, 60, 80)]
+    assert notes == ["one two", "one two three four", "one two three four five six", "one two three four five six seven eight"]
 
 
 def test_a_row_with_several_questions_gives_one_item_each_over_the_same_picture(tmp_path):
@@ -257,5 +257,5 @@ def test_the_shipped_mappings_and_one_of_ones_own_stand_in_the_help(tmp_path):
     for config, names in (("config", {*DATA_SETS, *shipped}), (str(tmp_path), {*DATA_SETS, "mine"})):
         command = [*NMB, "benchmark", "import", "--config", config, "--help"]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        told = {line.partition(":")[0] for line in done.stdout.splitlines() if not line.startswith(" ")}
-        assert names <= told
+        listed = {line.partition(":")[0] for line in done.stdout.splitlines() if not line.startswith(" ")}
+        assert names <= listed

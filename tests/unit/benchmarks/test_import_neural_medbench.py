@@ -15,12 +15,12 @@ DIAGNOSE = "根据患者的症状和图片,对疾病进行诊断"
 
 
 def uri(value: int) -> str:
-    """Give a PNG that says it is a JPEG, as the release does."""
+    """Return a PNG labelled as JPEG, as in the release."""
     return f"data:image/jpeg;base64,{base64.b64encode(picture_bytes(value)).decode()}"
 
 
 def case(number: int, **changes: Any) -> dict[str, Any]:
-    """Give a case as in direct-diagnosis.json."""
+    """Return a case as in direct-diagnosis.json."""
     asked = [{"question_number": number, "question_text": QUESTION}]
     return {
         "case_id": f"case_{number}",
@@ -32,7 +32,7 @@ def case(number: int, **changes: Any) -> dict[str, Any]:
 
 
 def placeholder(number: int) -> dict[str, Any]:
-    """Give an empty case as the release holds them."""
+    """Return an empty case as in the release."""
     return case(number, text="", images=[], questions=[{"question_number": number, "question_text": DIAGNOSE}])
 
 
@@ -65,7 +65,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def key(folder: Path, *rows: dict[str, str]) -> None:
-    """Lay an answer key beside the release."""
+    """Add an answer key to the release."""
     put_table(folder / "answer-key.csv", rows)
 
 

@@ -1,4 +1,4 @@
-"""NeuroVLM-Bench in the form in which it is published, with a few pictures that stand for the rebuilt collections."""
+"""NeuroVLM-Bench in its published form, with a few pictures for the rebuilt collections."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ROWS = [dict(zip(COLUMNS, row, strict=True)) for row in TABLE]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Put the table, every picture but the last, one subset, and one example, as a user would."""
+    """Write the table, every picture but the last, one subset and one example, as a user would."""
     folder = put(tmp_path / "set", {row["file_path"]: picture_bytes(number) for number, row in enumerate(ROWS[:-1])})
     put_table(folder / "image_mapping.csv", ROWS)
     put_table(folder / "subsets" / "subset_1.csv", ROWS[3:6])
@@ -98,9 +98,9 @@ def test_published_subsets_are_tags_and_the_patients_of_aisd_are_known(folder: P
 
 def test_a_class_does_not_stand_in_an_id(folder: Path, tmp_path: Path) -> None:
     _, built = imported("neurovlm", folder, tmp_path)
-    said = " ".join(f"{item.item_id} {item.case_id}" for item in built.items).lower()
+    ids = " ".join(f"{item.item_id} {item.case_id}" for item in built.items).lower()
     for word in ("neurocitoma", "carcinoma", "kontrol", "control", "ms ", "yes"):
-        assert word not in said
+        assert word not in ids
 
 
 def test_an_example_that_the_table_does_not_have_and_a_label_that_is_none_are_refused(folder: Path, tmp_path: Path) -> None:

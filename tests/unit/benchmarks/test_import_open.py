@@ -14,7 +14,7 @@ from neuralmedbench.records.items import Family, Runner
 
 
 def embedded(*values: int) -> str:
-    """Give pictures as the TSV cells hold them: JSON of base64."""
+    """Return pictures as in the TSV cells: JSON of base64."""
     return json.dumps([base64.b64encode(picture_bytes(value)).decode() for value in values])
 
 
@@ -55,7 +55,7 @@ MMRARE = {
 
 
 def tables(folder: Path, files: dict[str, dict[str, Any]]) -> Path:
-    """Write each row as a table of its own."""
+    """Write each row as a separate table."""
     for name, row in files.items():
         put_table(folder / name, [row])
     return folder

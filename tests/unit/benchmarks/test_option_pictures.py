@@ -84,13 +84,13 @@ def test_each_option_is_shown_under_its_letter_behind_the_pictures_that_are_aske
 
 @pytest.mark.parametrize("policy", ["full", "none"])
 def test_an_options_label_never_tells_modality_sequence_or_plane(made: BenchmarkItems, policy: str) -> None:
-    told = [
+    labelled = [
         replace(
             item, label_policy=policy, images=tuple(replace(image, sequence="FLAIR", plane="axial", window="bone") for image in item.images)
         )
         for item in made.items
     ]
-    shown = labels(asked(told)["one", "full", "direct"])
+    shown = labels(asked(labelled)["one", "full", "direct"])
     assert shown[2:] == ["Option A", "Option B", "Option C", "Option D"]
     assert shown[0] == ("Picture 1: FLAIR, axial, bone window" if policy == "full" else "Picture 1")
 

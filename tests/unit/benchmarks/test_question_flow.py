@@ -1,4 +1,4 @@
-"""Every question of an imported data set has its fate in the report, those too whose picture was quarantined."""
+"""Every question of an imported data set has its outcome in the report, also if a picture was quarantined."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PICTURES = (
     PictureFate(image_id="img-000003", path="", sha256="", state=State.QUARANTINED, reason=ABSENT),
 )
 ASKED = {"a": "1", "b": "12", "c": "21", "d": "32", "e": "", "f": "1", "g": "3"}
-"""Questions and the numbers of their pictures; f is an example for few-shot prompts."""
+"""Questions and the indices of their pictures; f is a few-shot example."""
 
 
 def question(name: str, pictures: str) -> Question:
@@ -45,7 +45,7 @@ def question(name: str, pictures: str) -> Question:
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A made-up run whose breadth benchmark is an imported set of seven questions; two more were refused by the import."""
+    """Make a run whose breadth benchmark is an imported set of seven questions; the import refused two more."""
     root = tmp_path_factory.mktemp("flow")
     write_study(root, patients=3)
     folder = root / "data" / "questions" / "b"

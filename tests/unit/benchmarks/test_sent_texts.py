@@ -1,4 +1,4 @@
-"""Nothing that a model is sent tells a scored value: messages, labels and file names of pictures, ids; and what a person may accept."""
+"""Nothing sent to a model reveals a scored value: messages, labels and file names of pictures, ids; and leaks that a person accepted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INFARCTION = Gold(item_id="b/q1", answer="cerebral infarction", choice="A")
 
 
 def found(item, gold=INFARCTION, **shown):
-    """Places and severities of what is found of one item."""
+    """Return the leaks of one item: arms by part and severity."""
     made = asked([item], **shown)
     leaks = find_leaks("b", [item], [replace(gold, item_id=item.item_id)], made.values(), vocabulary())
     return {(leak.where, leak.severity): leak.arms for leak in leaks.leaks if leak.severity != "family"}
@@ -38,12 +38,12 @@ def found(item, gold=INFARCTION, **shown):
 def test_the_printed_options_are_no_leak_and_the_stem_and_the_case_are():
     assert found(question()) == {}
     assert found(question(question="Where is the cerebral infarction?")) == {("question", "answer"): ("full",)}
-    told = found(question(notes="Known cerebral infarction.", images=(picture("z1"),)), arms=["full", "no_text"])
-    assert told == {("notes", "answer"): ("full",)}
+    leaks = found(question(notes="Known cerebral infarction.", images=(picture("z1"),)), arms=["full", "no_text"])
+    assert leaks == {("notes", "answer"): ("full",)}
 
 
 def test_a_text_that_is_cut_within_a_line_is_still_that_text():
-    """Notes are often one long line: looked for as a whole line, what an arm or a budget leaves of it would be nobody's."""
+    """Notes are often one long line, of which an arm or a budget may leave only a part."""
     notes = "Known cerebral infarction, now seen in the clinic with a headache that began a week ago after a long walk in the hills."
     item = question(notes=notes, record="")
     shown = found(item, arms=["full", "first_10_percent", "first_50_percent", "no_text"])
@@ -88,9 +88,9 @@ def test_examples_of_other_patients_name_answers_on_purpose():
 
 @pytest.mark.parametrize("arm", ["findings_disclosed", "evidence_supplied"])
 def test_what_an_arm_discloses_must_not_name_the_answer(arm):
-    told = Disclosure(item_id="b/q1", arm=arm, text="Findings:\n- A fresh cerebral infarction on the left")
-    assert found(open_question(), disclosures=[told], arms=["full", arm]) == {("disclosed", "answer"): (arm,)}
-    assert found(open_question(), disclosures=[replace(told, text="Findings:\n- Dark on the ADC map")], arms=["full", arm]) == {}
+    disclosure = Disclosure(item_id="b/q1", arm=arm, text="Findings:\n- A fresh cerebral infarction on the left")
+    assert found(open_question(), disclosures=[disclosure], arms=["full", arm]) == {("disclosed", "answer"): (arm,)}
+    assert found(open_question(), disclosures=[replace(disclosure, text="Findings:\n- Dark on the ADC map")], arms=["full", arm]) == {}
 
 
 def test_a_diagnosis_that_is_given_is_listed_with_the_arms_that_tell_it():
@@ -111,7 +111,7 @@ def structured(tmp_path: Path) -> BenchmarkItems:
 
 
 def test_every_field_of_a_structured_answer_is_searched_in_every_spelling(structured):
-    """A label of a picture gives two of the five fields away: without the rule every model would know them."""
+    """A picture label reveals two of the five fields."""
     (item,) = structured.items
     assert found(item, FIELDS) == {}
     for label in ("axial", "ceT1w", "T1 C+", "MRI", "a meningioma", "tumour"):
@@ -154,7 +154,7 @@ def test_own_cases_tell_nothing_in_any_arm():
 
 
 def test_slices_that_were_chosen_with_the_answer_never_stand_beside_others():
-    """Under `slices.policy: lesion` all slices of a run are oracle slices, and tables and report say so; a mixture would hide them."""
+    """Under `slices.policy: lesion` all slices of a run are oracle slices and marked as such; a mixture would hide them."""
     oracle = tuple(slice_row("a1", place, oracle=True) for place in (-10, 20))
     with pytest.raises(DataError, match="chosen with the answer are mixed with others"):
         built_of(images=oracle)

@@ -1,4 +1,4 @@
-"""Questions that tell a case: the case is text of the case, what is asked and offered is never cut."""
+"""Questions that describe a case: the vignette becomes case text; lead-in and options are never cut."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROW = {
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "vignette"),
     [
         (f"{STEM} {CLOSING}", STEM),
         ("A newborn. What is it? What is next?", "A newborn."),
@@ -43,16 +43,16 @@ ROW = {
         ("", ""),
     ],
 )
-def test_what_stands_before_the_closing_question_is_told(text: str, told: str) -> None:
+def test_what_stands_before_the_closing_question_is_told(text: str, vignette: str) -> None:
     found, rest = vignette_and_lead_in(text)
-    assert found == told
+    assert found == vignette
     assert " ".join(f"{found} {rest}".split()) == (" ".join(text.split()) if "。" not in text else "患者头痛。 诊断是什么？")
 
 
 @given(st.text(alphabet="aAbK .!?\n。？\"')", max_size=60))
 def test_no_sign_is_lost_and_something_is_always_asked(text: str) -> None:
-    told, rest = vignette_and_lead_in(text)
-    assert "".join((told + rest).split()) == "".join(text.split())
+    vignette, rest = vignette_and_lead_in(text)
+    assert "".join((vignette + rest).split()) == "".join(text.split())
     assert rest or not text.strip()
 
 
@@ -70,8 +70,8 @@ def test_a_stem_is_cut_like_text_of_the_case_and_neither_question_nor_options_ev
     kept = words if most is None else words[:most]
     assert len(words) == 24
     assert full.words_cut == len(words) - len(kept)
-    told, _, rest = said(full).partition("\nQuestion: ")
-    assert told.rstrip().endswith(" ".join(kept))
+    case, _, rest = said(full).partition("\nQuestion: ")
+    assert case.rstrip().endswith(" ".join(kept))
     assert rest.startswith(f"{CLOSING}\n\nOptions:\nA. Stroke\nB. Migraine. What else?\nC. Tumour\n\n")
     assert words[1] not in said(request["MedQA-1", "no_text", "direct"]).split()
     half = said(request["MedQA-1", "first_50_percent", "direct"])

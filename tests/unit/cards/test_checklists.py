@@ -1,4 +1,4 @@
-"""Reporting guidelines and cards: every question is answered, every link leads somewhere, nothing is claimed without a place."""
+"""Reporting guidelines and cards: every question is answered, every link has a target, every claim names its block."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROW = '<tr><th scope="row">'
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Give the report of a made-up run, with the shipped guidelines and cards."""
+    """Render the report of a simulated run with the shipped guidelines and cards."""
     root = tmp_path_factory.mktemp("guidelines")
     write_study(root, models=("alpha",), patients=3)
     for name in ("checklists", "cards"):
@@ -38,7 +38,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def section(page: str, name: str) -> str:
-    """Text of one block."""
+    """Return the text of one block."""
     found = re.search(rf'<section id="{name}".*?</section>', page, flags=re.DOTALL)
     assert found
     return found[0]
@@ -53,7 +53,7 @@ def test_the_guidelines_have_the_items_that_their_authors_give() -> None:
     assert found["CLAIM 2024"] == [str(number) for number in range(1, 45)]
     assert len(found["TRIPOD-LLM"]) == 60  # 19 items; those with parts are counted by their parts, and the title
     assert {re.sub("[a-z]", "", name) for name in found["TRIPOD-LLM"]} == {str(number) for number in range(1, 20)}
-    assert found["MI-CLAIM-GEN"][6:] == [str(number) for number in range(1, 20)]  # those of 2020, on which it builds
+    assert found["MI-CLAIM-GEN"][6:] == [str(number) for number in range(1, 20)]  # items of 2020, on which it builds
     assert [item.answer for item in guidelines()["DECIDE-AI"].items] == ["not applicable"]
 
 
@@ -95,7 +95,7 @@ def test_the_page_shows_every_item_and_counts_the_answers(page: str) -> None:
         block = section(page, name)
         assert block.count(ROW) == sum(len(form.items) for form in forms)
         for form in forms:
-            counts = ", ".join(f"{n} {said}" for said, n in form.counts.items())
+            counts = ", ".join(f"{n} {answer}" for answer, n in form.counts.items())
             assert f"<summary><b>{form.title}</b>: {counts}</summary>" in block
             for item in form.items:
                 assert f'<td class="wrap">{escape(item.about, quote=False)}</td>'.replace("'", "&#39;") in block
@@ -119,22 +119,22 @@ def test_the_pages_of_the_documentation_are_those_of_the_yaml() -> None:
 
 
 @pytest.mark.parametrize(
-    ("items", "told"),
+    ("items", "message"),
     [
         ([{"id": "1", "about": "x", "answer": "yes"}], "answered `yes` without `where` or `note`"),
         ([{"id": "1", "about": "x", "answer": "no"}, {"id": "1", "about": "y", "answer": "no"}], "1 is repeated"),
         ([{"id": "1", "about": "x", "answer": "maybe"}], "answer"),
     ],
 )
-def test_a_guideline_that_claims_without_a_place_is_refused(tmp_path: Path, items: list[dict[str, str]], told: str) -> None:
+def test_a_guideline_that_claims_without_a_place_is_refused(tmp_path: Path, items: list[dict[str, str]], message: str) -> None:
     (tmp_path / "checklists").mkdir()
     (tmp_path / "checklists" / "own.yaml").write_text(yaml.safe_dump({"title": "T", "source": "S", "items": items}), encoding="utf-8")
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         load_checklists(tmp_path)
 
 
 def site(folder: Path, **cards: dict[str, Any]) -> Path:
-    """Write a configuration with one benchmark of a hospital and cards."""
+    """Write a configuration with cards and one hospital benchmark."""
     shutil.copytree(ROOT / "config" / "cards" / "forms", folder / "cards" / "forms")
     (folder / "benchmarks").mkdir()
     (folder / "benchmarks" / "ward.yaml").write_text("title: Ward\nkind: scans\naxis: depth\nsource: /srv/ward\n", encoding="utf-8")
@@ -162,15 +162,15 @@ def test_a_site_fills_in_its_own_card_and_takes_answers_of_another(tmp_path: Pat
     }
     folder = site(tmp_path, base=base | {"croissant": {"version": "1.2.3"}}, ward=own)
     card = read_card(folder, "ward")
-    said = {item.id: (item.answer, item.note) for item in card.forms[1].items}
-    assert said["funding"] == ("no", "None.")
-    assert said["raw"] == ("yes", "Kept.")
-    assert said["purpose"] == ("study team", "")
+    answers = {item.id: (item.answer, item.note) for item in card.forms[1].items}
+    assert answers["funding"] == ("no", "None.")
+    assert answers["raw"] == ("yes", "Kept.")
+    assert answers["purpose"] == ("study team", "")
     assert (card.croissant.license, card.croissant.version, card.croissant.creators[0].name) == ("CC0-1.0", "1.2.3", "A ward")
 
 
 @pytest.mark.parametrize(
-    ("card", "told"),
+    ("card", "message"),
     [
         ({"answers": {"data-sheet": {"purpose": {"answer": "yes", "text": "x"}}}}, "no form 'data-sheet'; did you mean 'datasheet'"),
         ({"answers": {"datasheet": {"purpos": {"answer": "yes", "text": "x"}}}}, "there is no question 'purpos'; did you mean 'purpose'"),
@@ -181,7 +181,7 @@ def test_a_site_fills_in_its_own_card_and_takes_answers_of_another(tmp_path: Pat
         ({"croissant": {"date_published": "last week"}}, "date_published"),
     ],
 )
-def test_a_card_that_does_not_fit_is_refused(tmp_path: Path, card: dict[str, Any], told: str) -> None:
+def test_a_card_that_does_not_fit_is_refused(tmp_path: Path, card: dict[str, Any], message: str) -> None:
     folder = site(tmp_path, ward=card, chain={"like": "end"}, end={})
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         read_card(folder, "ward")

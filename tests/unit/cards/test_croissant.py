@@ -1,4 +1,4 @@
-"""Croissant descriptions: valid by the specification, complete for the table, and without an answer, a value or a place."""
+"""Croissant descriptions: valid by the specification, complete for the table, and without answers, values or local paths."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RAI_1_0 = {
     "annotatorDemographics": "MANY",
     "machineAnnotationTools": "MANY",
 }
-"""Properties and cardinalities of the table in docs/croissant-rai-spec.md of mlcommons/croissant, version 1.0."""
+"""Properties and cardinalities, from the table in docs/croissant-rai-spec.md of mlcommons/croissant, version 1.0."""
 
 PICTURE = ItemImage(
     image_id="flair-z-001",
@@ -62,7 +62,7 @@ PICTURE = ItemImage(
 
 
 def asked() -> list[Item]:
-    """Two questions on two cases, with values that must not leave their table."""
+    """Return two questions on two cases, with values that must not leave their table."""
     first = item("demo", "c0ffee", "p0ffee", Family.DIFFERENTIAL_DIAGNOSIS, level=Level.DIRECT, runner=Runner.OPEN, images=(PICTURE,))
     other = replace(PICTURE, path="data/slices/demo/sub-decaf0/png/flair-z-001.png")
     second = item("demo", "decaf0", "pdecaf", Family.LESION_RECOGNITION, level=Level.DIALOGUE, runner=Runner.DIALOGUE, images=(other,))
@@ -72,7 +72,7 @@ def asked() -> list[Item]:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a project with the demo's configuration and two questions, and go there."""
+    """Write a project with the demo's configuration and two questions, and change to it."""
     shutil.copytree(ROOT / "config" / "cards", tmp_path / "config" / "cards")
     (tmp_path / "config" / "benchmarks").mkdir()
     shutil.copy(ROOT / "config" / "benchmarks" / "demo.yaml", tmp_path / "config" / "benchmarks")
@@ -86,7 +86,7 @@ def described(folder: Path = Path("config")) -> dict[str, Any]:
 
 
 def nodes(value: object) -> list[dict[str, Any]]:
-    """Every object in a description."""
+    """Yield every object in a description."""
     if isinstance(value, dict):
         return [value, *(node for inner in value.values() for node in nodes(inner))]
     return [node for inner in value for node in nodes(inner)] if isinstance(value, list) else []
@@ -107,30 +107,30 @@ def test_every_column_of_the_table_is_described_with_its_type() -> None:
 
 
 def test_a_description_fits_the_specification(project: Path) -> None:
-    said = described()
-    assert said["@type"] == "sc:Dataset"
-    assert said["conformsTo"] == ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
-    assert said["creator"] == [{"@type": "sc:Organization", "name": "The Neural-MedBench pipeline authors"}]
+    description = described()
+    assert description["@type"] == "sc:Dataset"
+    assert description["conformsTo"] == ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
+    assert description["creator"] == [{"@type": "sc:Organization", "name": "The Neural-MedBench pipeline authors"}]
     assert {"cr", "dct", "rai", "sc", "conformsTo", "recordSet", "dataType"} <= CONTEXT.keys()
-    named = [node for node in nodes(said) if "@id" in node and "@type" in node and node["@type"].startswith("cr:")]
+    named = [node for node in nodes(description) if "@id" in node and "@type" in node and node["@type"].startswith("cr:")]
     ids = [node["@id"] for node in named]
     assert len(ids) == len(set(ids)) == len(COLUMNS) + 3
-    references = {node["@id"] for node in nodes(said) if set(node) == {"@id"}}
+    references = {node["@id"] for node in nodes(description) if set(node) == {"@id"}}
     assert references == {"questions-table", "questions/item_id"}
     assert references <= set(ids)
-    table, pictures = said["distribution"]
+    table, pictures = description["distribution"]
     assert (table["@type"], pictures["@type"]) == ("cr:FileObject", "cr:FileSet")
     assert {"contentUrl", "encodingFormat", "sha256"} <= table.keys()
-    (questions,) = said["recordSet"]
+    (questions,) = description["recordSet"]
     for field in questions["field"]:
         assert field["@id"] == f"questions/{field['name']}"
         assert field["dataType"] in ("sc:Text", "sc:Boolean")
 
 
 def test_what_is_said_of_responsible_ai_has_the_names_and_numbers_of_the_specification(project: Path) -> None:
-    said = {name.removeprefix("rai:"): value for name, value in described().items() if name.startswith("rai:")}
-    assert len(said) > 8
-    for name, value in said.items():
+    description = {name.removeprefix("rai:"): value for name, value in described().items() if name.startswith("rai:")}
+    assert len(description) > 8
+    for name, value in description.items():
         assert isinstance(value, str) or (RAI_1_0[name] == "MANY" and all(isinstance(text, str) and text for text in value)), name
 
 
@@ -159,10 +159,10 @@ def test_no_shipped_card_names_an_answer_of_the_demo(name: str) -> None:
 
 
 def test_what_nobody_stated_is_left_out_and_told(project: Path) -> None:
-    said = described()
-    assert missing_properties(said) == ["license", "url", "datePublished"]
-    assert said["inLanguage"] == ["en", "fr"]
-    assert None not in said.values()
+    description = described()
+    assert missing_properties(description) == ["license", "url", "datePublished"]
+    assert description["inLanguage"] == ["en", "fr"]
+    assert None not in description.values()
 
 
 def test_a_site_states_the_rest_in_its_card(project: Path) -> None:
@@ -175,10 +175,10 @@ def test_a_site_states_the_rest_in_its_card(project: Path) -> None:
         "date_published": "2026-01-31",
     }
     path.write_text(yaml.safe_dump(card), encoding="utf-8")
-    said = described()
-    assert missing_properties(said) == []
-    assert set(REQUIRED) <= said.keys()
-    assert said["distribution"][0]["contentUrl"] == "https://example.org/files/data/items/demo.parquet"
+    description = described()
+    assert missing_properties(description) == []
+    assert set(REQUIRED) <= description.keys()
+    assert description["distribution"][0]["contentUrl"] == "https://example.org/files/data/items/demo.parquet"
 
 
 def test_the_command_writes_equal_bytes_and_refuses_a_private_benchmark(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

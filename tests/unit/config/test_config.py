@@ -1,4 +1,4 @@
-"""The configuration is typed once and refused in one line when it is wrong."""
+"""The configuration is typed, and errors are reported in one line."""
 
 from __future__ import annotations
 

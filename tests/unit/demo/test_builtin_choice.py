@@ -1,4 +1,4 @@
-"""What the built-in models do with options, free answers and examples."""
+"""Built-in models: options, free answers and few-shot examples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def models():
 
 
 def messages(item, *, strategy="direct", exemplars=()):
-    """Give the conversation of an item as the engine hands it on; the pictures are drawn heads."""
+    """Return the conversation of an item as the engine passes it on; the pictures are drawn heads."""
     request = asked([item], exemplars=exemplars, strategies=list(dict.fromkeys(["direct", strategy])))["q1", "full", strategy]
     turn = request.turns[0]
     drawn = tuple(picture(head("FLAIR"), image.label) for image in turn.images)
@@ -52,7 +52,7 @@ def test_the_words_decide_and_the_place_of_an_option_does_not(models, name):
 
 
 def test_the_image_baseline_draws_by_lot_at_every_temperature(models):
-    """It reads no words: what it scores on items of choice is chance, and it must not favour a letter."""
+    """It reads no words, so its score on choice items is chance, and it must not favour a letter."""
     shown = messages(STROKE)
     for temperature in (0.0, 1.0):
         letters = Counter(models["image"].answer(shown, seed=seed, temperature=temperature)[8] for seed in range(150))

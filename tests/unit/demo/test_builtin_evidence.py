@@ -1,4 +1,4 @@
-"""The table of the image baseline fits the vocabulary, and measurements mean what they say."""
+"""The table of the image baseline fits the vocabulary, and measurements are correct."""
 
 from pathlib import Path
 

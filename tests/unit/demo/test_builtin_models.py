@@ -1,4 +1,4 @@
-"""The built-in models answer in the form, by seed, and honestly."""
+"""The built-in models answer in the requested form, by seed, and abstain without evidence."""
 
 import json
 import re
@@ -215,7 +215,7 @@ def test_the_question_and_the_form_are_not_read_as_words_about_the_patient():
 )
 @pytest.mark.parametrize("stepwise", [False, True])
 def test_the_projects_own_templates_without_words_about_a_patient_leave_nothing_to_read(template, form, sections, stepwise):
-    """A new sentence in a template would be read as a symptom, and the arm without text would not be without text."""
+    """Otherwise a new sentence in a template would be read as a symptom, also in the arm without text."""
     rendered = Templates(Path("config/prompts")).render(
         template,
         question="What is it?",
@@ -237,7 +237,7 @@ def test_the_projects_own_templates_without_words_about_a_patient_leave_nothing_
 
 
 def rendered(template, sections):
-    """Give the form of the answer as the project's templates ask for it."""
+    """Render the answer form of the project's templates."""
     return Templates(Path("config/prompts")).render(template, sections=sections)
 
 

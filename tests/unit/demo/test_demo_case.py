@@ -33,14 +33,14 @@ CASE = PATIENT.case_id(KEY)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the folder of the one patient who has a CT only: the fastest to make."""
+    """Make the only patient with just a CT, the fastest to make."""
     out = tmp_path_factory.mktemp("demo") / CASE
     generate_case(PATIENT, CASE, PATIENT.patient_id(KEY), out, answer=out.with_name("answer.json"))
     return out
 
 
 def head_ct(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Give the CT in Hounsfield units, (Z, Y, X), and the place of its first voxel, (x, y, z)."""
+    """Return the CT in Hounsfield units, (Z, Y, X), and the position of its first voxel, (x, y, z)."""
     files = sorted((folder / "dicom").glob("01_*/*.dcm"))
     slices = [pydicom.dcmread(path) for path in files]
     voxels = np.stack([one.pixel_array * one.RescaleSlope + one.RescaleIntercept for one in slices])
@@ -48,7 +48,7 @@ def head_ct(folder: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_a_regenerated_case_has_the_digest_of_the_committed_table(folder: Path) -> None:
-    """If a change of the generator is meant: nmb cases phantoms --out config/benchmarks/demo.cases.tsv (and --tiny)."""
+    """After an intended change of the generator: nmb cases phantoms --out config/benchmarks/demo.cases.tsv (and --tiny)."""
     row = next(row for row in read_case_table(ROOT / "config" / "benchmarks" / "demo.cases.tsv") if row.case_id == CASE)
     assert read_raw_index(folder / "files.json").source_sha256 == row.source_sha256
 

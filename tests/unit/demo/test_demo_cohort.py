@@ -91,7 +91,7 @@ def test_notes_record_and_findings_never_name_the_diagnosis(patient: Patient) ->
     names = {patient.diagnosis, *patient.answer.aliases, known.name, *known.synonyms} - {"normal"}
     texts = [*patient.written(), *patient.answer.findings, *(f"{row.variable} {row.value}" for row in patient.record)]
     for text in texts:
-        # a short name is found as a word: the MS of multiple sclerosis stands in "films" too
+        # short names are searched as words: the MS of multiple sclerosis also occurs in "films"
         words = set(re.findall(r"\w+", text.lower()))
         assert [name for name in names if (name.lower() in text.lower() if len(name) > 3 else name.lower() in words)] == []
 

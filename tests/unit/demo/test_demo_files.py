@@ -1,4 +1,4 @@
-"""The files of a simulated series are whole, though what they share is encoded once."""
+"""The files of a simulated series are complete, although shared elements are encoded once."""
 
 from __future__ import annotations
 

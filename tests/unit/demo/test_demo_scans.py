@@ -1,4 +1,4 @@
-"""Simulated scans: where things lie, what the converter makes of them, and that they come out the same every time."""
+"""Simulated scans: geometry, conversion and reproducibility."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ STILL = Pose((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
 
 def ball(grid: Grid = HEAD) -> np.ndarray:
-    """Give a bright ball on the patient's left."""
+    """Draw a bright ball on the patient's left."""
     return 100 * (ellipsoid(grid, LEFT, (12, 12, 12)) < 1).astype(np.float32)
 
 
 def centre(voxels: np.ndarray, affine: np.ndarray) -> np.ndarray:
-    """Centre of what is bright, RAS+ mm."""
+    """Return the centre of the bright voxels, RAS+ mm."""
     bright = np.argwhere(voxels > voxels.max() / 2)
     return (affine @ [*bright.mean(axis=0), 1])[:3]
 

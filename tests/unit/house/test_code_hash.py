@@ -1,4 +1,4 @@
-"""The hash of a command covers what it runs: modules that it reaches, also inside functions, and the data beside them."""
+"""The hash of a command covers the modules that it reaches, also from inside functions, and their data files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from neuralmedbench.config.code_hash import code_hash, environment_files, reache
 
 @pytest.fixture
 def scripts(tmp_path: Path) -> Path:
-    """Make a command that reaches one module at the top, one inside a function, one with data, and the exempt ones."""
+    """Write a command that reaches one module at the top, one inside a function, one with data, and the exempt ones."""
     files = {
         "cut.py": "from neuralmedbench.a.top import x\nfrom neuralmedbench.runtime.commands import run_command\n\n"
         "def main():\n    from neuralmedbench.b import lazy\n    import numpy\n",
@@ -55,7 +55,7 @@ def scripts(tmp_path: Path) -> Path:
 
 
 def digest_after(scripts: Path, name: str) -> bool:
-    """Tell whether an edit of a file changes the hash of the command."""
+    """Return True if an edit of a file changes the hash of the command."""
     for function in (module.code_hash, module._imports, module._data_files):
         function.cache_clear()
     before = code_hash(scripts, "cut")

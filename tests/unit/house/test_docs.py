@@ -41,15 +41,15 @@ TEXTS = {
         if path.is_file() and (path.suffix in {".py", ".smk", ".yaml", ".json", ".j2", ".html", ".js", ".md", ".toml"} or not path.suffix)
     },
 }
-"""The pages, and everything else in which a command may be named: messages, hints, comments, rules, the Makefile, the report's templates."""
+"""Pages and all other files that may name a command: messages, hints, comments, rules, the Makefile, the report's templates."""
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 KEYS = set(re.findall(r"^\| `([\w.<>]+)` \|", PAGES["docs/configuration.md"], re.MULTILINE))
 MADE_BY_THE_READER = {"exam": "medframeqa"}
-"""A data set whose mapping stands on its page, and one that is here."""
+"""A data set whose mapping is on its page, and one that is in the repository."""
 
 
 def blocks(language: str) -> Iterator[tuple[str, str]]:
-    """Give page and content of every fenced block of a language, without its indentation."""
+    """Return page and content of every fenced block of a language, dedented."""
     for page, text in PAGES.items():
         for indentation, name, content in FENCE.findall(text):
             if name == language:
@@ -57,7 +57,7 @@ def blocks(language: str) -> Iterator[tuple[str, str]]:
 
 
 def commands() -> list[tuple[str, str]]:
-    """Give page and command of every line of a block that somebody would type."""
+    """Return page and command of every line in a block that a user would type."""
     lines = [
         (page, line)
         for language in ("sh", "bash", "")
@@ -69,22 +69,22 @@ def commands() -> list[tuple[str, str]]:
 
 
 def mentioned() -> list[tuple[str, str]]:
-    """Give page and command of everything between back ticks that is a command; its arguments may be left out."""
+    """Return page and command of every inline command; its arguments may be left out."""
     found = [(page, words) for page, text in PAGES.items() for words in re.findall(r"`([^`\n]+)`", FENCE.sub("", text))]
     return sorted({(page, words) for page, words in found if re.match(r"(nmb |python (scripts|perf)/|make [a-z])", words)})
 
 
 @cache
 def help_of(name: str) -> str:
-    """Give what a script or a verb (`group verb`) says of itself."""
-    said = io.StringIO()
-    with redirect_stdout(said):
+    """Return the help text of a script or verb (`group verb`)."""
+    output = io.StringIO()
+    with redirect_stdout(output):
         assert exit_code(name, ["--help"]) == 0
-    return said.getvalue()
+    return output.getvalue()
 
 
 def exit_code(name: str, arguments: list[str]) -> object:
-    """Let a script or a verb read its arguments, and do nothing with them."""
+    """Parse arguments with a script or verb, without running it, and return the exit code."""
     try:
         (verb_of(name) or importlib.import_module(name)).parse_args(arguments)
     except SystemExit as end:
@@ -95,13 +95,13 @@ def exit_code(name: str, arguments: list[str]) -> object:
 
 
 def verb_of(name: str) -> Verb | None:
-    """Find a verb by `group verb`."""
+    """Look up a verb by `group verb`."""
     group, _, verb = name.partition(" ")
     return GROUPS[group].verbs.get(verb) if group in GROUPS else None
 
 
 def slug(heading: str) -> str:
-    """Give the anchor that hosts of git make of a heading."""
+    """Return the anchor that git hosts generate for a heading."""
     return re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", heading).lower()).replace(" ", "-")
 
 
@@ -133,7 +133,7 @@ def test_a_command_in_a_sentence_is_there_with_its_options(page: str, words: str
 
 @pytest.mark.parametrize("name", sorted(name for name, text in TEXTS.items() if "nmb " in text))
 def test_every_verb_that_is_named_anywhere_is_there_with_its_options(name: str) -> None:
-    """On pages, in the Makefile, in messages and the hints inside them, in comments."""
+    """On pages, in the Makefile, in messages and their hints, in comments."""
     text = TEXTS[name].replace("\\\n", " ")
     for group, verb, rest in re.findall(r"\bnmb ([a-z][\w-]*)(?: ([a-z][\w-]*))?([^`\n\"<;]*)", text):
         assert verb_of(f"{group} {verb}") if verb else group in GROUPS, f"nmb {group} {verb}"
@@ -228,7 +228,7 @@ def test_a_task_says_what_is_needed_typed_and_seen_and_what_goes_wrong(task: str
 
 
 def test_the_page_on_the_report_follows_its_blocks() -> None:
-    """Whoever adds a block says what it asks, how it is read and what does not follow from it."""
+    """Each block has a section: its question, how to read it, and what does not follow from it."""
     text = PAGES["docs/read-the-report.md"]
     starts = [(found.start(), found[1]) for found in re.finditer(r"^###? (.+)$", text, re.MULTILINE)]
     order = [name for _, name in starts[1:]]

@@ -1,4 +1,4 @@
-"""The doors of the house: each room's `__init__` lists what others may use, and nobody uses anything else of it."""
+"""Public interfaces: each room's `__init__` lists its doors, the names that other rooms may use, and they use nothing else."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LIBRARY = ROOT / "scripts" / "neuralmedbench"
 ROOMS = sorted(path.parent.name for path in LIBRARY.glob("*/__init__.py"))
 
 Doors = dict[str, set[str]]
-"""Names by module, written from the room: `estimates.intervals` of `tables` is `intervals` of the room `estimates`."""
+"""Names by module, relative to the room: `estimates.intervals` of `tables` is `intervals` of the room `estimates`."""
 
 
 def doors_in(docstring: str) -> Doors:
-    """Read the section `Doors` of a docstring: one line `module.path: name, name` a module."""
+    """Read the section `Doors` of a docstring: one line `module.path: name, name` per module."""
     _, _, section = docstring.partition("\nDoors\n-----\n")
     found: Doors = {}
     for line in section.splitlines():
@@ -34,18 +34,18 @@ def doors_in(docstring: str) -> Doors:
 
 @cache
 def doors_of(room: str) -> Doors:
-    """Give the doors that a room lists."""
+    """Return the doors that a room lists."""
     return doors_in(ast.get_docstring(ast.parse((LIBRARY / room / "__init__.py").read_text(encoding="utf-8"))) or "")
 
 
 def module_file(dotted: str) -> Path | None:
-    """Give the file of `neuralmedbench.room.module`; None when it is no module."""
+    """Return the file of `neuralmedbench.room.module`; None if it is not a module."""
     base = LIBRARY.joinpath(*dotted.split(".")[1:])
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
 
 
 def uses_in(text: str) -> set[tuple[str, str, str]]:
-    """Give what a text of Python imports from the rooms: (room, module, name)."""
+    """Return what Python source imports from the rooms: (room, module, name)."""
     tree = ast.parse(text)
     found, modules = set[tuple[str, str, str]](), dict[str, str]()
     for node in ast.walk(tree):
@@ -58,7 +58,7 @@ def uses_in(text: str) -> set[tuple[str, str, str]]:
                     modules[alias.asname or alias.name] = dotted
                 elif str(node.module).count(".") > 1:
                     found.add(_use(str(node.module), alias.name))
-    # of a module that was imported whole, the names that are looked up in it
+    # names looked up in a module that was imported as a whole
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and (owner := ast.unparse(node.value)) in modules:
             found.add(_use(modules[owner], node.attr))
@@ -71,7 +71,7 @@ def _use(dotted: str, name: str) -> tuple[str, str, str]:
 
 
 def _python_of(path: Path) -> str:
-    """Give the lines of a rule file that import from the library; a Python file as it is."""
+    """Return the lines of a rule file that import from the library, or a whole Python file."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         return text
@@ -82,7 +82,7 @@ def _python_of(path: Path) -> str:
 
 @cache
 def uses_from_outside() -> dict[tuple[str, str, str], list[str]]:
-    """Give who uses what of a room from outside of it: other rooms, commands and rules."""
+    """Return the uses of each room from outside: by other rooms, commands and rules."""
     found = defaultdict(list)
     rules = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
     for path in sorted([*LIBRARY.rglob("*.py"), *(ROOT / "scripts").glob("*.py"), *rules]):
@@ -94,7 +94,7 @@ def uses_from_outside() -> dict[tuple[str, str, str], list[str]]:
 
 
 def names_in(path: Path) -> set[str]:
-    """Give the names that a module defines itself; what it imports is not among them."""
+    """Return the names that a module defines, without imported ones."""
     found = set[str]()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -133,7 +133,7 @@ def test_every_door_is_there_and_is_used(room: str) -> None:
 
 
 def test_a_face_runs_no_code() -> None:
-    """What an `__init__` imports would be reached by everybody who imports the room."""
+    """The imports of an `__init__` would be reached by every importer of the room."""
     for path in LIBRARY.glob("*/__init__.py"):
         body = ast.parse(path.read_text(encoding="utf-8")).body
         assert len(body) <= 1, path.relative_to(ROOT)

@@ -1,4 +1,4 @@
-"""The rules of the house: layers, thin commands, complete rules."""
+"""Structure of the code: layers, thin commands, complete rules."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ LEVELS = [
 ]
 DOORS = {("prompts", "deid"), ("scoring", "models"), ("models", "demo")}
 WITHOUT_WORKFLOW = "deid/release"
-"""De-identifies a folder of scans by hand: it runs ingest and de-identification one after the other, as the rules do."""
+"""De-identifies a folder of scans outside the workflow: runs ingest and de-identification in sequence, as the rules do."""
 STAGES = {"demo", "ingest", "deid", "imaging", "benchmarks", "prompts", "models", "scoring", "ratings"}
 HEAVY = {"litellm", "torch", "transformers", "sentence_transformers", "SimpleITK", "nilearn", "sklearn", "matplotlib"}
 FOR_PEOPLE = {"deidentify_scans", "score_structured"}
-"""Commands that no rule calls, each a verb of `nmb` too; each says so in its first line. All others for people are verbs alone."""
+"""Commands that no rule calls, each also a verb of `nmb`, as its first line says. All other commands for people are verbs only."""
 
 
 def imports(path: Path, *, top_level: bool = False) -> set[str]:
-    """Names of the modules that a file imports."""
+    """Return the modules that a file imports."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     nodes = tree.body if top_level else list(ast.walk(tree))
     found: set[str] = set()
@@ -56,12 +56,12 @@ def imports(path: Path, *, top_level: bool = False) -> set[str]:
 
 
 def rooms(names: set[str]) -> set[str]:
-    """Rooms of the library among imported names."""
+    """Return the rooms of the library among imported names."""
     return {name.split(".")[1] for name in names if name.startswith("neuralmedbench.")}
 
 
 def level_of(room: str) -> int:
-    """Level of a room."""
+    """Return the layer of a room."""
     return next(number for number, level in enumerate(LEVELS) if room in level)
 
 
@@ -89,7 +89,7 @@ def test_the_ground_floor_imports_nothing_else_of_ours(room: str) -> None:
 
 
 def test_no_module_of_the_library_imports_itself_over_others() -> None:
-    """Imports inside functions and for type checking count too: a circle has no first page to read."""
+    """Imports inside functions and for type checking count too."""
     modules = {".".join(path.relative_to(LIBRARY.parent).with_suffix("").parts): path for path in LIBRARY.rglob("*.py")}
     left = {name: imports(path) & modules.keys() - {name} for name, path in modules.items()}
     while free := {name for name, needed in left.items() if not needed}:
@@ -132,7 +132,7 @@ def test_no_command_imports_a_heavy_library_to_print_its_help() -> None:
 
 
 def rules_of(path: Path) -> dict[str, str]:
-    """Text of each rule of a file, by its name."""
+    """Return the text of each rule of a file, by name."""
     parts = re.split(r"^rule (\w+):\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 

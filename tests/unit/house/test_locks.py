@@ -1,4 +1,4 @@
-"""What is installed: direct needs stand in pyproject.toml, requirements.lock runs the pipeline alone, requirements-dev.lock adds tools."""
+"""Dependencies: pyproject.toml declares the direct ones, requirements.lock runs the pipeline, requirements-dev.lock adds tools."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEEDS = frozenset(PROJECT["dependencies"])
 DEV_NEEDS = frozenset(PROJECT["optional-dependencies"]["dev"])
 RUNNING = [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk")), *sorted((ROOT / "scripts").rglob("*.py"))]
 OF_ANOTHER_VERSION = {"make_run.py"}
-"""Run with the modules of the version whose runs it records."""
+"""Files run with the modules of the version whose runs they record."""
 CHECKING = [path for folder in ("tests", "perf") for path in sorted((ROOT / folder).rglob("*.py")) if path.name not in OF_ANOTHER_VERSION]
 OURS = {"neuralmedbench", "fixtures", "make_run"} | {path.stem for path in (*(ROOT / "scripts").glob("*.py"), *CHECKING)}
 
@@ -36,7 +36,7 @@ NEEDED_BY_NAME = {
     "snakemake-executor-plugin-cluster-generic": "--executor cluster-generic",
     "snakemake-executor-plugin-slurm": "profiles/slurm",
 }
-"""Run-time needs that no file imports, and what asks for them."""
+"""Run-time dependencies that no file imports, and what needs them."""
 
 CALLED = {"bids-validator-deno", "mypy", "pytest-xdist", "ruff", "snakefmt"}
 """Tools that tests and linters call or load without importing them."""
@@ -47,7 +47,7 @@ OTHER_LICENCE = {
     "dulwich": "Apache-2.0 at the user's choice",
     "docutils": "public domain and BSD; the file under the GPL is an Emacs mode, which is not in the package",
 }
-"""Packages of requirements.lock whose licence names the GPL: those that DVC brings, and those that can be had under another licence."""
+"""Packages of requirements.lock whose licence names the GPL: brought by DVC, or also available under another licence."""
 
 LOCKED_FOR = {
     "implementation_name": "cpython",
@@ -62,7 +62,7 @@ LOCKED_FOR = {
 
 
 def lock(name: str) -> dict[str, str]:
-    """Versions by package of a lock."""
+    """Return the versions of a lock by package."""
     return dict(line.partition("==")[::2] for line in (ROOT / name).read_text(encoding="utf-8").splitlines())
 
 
@@ -70,7 +70,7 @@ RUN_LOCK, DEV_LOCK = lock("requirements.lock"), lock("requirements-dev.lock")
 
 
 def required(name: str) -> list[str]:
-    """What a package asks for; nothing where it is not installed, because then no lock pins it either."""
+    """Return the requirements of a package; empty if it is not installed, because then no lock pins it."""
     try:
         return metadata.requires(name) or []
     except metadata.PackageNotFoundError:
@@ -78,9 +78,9 @@ def required(name: str) -> list[str]:
 
 
 def brought(needs: Iterable[str], *, without: frozenset[str] = frozenset()) -> set[str]:
-    """Packages that an installation of some others brings, themselves included, without what only the excluded ones bring.
+    """Return the packages that an installation of others brings, themselves included, without those that only the excluded ones bring.
 
-    Markers are read for the machine that the locks are made for, not for this one.
+    Markers are evaluated for the machine that the locks are made for, not for this one.
     """
     ahead, seen = [Requirement(need) for need in needs], set()
     while ahead:
@@ -98,7 +98,7 @@ def brought(needs: Iterable[str], *, without: frozenset[str] = frozenset()) -> s
 
 @functools.cache
 def imported(path: Path) -> set[str]:
-    """Packages that a Python or Snakemake file imports anywhere, functions and `find_spec("name")` included."""
+    """Return the packages that a Python or Snakemake file imports anywhere, including functions and `find_spec("name")`."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         lines = re.findall(r"^\s*(?:from ([\w.]+) import|import ([\w., ]+))", text, flags=re.MULTILINE)
@@ -118,12 +118,12 @@ def imported(path: Path) -> set[str]:
 
 @functools.cache
 def distributions() -> dict[str, set[str]]:
-    """Packages by the names that they let others import."""
+    """Return packages by their importable names."""
     return {name: {canonicalize_name(one) for one in some} for name, some in metadata.packages_distributions().items()}
 
 
 def others(paths: Iterable[Path]) -> dict[str, set[str]]:
-    """Packages that may stand behind each foreign import of some files, by file and import."""
+    """Return the packages that can provide each third-party import of some files, by file and import."""
     return {
         f"{path.relative_to(ROOT)}: {name}": distributions().get(name, set())
         for path in paths
@@ -132,7 +132,7 @@ def others(paths: Iterable[Path]) -> dict[str, set[str]]:
 
 
 def test_what_runs_imports_only_what_is_declared_for_running() -> None:
-    """What another package or a tool of the tests happens to bring is not there for everybody."""
+    """Packages that only another package or a test tool brings may be missing in an installation."""
     assert [where for where, packages in others(RUNNING).items() if not packages & NEEDS] == []
 
 
@@ -148,11 +148,9 @@ def test_every_declared_need_is_used() -> None:
 
 
 def test_the_locks_pin_what_the_declared_needs_bring_and_nothing_else() -> None:
-    """Where this fails, install what pyproject.toml declares and pin in the lock what `pip freeze` says of the named packages."""
+    """If this fails, install what pyproject.toml declares, and pin the versions of the named packages from `pip freeze` in the lock."""
     for needs, pins in ((NEEDS, set(RUN_LOCK)), (NEEDS | DEV_NEEDS, {*RUN_LOCK, *DEV_LOCK})):
-        assert sorted(brought(needs, without=frozenset({"torch"})) - pins) == [
-            "torch"
-        ]  # a build for a graphics card brings its own libraries
+        assert sorted(brought(needs, without=frozenset({"torch"})) - pins) == ["torch"]  # a GPU build brings its own libraries
         assert sorted(pins - brought(needs)) == []
 
 
@@ -170,9 +168,9 @@ def test_a_lock_is_a_sorted_list_of_pins_without_registry_or_path(name: str) -> 
 
 
 def licence_of(name: str) -> str:
-    """What a package says of its licence in a word or line, or the licence itself where it says nothing."""
+    """Return the licence of a package as a word or line of its metadata, else the licence text."""
     package = metadata.distribution(name)
-    stated = [package.metadata.get(key, "") for key in ("License-Expression", "License")]  # some put the whole text here
+    stated = [package.metadata.get(key, "") for key in ("License-Expression", "License")]  # some packages put the whole licence text here
     stated += [kind for kind in package.metadata.get_all("Classifier") or [] if kind.startswith("License ::")]
     texts = [file for file in package.files or [] if re.search(r"\.dist-info/.*(licen[sc]e|copying)", str(file), re.IGNORECASE)]
     in_a_line = " ".join(text for text in stated if "\n" not in text)

@@ -1,4 +1,4 @@
-"""The check that a change of structure changed no result finds what differs, and passes over clocks and digests alone."""
+"""The check that refactoring changed no result finds every difference, and ignores only clocks and digests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def runs(tmp_path: Path) -> tuple[Path, Path]:
-    """Give two small folders that hold the same results."""
+    """Write two small folders with the same results."""
     before = tmp_path / "before"
     tables, responses, ledger = before / "results" / "tables", before / "results" / "responses", before / "data" / "ledger" / "demo"
     for folder in (tables, responses, ledger):

@@ -1,4 +1,4 @@
-"""Long series run with `make validate`: what is stored of them passed, and it is said when their code has changed since."""
+"""Long test series run with `make validate`: their stored results passed, and a notice says when their code has changed since."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STORED = sorted((ROOT / "tests" / "validation").glob("*.json"))
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """Give a copy of what the series of intervals is made of, with a result of its code."""
+    """Copy the files of the interval series, with a result of its code."""
     for part in ("perf", "scripts", "tests/fixtures"):
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
     path = validate.result_file("confidence_intervals", tmp_path)
