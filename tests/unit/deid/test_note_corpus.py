@@ -319,3 +319,13 @@ def test_texts_of_a_case_are_read_cut_cleaned_and_counted(ingested: CaseRecord, 
     assert left == "Seen with [NAME] [NAME]. NIHSS 4.\n[SECTION CUT]\nMedication: none."
     expected = {"notes_unreadable_document": 1, "notes_withheld": 1, "notes_sections_cut": 2, "record_rows_dropped": 1}
     assert {name: cleaning.checks[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("written", ["4821337-12A", "AB12-4821337", "4821337/77", "4821337.04", "X9/4821337"])
+def test_what_stands_next_to_a_known_number_is_removed_with_it(written: str) -> None:
+    """Accession numbers carry suffixes and prefixes that no list of identifiers has."""
+    known = identity_pattern(Identity(numbers=("4821337",)))
+    assert known is not None
+    text = clean_note(f"CT of the head was done under {written} and showed no bleeding.", SHIFT, known).text
+    assert not re.search(r"\d", text), text
+    assert "showed no bleeding" in text

@@ -282,7 +282,7 @@ STATION = re.compile(
     r"\b(?:station|workstation|work station|host|console|scanner|terminal)(?: name)?[ :]+(?P<value>(?=[A-Z-]*\d)[A-Z][A-Z\d-]{3,})\b"
 )
 BESIDE_NUMBER = re.compile(
-    rf"(?<={COVER_ID})(?P<value>[-/.]?[A-Z\d]{0, 20}\d[A-Z\d-]{0, 20})(?!\w)|(?<![\w.])(?P<also>[A-Z\d-]{0, 20}\d[A-Z\d]{0, 20}[-/.]?)(?={COVER_ID})"
+    rf"(?<={COVER_ID})(?P<value>[-/.]?[A-Z\d]{{0,20}}\d[A-Z\d-]{{0,20}})(?!\w)|(?<![\w.])(?P<also>[A-Z\d-]{{0,20}}\d[A-Z\d]{{0,20}}[-/.]?)(?={COVER_ID})"
 )
 """Remains of a longer number around a detected part."""
 LOGIN = re.compile(
