@@ -108,12 +108,12 @@ def prompt_changes(entry: LedgerEntry, messages: Sequence[PromptMessage]) -> lis
 def _pictures(then: Sequence[str], now: Sequence[str]) -> list[str]:
     if tuple(then) == tuple(now):
         return []
-    gone, new = _not_in(then, now), _not_in(now, then)
-    if not gone and not new:
+    removed, added = _not_in(then, now), _not_in(now, then)
+    if not removed and not added:
         return ["the same pictures are sent in another order, or another number of times"]
     parts = [f"{len(then)} pictures then, {len(now)} now"]
-    parts += [f"no longer sent: {_list(gone)}"] if gone else []
-    return ["; ".join([*parts, *([f"new: {_list(new)}"] if new else [])])]
+    parts += [f"no longer sent: {_list(removed)}"] if removed else []
+    return ["; ".join([*parts, *([f"new: {_list(added)}"] if added else [])])]
 
 
 def _not_in(digests: Sequence[str], others: Sequence[str]) -> list[str]:

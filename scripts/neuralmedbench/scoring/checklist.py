@@ -22,7 +22,7 @@ LABELLED_BAR = re.compile(rf"[|｜]\s*{LABEL}", re.IGNORECASE)
 NAME_ENDS = re.compile(rf"\s*[|｜]\s*|(?:^|[\s(\[,;.–—-]{{1,4}})(?={LABEL})", re.IGNORECASE)
 PART_ENDS = re.compile(rf"\s*[|｜]\s*|[\s;,.]{{1,4}}(?={LABEL})", re.IGNORECASE)
 PART = re.compile(r"[*_]{0,3}(for|against)[*_]{0,3}\s{0,3}[:：](.*)", re.IGNORECASE)
-AS_ASKED = re.compile(r"[^|｜]+ \| for: [^|｜]+ \| against: [^|｜]+")
+AS_REQUESTED = re.compile(r"[^|｜]+ \| for: [^|｜]+ \| against: [^|｜]+")
 
 
 @dataclass
@@ -103,24 +103,24 @@ def read_candidate(lines: Sequence[str]) -> ChecklistCandidate:
     """Read the single candidate of a section; every line below its name is evidence."""
     text = " | ".join(" ".join(line.split()) for line in lines if line.strip())
     name, *rest = NAME_ENDS.split(text, maxsplit=1)
-    return ChecklistCandidate(0, name, rest, AS_ASKED.fullmatch(text) is not None)
+    return ChecklistCandidate(0, name, rest, AS_REQUESTED.fullmatch(text) is not None)
 
 
 def _rows(lines: Sequence[str]) -> Iterator[ChecklistCandidate]:
     """Cut lines into possible candidates; number 0 means unnumbered, or numbered but indented further than the first."""
-    left: int | None = None
+    margin: int | None = None
     for place, line in enumerate(lines):
         plain = " ".join(DECORATION.sub("", line).split())
         # a name and its evidence; several numbered names may share a line, and the evidence then belongs to the last
         head, *rest = NAME_ENDS.split(plain, maxsplit=1)
         pieces = [piece for piece in INLINE_NUMBER.split(head) if piece.strip()] or [""] * bool(rest)
-        as_requested = line == plain and len(pieces) == 1 and AS_ASKED.fullmatch(plain) is not None
+        as_requested = line == plain and len(pieces) == 1 and AS_REQUESTED.fullmatch(plain) is not None
         indent = len(line) - len(line.lstrip())
         for count, piece in enumerate(pieces, start=1):
             match = NUMBERED.fullmatch(piece)
             if match and place:  # text on the header's own line has no indent
-                left = indent if left is None else left
-                match = match if indent <= left else None
+                margin = indent if margin is None else margin
+                match = match if indent <= margin else None
             number, name = (int(match[1]), match[2]) if match else (0, piece)
             yield ChecklistCandidate(number, name.strip(), rest if count == len(pieces) else [], as_requested)
 

@@ -175,7 +175,7 @@ def drop_invalid_statistics(body: bytes) -> bytes:
         The same bytes, unless usage or log-probabilities are invalid; then the reply without those.
     """
     raw = reply_object(body)
-    changed: dict[str, Any] = {name: kept for name in USAGE if name in raw and (kept := _valid_usage(raw[name])) != raw[name]}
+    changed: dict[str, Any] = {name: valid for name in USAGE if name in raw and (valid := _valid_usage(raw[name])) != raw[name]}
     rows = raw.get("choices")
     if isinstance(rows, list) and not all(map(_has_valid_logprobs, rows)):
         changed["choices"] = [row if _has_valid_logprobs(row) else {**row, "logprobs": None} for row in rows]

@@ -79,7 +79,7 @@ class ModelGrader:
             "lesion_task": item.family is Family.LESION_RECOGNITION,
             "lesion": gold.lesion,
             "candidate": escape_markup(truncate(response.text)),
-            "blinded": escape_markup(subject.shown),
+            "blinded": escape_markup(subject.blinded),
             "shortened": len(response.text) > MAX_CHARACTERS,
             "fence": text_digest(response.text)[:FENCE_CHARACTERS],
             **self.task.values(subject),
@@ -304,7 +304,7 @@ def _read_errors(text: str, subject: GradingInput) -> list[CriterionJudgement] |
             return None
         if not all(isinstance(label[name], str) for name in ("code", "quote", "explanation")) or label["code"] not in known:
             return None
-        judgements[label["code"]] = _weightier(judgements[label["code"]], _judgement(label, known[label["code"]], subject.shown))
+        judgements[label["code"]] = _weightier(judgements[label["code"]], _judgement(label, known[label["code"]], subject.blinded))
     return list(judgements.values())
 
 

@@ -100,7 +100,7 @@ def _read(text: str, subject: GradingInput) -> list[CriterionJudgement] | None:
         return None
     # a step that is not in the answer makes the whole list unreliable, but not the reference's arguments
     explanation = value["explanation"]
-    invented = [number for number, step in enumerate(steps, start=1) if not contains_quote(subject.shown, step.quote)]
+    invented = [number for number, step in enumerate(steps, start=1) if not contains_quote(subject.blinded, step.quote)]
     judgements = [CriterionJudgement(COMPLETENESS, completeness(covered, known), f"{len(covered)} of {known} arguments. {explanation}")]
     if invented:
         why = f"step {invented[0]} of the grader's list is not in the answer"

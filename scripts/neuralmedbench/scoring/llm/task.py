@@ -29,12 +29,12 @@ _SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0
 
 @dataclass(frozen=True)
 class GradingInput:
-    """An answer to grade, with its item and gold; `shown` is its text after blinding (`blind`) and before escaping."""
+    """An answer to grade, with its item and gold; `blinded` is its text after blinding (`blind`) and before escaping."""
 
     item: Item
     gold: Gold
     text: str
-    shown: str
+    blinded: str
 
 
 @dataclass(frozen=True)
