@@ -15,7 +15,7 @@ from pydicom.sequence import Sequence
 from pydicom.uid import MRImageStorage
 
 from neuralmedbench.demo.identity import PhantomIdentity, derived_values
-from neuralmedbench.files.answer_key import holds
+from neuralmedbench.files.answer_key import contains_planted
 from neuralmedbench.records.answer_key import PixelBox, TagRule
 
 MADE_UP_ROOT = "1.2.826.0.1.3680043.10.543"
@@ -313,7 +313,7 @@ def _removal(path: str, element: DataElement, planted: tuple[str, ...]) -> Itera
 
 def _planted_in(value: str, word: str, kind: str) -> bool:
     """Return True if a string was planted in a value; half a record number may directly follow a name."""
-    return holds(value, word) or (kind != "UI" and word.isdigit() and word in value)
+    return contains_planted(value, word) or (kind != "UI" and word.isdigit() and word in value)
 
 
 def _walk(dataset: Dataset, above: str = "") -> Iterator[tuple[str, DataElement]]:

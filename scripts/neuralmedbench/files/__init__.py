@@ -2,7 +2,7 @@
 
 Doors
 -----
-answer_key: NAME, holds, left_in, plain, read_answer_key, searchable, write_answer_key
+answer_key: NAME, contains_planted, find_planted, plain, read_answer_key, searchable, write_answer_key
 bids: write_description
 case_flow: case_outcome, flow_of_cases
 cases: CaseRow, KINDS, case_files, quarantine_on_error, read_audit, read_case, read_case_table, read_overrides, read_pictures, run_case_stage, write_audit, write_case, write_case_table, write_overrides, write_pictures

@@ -51,12 +51,12 @@ def bare(text: str) -> str:
 
 
 @lru_cache(maxsize=1 << 16)
-def holds(text: str, planted: str) -> bool:
+def contains_planted(text: str, planted: str) -> bool:
     """Return whether a text contains a planted string, regardless of case, accents and separators.
 
     Examples
     --------
-    >>> holds("t2_flair_VANDER-MEER4821", "Vandermeer"), holds("ADVISED", "J.V."), holds("typed by JV", "J.V.")
+    >>> contains_planted("t2_flair_VANDER-MEER4821", "Vandermeer"), contains_planted("ADVISED", "J.V."), contains_planted("typed by JV", "J.V.")
     (True, False, True)
     """
     wanted = bare(planted)
@@ -68,7 +68,7 @@ def holds(text: str, planted: str) -> bool:
     return re.search(rf"(?<![^\W_]){spelled}(?![^\W_])", plain(text)) is not None
 
 
-def left_in(text: str, strings: Iterable[str]) -> list[str]:
+def find_planted(text: str, strings: Iterable[str]) -> list[str]:
     """Return the planted strings that a text contains.
 
     Parameters
@@ -85,7 +85,7 @@ def left_in(text: str, strings: Iterable[str]) -> list[str]:
 
     Examples
     --------
-    >>> left_in(plain("call 555.010.4482"), ["(555) 010-4482", "0104"])
+    >>> find_planted(plain("call 555.010.4482"), ["(555) 010-4482", "0104"])
     ['(555) 010-4482']
     """
     letters = SEPARATORS.sub("", text)

@@ -149,7 +149,7 @@ def slice_scores(grey: npt.NDArray[np.uint8], brain: Mask) -> Numbers:
     return scores
 
 
-def around(index: float, reach: float, count: int, total: int) -> list[int]:
+def lesion_slices(index: float, reach: float, count: int, total: int) -> list[int]:
     """Spread slices over a lesion, from `reach` below its centre to `reach` above.
 
     Parameters
@@ -166,7 +166,7 @@ def around(index: float, reach: float, count: int, total: int) -> list[int]:
 
     Examples
     --------
-    >>> around(10.0, 4.0, 3, 40), around(10.2, 0.3, 4, 40)
+    >>> lesion_slices(10.0, 4.0, 3, 40), lesion_slices(10.2, 0.3, 4, 40)
     ([6, 10, 14], [9, 10, 11, 12])
     """
     count = min(count, total)

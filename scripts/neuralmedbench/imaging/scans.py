@@ -75,7 +75,7 @@ class SlicePlace:
     position_mm: float
 
 
-def load(series: Series, source: Path) -> Scan:
+def load_scan(series: Series, source: Path) -> Scan:
     """Read one series of a normalised case; DataError if a file is absent or it has no window."""
     import SimpleITK as sitk
 
@@ -95,7 +95,7 @@ def centre_points(scan: Scan, plane: Plane, indices: Iterable[int]) -> Points:
     return np.array([scan.image.TransformContinuousIndexToPhysicalPoint(centre[::-1]) for centre in centres])
 
 
-def carry(points: Points, matrix: Points) -> Points:
+def transform_points(points: Points, matrix: Points) -> Points:
     """Transform points, shape (N, 3), by a homogeneous matrix."""
     return np.asarray(points @ matrix[:3, :3].T + matrix[:3, 3])
 
@@ -105,7 +105,7 @@ def slice_index(scan: Scan, plane: Plane, point: npt.NDArray[np.floating]) -> fl
     return float(scan.image.TransformPhysicalPointToContinuousIndex(point.tolist())[::-1][SLICE_AXIS[plane]])
 
 
-def places(scan: Scan, plane: Plane, points: Points) -> list[SlicePlace]:
+def nearest_slices(scan: Scan, plane: Plane, points: Points) -> list[SlicePlace]:
     """Return the native slices nearest to points in the space of the scan, without repetition and points outside."""
     axis = SLICE_AXIS[plane]
     rows, columns = (entry for entry in range(3) if entry != axis)
@@ -119,6 +119,6 @@ def places(scan: Scan, plane: Plane, points: Points) -> list[SlicePlace]:
         row = where[rows] if plane is Plane.AXIAL else shape[rows] - 1 - where[rows]  # flipped by cut_plane
         where[axis] = float(index)
         centre = np.array([scan.image.TransformContinuousIndexToPhysicalPoint(where[::-1])])
-        position = carry(centre, np.asarray(np.linalg.inv(scan.rigid), dtype=np.float64))[0, 2 - axis]
+        position = transform_points(centre, np.asarray(np.linalg.inv(scan.rigid), dtype=np.float64))[0, 2 - axis]
         by_index[index] = SlicePlace(index, (row, where[columns]), float(position))
     return list(by_index.values())

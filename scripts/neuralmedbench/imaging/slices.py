@@ -19,9 +19,9 @@ import numpy.typing as npt
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.known_lesions import KnownLesion
 from neuralmedbench.files.plain_pictures import write_grey
-from neuralmedbench.imaging.choose import SlicePolicy, around, content_slices, slice_scores, uniform_slices, usable_slices
+from neuralmedbench.imaging.choose import SlicePolicy, content_slices, lesion_slices, slice_scores, uniform_slices, usable_slices
 from neuralmedbench.imaging.pictures import SLICE_AXIS, Floats, cut_plane, letterbox, montage, resize, square, to_grey
-from neuralmedbench.imaging.scans import Points, Scan, SlicePlace, carry, centre_points, load, places, slice_index
+from neuralmedbench.imaging.scans import Points, Scan, SlicePlace, centre_points, load_scan, nearest_slices, slice_index, transform_points
 from neuralmedbench.imaging.windows import COMPUTED, CT_WINDOWS, Window
 from neuralmedbench.records.case import CaseRecord, Plane, Slice, Tile
 from neuralmedbench.runtime.atomic_write import atomic_folder
@@ -82,7 +82,7 @@ def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePoli
     slices: dict[str, Slice] = {}
     with atomic_folder(pictures) as folder:
         for series in case.series:
-            scan = load(series, source)
+            scan = load_scan(series, source)
             voxels = sitk.GetArrayViewFromImage(scan.image)
             for plane in PLANES if policy.policy == "three_plane" else (scan.plane,):
                 if plane not in leaders:
@@ -90,7 +90,7 @@ def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePoli
                     leaders[plane] = scan.rigid, centre_points(scan, plane, indices)
                 rigid, points = leaders[plane]
                 # the points of the leader, in the space of this series
-                positions = places(scan, plane, carry(points, scan.rigid @ np.linalg.inv(rigid)))
+                positions = nearest_slices(scan, plane, transform_points(points, scan.rigid @ np.linalg.inv(rigid)))
                 groups = [[place] for place in positions] if policy.layout == "single" else [positions] * bool(positions)
                 for (name, window), group in product(_windows(scan, policy), groups):
                     grey, rendered = draw(scan, voxels, plane, group, policy, window=window)
@@ -148,9 +148,9 @@ def _indices(case: CaseRecord, source: Path, scan: Scan, plane: Plane, policy: S
     if policy.policy == "content":
         return content_slices(brain, _scores(case, source, scan, plane), count)
     if policy.policy == "lesion" and lesion is not None:
-        centre = carry(np.array([lesion.position_mm]), scan.rigid)[0]
+        centre = transform_points(np.array([lesion.position_mm]), scan.rigid)[0]
         spacing = scan.image.GetSpacing()[2 - SLICE_AXIS[plane]]
-        return around(slice_index(scan, plane, centre), lesion.size_mm / 2 / spacing, policy.per_sequence, len(brain))
+        return lesion_slices(slice_index(scan, plane, centre), lesion.size_mm / 2 / spacing, policy.per_sequence, len(brain))
     return uniform_slices(brain, count)
 
 
@@ -162,13 +162,13 @@ def _scores(case: CaseRecord, source: Path, leader: Scan, plane: Plane) -> npt.N
     points = centre_points(leader, plane, range(number))
     total = np.zeros(number)
     for series in case.series:
-        scan = load(series, source)
+        scan = load_scan(series, source)
         if scan.plane is not plane:
             continue
         axis = SLICE_AXIS[plane]
         grey = np.moveaxis(to_grey(sitk.GetArrayViewFromImage(scan.image), scan.window), axis, 0)
         scores = slice_scores(grey, scan.stack(plane))
-        indices = [slice_index(scan, plane, point) for point in carry(points, scan.rigid @ np.linalg.inv(leader.rigid))]
+        indices = [slice_index(scan, plane, point) for point in transform_points(points, scan.rigid @ np.linalg.inv(leader.rigid))]
         total += np.interp(indices, np.arange(len(scores)), scores, left=0.0, right=0.0)
     return total
 

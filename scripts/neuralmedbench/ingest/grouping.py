@@ -120,7 +120,7 @@ def _root_of(place: PurePosixPath, roots: set[PurePosixPath]) -> PurePosixPath |
     return next((folder for folder in place.parents if folder in roots), None)
 
 
-def _key(scan: RawScan, source: Path, table: FileRow | None, root: PurePosixPath | None) -> tuple[str, str]:
+def _key(scan: RawScan, source: Path, row: FileRow | None, root: PurePosixPath | None) -> tuple[str, str]:
     """Return the ids of patient and study of a scan or of its sidecar."""
     header = scan.header
     place = scan.path.parent.relative_to(source).as_posix()
@@ -137,9 +137,9 @@ def _key(scan: RawScan, source: Path, table: FileRow | None, root: PurePosixPath
     else:
         word = name.split("_")[0]
         patient = study = word if word.startswith("sub-") else f"{place}/{word}"
-    if table is not None:
-        study = table.case or study
-        patient = table.patient or (table.case if header is None and table.case else patient)
+    if row is not None:
+        study = row.case or study
+        patient = row.patient or (row.case if header is None and row.case else patient)
     return patient, study
 
 
@@ -152,9 +152,9 @@ def is_readable(content: bytes) -> bool:
     return True
 
 
-def give_text(path: Path, source: Path, cases: list[CaseFiles], table: FileRow | None) -> bool:
+def assign_text(path: Path, source: Path, cases: list[CaseFiles], row: FileRow | None) -> bool:
     """Add a note or a record to its case; return False for a note without exactly one case, ConfigError for such a record."""
-    owners = [case for case in cases if table is not None and table.case and case.study == table.case]
+    owners = [case for case in cases if row is not None and row.case and case.study == row.case]
     if not owners:
         word = path.stem.split("_")[0]
         # by decreasing certainty: name and folder, name, folder, name of the folder, nearest parent folder

@@ -25,7 +25,7 @@ from neuralmedbench.ingest.grouping import (
     STRAY_TEXT,
     UNREADABLE,
     CaseFiles,
-    give_text,
+    assign_text,
     group_scans,
     is_readable,
 )
@@ -119,7 +119,7 @@ def find_cases(source: Path) -> FolderContents:
         message = "no DICOM or NIfTI file was found below `source`; check the benchmark's yaml"
         raise ConfigError(message)
     ordered = [cases[key] for key in sorted(cases)]
-    left_out |= {path: STRAY_TEXT for path in texts if not give_text(path, source, ordered, row_of(table, source, path))}
+    left_out |= {path: STRAY_TEXT for path in texts if not assign_text(path, source, ordered, row_of(table, source, path))}
     facts = {root: read_participants(source / root) for root in roots}
     for case in ordered:
         case.facts = next((facts[root][case.subject] for root in roots if case.subject in facts[root] and root == case.root), {})
@@ -183,7 +183,7 @@ def find_picture_cases(source: Path) -> FolderContents:
     unread = {path for path in texts if not is_readable(path.read_bytes())}
     left_out |= dict.fromkeys(unread, UNREADABLE)
     left_out |= {
-        path: STRAY_TEXT for path in texts if path not in unread and not give_text(path, source, kept_cases, row_of(table, source, path))
+        path: STRAY_TEXT for path in texts if path not in unread and not assign_text(path, source, kept_cases, row_of(table, source, path))
     }
     return FolderContents(kept_cases, left_out)
 

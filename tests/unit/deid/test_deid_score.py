@@ -23,7 +23,7 @@ from neuralmedbench.demo.cohort import FOLDER, read_patient
 from neuralmedbench.demo.contrast import PROTOCOLS
 from neuralmedbench.demo.dicom import SeriesFiles, write_keyed_series
 from neuralmedbench.demo.scanner import ScanGrid, SliceStack
-from neuralmedbench.files.answer_key import holds
+from neuralmedbench.files.answer_key import contains_planted
 from neuralmedbench.files.identity import Identity, identity_pattern
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.nifti import Volume
@@ -227,7 +227,7 @@ def test_shareable_files_are_searched_and_sidecars_have_to_describe_the_scan(wri
     write_json(tmp_path / "anat" / "sub-1_FLAIR.json", {"EchoTime": 0.09, "Note": "of VANDER MEER"})
     tally = ScoreTally()
     score_files(key, tmp_path, {written.key.series_uid: series}, tally)
-    left = sum(holds("of VANDER MEER", word) for word in key.strings)
+    left = sum(contains_planted("of VANDER MEER", word) for word in key.strings)
     assert left >= 1
     assert tally.right["files", "text_removed", "HIPAA"] == len(key.strings) - left
     assert tally.right["files", "tag_retained", "research"] == 1
@@ -248,7 +248,7 @@ def test_scores_of_cases_are_summed_and_hold_no_value(key: AnswerKey, written: S
     assert rows["all", "removals", "all"].patients_right == 1
     assert rows["all", "actions", "all"].required == sum(row.required for row in rows.values() if row.place == HEADER)
     text = "".join(path.read_text(encoding="utf-8") for path in tmp_path.rglob("score.json"))
-    assert [word for word in key.strings if holds(text, word)] == []
+    assert [word for word in key.strings if contains_planted(text, word)] == []
 
 
 def test_the_audit_gathers_the_scores(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from fixtures.leak import leaks_in
-from neuralmedbench.files.answer_key import left_in, searchable
+from neuralmedbench.files.answer_key import find_planted, searchable
 from neuralmedbench.report.cases import pack
 
 WORDS = ("Vandermeer", "Thérèse Lindqvist", "48213371", "+31 20 555 0148", "Καραγιάννη", "高村", "192.0.2.118")
@@ -133,7 +133,7 @@ def test_nothing_is_found_in_files_that_hold_nothing(tmp_path: Path) -> None:
 
 def test_a_digest_that_holds_a_short_number_by_chance_is_no_leak_and_a_long_number_is() -> None:
     digest = "3e0da0dfbac97190ba977e8331b8fe58"
-    assert left_in(searchable(f'{{"md5": "{digest}"}}'.encode()), ["8.3.31"]) == []
-    assert left_in(searchable(b'{"md5": "8.3.31"}'), ["8.3.31"]) == ["8.3.31"]
+    assert find_planted(searchable(f'{{"md5": "{digest}"}}'.encode()), ["8.3.31"]) == []
+    assert find_planted(searchable(b'{"md5": "8.3.31"}'), ["8.3.31"]) == ["8.3.31"]
     number = "12345678901234567890123456789012"
-    assert left_in(searchable(number.encode()), [number]) == [number], "digits alone are no digest"
+    assert find_planted(searchable(number.encode()), [number]) == [number], "digits alone are no digest"

@@ -20,7 +20,7 @@ from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.digests import sha256_of_files
 from neuralmedbench.files.known_lesions import read_known_lesion
 from neuralmedbench.files.volumes import read_volume
-from neuralmedbench.imaging.choose import around, content_slices, slice_scores, uniform_slices
+from neuralmedbench.imaging.choose import content_slices, lesion_slices, slice_scores, uniform_slices
 from neuralmedbench.imaging.pictures import letterbox, montage, resize
 from neuralmedbench.imaging.slices import mark_sides
 from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Slice, State
@@ -103,7 +103,7 @@ def test_content_slices_are_ascending_different_and_spread_over_the_brain(scores
 
 @given(index=st.floats(-5, 45), reach=st.floats(0, 30), count=st.integers(1, 12), total=st.integers(2, 40))
 def test_slices_around_a_lesion_are_different_and_inside_and_hold_the_nearest(index: float, reach: float, count: int, total: int) -> None:
-    picks = around(index, reach, count, total)
+    picks = lesion_slices(index, reach, count, total)
     assert picks == sorted(set(picks))
     assert len(picks) == min(count, total)
     assert picks[0] >= 0

@@ -15,7 +15,7 @@ from neuralmedbench.deid.score.scans import HeaderScorer, score_lost_pixels, sco
 from neuralmedbench.deid.score.tally import FILES, NOTE, RECORD, WORDS_REMOVED, ScoreTally, write_score
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.files import dicom
-from neuralmedbench.files.answer_key import holds, left_in, plain, read_answer_key, searchable
+from neuralmedbench.files.answer_key import contains_planted, find_planted, plain, read_answer_key, searchable
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.nifti import Volume
 from neuralmedbench.records.answer_key import AnswerKey, NoteKey, NoteSpan, SeriesKey
@@ -109,7 +109,7 @@ def score_files(key: AnswerKey, out: Path, series: dict[str, Series], tally: Sco
     to `tally`.
     """
     text = "\n".join(text_of_files(out))
-    left = len(left_in(text, key.strings))
+    left = len(find_planted(text, key.strings))
     tally.add((FILES, "text_removed", "HIPAA"), len(key.strings) - left, len(key.strings), where="shareable file")
     for rules in key.series:
         if not rules.kept:
@@ -178,7 +178,7 @@ def _is_left(part: str, kind: str, cleaned: str) -> bool:
     """Return True if a planted word remains; a date only if written exactly as planted, because its shifted digits may be similar."""
     if kind == "date":
         return re.search(rf"(?<!\d){re.escape(plain(part))}(?!\d)", plain(cleaned)) is not None
-    return holds(cleaned, part)
+    return contains_planted(cleaned, part)
 
 
 def removed_words(raw: str, cleaned: str, spans: tuple[NoteSpan, ...]) -> tuple[int, int]:
@@ -204,7 +204,7 @@ def score_record(cleaned: str, go: tuple[str, ...], stay: tuple[str, ...], tally
     cells = [cell for row in rows for cell in row.values() if cell]
     kept = {f"{row['variable']}={row['value']}" for row in rows}
     for value in go:
-        tally.add((RECORD, "text_removed", "HIPAA"), not any(holds(cell, value) for cell in cells), where="record")
+        tally.add((RECORD, "text_removed", "HIPAA"), not any(contains_planted(cell, value) for cell in cells), where="record")
     for row in stay:
         tally.add((RECORD, "text_retained", "research"), row in kept, where="row")
 

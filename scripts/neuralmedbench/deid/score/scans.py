@@ -15,7 +15,7 @@ import numpy.typing as npt
 from neuralmedbench.deid.score.tally import FILES, HEADER, REMOVALS, ScoreTally
 from neuralmedbench.deid.values import DateShift, parse_day
 from neuralmedbench.files import dicom
-from neuralmedbench.files.answer_key import holds, left_in, searchable
+from neuralmedbench.files.answer_key import contains_planted, find_planted, searchable
 from neuralmedbench.files.nifti import Volume
 from neuralmedbench.records.answer_key import AnswerKey, PixelBox, SeriesKey, TagRule
 
@@ -117,7 +117,7 @@ class HeaderScorer:
         if rule.action in PRESENCE:
             return bool(after)
         if rule.action == "text_retained":
-            return all(holds(after, word) for word in rule.text) if rule.text else is_same(before, after)
+            return all(contains_planted(after, word) for word in rule.text) if rule.text else is_same(before, after)
         if rule.action == "patid_consistent":
             return after == self.patient_id
         return not after or self._is_changed(rule, before, after)
@@ -125,7 +125,7 @@ class HeaderScorer:
     def _is_changed(self, rule: TagRule, before: str, after: str) -> bool:
         """Return True if a value that had to change was changed as required."""
         if rule.action == "text_removed":
-            return bool(rule.text) and not any(holds(after, word) for word in rule.text)
+            return bool(rule.text) and not any(contains_planted(after, word) for word in rule.text)
         if rule.action == "date_shifted":
             return self._is_shifted(before, after)
         if rule.action == "uid_changed":
@@ -139,8 +139,8 @@ class HeaderScorer:
 
     def _search(self, raw: Path, cleaned: Path) -> None:
         """Search the bytes of a whole cleaned file for every planted string of the raw file."""
-        planted = left_in(searchable(_header_bytes(raw)), self.key.strings)
-        left = left_in(searchable(_header_bytes(cleaned)), planted)
+        planted = find_planted(searchable(_header_bytes(raw)), self.key.strings)
+        left = find_planted(searchable(_header_bytes(cleaned)), planted)
         self.tally.add((HEADER, "text_removed", "HIPAA"), len(planted) - len(left), len(planted), where="whole file")
 
 
@@ -209,7 +209,7 @@ def score_pixels(raw: Path, hidden: Volume, rules: SeriesKey, tally: ScoreTally)
     if planes:
         read = read_text(planes[len(planes) // 2], rules.boxes)
         if read is not None:
-            left = any(holds(read, word) for box in rules.boxes for word in box.text)
+            left = any(contains_planted(read, word) for box in rules.boxes for word in box.text)
             tally.add((FILES, "pixels_hidden", "HIPAA"), not left, where="read by a program")
 
 
