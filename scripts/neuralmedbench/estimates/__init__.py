@@ -1,6 +1,6 @@
 """Estimates over arrays of item values that respect patients: rates, differences, tests, agreement, calibration, suppression sets.
 
-Nothing here knows a benchmark or a model, and nothing of ours is imported: numpy and scipy alone.
+The functions know no benchmark and no model, and import numpy and scipy alone.
 To use it with your own numbers, begin with `intervals.ByPatient` (patient of each item, `IntervalSettings`), `intervals.rate_interval` and
 `comparisons.paired_difference`. Item values lie between 0 and 1, with NaN for an item without a value.
 

@@ -261,7 +261,7 @@ def pair_coefficients(sums: Floats) -> dict[str, Floats]:
 
 
 def _counts(values: Floats, scale: Floats) -> Floats:
-    """How many raters gave each point: shape (answers, points)."""
+    """Count the raters that gave each point: shape (answers, points)."""
     return np.asarray((values[:, :, None] == scale).sum(axis=1), dtype=np.float64)
 
 

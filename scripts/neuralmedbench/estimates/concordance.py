@@ -1,4 +1,4 @@
-"""How well a value agrees with clinicians' values of the same answers, and separates right from wrong; intervals from resampled patients."""
+"""Agreement of a value with clinicians' values of the same answers, and its separation of right from wrong; patients are resampled."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def separation(values: Floats, same: npt.NDArray[np.bool_], by: ByPatient) -> tu
 def wins(values: Floats, same: npt.NDArray[np.bool_], patients: Ints, clusters: int) -> Floats:
     """Count pairs of answers in the right order, for every two patients: shape (clusters, clusters).
 
-    How often an answer of the first patient that is `same` lies above one of the second that is not; ties count by half. Computed from
+    An answer of the first patient that is `same` wins over a lower one of the second that is not; ties count by half. Computed from
     ranks, as a table of all pairs of answers would have millions of cells.
     """
     # for each answer of one class, count the answers of the other class below it, per patient

@@ -74,7 +74,7 @@ class ByPatient:
 
     @property
     def weights(self) -> Floats:
-        """How often each patient is drawn in each resample: shape (resamples, clusters), every row sums to `clusters`."""
+        """Number of times that each patient is drawn in each resample: shape (resamples, clusters), every row sums to `clusters`."""
         return resampling_weights(self.clusters, self.settings.resamples, self.settings.seed)
 
     def sums(self, values: Floats, items: npt.NDArray[Any] | None = None) -> Floats:

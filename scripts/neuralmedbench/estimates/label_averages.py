@@ -17,29 +17,29 @@ class Tally:
 
     right: Mapping[str, int]
     true: Mapping[str, int]
-    said: Mapping[str, int]
+    given: Mapping[str, int]
 
     def value(self, measure: Measure, label: str) -> float:
         """Return the measure of one label, 0 to 1; 0 where its divisor is 0."""
-        true, said = self.true.get(label, 0), self.said.get(label, 0)
-        divisor = {"f1": (true + said) / 2, "precision": said, "recall": true}[measure]
+        true, given = self.true.get(label, 0), self.given.get(label, 0)
+        divisor = {"f1": (true + given) / 2, "precision": given, "recall": true}[measure]
         return self.right.get(label, 0) / divisor if divisor else 0.0
 
 
-def tally(truth: Sequence[str], said: Sequence[str | None]) -> Tally:
+def tally(truth: Sequence[str], answers: Sequence[str | None]) -> Tally:
     """Count labels.
 
     Parameters
     ----------
     truth : sequence of str
         The reference.
-    said : sequence of str or None
+    answers : sequence of str or None
         The answers in the same order; None is an answer that names no label: a miss of the true one, and no false alarm.
     """
     return Tally(
-        right=Counter(true for true, given in zip(truth, said, strict=True) if true == given),
+        right=Counter(true for true, given in zip(truth, answers, strict=True) if true == given),
         true=Counter(truth),
-        said=Counter(given for given in said if given is not None),
+        given=Counter(label for label in answers if label is not None),
     )
 
 

@@ -61,7 +61,7 @@ def pass_at_k(samples: Ints, passes: Ints, k: int) -> Floats:
 
 
 class AnswerChange(NamedTuple):
-    """How much answers differ between two revisions; floor, excess and p value are None where no item has repeats in both."""
+    """Disagreement of the answers of two revisions; floor, excess and p value are None where no item has repeats in both."""
 
     disagreement: float | None
     floor: float | None

@@ -208,14 +208,14 @@ def _pairs(judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinio
     rows: list[tuple[float, float, bool, float, int]] = []
     for place, score in enumerate(scores):
         key = response_key(score)
-        said = list(zip(opinions[key].values, opinions[key].passes, strict=True))
-        half = len(said) // 2
+        opinion = list(zip(opinions[key].values, opinions[key].passes, strict=True))
+        half = len(opinion) // 2
         if judge.kind != CLINICIAN:
-            own = [(judge.values[key], *other) for other in said]
+            own = [(judge.values[key], *other) for other in opinion]
         elif level == "response":
-            own = [(one, *other) for a, (one, _) in enumerate(said) for b, other in enumerate(said) if a != b]
+            own = [(one, *other) for a, (one, _) in enumerate(opinion) for b, other in enumerate(opinion) if a != b]
         else:
-            own = [(one, *other) for one, _ in said[:half] for other in said[half:]]
+            own = [(one, *other) for one, _ in opinion[:half] for other in opinion[half:]]
         rows += [(*pair, 1 / len(own), place) for pair in own]
     value, clinician, passed, weight, places = (np.array(column) for column in zip(*rows, strict=True))
     names = [score.item_id if level == "item" else score.model for score in scores]

@@ -32,8 +32,8 @@ class FieldAnswer(NamedTuple):
     truth: str
     allowed: frozenset[str | None] | None
 
-    def said(self, field: str) -> str:
-        """Label that was given; empty for an abstention, and of a refused or truncated answer, whatever it holds."""
+    def given_label(self, field: str) -> str:
+        """Return the label of an answer; empty for an abstention, and for any refused or truncated answer."""
         return (self.score.fields or {}).get(field, "") if self.score.state == ResponseState.OK else ""
 
 
@@ -82,14 +82,14 @@ def field_rows(study: Study) -> list[FieldRow]:
 def _field_row(study: Study, field: str, answers: list[FieldAnswer]) -> Cells:
     right = np.array([(row.score.fields_right or {})[field] for row in answers], dtype=np.float64)
     interval = rate_interval(right, ByPatient([row.score.patient_id for row in answers], study.settings))
-    said = [row.said(field) for row in answers]
-    named = sum(bool(label) for label in said)
-    listed = [(label, row.allowed) for label, row in zip(said, answers, strict=True) if label and row.allowed is not None]
+    given_labels = [row.given_label(field) for row in answers]
+    named = sum(bool(label) for label in given_labels)
+    listed = [(label, row.allowed) for label, row in zip(given_labels, answers, strict=True) if label and row.allowed is not None]
     return {
         "accuracy": interval.value,
         "low": interval.low,
         "high": interval.high,
-        "macro_f1": macro_f1([row.truth for row in answers], said) if any(said) else None,
+        "macro_f1": macro_f1([row.truth for row in answers], given_labels) if any(given_labels) else None,
         "coverage": named / len(answers),
         "selective_accuracy": float(right.sum()) / named if named else None,
         "answered": named,
@@ -100,7 +100,7 @@ def _field_row(study: Study, field: str, answers: list[FieldAnswer]) -> Cells:
     }
 
 
-def macro_f1(truth: list[str], said: list[str]) -> float | None:
+def macro_f1(truth: list[str], given_labels: list[str]) -> float | None:
     """Return the mean F1 over the classes that occur in the reference; an abstention (empty) belongs to none.
 
     Examples
@@ -110,7 +110,7 @@ def macro_f1(truth: list[str], said: list[str]) -> float | None:
     """
     if not truth:
         return None
-    pairs = [(wanted.casefold(), given.casefold()) for wanted, given in zip(truth, said, strict=True)]
+    pairs = [(wanted.casefold(), given.casefold()) for wanted, given in zip(truth, given_labels, strict=True)]
     hits = Counter(wanted for wanted, given in pairs if wanted == given)
     wanted_total, given_total = Counter(wanted for wanted, _ in pairs), Counter(given for _, given in pairs)
     return float(np.mean([2 * hits[name] / (wanted_total[name] + given_total[name]) for name in wanted_total]))

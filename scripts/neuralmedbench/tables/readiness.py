@@ -188,7 +188,7 @@ def named_rates(answers: ModelAnswers, member: Member, *, inside: bool) -> dict[
 
 
 def when_stated(config: ReadinessConfig, responses: Iterable[Response]) -> str:
-    """Say whether the conditions were written down before a model was first asked what counts here (arm full, strategy direct)."""
+    """Classify whether the conditions were stated before the first scored request to a model (arm full, strategy direct)."""
     days = sorted({row.called_on for row in responses if (row.arm, row.strategy) == (FULL, DIRECT)} - {""})
     if not days or config.stated_on is None:
         return NOT_KNOWN

@@ -192,7 +192,7 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
         config=config,
         items=read_records(data / "items" / f"{name}.parquet", Item),
         gold=read_records(data / "gold" / f"{name}.parquet", Gold),
-        # rows of the previous revision are kept apart, for the tables of changes
+        # rows of the previous revision are kept separately, for the tables of changes
         scores={model: _present(rows, models[model]) for model, rows in scores.items()},
         earlier={model: [row for row in rows if row.revision != models[model].revision] for model, rows in scores.items()},
         responses={

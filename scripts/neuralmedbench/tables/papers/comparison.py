@@ -55,7 +55,7 @@ def comparison_rows(published: PublishedConfig, ours: OwnResults) -> list[Cells]
     -------
     list of dict
         With the keys `COLUMNS`. `kind` is `published`, `ours` or `plan`. Percentages are 0 to 100. `others` holds the values of other
-        sources for a published cell. In a cell of ours without a value `missing` names the file that would fill it. The plan is there only if
+        sources for a published cell. In our cells without a value `missing` names the file that would fill it. The plan is there only if
         the benchmark is not in the run; else `make plan` counts.
 
     Raises
