@@ -18,7 +18,7 @@ json_files: read_json, read_json_record, write_json, write_json_record
 known_lesions: KnownLesion, read_known_lesion
 lines: read_lines, write_lines
 nifti: Volume, nifti_image, read_nifti, write_nifti
-pages: THUMBNAIL_PX, figure, page, picture_figure, table, tick, warning
+pages: THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
 picture_cases: count_pictures, picture_manifest
 plain_pictures: MAX_BYTES, mime_type, open_picture, picture_head, write_grey, write_picture
 pseudonyms: DIGITS, case_pseudonym, date_shift_days, device_pseudonym, patient_pseudonym, read_key, uid_pseudonym, write_new_key

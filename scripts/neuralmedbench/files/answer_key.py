@@ -45,7 +45,7 @@ def _combining() -> re.Pattern[str]:
     return re.compile(f"[{''.join(chr(code) for code in range(0x10000) if unicodedata.combining(chr(code)))}]")
 
 
-def bare(text: str) -> str:
+def letters_and_digits(text: str) -> str:
     """Return only the letters and digits of `plain` text."""
     return SEPARATORS.sub("", plain(text))
 
@@ -59,11 +59,11 @@ def contains_planted(text: str, planted: str) -> bool:
     >>> contains_planted("t2_flair_VANDER-MEER4821", "Vandermeer"), contains_planted("ADVISED", "J.V."), contains_planted("typed by JV", "J.V.")
     (True, False, True)
     """
-    wanted = bare(planted)
+    wanted = letters_and_digits(planted)
     if not wanted:
         return False
     if len(wanted) >= LONG or not wanted.isascii():
-        return wanted in bare(text)
+        return wanted in letters_and_digits(text)
     spelled = r"[\W_]{0,2}".join(map(re.escape, wanted))
     return re.search(rf"(?<![^\W_]){spelled}(?![^\W_])", plain(text)) is not None
 
@@ -90,7 +90,9 @@ def find_planted(text: str, strings: Iterable[str]) -> list[str]:
     """
     letters = SEPARATORS.sub("", text)
     # a plain search first: the pattern is slow on megabytes
-    return [value for value in strings if (wanted := bare(value)) and wanted in letters and planted_pattern(value).search(text)]
+    return [
+        value for value in strings if (wanted := letters_and_digits(value)) and wanted in letters and planted_pattern(value).search(text)
+    ]
 
 
 @lru_cache(maxsize=4096)

@@ -21,7 +21,7 @@ FULL_DISK = (b"disk full", b"unable to write")
 
 
 @dataclass(frozen=True)
-class Converted:
+class ConversionOutput:
     """Output of dcm2niix for one series: the image, and its sidecar and b-values, or None."""
 
     image: Path
@@ -46,7 +46,7 @@ def find_dcm2niix() -> str:
     raise ConfigError(message)
 
 
-def convert(series: Path, folder: Path, *, as_stacked: bool = False) -> list[Converted]:
+def convert(series: Path, folder: Path, *, as_stacked: bool = False) -> list[ConversionOutput]:
     """Convert the DICOM files of one series.
 
     Parameters
@@ -60,7 +60,7 @@ def convert(series: Path, folder: Path, *, as_stacked: bool = False) -> list[Con
 
     Returns
     -------
-    list of Converted
+    list of ConversionOutput
         The images, sorted by name. A version with even spacing (`_Eq`) or without gantry tilt (`_Tilt`) replaces its original. Masks from
         overlays are left out.
 
@@ -92,7 +92,7 @@ def convert(series: Path, folder: Path, *, as_stacked: bool = False) -> list[Con
     if not chosen:
         message = "dcm2niix made no image of a series (unknown compression, or damaged files)"
         raise DataError(message)
-    return [Converted(image, *(_companion(image, suffix) for suffix in (".json", ".bval"))) for image in chosen]
+    return [ConversionOutput(image, *(_companion(image, suffix) for suffix in (".json", ".bval"))) for image in chosen]
 
 
 def _companion(image: Path, suffix: str) -> Path | None:

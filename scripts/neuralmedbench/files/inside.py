@@ -31,13 +31,13 @@ def file_inside(folder: Path, name: str, what: str = "the file") -> Path:
     """
     path = folder / name
     try:
-        inside, there = path.resolve().is_relative_to(folder.resolve()), bool(name) and path.is_file()
+        inside, exists = path.resolve().is_relative_to(folder.resolve()), bool(name) and path.is_file()
     except (OSError, ValueError):  # a name that no file system takes
-        inside, there = True, False
+        inside, exists = True, False
     if not inside:
         message = f"the path of {what} leaves the folder"
         raise DataError(message)
-    if not there:
+    if not exists:
         message = f"{what} is not there"
         raise DataError(message)
     return path

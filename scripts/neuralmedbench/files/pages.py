@@ -97,7 +97,7 @@ def _figure(png: bytes, caption: str, scale: float) -> str:
     )
 
 
-def tick(question: str) -> str:
+def checkbox(question: str) -> str:
     """Return a checkbox for one thing that a reviewer has to look at."""
     return f'<label><input type="checkbox">{escape(question)}</label>\n'
 

@@ -102,11 +102,11 @@ def with_facts(index: RawIndex, facts: dict[str, str], folder: Path) -> RawIndex
     if not facts:
         return index
     record = folder / "record.csv"
-    lines = ["variable,value,unit", *(f"{name},{value},{UNITS.get(name, '')}" for name, value in sorted(facts.items()) if plain(value))]
-    write_text(record, "\n".join(lines) + "\n")
+    rows = [f"{name},{value},{UNITS.get(name, '')}" for name, value in sorted(facts.items()) if is_plain_value(value)]
+    write_text(record, "\n".join(["variable,value,unit", *rows]) + "\n")
     return replace(index, record=RawFile(path=record.name, sha256=sha256_of(record)))
 
 
-def plain(value: str) -> bool:
+def is_plain_value(value: str) -> bool:
     """Return whether a value of a table is a number or one word, not free text."""
     return re.fullmatch(r"[A-Za-z0-9.+]{1,12}", value) is not None

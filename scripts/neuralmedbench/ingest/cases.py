@@ -119,9 +119,9 @@ def _series_by_file(series: list[RawSeries], used: list[Series], excluded: Mappi
     by_file: dict[int, list[str]] = {}
     ids = {one.series_id for one in used}
     for one in series:
-        whole = {scan.number for scan in one.scans if scan.frame is not None} | {scan.number for scan in one.sidecars}
+        shared = {scan.number for scan in one.scans if scan.frame is not None} | {scan.number for scan in one.sidecars}
         for number in one.numbers if one.series_id in ids else ():
-            if number not in excluded or number in whole:
+            if number not in excluded or number in shared:
                 by_file.setdefault(number, []).append(one.series_id)
     return by_file
 

@@ -137,8 +137,8 @@ def sort_into_series(scans: Iterable[RawScan]) -> RawSeriesList:
     for scan in sorted(volumes, key=lambda scan: scan.path.as_posix()):
         parts.append(((scan,), tuple(sorted((one for one in sidecars if _belongs(one.path, scan.path)), key=_nearness))))
     # sidecars that belong to no scan
-    taken = {one.number for _, extra in parts for one in extra}
-    result.excluded.update({scan.number: "gradients or a sidecar without their scan" for scan in sidecars if scan.number not in taken})
+    used = {one.number for _, extra in parts for one in extra}
+    result.excluded.update({scan.number: "gradients or a sidecar without their scan" for scan in sidecars if scan.number not in used})
     result.series = [RawSeries(f"series-{place:02d}", part, extra) for place, (part, extra) in enumerate(parts, start=1)]
     return result
 
@@ -212,12 +212,12 @@ def exclusion_reason(header: Dataset) -> str:
         ("cut off before its image, or an object without one", not sized),
         ("several frames in one object that does not say where each of them lies", (dicom.number(header, "NumberOfFrames") or 1) > 1),
         ("slice without a position in space", not placed),
-        ("pixel spacing or orientation that no image can have", not is_possible(header)),
+        ("pixel spacing or orientation that no image can have", not has_valid_geometry(header)),
     )
     return next((reason for reason, applies in reasons if applies), "")
 
 
-def is_possible(header: Dataset) -> bool:
+def has_valid_geometry(header: Dataset) -> bool:
     """Return whether pixel spacing is positive, and row and column are orthogonal unit vectors, up to rounding in headers."""
     spacing, cosines = dicom.numbers(header, "PixelSpacing"), dicom.numbers(header, "ImageOrientationPatient")
     if len(spacing) != 2 or min(spacing) <= 0 or len(cosines) != 6:

@@ -13,7 +13,7 @@ from typing import Any
 from neuralmedbench.deid.headers.diff import ACTIONS
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.json_files import read_json
-from neuralmedbench.files.pages import THUMBNAIL_PX, figure, page, picture_figure, table, tick, warning
+from neuralmedbench.files.pages import THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
 from neuralmedbench.records.case import CaseRecord, PictureFate, Series, State
 
 REVIEW = "review"
@@ -153,9 +153,11 @@ def picture_section(stage: CaseStage, at: Path) -> str:
     return "".join(
         [
             f"<h2>Pictures: what a model is shown ({len(shown)})</h2>",
-            tick("At full size (click a picture), none shows a name, a date or a number of a patient, up to its edges."),
-            tick("None shows a face: no photograph, no surface, no profile. Faces are not removed from single pictures: exclude the case."),
-            tick("Each shows what its caption says, and no letter or arrow that belongs to the picture is hidden."),
+            checkbox("At full size (click a picture), none shows a name, a date or a number of a patient, up to its edges."),
+            checkbox(
+                "None shows a face: no photograph, no surface, no profile. Faces are not removed from single pictures: exclude the case."
+            ),
+            checkbox("Each shows what its caption says, and no letter or arrow that belongs to the picture is hidden."),
             linked_figures(((picture.path, caption(picture)) for picture in shown), stage.folder, at, px=LEGIBLE_PX),
         ]
     )
@@ -194,10 +196,10 @@ def _figures(stage: CaseStage, piece: str, *, scale: float) -> str:
 def _scans(stages: CaseStages) -> list[str]:
     return [
         "<h2>Faces: the surface of each scan, from the front, the right and the left</h2>",
-        tick("No scan shows a nose, a mouth, eyes or an ear by which a person could be recognised."),
+        checkbox("No scan shows a nose, a mouth, eyes or an ear by which a person could be recognised."),
         _figures(stages.clean, "surface.png", scale=1.15),
         "<h2>Text in the pictures: the edges of all slices in one picture</h2>",
-        tick("No edge shows letters or digits. (The middle, where the head is, is left out. Text over the head can be seen below.)"),
+        checkbox("No edge shows letters or digits. (The middle, where the head is, is left out. Text over the head can be seen below.)"),
         _figures(stages.clean, "border.png", scale=1),
     ]
 
@@ -224,7 +226,7 @@ def _headers(stage: CaseStage) -> str:
             opened = "" if action in {"kept", "added"} else " open"
             entries = "".join(f"<li>{escape(line)}</li>" for line in lines)
             parts.append(f"<details{opened}><summary>{action} ({len(lines)})</summary><ul>{entries}</ul></details>\n")
-    question = tick("No element that was kept or cleaned names a person, a place or a device.")
+    question = checkbox("No element that was kept or cleaned names a person, a place or a device.")
     compared = "<p>Compared in the first file of each series, and in every file with an element that the previous ones lack.</p>\n"
     return f"<h2>Headers: what was done to each element, by name</h2>{question}{''.join(parts)}{compared}"
 
@@ -239,7 +241,7 @@ def texts_section(stage: CaseStage) -> str:
         f'<h3>{escape(path)}</h3><pre tabindex="0">{marked((stage.folder / path).read_text(encoding="utf-8"))}</pre>\n' for path in texts
     )
     nameless = warning(NAMELESS) if case.checks.get("notes_without_known_names") else ""
-    question = tick("No text names a person, a place, a calendar date or a number of the patient, and none gives the answer away.")
+    question = checkbox("No text names a person, a place, a calendar date or a number of the patient, and none gives the answer away.")
     return f"<h2>Notes and record, replacements marked</h2>{question}{nameless}{shown}"
 
 
@@ -260,16 +262,16 @@ def _imaging(stages: CaseStages, at: Path) -> list[str]:
     normalised, cut = stages.normalised, stages.cut
     return [
         "<h2>Sides and brain: three planes of each series in one space</h2>",
-        tick("R is at the left of axial and coronal planes. Lesions lie on the side given in the notes, and on the same side in every series."),
-        tick("The yellow line follows the brain in every series."),
+        checkbox("R is at the left of axial and coronal planes. Lesions lie on the side given in the notes, and on the same side in every series."),
+        checkbox("The yellow line follows the brain in every series."),
         _figures(normalised, "planes.png", scale=1.25),
         "<h2>Registration: checkerboard of the reference and the series</h2>",
-        tick("Ventricles, sulci and skull continue from field to field without a step."),
+        checkbox("Ventricles, sulci and skull continue from field to field without a step."),
         _figures(normalised, "registration.png", scale=1.25) or "<p>One series only.</p>",
         "<h2>Quality</h2>",
         _quality(stages),
         "<h2>Chosen pictures: what a model is shown</h2>",
-        tick("They show the brain in the kind of scan given in the caption, and nothing else."),
+        checkbox("They show the brain in the kind of scan given in the caption, and nothing else."),
         *(_chosen(cut, series, at) for series in cut.case.series),
     ]  # fmt: skip
 

@@ -11,7 +11,7 @@ from neuralmedbench.deid.audit import AuditRules, audit_cases, audit_pictures
 from neuralmedbench.deid.review.sheet import CaseStages, case_sheet, linked_figures, stages_of
 from neuralmedbench.deid.review.signature import TYPED_DIGITS, case_digest, reviewed_files
 from neuralmedbench.deid.score.tally import REMOVALS_TOTAL, TOTAL, WORDS_REMOVED
-from neuralmedbench.files.pages import page, table, tick, warning
+from neuralmedbench.files.pages import checkbox, page, table, warning
 from neuralmedbench.records.answer_key import ScoreRow
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, State
 from neuralmedbench.records.review import ExcludeReason, ReviewedFiles
@@ -250,7 +250,7 @@ def _groups(manifest: PictureManifest) -> Iterator[list[str]]:
 def _picture_sheet(benchmark: str, paths: Sequence[str], folder: Path, at: Path) -> str:
     body = [
         '<nav><a href="../review.html">All sheets</a></nav>\n',
-        tick("No picture shows a face, a name, a date or a number of a patient."),
+        checkbox("No picture shows a face, a name, a date or a number of a patient."),
         linked_figures(((path, Path(path).stem) for path in paths), folder, at),
     ]
     return page(f"{benchmark}: pictures", body)
