@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 ROOT = Path(__file__).resolve().parent.parent
 MADE = ("data", "results")
 CLOCK = ("latency_s", "latency_median_s", "latency_p90_s", "first_called_on", "last_called_on", "called_on")
-CODE = ("code", "key", "call_keys")
+CODE = ("code", "key", "call_keys", "answer_sha256")
 """A built-in model's answers have its code in their keys; the keys of every other model are frozen by a golden test."""
 
 
