@@ -121,7 +121,8 @@ def test_in_the_same_environment_a_run_without_replay_fails_visibly(
 ) -> None:
     folder = tmp_path / "project"
     shutil.copytree(rebuilt[0], folder)
-    target = "results/responses/demo-tiny/text.parquet"
+    ledger, target = folder / "data" / "ledger" / "demo-tiny" / "text.jsonl", "results/responses/demo-tiny/text.parquet"
+    ledger.write_text("".join(ledger.read_text(encoding="utf-8").splitlines(keepends=True)[1:]), encoding="utf-8")  # else nothing is asked
     asked = ("--configfile", "config/mine.yaml", "--config", "replay=false", "--force", "--", target)
     done = run_snakemake(folder, *asked, env=no_way_out)
     assert done.returncode != 0
