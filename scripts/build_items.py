@@ -35,14 +35,14 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def build(args: argparse.Namespace) -> BenchmarkItems:
-    config = load_benchmark(args.config, args.benchmark)
+    config, vocabulary = load_benchmark(args.config, args.benchmark), read_vocabulary(args.vocabulary)
     if args.pictures and not config.has_cases:
-        asked = read_question_set(args.benchmark, config)
-        return build_questions(args.benchmark, config, asked, read_pictures(args.pictures), args.pictures.parent)
+        asked, pictures = read_question_set(args.benchmark, config), read_pictures(args.pictures)
+        return build_questions(args.benchmark, config, asked, pictures, args.pictures.parent, vocabulary=vocabulary)
     table = args.config / "benchmarks" / f"{args.benchmark}.cases.tsv"
     slices = [] if args.pictures else read_records(args.slices, SliceRow)
     sources = read_sources(case_files(table, args.folder or args.pictures.parent), slices, Templates(args.config / "prompts"))
-    return build_cases(args.benchmark, config, sources, answers_of(config, table), read_vocabulary(args.vocabulary))
+    return build_cases(args.benchmark, config, sources, answers_of(config, table), vocabulary)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -22,7 +22,9 @@ NORMAL_CLASS = "normal"
 UNREVEALING = frozenset({"yes", "no", "true", "false", "none", "both", "neither", "all of the above", "none of the above"})
 """Answers too common to reveal anything in a text; the same holds for numbers and single letters."""
 
-DISCLOSING = frozenset({Arm.FINDINGS_DISCLOSED, Arm.EVIDENCE_SUPPLIED})
+DISCLOSING = frozenset(
+    {Arm.FINDINGS_DISCLOSED, Arm.FINDINGS_ONLY, Arm.FINDINGS_AND_HISTORY, Arm.FINDINGS_OF_ANOTHER, Arm.EVIDENCE_SUPPLIED}
+)
 """Arms that show part of the gold on purpose; only the disclosed text is searched."""
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")

@@ -10,7 +10,7 @@ from math import sqrt
 from pathlib import Path
 
 from neuralmedbench.benchmarks.answers_table import AnswerRow, read_answers
-from neuralmedbench.benchmarks.gold import check_findings, disclosure, gold_of, is_normal, unknown_terms
+from neuralmedbench.benchmarks.gold import add_findings_of_others, check_findings, disclosure, gold_of, is_normal, unknown_terms
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.benchmarks.sources import CaseSource
 from neuralmedbench.config.benchmark import BenchmarkConfig
@@ -80,9 +80,10 @@ def build_cases(
             gold.append(_gold(item, answer, vocabulary))
             if answer.findings and item.family is not Family.LESION_RECOGNITION:  # findings would contain its answer
                 if not is_normal(answer, vocabulary):  # normal findings can hardly be written without the word
-                    check_findings(gold[-1])
+                    check_findings(gold[-1], vocabulary)
                 shown.append(disclosure(gold[-1]))
-    return BenchmarkItems(tuple(items), tuple(gold), tuple(shown), tuple(lesions)).checked(benchmark)
+    built = BenchmarkItems(tuple(items), tuple(gold), tuple(shown), tuple(lesions))
+    return add_findings_of_others(built, config.arms, vocabulary).checked(benchmark)
 
 
 def _items(benchmark: str, config: BenchmarkConfig, source: CaseSource, answer: AnswerRow | None, vocabulary: Vocabulary) -> list[Item]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from neuralmedbench.benchmarks.answers_table import AnswerRow
+from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.items import Arm, Criterion, Disclosure, Family, Gold, Item, Lesion
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
 
@@ -116,18 +120,79 @@ def unknown_terms(answer: AnswerRow, vocabulary: Vocabulary) -> tuple[str, ...]:
     return tuple(tags)
 
 
-def check_findings(gold: Gold) -> None:
-    """Reject findings that name the diagnosis: the arm `findings_disclosed` would reveal the answer."""
-    names = [form for name in (gold.answer, *gold.aliases) if (form := normal_form(name))]
+def check_findings(gold: Gold, vocabulary: Vocabulary) -> None:
+    """Reject findings that name the diagnosis, a wider or a narrower term: the arm `findings_disclosed` would reveal the answer."""
     for number, finding in enumerate(gold.findings, start=1):
-        text = normal_form(finding)
-        # whole words only; scripts without spaces (Chinese) have none, so there any occurrence counts
-        if any(f" {name} " in f" {text} " or (not name.isascii() and name in text) for name in names):
-            message = f"{gold.item_id}: finding {number} names the diagnosis; write what is seen, not what it means"
+        if name := name_of_answer(finding, gold, vocabulary):
+            message = f"{gold.item_id}: finding {number} names the diagnosis ({name}); write what is seen, not what it means"
             raise DataError(message)
+
+
+def name_of_answer(text: str, gold: Gold, vocabulary: Vocabulary) -> str:
+    """Return the first name of a diagnosis, of a wider or of a narrower term in a text; empty if there is none."""
+    found = vocabulary.find(gold.answer)
+    related = [] if found is None else [found, *vocabulary.ancestors(found.key), *vocabulary.descendants(found.key)]
+    plain = normal_form(text)
+    for name in (gold.answer, *gold.aliases, *(term for entry in related for term in (entry.name, *entry.synonyms))):
+        form = normal_form(name)
+        # whole words only; scripts without spaces (Chinese) have none, so there any occurrence counts
+        if form and (f" {form} " in f" {plain} " or (not form.isascii() and form in plain)):
+            return name
+    # abbreviations count only as they are written: MS is a disease, ms a unit
+    written = set(re.findall(r"\w+", text))
+    return next((name for entry in related for name in entry.abbreviations if name in written), "")
 
 
 def disclosure(gold: Gold) -> Disclosure:
     """Write the findings as the text that the arm `findings_disclosed` adds to the item."""
     lines = "\n".join(f"- {finding}" for finding in gold.findings)
     return Disclosure(item_id=gold.item_id, arm=Arm.FINDINGS_DISCLOSED, text=f"Findings of an expert who read these pictures:\n{lines}")
+
+
+def add_findings_of_others(built: BenchmarkItems, arms: Sequence[str], vocabulary: Vocabulary) -> BenchmarkItems:
+    """Add what the arm `findings_of_another` shows, if it is asked."""
+    if Arm.FINDINGS_OF_ANOTHER not in arms:
+        return built
+    gold = {row.item_id: row for row in built.gold}
+    return replace(built, disclosures=(*built.disclosures, *findings_of_others(built.items, gold, built.disclosures, vocabulary)))
+
+
+def findings_of_others(
+    items: Sequence[Item], gold: Mapping[str, Gold], shown: Iterable[Disclosure], vocabulary: Vocabulary
+) -> list[Disclosure]:
+    """Choose for each item with findings those of another patient: what the arm `findings_of_another` shows instead.
+
+    Parameters
+    ----------
+    items : sequence of Item
+        The items.
+    gold : mapping of str to Gold
+        Their gold by item id.
+    shown : iterable of Disclosure
+        What `findings_disclosed` shows.
+    vocabulary : Vocabulary
+        Tells which diseases are related.
+
+    Returns
+    -------
+    list of Disclosure
+        Of the patients with a disease of another family, none of whose findings name the item's diagnosis, the one whose findings are
+        nearest in number of words; ties by the digest of the item's case with that of the donor. Items of one case get one donor. An
+        item without such a patient has no row.
+    """
+    texts = {row.item_id: row.text for row in shown if row.arm == Arm.FINDINGS_DISCLOSED and row.text}
+    asked = sorted((item for item in items if item.item_id in texts and item.item_id in gold), key=lambda item: item.item_id)
+    family = {item.item_id: vocabulary.disease_family(gold[item.item_id].answer) or gold[item.item_id].answer for item in asked}
+    rows = []
+    for item in asked:
+        length = len(texts[item.item_id].split())
+        donors = [
+            (abs(len(texts[other.item_id].split()) - length), sha256_of_value([item.case_id, other.case_id]), other.item_id)
+            for other in asked
+            if other.patient_id != item.patient_id
+            and family[other.item_id] != family[item.item_id]
+            and not name_of_answer(texts[other.item_id], gold[item.item_id], vocabulary)
+        ]
+        if donors:
+            rows.append(Disclosure(item_id=item.item_id, arm=Arm.FINDINGS_OF_ANOTHER, text=texts[min(donors)[2]]))
+    return rows

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from neuralmedbench.benchmarks.gold import add_findings_of_others
 from neuralmedbench.benchmarks.item_set import BenchmarkItems, exemplars_of
 from neuralmedbench.benchmarks.neurovlm_labels import read_table
 from neuralmedbench.benchmarks.sources import item_image
@@ -16,6 +17,7 @@ from neuralmedbench.files.lines import read_lines
 from neuralmedbench.records.case import PictureFate, PictureManifest, State
 from neuralmedbench.records.items import OPTION, Disclosure, Gold, Item, ItemImage, Runner, Turn
 from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGES, LETTERS, QUESTIONS, Question, QuestionImage, QuestionSet
+from neuralmedbench.records.vocabulary import Vocabulary
 
 
 def option_name(place: int) -> str:
@@ -62,7 +64,15 @@ def read_question_set(benchmark: str, config: BenchmarkConfig) -> QuestionSet:
     return read_questions(Path(config.questions)) if config.questions else read_table(config, benchmark)
 
 
-def build_questions(benchmark: str, config: BenchmarkConfig, asked: QuestionSet, manifest: PictureManifest, folder: Path) -> BenchmarkItems:
+def build_questions(
+    benchmark: str,
+    config: BenchmarkConfig,
+    asked: QuestionSet,
+    manifest: PictureManifest,
+    folder: Path,
+    *,
+    vocabulary: Vocabulary | None = None,
+) -> BenchmarkItems:
     """Build the items of an imported data set.
 
     Parameters
@@ -77,6 +87,8 @@ def build_questions(benchmark: str, config: BenchmarkConfig, asked: QuestionSet,
         The de-identified pictures.
     folder : Path
         Folder of the manifest, relative to the repository.
+    vocabulary : Vocabulary or None
+        Tells which diseases are related, for the arm `findings_of_another`; without it the arm applies to no item.
 
     Returns
     -------
@@ -105,12 +117,15 @@ def build_questions(benchmark: str, config: BenchmarkConfig, asked: QuestionSet,
         message = f"{benchmark}: {ANSWERS} has two lines for one question; keep one, or import the data set again"
         raise DataError(message)
     shown = [replace(row, item_id=f"{benchmark}/{row.item_id}") for row in asked.disclosures]
-    return BenchmarkItems(
+    complete = BenchmarkItems(
         items=tuple(built[False]),
         gold=tuple(row for item_id, row in gold.items() if item_id in ids),
         disclosures=tuple(row for row in shown if row.item_id in ids),
         exemplars=exemplars_of(built[True], gold),
-    ).checked(benchmark)
+    )
+    if vocabulary is not None:
+        complete = add_findings_of_others(complete, config.arms, vocabulary)
+    return complete.checked(benchmark)
 
 
 def question_outcomes(asked: QuestionSet, pictures: Sequence[PictureFate]) -> list[tuple[str, str]]:

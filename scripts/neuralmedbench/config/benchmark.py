@@ -70,7 +70,9 @@ class BenchmarkConfig(Section):
         (Arm.FULL, Arm.NO_IMAGE, Arm.NO_TEXT),
         min_length=1,
         description="Variants of the full request, with parts left out or added: `full`, `no_image`, `no_text`, `shuffled_image`,"
-        " `first_<x>_percent` (the first x per cent of the words of a case), `findings_disclosed`, `diagnosis_withheld`, `evidence_supplied`."
+        " `first_<x>_percent` (the first x per cent of the words of a case), `findings_disclosed` (an expert's findings in words, added to the full"
+        " request), `findings_of_another` (instead, those of a patient with another disease), `findings_and_history` (no pictures), `findings_only`"
+        " (neither pictures nor history), `diagnosis_withheld`, `evidence_supplied`."
         " An arm omits items that it does not change. `full` must be among them.",
     )
     strategies: tuple[Strategy, ...] = Field(

@@ -30,8 +30,9 @@ def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) ->
         changes, change = CHANGES[Arm(arm)]
         return [View(change(item)) for item in items if changes(item)]
     # all other arms disclose a text, and apply to the items that have one
-    texts = {row.item_id: row.text for row in disclosures if row.arm == arm and row.text}
-    return [View(item, texts[item.item_id]) for item in items if item.item_id in texts]
+    source, change = FINDINGS_ALONE.get(arm, (arm, lambda item: item))
+    texts = {row.item_id: row.text for row in disclosures if row.arm == source and row.text}
+    return [View(change(item), texts[item.item_id]) for item in items if item.item_id in texts]
 
 
 def evidence_images(item: Item) -> tuple[ItemImage, ...]:
@@ -71,6 +72,13 @@ CHANGES: dict[Arm, tuple[Callable[[Item], bool], Callable[[Item], Item]]] = {
     Arm.DIAGNOSIS_WITHHELD: (lambda item: bool(item.given), lambda item: replace(item, given="")),
 }
 """Arms that only remove something: the items to which they apply, and the change."""
+
+
+FINDINGS_ALONE: dict[str, tuple[str, Callable[[Item], Item]]] = {
+    Arm.FINDINGS_ONLY: (Arm.FINDINGS_DISCLOSED, lambda item: with_images(without_text(item), ())),
+    Arm.FINDINGS_AND_HISTORY: (Arm.FINDINGS_DISCLOSED, lambda item: with_images(item, ())),
+}
+"""Arms that show the findings of `findings_disclosed`, in the same words, but not all of the item."""
 
 
 def donors_of(items: Sequence[Item]) -> Mapping[str, Item]:

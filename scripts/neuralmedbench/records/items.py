@@ -59,6 +59,9 @@ class Arm(StrEnum):
     NO_TEXT = "no_text"
     SHUFFLED_IMAGE = "shuffled_image"
     FINDINGS_DISCLOSED = "findings_disclosed"
+    FINDINGS_OF_ANOTHER = "findings_of_another"
+    FINDINGS_ONLY = "findings_only"
+    FINDINGS_AND_HISTORY = "findings_and_history"
     DIAGNOSIS_WITHHELD = "diagnosis_withheld"
     EVIDENCE_SUPPLIED = "evidence_supplied"
 

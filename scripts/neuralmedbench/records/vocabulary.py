@@ -147,6 +147,15 @@ class Vocabulary:
         """Return the diagnosis of a name, synonym, abbreviation or ICD-10 code (the whole text), or None."""
         return self.codes.get(text.strip().upper()) or self.index.get(normal_form(text))
 
+    def disease_family(self, text: str) -> str:
+        """Return the widest term above a diagnosis (stroke, brain tumour, ...); empty if the vocabulary lacks the diagnosis."""
+        found = self.find(text)
+        return "" if found is None else [found, *self.ancestors(found.key)][-1].name
+
+    def descendants(self, key: str) -> Iterator[Diagnosis]:
+        """Yield the narrower terms of a diagnosis, in the order of the file."""
+        return (entry for entry in self.diagnoses.values() if any(wider.key == key for wider in self.ancestors(entry.key)))
+
     def ancestors(self, key: str) -> Iterator[Diagnosis]:
         """Yield the wider terms of a diagnosis, the nearest first."""
         parent = self.diagnoses[key].parent

@@ -37,7 +37,7 @@ def item_groups(study: Study, outcomes: Outcomes) -> Iterator[tuple[str, str, Ma
     columns = {
         "family": [str(item.family) for item in outcomes.items],
         "level": [str(item.level) for item in outcomes.items],
-        "disease_family": [disease_family(gold.answer, study.vocabulary) for gold in outcomes.gold],
+        "disease_family": [study.vocabulary.disease_family(gold.answer) for gold in outcomes.gold],
         "diagnosis": [gold.answer if item.family in DIAGNOSES else "" for item, gold in pairs],
         "modality": _if_several([modality_of(item, gold) for item, gold in pairs]),
         "sequence": [sequence_of(item, gold) for item, gold in pairs],
@@ -94,12 +94,6 @@ def modality_of(item: Item, gold: Gold) -> str:
 def pictures_of(item: Item) -> str:
     """Return the group by the number of an item's pictures; a model's picture budget may send fewer."""
     return next((name for name, most in PICTURES.items() if len(item.images) <= most), f"more than {max(PICTURES.values())}")
-
-
-def disease_family(answer: str, vocabulary: Vocabulary) -> str:
-    """Return the widest term of the vocabulary above a reference (stroke, brain tumour, ...); empty if the vocabulary lacks the reference."""
-    found = vocabulary.find(answer)
-    return "" if found is None else [found, *vocabulary.ancestors(found.key)][-1].name
 
 
 def is_normal(answer: str, vocabulary: Vocabulary) -> bool:

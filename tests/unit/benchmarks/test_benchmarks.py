@@ -9,10 +9,12 @@ from conftest import ROOT
 from fixtures.items import VOCABULARY, answer, benchmark_config, pictures, slice_row, source, write_csv
 from neuralmedbench.benchmarks.answers_table import read_answers
 from neuralmedbench.benchmarks.case_items import build_cases, check_known, lesion_shown, picture_lesions
+from neuralmedbench.benchmarks.gold import findings_of_others
 from neuralmedbench.benchmarks.sources import read_sources
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.cases import write_case
 from neuralmedbench.files.templates import Templates
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.case import CaseRecord, State, Tile
 from neuralmedbench.records.items import Family, GoldFields, Lesion, Level, Runner
 
@@ -278,3 +280,59 @@ def test_a_label_that_is_none_of_the_data_sets_is_named_by_row_and_field(tmp_pat
 def test_a_benchmark_without_any_case_is_an_error():
     with pytest.raises(DataError, match="no item"):
         build()
+
+
+@pytest.mark.parametrize(
+    ("diagnosis", "finding"),
+    [
+        ("glioblastoma", "A mass typical of GBM"),
+        ("glioblastoma", "A glioma with a thick rim"),
+        ("multiple sclerosis", "Several lesions of MS"),
+        ("stroke", "Signal of a cerebral infarction"),
+        ("Alzheimer disease", "A brain as in Alzheimer's dementia"),
+    ],
+)
+def test_findings_may_not_name_the_diagnosis_by_another_name_or_a_wider_or_narrower_term(diagnosis, finding):
+    with pytest.raises(DataError, match="finding 1 names the diagnosis"):
+        findings_by_case((("a1", diagnosis, (finding,)),))
+
+
+def test_an_abbreviation_counts_only_as_it_is_written():
+    assert findings_by_case((("a1", "multiple sclerosis", ("Ovoid areas at an echo time of 90 ms",)),)) == {}
+
+
+DONORS = (
+    ("a1", "glioblastoma", ("Ring of contrast in the left frontal lobe",)),
+    ("a2", "meningioma", ("Broad base on the falx with contrast",)),
+    ("a3", "multiple sclerosis", ("Ovoid areas beside the ventricles, at right angles to them",)),
+    ("a4", "acute ischaemic stroke", ("Dark on the ADC map in the left insula, bright before",)),
+    ("a5", "glioblastoma", ("A very long text " * 9,)),
+)
+
+
+def findings_by_case(rows=DONORS):
+    vocabulary = read_vocabulary(ROOT / "config" / "vocabulary" / "neurology.yaml")
+    answers = {name: answer(name, diagnosis=what, findings=seen) for name, what, seen in rows}
+    built = build_cases("b", benchmark_config(), [source(name) for name, _, _ in rows], answers, vocabulary)
+    gold = {row.item_id: row for row in built.gold}
+    own = {row.item_id: row.text for row in built.disclosures}
+    found = findings_of_others(built.items, gold, built.disclosures, vocabulary)
+    return {row.item_id: next(item for item, text in own.items() if text == row.text).split("/")[1] for row in found}
+
+
+def test_the_findings_of_another_are_those_of_another_disease_family_and_of_nearly_the_same_length():
+    found = findings_by_case()
+    assert set(found) == {f"b/{name}/{family}" for name, _, _ in DONORS for family in ("differential_diagnosis", "rationale_generation")}
+    donor = {item.split("/")[1]: of for item, of in found.items()}
+    assert donor["a1"] in {"a3", "a4"}, "a2 and a5 are brain tumours too"
+    assert donor["a5"] in {"a3", "a4"}, "however different their length"
+    assert donor["a4"] == "a3", "nearest in length"
+    assert len({(item.split("/")[1], of) for item, of in found.items()}) == len(DONORS), "items of one case get one donor"
+    assert findings_by_case(tuple(reversed(DONORS))) == found
+
+
+def test_findings_that_name_the_answer_or_are_of_the_same_family_are_lent_to_nobody():
+    tumours = [row for row in DONORS if row[1] != "multiple sclerosis" and row[1] != "acute ischaemic stroke"]
+    assert findings_by_case(tumours) == {}
+    named = (("a1", "glioblastoma", ("Ring of contrast",)), ("a3", "multiple sclerosis", ("No sign of a glioblastoma",)))
+    assert set(findings_by_case(named)) == {"b/a3/differential_diagnosis", "b/a3/rationale_generation"}

@@ -87,6 +87,26 @@ def test_what_is_disclosed_stands_in_its_own_arm_only(name):
     assert arm(question(), name, disclosures=[replace(told, text=""), Disclosure(item_id="b/other", arm=name, text="Known.")]) is None
 
 
+def test_the_findings_are_told_in_the_same_words_without_pictures_and_without_history():
+    told = Disclosure(item_id="b/q1", arm="findings_disclosed", text="Dark on the ADC map.")
+    of_another = Disclosure(item_id="b/q1", arm="findings_of_another", text="A dural tail.")
+    names = ["findings_disclosed", "findings_and_history", "findings_only", "findings_of_another"]
+    made = {
+        name: made
+        for (_, name, _), made in asked([question(), question("q2", "p2")], disclosures=[told, of_another], arms=["full", *names]).items()
+    }
+    shown = {name: ("Dark on the ADC map." in said(made[name]), NOTES in said(made[name]), len(labels(made[name]))) for name in names}
+    assert shown == {
+        "findings_disclosed": (True, True, 2),
+        "findings_and_history": (True, True, 0),
+        "findings_only": (True, False, 0),
+        "findings_of_another": (False, True, 2),
+    }
+    assert "A dural tail." in said(made["findings_of_another"])
+    assert said(made["findings_of_another"]).replace("A dural tail.", "Dark on the ADC map.") == said(made["findings_disclosed"])
+    assert all("Which diagnosis" in said(made[name]) for name in names)
+
+
 def test_items_to_which_an_arm_changes_nothing_are_left_out():
     assert arm(question(images=()), "no_image") is None
     assert arm(question(notes="", record=""), "no_text") is None

@@ -13,7 +13,7 @@ from fixtures.tables import BREADTH, DEPTH, item, score
 from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.recording.trace import PARTS
 from neuralmedbench.records.items import Family, Gold, GoldFields, Item, ItemImage, Level, Runner
-from neuralmedbench.tables.groups import disease_family, item_groups, pictures_of
+from neuralmedbench.tables.groups import item_groups, pictures_of
 from neuralmedbench.tables.outcomes import gather_outcomes
 
 VOCABULARY = read_vocabulary(ROOT / "config" / "vocabulary" / "neurology.yaml")
@@ -83,8 +83,8 @@ def test_a_disease_belongs_to_the_widest_term_above_it(found: dict[tuple[str, st
     assert {key: place for key, place in found.items() if key[0] == "disease_family"} == {
         ("disease_family", "stroke"): [0], ("disease_family", "brain tumour"): [1, 2], ("disease_family", "normal brain"): [3],
     }  # fmt: skip
-    assert disease_family("stroke", VOCABULARY) == "stroke"
-    assert disease_family("no such disease", VOCABULARY) == ""
+    assert VOCABULARY.disease_family("stroke") == "stroke"
+    assert VOCABULARY.disease_family("no such disease") == ""
 
 
 def test_normal_controls_and_tags_of_rarity_are_groups(found: dict[tuple[str, str], list[int]]) -> None:

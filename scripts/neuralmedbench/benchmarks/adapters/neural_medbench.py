@@ -252,7 +252,7 @@ def key_gold(question: Question, row: KeyRow) -> tuple[Gold, tuple[Disclosure, .
         message = f"{where}: {len(gold.turn_leaders)} turn_leaders for {len(question.turns)} rounds"
         raise DataError(message)
     if row.family is not Family.LESION_RECOGNITION:
-        check_findings(gold)
+        check_findings(gold, AS_WRITTEN)
     gold = replace(gold, established=gold.established or "answer key")
     return gold, (disclosure(gold),) if gold.findings else ()
 
