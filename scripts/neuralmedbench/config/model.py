@@ -123,6 +123,23 @@ class ModelConfig(Section):
         return self
 
 
+class GraderValidation(Section):
+    """`validation` of a grader: its verdicts on answers that people had labelled before, in words that its author did not write."""
+
+    source: str = Field(description="Who wrote and labelled the answers, and when.")
+    right: int = Field(ge=1, description="Answers that people call right.")
+    right_accepted: int = Field(ge=0, description="Of these, answers that the grader passes.")
+    wrong: int = Field(ge=1, description="Answers that people call wrong.")
+    wrong_rejected: int = Field(ge=0, description="Of these, answers that the grader fails.")
+
+    @model_validator(mode="after")
+    def _has_parts_of_wholes(self) -> GraderValidation:
+        if self.right_accepted > self.right or self.wrong_rejected > self.wrong:
+            message = "`right_accepted` and `wrong_rejected` are parts of `right` and `wrong`"
+            raise ValueError(message)
+        return self
+
+
 class GraderConfig(Section):
     """`config/graders/<grader>.yaml`: one grader."""
 
@@ -136,6 +153,10 @@ class GraderConfig(Section):
     prompt: str | None = Field(None, description="Prompt template of an LLM grader.")
     model: ModelConfig | None = Field(None, description="The model of an LLM grader.")
     arms: tuple[str, ...] | None = Field(None, min_length=1, description="Arms whose answers an LLM grader judges; absent: all.")
+    validation: GraderValidation | None = Field(
+        None,
+        description="How often the grader is right on answers that people had labelled; until clinicians have rated answers of the run.",
+    )
     members: tuple[Name, ...] = Field((), description="Members of a jury: other files in `config/graders/`.")
     rule: Literal["majority", "mean"] = Field(
         "majority", description="How a jury decides: `majority` needs more than half of the votes, so a tie fails; `mean` is their mean."

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from neuralmedbench.estimates.exact import FEW_PATIENTS, mcnemar_exact
-from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Floats, Interval, IntervalSettings, expanded_tail
+from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Floats, Interval, IntervalSettings, expanded_tail, rate_interval
 
 EXACT_FLIPS_UP_TO = 12
 """Up to this many patients every pattern of signs is tried; above it patterns are drawn."""
@@ -188,6 +188,39 @@ def square_and_add(first: Interval | Difference, second: Interval | Difference) 
     down = np.hypot(first.value - first.low, second.high - second.value)
     up = np.hypot(first.high - first.value, second.value - second.low)
     return Interval(value, float(value - down), float(value + up), "square and add")
+
+
+def difference_of_rates(first: Floats, second: Floats, by: ByPatient) -> Difference:
+    """Return `paired_difference`, where events are few no narrower than an interval made from those of the two rates.
+
+    Of twelve patients with 15 % errors, of which the second column has fewer, the former alone holds the true value in 88 to 90 % of studies.
+
+    References
+    ----------
+    Newcombe, Statistics in Medicine 17 (1998) 2635, method 10, with the correlation of the sums per patient in place of phi; a negative one
+    counts as none.
+    """
+    found = paired_difference(first, second, by)
+    if found.value is None:
+        return found
+    both = ~(np.isnan(first) | np.isnan(second))
+    by = by.at(both)
+    pair = np.column_stack([first[both], second[both]])
+    one, other = (rate_interval(column, by) for column in pair.T)
+    if not {one.method, other.method} & {"exact", "exact one-sided"}:
+        return found
+    sums = by.sums(pair - pair.mean(axis=0))
+    spread = np.sqrt((sums[:, 0] ** 2).sum() * (sums[:, 1] ** 2).sum())
+    alike = max(float((sums[:, 0] * sums[:, 1]).sum() / spread), 0.0) if spread > 0 else 0.0
+
+    def reach(near: float, far: float) -> float:
+        return float(np.sqrt(max(near**2 - 2 * alike * near * far + far**2, 0.0)))
+
+    ends = [one.value, one.low, one.high, other.value, other.low, other.high]
+    a, a_low, a_high, b, b_low, b_high = (0.0 if end is None else end for end in ends)  # exact intervals have both ends
+    low, high = found.value - reach(a - a_low, b_high - b), found.value + reach(a_high - a, b - b_low)
+    low, high = (low, high) if found.low is None or found.high is None else (min(low, found.low), max(high, found.high))
+    return found._replace(low=max(low, -1.0), high=min(high, 1.0))
 
 
 def shuffle_p(values: Floats, first: npt.NDArray[np.bool_], by: ByPatient) -> float:

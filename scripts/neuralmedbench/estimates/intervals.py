@@ -284,34 +284,64 @@ def weighted_rate(values: Floats, weights: Floats, by: ByPatient) -> Interval:
     return Interval(float((weights * values).sum() / weights.sum()), *by.percentiles(ratios), "bootstrap")
 
 
-def share_of_errors(left: Floats, errors: Floats, by: ByPatient) -> Interval:
-    """Return the share of the errors that an intervention leaves, with the interval of a rate whose trials are the errors.
+def repaired_share(repaired: Floats, errors: Floats, by: ByPatient) -> Interval:
+    """Return the net share of the errors that an intervention repairs: the sum of one column over the sum of the other.
 
     Parameters
     ----------
-    left, errors : ndarray of float, shape (items,)
-        Errors of each item, 0 to 1, with the intervention and without it.
+    repaired : ndarray of float, shape (items,)
+        Errors of each item without the intervention minus with it, -1 to 1.
+    errors : ndarray of float, shape (items,)
+        Errors of each item without it, 0 to 1; not all 0.
     by : ByPatient
         Patients of the items.
 
     Returns
     -------
     Interval
-        `bootstrap`; where fewer than 5 errors are removed or left `exact` on their effective number, and no narrower than the bootstrap;
-        `exact one-sided`, with the patients who have errors as trials, where none is.
+        `fieller`, with Student's t on the sums per patient; it may leave 0 to 1, and without bounds the errors are too few for any.
+        Where fewer than 5 errors are repaired or left, no narrower than the exact interval on the effective number of errors;
+        `exact one-sided`, with the patients who have errors as trials, where all are repaired.
+
+    References
+    ----------
+    Fieller, Journal of the Royal Statistical Society B 16 (1954) 175: the interval of a ratio of means. It excludes 0 exactly where the
+    interval of the numerator does.
     """
     number, confidence = float(errors.sum()), by.settings.confidence
-    share = float(left.sum()) / number
-    if share <= 0 or share >= 1:
+    share = float(repaired.sum()) / number
+    if by.clusters < 2:
+        return Interval(share, None, None, "none")
+    left = errors - repaired
+    if np.all(left <= 0):
         wrong = by.at(errors > 0).clusters
         return Interval(share, *one_sided_bounds(share * wrong, wrong, confidence), "exact one-sided")
-    drawn = by.resampled_means(np.stack([left, errors], axis=1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares = np.clip(drawn[:, 0] / drawn[:, 1], 0, 1)
-    low, high = by.percentiles(shares)
-    if min(share, 1 - share) * number >= FEW_ERRORS:
-        return Interval(share, low, high, "bootstrap")
+    low, high = fieller(by.sums(np.column_stack([repaired, errors])), confidence)
+    if low is None or high is None or not 0 < share < 1 or min(share, 1 - share) * number >= FEW_ERRORS:
+        return Interval(share, low, high, "fieller")
     size = effective_size(left, by.codes, confidence, errors)
-    exact = clopper_pearson(share * size, size, confidence)
-    # exact bounds take a removed error as certain; the resamples contain items that came out worse
-    return Interval(share, min(exact[0], 1.0 if low is None else low), max(exact[1], 0.0 if high is None else high), "exact")
+    exact = clopper_pearson((1 - share) * size, size, confidence)
+    return Interval(share, min(low, 1 - exact[1]), max(high, 1 - exact[0]), "fieller")
+
+
+def fieller(sums: Floats, confidence: float) -> tuple[float, float] | tuple[None, None]:
+    """Return Fieller's interval of the ratio of two means over patients; None where it has no bounds.
+
+    Parameters
+    ----------
+    sums : ndarray of float, shape (patients, 2)
+        Numerator and denominator of each patient.
+    confidence : float
+        Confidence level.
+    """
+    from scipy import stats
+
+    patients = len(sums)
+    top, bottom = sums.mean(axis=0)
+    variance = np.cov(sums.T, ddof=1) / patients * stats.t.ppf(0.5 + confidence / 2, patients - 1) ** 2
+    # roots of (top - ratio * bottom)^2 = t^2 * variance of that difference
+    a, half_b, c = bottom**2 - variance[1, 1], top * bottom - variance[0, 1], top**2 - variance[0, 0]
+    if a <= 0:
+        return None, None
+    reach = np.sqrt(max(half_b**2 - a * c, 0.0))
+    return float((half_b - reach) / a), float((half_b + reach) / a)

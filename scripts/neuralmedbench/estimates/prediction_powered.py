@@ -136,3 +136,19 @@ def _rate(sums: Floats) -> Floats:
     """Rate of sums, shape (..., 5)."""
     graded, weight, drawable, correction, inverse = np.moveaxis(sums, -1, 0)
     return np.asarray(graded / weight + drawable / weight * correction / inverse, dtype=np.float64)
+
+
+def correct_rate(observed: float, sensitivity: float, specificity: float) -> float | None:
+    """Return the true rate behind a pass rate by a grader with known errors; None if the grader is no better than chance.
+
+    References
+    ----------
+    Rogan and Gladen, American Journal of Epidemiology 107 (1978) 71; cut at 0 and 1.
+
+    Examples
+    --------
+    >>> round(correct_rate(0.45, 0.75, 1.0), 3), correct_rate(0.5, 0.5, 0.5)
+    (0.6, None)
+    """
+    better = sensitivity + specificity - 1
+    return min(max((observed + specificity - 1) / better, 0.0), 1.0) if better > 0 else None

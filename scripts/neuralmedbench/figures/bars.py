@@ -1,4 +1,4 @@
-"""Figures of stacked bars: errors by class, errors that the true findings repair (perception or reasoning), and the case flow."""
+"""Figures of shares: errors by class, pass@1 with and without findings in words, and the case flow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from neuralmedbench.figures.panels import dagger_note, named, panels
 from neuralmedbench.figures.style import COLOURS, DARK, GRID, INK, WIDTH_IN, percent_axis
 from neuralmedbench.figures.table import Row, first_sentences, groups, having, number, rate_words, sample_size, sample_size_range, value_of
-from neuralmedbench.records.words import counted, percent, percent_span, spaced
+from neuralmedbench.records.words import counted, percent, spaced
 
 CLASSES = {
     "perceptual_failure": ("#56b4e9", "////"),
@@ -126,79 +126,62 @@ def _legend(figure: Any, names: set[str], note: str) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=3, **look)
 
 
-PERCEPTION, REASONING, RIGHT = "#56b4e9", "#e69f00", "#c9ced4"
-"""Fill colours of the bars; a hatch and a line between them distinguish them too."""
-
-WIDE = 0.09
-"""Smallest bar with room for a percentage, as a fraction of the axis."""
+TOLD: dict[str, tuple[str, dict[str, Any]]] = {
+    "f": ("full request", {"marker": "o", "color": "#77818b"}),
+    "donor": ("another patient's findings", {"marker": "X", "color": "#d55e00"}),
+    "d": ("the patient's findings", {"marker": "D", "color": "#0072b2"}),
+    "history": ("findings and history, no pictures", {"marker": "s", "color": "#009e73", "markerfacecolor": "none"}),
+    "leak": ("findings alone", {"marker": "v", "color": "#b8609a", "markerfacecolor": "none"}),
+}
+"""Columns of pass@1 in decomposition.csv, with label and mark, from top to bottom in the row of a model."""
 
 
 def draw_decomposition(rows: list[Row]) -> Any:
-    """Draw the share of errors that the findings repair and the share that remains, the best model first (from decomposition.csv)."""
-    grouped = groups(rows, "benchmark")
-    figure, axes = panels([len(part) for part in grouped.values()], around=0.75, entries=3)
-    for panel, (benchmark, entries) in zip(axes, grouped.items(), strict=True):
-        part = sorted(entries, key=lambda row: (-value_of(row, "f"), row["model"]))
+    """Draw pass@1 of each model with and without findings in words, the best model first (from decomposition.csv)."""
+    from matplotlib.lines import Line2D
+
+    found = groups(rows, "benchmark")
+    present = [name for name in TOLD if any(number(row[name]) is not None for row in rows)]
+    figure, axes = panels([2 * len(part) for part in found.values()], around=0.75, entries=len(present))
+    for panel, (benchmark, rows_) in zip(axes, found.items(), strict=True):
+        part = sorted(rows_, key=lambda row: (-value_of(row, "f"), row["model"]))
         panel.set_title(f"{benchmark}: {sample_size_range(part)}")
         percent_axis(panel)
+        panel.set_ylim(len(part) - 0.5, -0.5)
         panel.set_yticks(range(len(part)), [named(row) for row in part])
         for y, row in enumerate(part):
-            _divided_bar(panel, row, y)
-    axes[0].text(1.04, -0.75, "reasoning,\ninterval", va="bottom", fontsize=8)
-    axes[-1].set_xlabel("share of all answers; in the bars: share of the errors" + dagger_note(rows))
-    _segments(figure)
+            for place, name in enumerate(present):
+                _rate_with_interval(panel, row, name, y + (place - (len(present) - 1) / 2) * 0.15)
+    axes[-1].set_xlabel("pass@1" + dagger_note(rows))
+    handles = [Line2D([], [], linestyle="none", markersize=7, label=TOLD[name][0], **TOLD[name][1]) for name in present]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, columnspacing=1.6)
     return figure
 
 
-def describe_decomposition(rows: list[Row]) -> str:
-    """Describe the share of the best model's errors that the findings repair."""
-    return first_sentences(_shares(name, part) for name, part in groups(rows, "benchmark").items())
-
-
-def _shares(benchmark: str, rows: list[Row]) -> str:
-    # not divided: nothing is wrong, or fewer answers are right with the findings than without
-    drawn = sorted((row for row in rows if row["drawn"] == "true"), key=lambda row: (-value_of(row, "f"), row["model"]))
-    if not drawn:
-        return f"{benchmark}: the errors of no model can be divided; {sample_size(rows[0])}."
-    best = drawn[0]
-    rest = f", {len(rows) - len(drawn)} not divided" if len(drawn) < len(rows) else ""
-    return (
-        f"{benchmark}: of the errors of {best['model']}, right in {rate_words(best, 'f')} without help, the findings repair"
-        f" {rate_words(best, 'perception')} and leave {rate_words(best, 'reasoning')}; {counted(len(rows), 'model')}{rest}; {sample_size(best)}."
-    )
-
-
-def _divided_bar(panel: Any, row: Row, y: float) -> None:
-    right, disclosed = value_of(row, "f"), number(row["d"])
-    panel.barh(y, right, height=0.62, color=RIGHT, linewidth=0)
-    if row["drawn"] != "true" or disclosed is None:
-        panel.barh(y, 1 - right, left=right, height=0.62, color="none", edgecolor=INK, linewidth=0.8, alpha=0.5)
-        if 1 - right > WIDE:
-            panel.text(right + (1 - right) / 2, y, "not divided", ha="center", va="center", fontsize=8)
+def _rate_with_interval(panel: Any, row: Row, name: str, y: float) -> None:
+    value, low, high = (number(row[column]) for column in (name, f"{name}_low", f"{name}_high"))
+    if value is None:
         return
-    # from left to right: right without help, repaired by the findings, not repaired
-    panel.barh(y, disclosed - right, left=right, height=0.62, color=PERCEPTION, linewidth=0)
-    panel.barh(y, 1 - disclosed, left=disclosed, height=0.62, color=REASONING, hatch="////", edgecolor="#a86f00", linewidth=0)
-    panel.vlines([right, disclosed], y - 0.31, y + 0.31, color=INK, linewidth=1)
-    if span := percent_span(row["reasoning_low"], row["reasoning_high"], "{}–{} %"):
-        panel.text(1.04, y, span, va="center_baseline", fontsize=8.5)
-    for share, left, width in (("perception", right, disclosed - right), ("reasoning", disclosed, 1 - disclosed)):
-        if width > WIDE and (value := number(row[share])) is not None:
-            middle, ground = left + width / 2, min(width, 0.08)
-            if share == "reasoning":  # the number gets a plain background: on a hatch it would be hard to read
-                panel.barh(y, ground, left=middle - ground / 2, height=0.44, color=REASONING, linewidth=0)
-            panel.text(middle, y, percent(value), ha="center", va="center_baseline", fontsize=9, fontweight="bold", color=DARK)
+    look = TOLD[name][1]
+    if low is not None and high is not None:
+        panel.plot([low, high], [y, y], color=look["color"], linewidth=1.2, solid_capstyle="round")
+    panel.plot([value], [y], linestyle="none", markersize=6, **look)
 
 
-def _segments(figure: Any) -> None:
-    from matplotlib.patches import Patch
+def describe_decomposition(rows: list[Row]) -> str:
+    """Describe what telling the findings does to the best model."""
+    return first_sentences(_told(name, part) for name, part in groups(rows, "benchmark").items())
 
-    handles = [
-        Patch(facecolor=RIGHT, label="right without help"),
-        Patch(facecolor=PERCEPTION, label="perception: the findings repair it"),
-        Patch(facecolor=REASONING, hatch="////", edgecolor="#a86f00", linewidth=0, label="reasoning: they do not"),
-    ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, columnspacing=1.6)
+
+def _told(benchmark: str, rows: list[Row]) -> str:
+    best = min(rows, key=lambda row: (-value_of(row, "f"), row["model"]))
+    rates = "; ".join(f"{label}: {rate_words(best, name)}" for name, (label, _) in TOLD.items() if number(best[name]) is not None)
+    share = (
+        f"; the findings repair {rate_words(best, 'share')} of its errors"
+        if best["shown"] == "true"
+        else "; no share of its errors is given"
+    )
+    return f"{benchmark}: {best['model']} passes with {rates}{share}; {counted(len(rows), 'model')}; {sample_size(best)}."
 
 
 STEPS = {"refused_import": "refused by the import", "quarantined_picture": "picture quarantined", "example": "kept as example"}

@@ -61,7 +61,7 @@ class TableCell:
             return ()
         # a row compares both arms, but has no column for them
         if self.table == "decomposition":
-            return "full", "findings_disclosed"
+            return "full", "findings_disclosed", "findings_of_another", "findings_and_history", "findings_only"
         return tuple(self.row[name] for name in ("arm", "reference_arm") if self.row.get(name)) or ("full",)
 
     def _named(self, *columns: str) -> frozenset[str] | None:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.intervals import Ints, rate_interval
+from neuralmedbench.estimates.exact import clopper_pearson
+from neuralmedbench.estimates.intervals import ByPatient, Interval, Ints, rate_interval, weighted_rate
 from neuralmedbench.estimates.prediction_powered import RatedAnswers, calibrated_rate
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import ResponseState
@@ -174,6 +175,45 @@ def _answers(
         by=outcomes.by_patient(study.settings).at(places),
     )
     return answers, places
+
+
+@dataclass(frozen=True)
+class GraderAccuracy:
+    """Shares of right answers that the deciding grader passes and of wrong ones that it fails, by `source`."""
+
+    sensitivity: Interval
+    specificity: Interval
+    source: str
+
+
+def accuracy_of_score(study: Study) -> GraderAccuracy | None:
+    """Return the accuracy of the verdict that the leaderboard counts: by clinicians who rated enough answers, else by the first grader's validation.
+
+    Rated answers of all models count, weighted with the inverse of the probability of being drawn. None if neither is there.
+    """
+    verdicts = verdicts_of(study, simulated=False)
+    scores = {response_key(row): row for one in study.benchmarks.values() for table in one.scores.values() for row in headline(table)}
+    probabilities = draw_probabilities(verdicts, scores)
+    keys = [key for key in probabilities if verdicts[key].value is not None and scores[key].passed is not None]
+    patients = [scores[key].patient_id for key in keys]
+    if study.form.passes and len(keys) >= FEWEST_ANSWERS and len(set(patients)) >= FEWEST_PATIENTS:
+        right = np.array([(verdicts[key].value or 0.0) >= study.form.passes.from_ for key in keys])
+        passed = np.array([float(bool(scores[key].passed)) for key in keys])
+        weights, by = np.array([1 / probabilities[key] for key in keys]), ByPatient(patients, study.settings)
+        if right.any() and not right.all():
+            passes, fails = (
+                weighted_rate(values[part], weights[part], by.at(part)) for values, part in ((passed, right), (1 - passed, ~right))
+            )
+            return GraderAccuracy(passes, fails, f"{len(keys)} rated answers")
+    first = next(iter(study.graders.values()), None)
+    known = first.validation if first else None
+    if known is None:
+        return None
+    passes, fails = (
+        Interval(part / whole, *clopper_pearson(part, whole, study.settings.confidence), "exact")
+        for part, whole in ((known.right_accepted, known.right), (known.wrong_rejected, known.wrong))
+    )
+    return GraderAccuracy(passes, fails, known.source)
 
 
 TABLE = Table(

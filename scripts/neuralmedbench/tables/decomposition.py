@@ -1,64 +1,128 @@
-"""Perception or reasoning: the share of errors that is repaired when the findings are disclosed in words: `decomposition.csv`."""
+"""Perception or reasoning: the effect of telling the findings in words, tested against another patient's findings and the findings alone."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import product
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Floats, Interval, rate_interval, share_of_errors
-from neuralmedbench.records.words import percent_with_span
+from neuralmedbench.estimates.comparisons import Difference, difference_of_rates
+from neuralmedbench.estimates.intervals import ByPatient, Floats, rate_interval, repaired_share
+from neuralmedbench.estimates.prediction_powered import correct_rate
+from neuralmedbench.records.items import Arm
+from neuralmedbench.records.words import counted, p_equals, percent, percent_span, points, points_span
+from neuralmedbench.tables.calibrated import GraderAccuracy, accuracy_of_score
 from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway, largest, without_head
+from neuralmedbench.tables.words import Takeaway, best_of, largest, share, without_head
+
+ARMS = {
+    "f": Arm.FULL,
+    "d": Arm.FINDINGS_DISCLOSED,
+    "donor": Arm.FINDINGS_OF_ANOTHER,
+    "history": Arm.FINDINGS_AND_HISTORY,
+    "leak": Arm.FINDINGS_ONLY,
+}
+"""Arms of the table by the column that has their pass@1."""
+
+CONTRASTS = {"gain": ("d", "f"), "effect": ("d", "donor"), "beyond": ("d", "leak")}
+"""Paired differences by the name of their column: the first rate minus the second."""
+
+UNSHOWN = {
+    "gain": "telling the findings was not shown to help",
+    "effect": "the findings were not shown to help more than another patient's",
+    "beyond": "the findings alone may name the answer: with pictures and history the model was not shown to do better",
+}
+"""Why no share is given if a contrast was not shown to be above 0."""
 
 
-class Decomposition(NamedTuple):
-    """pass@1 under `full` (f) and with the findings disclosed (d), and the division of the errors."""
+def decompose(passed: Mapping[str, Floats], by: ByPatient) -> Cells:
+    """Compare pass@1 with and without the findings, and give the share of the errors that they repair if it is identified.
 
-    full: Interval
-    disclosed: Interval
-    perception: Interval
-    reasoning: Interval
-    drawn: bool
-    note: str
-    items: int
-    patients: int
+    Parameters
+    ----------
+    passed : mapping of str to ndarray of float, shape (items,)
+        Passes of each item under the arms, by the columns of `ARMS`; NaN if unknown. `f` and `d` are needed.
+    by : ByPatient
+        Patients of the items.
 
-
-def decompose(full: Floats, disclosed: Floats, by: ByPatient) -> Decomposition:
-    """Divide the errors under `full` into those that the findings repair and those that they do not; over items with a value under both arms.
-
-    perception = (d - f) / (1 - f), reasoning = (1 - d) / (1 - f); not drawn when d < f or there is no error.
+    Returns
+    -------
+    dict
+        The columns of `DecompositionRow` that are numbers, `shown` and `note`. The share is (d - f) / (1 - f). It is shown only where the
+        intervals of all of `CONTRASTS` are above 0 and their p values small; otherwise `note` has the first reason. (Our rule.)
     """
-    # only items that were asked under both arms
-    both = ~(np.isnan(full) | np.isnan(disclosed))
+    both = ~(np.isnan(passed["f"]) | np.isnan(passed["d"]))
     if not both.any():
-        return Decomposition(NOTHING, NOTHING, NOTHING, NOTHING, False, "no item was asked under both arms", 0, 0)
-    by = by.at(both)
-    pair = np.stack([full[both], disclosed[both]], axis=1)
-    rates = [rate_interval(pair[:, column], by) for column in (0, 1)]
-    f, d = float(pair[:, 0].mean()), float(pair[:, 1].mean())
-    note = "no error under full" if f >= 1 else "the findings made it worse (d < f)" if d < f else ""
-    if note:
-        return Decomposition(rates[0], rates[1], NOTHING, NOTHING, False, note, len(pair), by.clusters)
-    reasoning = share_of_errors(1 - pair[:, 1], 1 - pair[:, 0], by)
-    # perception is the complement of reasoning, so its bounds swap
-    low, high = (None if bound is None else 1 - bound for bound in (reasoning.high, reasoning.low))
-    perception = Interval((d - f) / (1 - f), low, high, reasoning.method)
-    return Decomposition(rates[0], rates[1], perception, reasoning, True, "", len(pair), by.clusters)
+        return {"shown": False, "note": "no item was asked under both arms", "n_items": 0, "n_patients": 0}
+    known = {name: np.where(both, values, np.nan) for name, values in passed.items()}
+    cells: Cells = {"n_items": int(both.sum()), "n_patients": by.at(both).clusters}
+    for name, values in known.items():
+        rate = rate_interval(values, by)
+        cells |= {name: rate.value, f"{name}_low": rate.low, f"{name}_high": rate.high}
+    change = (known["d"] - known["f"])[both]
+    cells |= {"repaired": float(np.maximum(change, 0).mean()), "made": float(np.maximum(-change, 0).mean())}
+    found = {name: difference_of_rates(known[a], known[b], by) for name, (a, b) in CONTRASTS.items() if a in known and b in known}
+    for name, contrast in found.items():
+        cells |= {name: contrast.value, f"{name}_low": contrast.low, f"{name}_high": contrast.high, f"{name}_p": contrast.p_value}
+    note = _why_no_share(cells["f"], found, by.settings.confidence)
+    if not note:
+        repaired = repaired_share(change, (1 - known["f"])[both], by.at(both))
+        if repaired.low is None:
+            note = "too few errors for an interval of their share"
+        else:
+            cells |= {"share": repaired.value, "share_low": repaired.low, "share_high": repaired.high}
+    return cells | {"shown": not note, "note": note}
 
 
-DISCLOSED = "findings_disclosed"
+def _above_zero(contrast: Difference, confidence: float) -> bool:
+    """Return True if both the interval and the test show a difference to be positive."""
+    return contrast.low is not None and contrast.low > 0 and contrast.p_value is not None and contrast.p_value < 1 - confidence
+
+
+def _why_no_share(full: float, found: Mapping[str, Difference], confidence: float) -> str:
+    """Return the reason why no share is given; empty if one is."""
+    if full >= 1:
+        return "no error under full"
+    gain = found["gain"]
+    if gain.high is not None and gain.high < 0:
+        return "the findings made it worse"
+    for name, reason in UNSHOWN.items():
+        if name not in found:
+            return f"not asked under {ARMS[CONTRASTS[name][1]]}"
+        if not _above_zero(found[name], confidence):
+            return reason
+    return ""
+
+
+def share_beyond_grader(f: float, d: float, accuracy: GraderAccuracy) -> Cells:
+    """Return the range of the repaired share over the range of the grader's sensitivity and specificity, and these two.
+
+    A right answer that the grader fails stays an error however it is told, so an insensitive grader makes the share look small.
+    """
+    cells: Cells = {"grader_known_from": accuracy.source}
+    for name, known in (("sensitivity", accuracy.sensitivity), ("specificity", accuracy.specificity)):
+        cells |= {name: known.value, f"{name}_low": known.low, f"{name}_high": known.high}
+    shares = []
+    for sensitivity, specificity in product(accuracy.sensitivity[:3], accuracy.specificity[:3]):
+        if sensitivity is None or specificity is None:
+            continue
+        before, after = (correct_rate(rate, sensitivity, specificity) for rate in (f, d))
+        if before is not None and after is not None and before < 1:
+            shares.append((after - before) / (1 - before))
+    if shares:
+        cells |= {"share_beyond_grader_low": min(shares), "share_beyond_grader_high": max(shares)}
+    return cells
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecompositionRow(ResultRow):
-    """One model: pass@1 under full (f) and with the findings disclosed (d), and the shares of its errors."""
+    """One model: pass@1 under the arms with findings in words, their differences, and the share of its errors that the findings repair."""
 
     benchmark: str
     model: str
@@ -69,13 +133,42 @@ class DecompositionRow(ResultRow):
     d: float | None = None
     d_low: float | None = None
     d_high: float | None = None
-    perception: float | None = None
-    perception_low: float | None = None
-    perception_high: float | None = None
-    reasoning: float | None = None
-    reasoning_low: float | None = None
-    reasoning_high: float | None = None
-    drawn: bool | None = None
+    gain: float | None = None
+    gain_low: float | None = None
+    gain_high: float | None = None
+    gain_p: float | None = None
+    repaired: float | None = None
+    made: float | None = None
+    donor: float | None = None
+    donor_low: float | None = None
+    donor_high: float | None = None
+    effect: float | None = None
+    effect_low: float | None = None
+    effect_high: float | None = None
+    effect_p: float | None = None
+    history: float | None = None
+    history_low: float | None = None
+    history_high: float | None = None
+    leak: float | None = None
+    leak_low: float | None = None
+    leak_high: float | None = None
+    beyond: float | None = None
+    beyond_low: float | None = None
+    beyond_high: float | None = None
+    beyond_p: float | None = None
+    share: float | None = None
+    share_low: float | None = None
+    share_high: float | None = None
+    share_beyond_grader_low: float | None = None
+    share_beyond_grader_high: float | None = None
+    sensitivity: float | None = None
+    sensitivity_low: float | None = None
+    sensitivity_high: float | None = None
+    specificity: float | None = None
+    specificity_low: float | None = None
+    specificity_high: float | None = None
+    grader_known_from: str | None = None
+    shown: bool | None = None
     note: str | None = None
     n_items: int | None = None
     n_patients: int | None = None
@@ -83,50 +176,56 @@ class DecompositionRow(ResultRow):
 
 def decomposition_rows(study: Study) -> list[DecompositionRow]:
     """Rows of `decomposition.csv`, for the benchmarks that have the arm findings_disclosed."""
-    rows = []
+    rows, accuracy = [], accuracy_of_score(study)
     for benchmark in study.benchmarks.values():
         outcomes = benchmark.outcomes
         for model in study.models:
-            key = Key(model, DISCLOSED)
-            if key not in outcomes.counts:
+            keys = {name: Key(model, arm) for name, arm in ARMS.items()}
+            if keys["d"] not in outcomes.counts:
                 continue
-            parts = decompose(answered(outcomes, Key(model)), answered(outcomes, key), outcomes.by_patient(study.settings))
-            row: Cells = {"benchmark": benchmark.name, "model": model, "drawn": parts.drawn, "note": parts.note}
-            row |= {"n_items": parts.items, "n_patients": parts.patients}
-            named = {"f": parts.full, "d": parts.disclosed, "perception": parts.perception, "reasoning": parts.reasoning}
-            for name, interval in named.items():
-                row |= {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
-            rows.append(DecompositionRow(**row))
+            passed = {name: answered(outcomes, key) for name, key in keys.items() if key in outcomes.counts}
+            cells = decompose(passed, outcomes.by_patient(study.settings))
+            if accuracy and cells.get("gain") is not None:
+                cells |= share_beyond_grader(cells["f"], cells["d"], accuracy)
+            rows.append(DecompositionRow(benchmark=benchmark.name, model=model, **cells))
     return rows
 
 
 def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:
-    """State the share of the best model's errors that the findings in words repair; empty where it is not known."""
-    rows = [row for row in tables["decomposition"] if row["benchmark"] == benchmark and row["drawn"] and row["perception_low"] is not None]
-    # only models with a rank, the best first
-    ranks = {row["model"]: row.get("rank") for row in tables["leaderboard"] if row["benchmark"] == benchmark}
-    rows = [row for row in rows if ranks.get(row["model"])]
-    if not rows:
+    """State the effect of the findings on the model of rank 1; empty if it was not asked with them."""
+    best = best_of(tables, benchmark)
+    rows = [row for row in tables["decomposition"] if best and (row["benchmark"], row["model"]) == (benchmark, best["model"])]
+    if not rows or rows[0].get("gain") is None:
         return ""
-    row = min(rows, key=lambda row: (ranks[row["model"]], row["model"]))
+    row = rows[0]
+    details = [points_span(row["gain_low"], row["gain_high"]), p_equals(row["gain_p"]) if row["gain_p"] is not None else ""]
+    gain = f"{points(row['gain'])} points ({', '.join(filter(None, details))})" if any(details) else f"{points(row['gain'])} points"
     title = study.models[row["model"]].title
-    share = percent_with_span(row["perception"], row["perception_low"], row["perception_high"])
-    return f"Perception or reasoning: telling {title} the findings in words repairs {share} of its errors; the rest is reasoning."
+    sentence = f"Perception or reasoning: told the findings, {title} passes {percent(row['d'])} instead of {percent(row['f'])}, {gain}"
+    if row["shown"]:
+        sentence += f"; with another patient's findings {percent(row['donor'])}. The findings repair {share(row, 'share')} of its errors"
+        span = percent_span(row.get("share_beyond_grader_low"), row.get("share_beyond_grader_high"))
+        sentence += f"; within what is known of the grader's errors, {span}." if span else "; how often the grader errs is not known."
+    else:
+        sentence += f". No share of its errors is given: {row['note']}."
+    if row.get("leak") is not None:
+        sentence += f" The findings alone, without pictures and history, pass {share(row, 'leak')}."
+    return sentence
 
 
 def perception_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise the share of the errors that the findings in words repair."""
+    """State the effect of the findings on the best model."""
     rows = tables["decomposition"]
-    parts = [without_head(one) for name in study.benchmarks if (one := decomposition_sentence(study, tables, name))]
-    if not parts and rows:
-        parts = ["No model's errors can be divided: telling the findings did not help, or no interval is known."]
-    return Takeaway(" ".join(parts) or "No item was asked with its findings disclosed, so errors cannot be divided.", largest(rows))
+    stated = [without_head(one) for name in study.benchmarks if (one := decomposition_sentence(study, tables, name))]
+    if not stated and rows:
+        stated = [f"{counted(len(rows), 'model')} told the findings; none of them has rank 1."]
+    return Takeaway(" ".join(stated) or "No item was asked with its findings disclosed.", largest(rows))
 
 
 TABLE = Table(
     name="decomposition",
     row=DecompositionRow,
     rows=of_study(decomposition_rows),
-    suppression=Suppression(MODEL, labels=lambda row: arm_labels({"arm": DISCLOSED})),
+    suppression=Suppression(MODEL, labels=lambda row: arm_labels({"arm": Arm.FINDINGS_DISCLOSED})),
     takeaways={"perception": perception_takeaway},
 )

@@ -36,9 +36,9 @@ def test_rates_of_few_events_hold_the_truth_where_patients_are_not_few(kind: tup
 
 
 def test_errors_that_nothing_repairs_are_seldom_shown_as_repaired() -> None:
-    """Half of these studies are worse with the findings disclosed, and are not drawn; in the other half chance repaired an error."""
+    """All studies count, also the half that comes out worse with the findings told."""
     held, _, number = coverage(("perception share", "none repaired"), 8, STUDIES, SETTINGS)
-    assert 0.35 * STUDIES < number < 0.65 * STUDIES
+    assert number > 0.9 * STUDIES
     assert held >= 0.90
 
 

@@ -20,14 +20,14 @@ from neuralmedbench.estimates.intervals import (
     ByPatient,
     IntervalSettings,
     expanded_tail,
+    fieller,
     percentile_interval,
     rate_interval,
+    repaired_share,
     resampling_weights,
-    share_of_errors,
 )
 from neuralmedbench.estimates.repeats import pass_at_k
 from neuralmedbench.tables.axes import above_prior, breadth_depth_gap, correlation_interval, gap_sentence, rank_correlation
-from neuralmedbench.tables.decomposition import decompose
 from neuralmedbench.tables.outcomes import chance_among_commonest
 from neuralmedbench.tables.rates import macro_f1
 from neuralmedbench.tables.verdict import _correlation
@@ -215,37 +215,36 @@ def test_rank_ranges_of_equal_models_span_all_ranks_and_of_clear_ones_do_not() -
     assert rank_ranges(clear, ByPatient(np.arange(40), FAST)) == [(1, 1), (2, 2)]
 
 
-def test_the_errors_divide_into_what_the_findings_repair_and_what_they_do_not() -> None:
-    full, told = np.array([0.0, 0.0, 0.0, 1.0] * 5), np.array([1.0, 0.0, 0.0, 1.0] * 5)
-    found = decompose(full, told, ByPatient(np.arange(20), FAST))
-    assert found.perception.value == pytest.approx((0.5 - 0.25) / 0.75)
-    assert found.reasoning.value == pytest.approx((1 - 0.5) / 0.75)
-    assert found.perception.low is not None
-    assert found.reasoning.high == pytest.approx(1 - found.perception.low)
-    assert found.drawn
+def test_the_interval_of_a_ratio_excludes_zero_where_that_of_its_numerator_does() -> None:
+    """Fieller's property, and his formula against the delta method where the denominator hardly varies."""
+    rng = np.random.default_rng(5)
+    for shift in np.linspace(0, 0.6, 25):
+        sums = np.column_stack([rng.normal(shift, 1, 14), rng.normal(5, 0.5, 14)])
+        low, high = fieller(sums, 0.95)
+        reach = scipy_stats.t.ppf(0.975, 13) * sums[:, 0].std(ddof=1) / np.sqrt(14)
+        assert low is not None
+        assert high is not None
+        assert (low > 0 or high < 0) == (abs(sums[:, 0].mean()) > reach)
+    sums = np.column_stack([rng.normal(1, 0.2, 4000), rng.normal(5, 0.2, 4000)])
+    ratio = sums[:, 0].mean() / sums[:, 1].mean()
+    reach = 1.96 * (sums[:, 0] - ratio * sums[:, 1]).std() / sums[:, 1].mean() / np.sqrt(4000)
+    assert fieller(sums, 0.95) == pytest.approx((ratio - reach, ratio + reach), abs=1e-4)
+    assert fieller(np.column_stack([rng.normal(1, 1, 6), rng.normal(0.1, 3, 6)]), 0.95) == (None, None)
 
 
 def test_a_share_of_few_errors_is_as_unsure_as_so_few_errors_are() -> None:
     errors, patients = np.ones(8), np.arange(8)
-    left = np.array([1.0, *np.zeros(7)])
-    found = share_of_errors(left, errors, ByPatient(patients, FAST))
-    assert (found.value, found.method) == (1 / 8, "exact")
-    assert found.high >= clopper_pearson(7 / 8, 7, 0.95)[1] > 0.55
-    none = share_of_errors(np.zeros(8), np.r_[errors[:5], np.zeros(3)], ByPatient(patients, FAST))
-    assert (none.low, none.method) == (0.0, "exact one-sided")
-    assert none.high == pytest.approx(1 - 0.05 ** (1 / 5))
-    many = share_of_errors(np.tile([1.0, 0.0], 20), np.ones(40), ByPatient(np.arange(40), FAST))
-    assert many.method == "bootstrap"
-    doubtful = share_of_errors(np.array([0.0, 2.0, *np.ones(6)]) - 0.02, errors, ByPatient(patients, FAST))
-    assert doubtful.high == 1.0  # as many items came out worse as came out better: nothing may have been repaired
-
-
-def test_the_errors_are_not_divided_when_the_findings_made_it_worse() -> None:
-    found = decompose(np.array([1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0]), ByPatient(np.arange(3), FAST))
-    assert (found.drawn, found.perception.value) == (False, None)
-    assert "worse" in found.note
-    assert not decompose(np.ones(3), np.ones(3), ByPatient(np.arange(3), FAST)).drawn
-    assert decompose(np.full(3, np.nan), np.ones(3), ByPatient(np.arange(3), FAST)).items == 0
+    found = repaired_share(np.array([0.0, *np.ones(7)]), errors, ByPatient(patients, FAST))
+    assert found.value == 7 / 8
+    assert found.low is not None
+    assert found.low <= 1 - clopper_pearson(1 / 8 * 7, 7, 0.95)[1] < 0.62
+    everything = repaired_share(np.r_[errors[:5], np.zeros(3)], np.r_[errors[:5], np.zeros(3)], ByPatient(patients, FAST))
+    assert (everything.value, everything.high, everything.method) == (1.0, 1.0, "exact one-sided")
+    assert everything.low == pytest.approx(0.05 ** (1 / 5))
+    worse = repaired_share(np.tile([-0.4, 0.1], 20), np.full(40, 0.5), ByPatient(np.arange(40), FAST))
+    assert worse.value == pytest.approx(-0.3)
+    assert worse.high is not None
+    assert worse.high < 0, "a share below zero is not clipped"
 
 
 def test_the_gap_compares_what_lies_above_guessing() -> None:

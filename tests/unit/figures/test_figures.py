@@ -41,8 +41,8 @@ def fill(folder: Path, models: list[str]) -> None:
     write(folder, "leaderboard", board)
     write(folder, "axes", [{"model": name, "title": name, "breadth_benchmark": "b", "breadth": 0.8, "depth_benchmark": "d", "depth": 0.3}
                            | {"breadth_prior": 0.3, "depth_prior": 0.1} for name in models])  # fmt: skip
-    parts = {"f": 0.4, "d": 0.7, "perception": 0.5, "reasoning": 0.5, "reasoning_low": 0.2, "reasoning_high": 0.8, **seen}
-    write(folder, "decomposition", [{"benchmark": "deep", "model": name, **parts, "drawn": "false" if place == 1 else "true"}
+    parts = {"f": 0.4, "d": 0.7, "donor": 0.35, "leak": 0.2, "share": 0.5, "share_low": 0.2, "share_high": 0.8, **seen}
+    write(folder, "decomposition", [{"benchmark": "deep", "model": name, **parts, "shown": "false" if place == 1 else "true"}
                                     for place, name in enumerate(models)])  # fmt: skip
     write(folder, "arms", [{"benchmark": "deep", "model": name, "arm": "no_image", "difference": -0.2, **seen} for name in models])
     full = {"benchmark": "deep", "arm": "full", "strategy": "direct", "metric": "pass1", "low": 0.2, "high": 0.8}

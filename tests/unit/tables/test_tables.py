@@ -14,7 +14,7 @@ import pytest
 
 import build_tables
 import bundle_cases
-from fixtures.tables import BREADTH, DEPTH, GRADERS, item, lose_answers, score, write_study
+from fixtures.tables import ARM_SHIFT, BREADTH, DEPTH, GRADERS, item, lose_answers, score, write_study
 from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import read_records, write_records
@@ -358,5 +358,5 @@ def test_the_bundle_holds_every_answer_with_its_score_and_grades(study: Path) ->
     first = bundles[0].responses[0]
     assert (first.model, first.arm, first.repeat) == ("alpha", "findings_disclosed", 0)
     assert {grade.grader for grade in first.grades} == set(GRADERS)
-    assert len(bundles[0].responses) == 3 * 5 * 5
+    assert len(bundles[0].responses) == 3 * 5 * len(ARM_SHIFT)
     assert (first.seen, first.evidence) == ("", ())

@@ -16,7 +16,7 @@ import yaml
 
 from conftest import ROOT
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
-from neuralmedbench.config.model import GraderConfig, ModelConfig
+from neuralmedbench.config.model import GraderConfig, GraderValidation, ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import read_records, read_table
@@ -24,7 +24,7 @@ from neuralmedbench.ratings.form import read_form
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Rating, RatingPart, Score
 from neuralmedbench.report.page import templates
-from neuralmedbench.tables.calibrated import calibrated_rows
+from neuralmedbench.tables.calibrated import accuracy_of_score, calibrated_rows
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, draw_probabilities, opinions_of, verdicts_of
 from neuralmedbench.tables.grader_vs_clinician import maker_of, same_maker, trust_rows
 from neuralmedbench.tables.study import Study, read_study
@@ -135,6 +135,34 @@ def test_every_grader_is_corrected_to_about_the_same(root: Path, rated: Rated) -
     assert [row["grader"] for row in rows] == ["score", *GRADERS]
     assert rows[0]["raw"] != rows[2]["raw"]
     assert len({round(float(row["calibrated"]), 9) for row in rows}) == 1
+
+
+def test_the_accuracy_of_the_score_is_that_against_clinicians_else_the_validation_of_its_grader(root: Path, rated: Rated) -> None:
+    study = rated(ratings(root, severe))
+    found = accuracy_of_score(study)
+    assert found is not None
+    drawn = verdicts_of(study, simulated=False)
+    scores = {response_key(row): row for table in study.benchmarks[DEPTH].scores.values() for row in table if row.arm == "full"}
+    pairs = [(bool(scores[key].passed), (verdict.value or 0) >= 3) for key, verdict in drawn.items()]
+    # clinicians fail what the graders pass of the first sample, and pass nothing that the graders fail
+    assert found.sensitivity.value == 1.0
+    assert found.specificity.value == pytest.approx(
+        sum(not passed for passed, right in pairs if not right) / sum(not right for _, right in pairs)
+    )
+    assert found.source == f"{len(pairs)} rated answers"
+    validated = study.graders["rubric"].model_copy(
+        update={"validation": GraderValidation(source="two readers", right=67, right_accepted=38, wrong=43, wrong_rejected=41)}
+    )
+    for rows in ([], ratings(root, severe, number=4), ratings(root, severe, simulated=True)):
+        unrated = replace(rated(rows), graders={**study.graders, "rubric": validated})
+        known = accuracy_of_score(unrated)
+        assert known is not None
+        assert (round(known.sensitivity.value or 0, 3), round(known.specificity.value or 0, 3), known.source) == (
+            0.567,
+            0.953,
+            "two readers",
+        )
+        assert accuracy_of_score(rated(rows)) is None
 
 
 def test_closed_benchmarks_have_no_grader_to_correct(root: Path, rated: Rated) -> None:
