@@ -171,8 +171,14 @@ def test_a_key_that_cannot_be_right_stops_the_import(folder, tmp_path, changes, 
             "line 2 of the answer key: a question on a lesion needs lesion_location, or the diagnosis 'no lesion'",
         ),
         ({"turn_leaders": "a|b"}, "line 2 of the answer key: 2 turn_leaders for 0 rounds"),
-        ({"findings": "looks like Lewy-body dementia"}, "finding 1 names the diagnosis (Lewy body dementia); write what is seen, not what it means"),
-        ({"aliases": "路易体痴呆", "findings": "符合路易体痴呆"}, "finding 1 names the diagnosis (路易体痴呆); write what is seen, not what it means"),
+        (
+            {"findings": "looks like Lewy-body dementia"},
+            "finding 1 names the diagnosis (Lewy body dementia); write what is seen, not what it means",
+        ),
+        (
+            {"aliases": "路易体痴呆", "findings": "符合路易体痴呆"},
+            "finding 1 names the diagnosis (路易体痴呆); write what is seen, not what it means",
+        ),
         ({"level": "dialogue", "question_number": "", "turn_leaders": "a"}, "line 2 of the answer key: 1 turn_leaders for 3 rounds"),
     ],
 )
