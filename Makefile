@@ -26,8 +26,9 @@ report: setup ## set up .venv, bring the report up to date, print its path
 	snakemake --cores $(CORES) --configfile $(CONFIGFILE) -- results/report.html
 	@echo "The report: $(CURDIR)/results/report.html"
 
+# Three processes for two cores: Slurm, servers and browsers are waited for.
 test: setup-dev ## run all tests
-	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test-quick: setup-dev ## run the fast tests: no workflow, browser or model, and few processes
 	python -m pytest -n 2 --dist worksteal -m "not workflow and not browser and not slow" tests/unit tests/property
