@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from neuralmedbench.benchmarks.answers_table import AnswerRow
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
@@ -19,6 +20,9 @@ LESION_FAMILIES = frozenset({Family.LESION_RECOGNITION, Family.RATIONALE_GENERAT
 """Families whose rubric asks for location, side and signal of the lesion."""
 
 NORMAL_CLASS = "normal"
+
+AS_WRITTEN = Vocabulary(version="", digest="", diagnoses={}, locations={})
+"""Empty vocabulary, for imported sets: their terms are kept as written; scoring looks them up in the vocabulary of its run."""
 
 
 def gold_of(item: Item, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
@@ -122,25 +126,41 @@ def unknown_terms(answer: AnswerRow, vocabulary: Vocabulary) -> tuple[str, ...]:
 
 def check_findings(gold: Gold, vocabulary: Vocabulary) -> None:
     """Reject findings that name the diagnosis, a wider or a narrower term: the arm `findings_disclosed` would reveal the answer."""
+    names = AnswerNames.of(gold, vocabulary)
     for number, finding in enumerate(gold.findings, start=1):
-        if name := name_of_answer(finding, gold, vocabulary):
+        if name := names.first_in(finding):
             message = f"{gold.item_id}: finding {number} names the diagnosis ({name}); write what is seen, not what it means"
             raise DataError(message)
 
 
-def name_of_answer(text: str, gold: Gold, vocabulary: Vocabulary) -> str:
-    """Return the first name of a diagnosis, of a wider or of a narrower term in a text; empty if there is none."""
-    found = vocabulary.find(gold.answer)
-    related = [] if found is None else [found, *vocabulary.ancestors(found.key), *vocabulary.descendants(found.key)]
-    plain = normal_form(text)
-    for name in (gold.answer, *gold.aliases, *(term for entry in related for term in (entry.name, *entry.synonyms))):
-        form = normal_form(name)
-        # whole words only; scripts without spaces (Chinese) have none, so there any occurrence counts
-        if form and (f" {form} " in f" {plain} " or (not form.isascii() and form in plain)):
-            return name
-    # abbreviations count only as they are written: MS is a disease, ms a unit
-    written = set(re.findall(r"\w+", text))
-    return next((name for entry in related for name in entry.abbreviations if name in written), "")
+@dataclass(frozen=True)
+class AnswerNames:
+    """Names of a diagnosis and of its wider and narrower terms, each with its normal form; and their abbreviations, as they are written."""
+
+    forms: tuple[tuple[str, str], ...]
+    abbreviations: tuple[str, ...]
+
+    @classmethod
+    def of(cls, gold: Gold, vocabulary: Vocabulary) -> AnswerNames:
+        """Collect the names of the answer of an item."""
+        found = vocabulary.find(gold.answer)
+        related = [] if found is None else [found, *vocabulary.ancestors(found.key), *vocabulary.descendants(found.key)]
+        names = (gold.answer, *gold.aliases, *(term for entry in related for term in (entry.name, *entry.synonyms)))
+        return cls(
+            tuple((name, form) for name in names if (form := normal_form(name))),
+            tuple(name for entry in related for name in entry.abbreviations),
+        )
+
+    def first_in(self, text: str) -> str:
+        """Return the first name that a text contains; empty if there is none."""
+        plain = normal_form(text)
+        for name, form in self.forms:
+            # whole words only; scripts without spaces (Chinese) have none, so there any occurrence counts
+            if f" {form} " in f" {plain} " or (not form.isascii() and form in plain):
+                return name
+        # abbreviations count only as they are written: MS is a disease, ms a unit
+        written = set(re.findall(r"\w+", text))
+        return next((name for name in self.abbreviations if name in written), "")
 
 
 def disclosure(gold: Gold) -> Disclosure:
@@ -183,16 +203,19 @@ def findings_of_others(
     texts = {row.item_id: row.text for row in shown if row.arm == Arm.FINDINGS_DISCLOSED and row.text}
     asked = sorted((item for item in items if item.item_id in texts and item.item_id in gold), key=lambda item: item.item_id)
     family = {item.item_id: vocabulary.disease_family(gold[item.item_id].answer) or gold[item.item_id].answer for item in asked}
+    words = {item_id: len(text.split()) for item_id, text in texts.items()}
     rows = []
     for item in asked:
-        length = len(texts[item.item_id].split())
-        donors = [
-            (abs(len(texts[other.item_id].split()) - length), sha256_of_value([item.case_id, other.case_id]), other.item_id)
-            for other in asked
-            if other.patient_id != item.patient_id
-            and family[other.item_id] != family[item.item_id]
-            and not name_of_answer(texts[other.item_id], gold[item.item_id], vocabulary)
-        ]
-        if donors:
-            rows.append(Disclosure(item_id=item.item_id, arm=Arm.FINDINGS_OF_ANOTHER, text=texts[min(donors)[2]]))
+        names, by_distance = AnswerNames.of(gold[item.item_id], vocabulary), defaultdict[int, list[Item]](list)
+        for other in asked:
+            if other.patient_id != item.patient_id and family[other.item_id] != family[item.item_id]:
+                by_distance[abs(words[other.item_id] - words[item.item_id])].append(other)
+        # ties in an order of their own for each case, so that no patient lends to all
+        donors = (
+            other
+            for distance in sorted(by_distance)
+            for other in sorted(by_distance[distance], key=lambda one: (sha256_of_value([item.case_id, one.case_id]), one.item_id))
+        )
+        if text := next((texts[other.item_id] for other in donors if not names.first_in(texts[other.item_id])), ""):
+            rows.append(Disclosure(item_id=item.item_id, arm=Arm.FINDINGS_OF_ANOTHER, text=text))
     return rows

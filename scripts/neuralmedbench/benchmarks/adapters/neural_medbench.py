@@ -10,18 +10,15 @@ from typing import Any
 from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
 from neuralmedbench.benchmarks.adapters.rows import column_text, language_of, plain_id, refusal_of
 from neuralmedbench.benchmarks.answers_table import AnswerRow, answer_row, read_cells
-from neuralmedbench.benchmarks.gold import check_findings, disclosure, gold_for
+from neuralmedbench.benchmarks.gold import AS_WRITTEN, check_findings, disclosure, gold_for
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.records.columns import ANSWER_KEY_COLUMNS
 from neuralmedbench.records.items import NO_LESION, Axis, Disclosure, Family, Gold, Level, Runner
 from neuralmedbench.records.questions import Question, QuestionImage, QuestionTurn, Refusal
-from neuralmedbench.records.vocabulary import Vocabulary, normal_form
+from neuralmedbench.records.vocabulary import normal_form
 
 FAMILIES = (Family.DIFFERENTIAL_DIAGNOSIS, Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION)
-
-AS_WRITTEN = Vocabulary(version="", digest="", diagnoses={}, locations={})
-"""Empty vocabulary: terms of the key are kept as written; scoring looks them up in the vocabulary of its run."""
 
 KeyPlace = tuple[Level, str, str]
 """Level, case and question number of a row; level and number may be empty."""

@@ -12,12 +12,11 @@ from typing import Any
 
 from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
 from neuralmedbench.benchmarks.adapters.rows import cell_text, column_text, entries_of, filled_texts, language_of, list_entries, plain_id
-from neuralmedbench.benchmarks.gold import criteria
+from neuralmedbench.benchmarks.gold import AS_WRITTEN, AnswerNames, criteria
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Arm, Axis, Criterion, Disclosure, Family, Gold, Runner
 from neuralmedbench.records.questions import Question, QuestionImage, Refusal
-from neuralmedbench.records.vocabulary import normal_form
 
 EMBEDDED, PATHS = "image", "image_path"
 """Columns of base64 pictures and of picture paths relative to the table; either may be missing or empty."""
@@ -233,7 +232,7 @@ def _diagnosis(source: SourceFolder, table: Path, row: Mapping[str, Any], number
         established="answer of the data set",
     )
     findings = _findings(row)
-    if findings and _names(findings, (gold.answer, *gold.aliases)):
+    if findings and AnswerNames.of(gold, AS_WRITTEN).first_in(findings):
         # shown, they would reveal the answer
         question, findings = replace(question, tags=(*question.tags, "findings_name_the_diagnosis")), ""
     shown = (Disclosure(item_id=question.question_id, arm=Arm.FINDINGS_DISCLOSED, text=f"Findings on the pictures:\n{findings}"),)
@@ -253,11 +252,6 @@ def _findings(row: Mapping[str, Any]) -> str:
         for entry in entries
     ]
     return "\n\n".join(dict.fromkeys(block for block in blocks if block))
-
-
-def _names(text: str, terms: tuple[str, ...]) -> bool:
-    plain = f" {normal_form(text)} "
-    return any(f" {normal_form(term)} " in plain for term in terms if normal_form(term))
 
 
 def _evidence(source: SourceFolder, table: Path, row: Mapping[str, Any], number: int) -> QuestionEntry:
