@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Floats, Interval, IntervalSettings, rate_interval
 from neuralmedbench.records.items import Axis
@@ -15,12 +14,6 @@ from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, whole_size, without_head
-
-MODELS_FOR_A_CORRELATION = 8
-"""With fewer models a correlation between the axes says too little to be shown."""
-
-STRAIGHT = 0.95
-"""Beyond this correlation its interval is too narrow to be shown."""
 
 
 def above_prior(score: Floats | float, prior: Floats | float) -> Floats:
@@ -61,26 +54,6 @@ def breadth_depth_gap(
     draws = by.resampled_means(table)
     gaps = above_prior(draws[:, 0], draws[:, 1]) - above_prior(draws[:, 2], draws[:, 3])
     return Interval(value, *by.percentiles(gaps), "bootstrap")
-
-
-def rank_correlation(breadth: list[float], depth: list[float]) -> float | None:
-    """Return the Spearman correlation over models; None with fewer than 8, or when one axis does not vary."""
-    if len(breadth) < MODELS_FOR_A_CORRELATION or np.ptp(breadth) == 0 or np.ptp(depth) == 0:
-        return None
-    return float(stats.spearmanr(breadth, depth).statistic)
-
-
-def correlation_interval(value: float, models: int, confidence: float) -> tuple[float, float] | None:
-    """Return the interval of a rank correlation by Fisher's transformation; None beyond 0.95 on either side, where it is too narrow.
-
-    References
-    ----------
-    Bonett and Wright, Psychometrika 65 (2000) 23: variance (1 + r^2 / 2) / (n - 3), for correlations up to 0.95.
-    """
-    if abs(value) > STRAIGHT:
-        return None
-    half = stats.norm.ppf(0.5 + confidence / 2) * np.sqrt((1 + value**2 / 2) / (models - 3))
-    return float(np.tanh(np.arctanh(value) - half)), float(np.tanh(np.arctanh(value) + half))
 
 
 @dataclass(frozen=True, kw_only=True)

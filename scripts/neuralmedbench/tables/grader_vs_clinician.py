@@ -13,7 +13,7 @@ from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSett
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.words import counted, decimal
-from neuralmedbench.tables.axes import MODELS_FOR_A_CORRELATION
+from neuralmedbench.tables.axis_correlation import MODELS_FOR_A_CORRELATION
 from neuralmedbench.tables.clinicians.opinions import Opinions, grades_of, opinions_of
 from neuralmedbench.tables.declare import Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import headline

@@ -9,7 +9,8 @@ from neuralmedbench.estimates.comparisons import smallest_difference
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.served import ServedModel, served_by
 from neuralmedbench.records.words import counted, listing, percent, percent_with_span
-from neuralmedbench.tables.axes import MODELS_FOR_A_CORRELATION, correlation_interval, gap_sentence, rank_correlation
+from neuralmedbench.tables.axes import gap_sentence
+from neuralmedbench.tables.axis_correlation import correlation_statement
 from neuralmedbench.tables.calibrated import FEWEST_ANSWERS, FEWEST_PATIENTS, SCORE
 from neuralmedbench.tables.calls import GRADER
 from neuralmedbench.tables.confidence.reliability import confidence_statements
@@ -221,7 +222,7 @@ def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Cells:
             *pool_statements(study),
             *served_statements(study),
             *nonfinite_statements(study),
-            _correlation(study, tables),
+            correlation_statement(study, tables),
         ],
         "oracle": oracle_benchmarks(study),
         "pass_axis": study.form.passes.axis if study.form.passes else "",
@@ -285,24 +286,3 @@ def _oracle(study: Study) -> list[str]:
             "model makes of the right slices, not what it would find by itself, and are not comparable with others."
         )
     ]
-
-
-def _correlation(study: Study, tables: Tables) -> str:
-    known = [row for row in tables["axes"] if not study.models[row["model"]].baseline and None not in (row["breadth"], row["depth"])]
-    pairs: dict[tuple[str, str], list[Cells]] = {}
-    for row in known:
-        pairs.setdefault((row["breadth_benchmark"], row["depth_benchmark"]), []).append(row)
-    parts = []
-    for (breadth, depth), rows in pairs.items():
-        value = rank_correlation([row["breadth"] for row in rows], [row["depth"] for row in rows])
-        if value is not None:
-            bounds = correlation_interval(value, len(rows), study.settings.confidence)
-            span = f" ({bounds[0]:.2f} to {bounds[1]:.2f})" if bounds else ""
-            parts.append(f"{value:.2f}{span} of {breadth} and {depth} over {len(rows)} models")
-    if parts:
-        return (
-            f"Rank correlation of breadth and depth: {'; '.join(parts)}. The interval takes models as drawn at random, which they are not."
-        )
-    most = max((len(rows) for rows in pairs.values()), default=0)
-    why = f"this run has {most}" if most < MODELS_FOR_A_CORRELATION else "the models of this run are all equal on one side"
-    return f"A correlation between breadth and depth is given over at least {MODELS_FOR_A_CORRELATION} real models with a score on both; {why}."

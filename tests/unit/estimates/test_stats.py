@@ -27,10 +27,10 @@ from neuralmedbench.estimates.intervals import (
     resampling_weights,
 )
 from neuralmedbench.estimates.repeats import pass_at_k
-from neuralmedbench.tables.axes import above_prior, breadth_depth_gap, correlation_interval, gap_sentence, rank_correlation
+from neuralmedbench.tables.axes import above_prior, breadth_depth_gap, gap_sentence
+from neuralmedbench.tables.axis_correlation import correlation_interval, correlation_statement, rank_correlation
 from neuralmedbench.tables.outcomes import chance_among_commonest
 from neuralmedbench.tables.rates import macro_f1
-from neuralmedbench.tables.verdict import _correlation
 
 FAST = IntervalSettings(resamples=2000)
 
@@ -273,7 +273,7 @@ def test_a_correlation_of_eight_models_is_told_with_its_interval_for_each_pair_o
             for place in range(sets)
             for name in range(models)
         ]
-        return _correlation(study, {"axes": rows})
+        return correlation_statement(study, {"axes": rows})
 
     low, high = correlation_interval(rank_correlation(list(range(8)), order), 8, 0.95)
     assert low < 0.6
