@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.config.checklists import BLOCK, Answer, ChecklistConfig, ChecklistItem
+from neuralmedbench.config.checklists import PLACES, Answer, AnswerSheet, ChecklistItem
 from neuralmedbench.config.load import check, load_benchmark, nearest, read_yaml
 from neuralmedbench.config.section import Name, Section
 from neuralmedbench.errors import ConfigError
@@ -55,14 +55,19 @@ class CardForm(Section):
 class CardAnswer(Section):
     """One answer of a card."""
 
-    answer: Answer = Field(description="`yes`, `no`, `not applicable` or `study team`; unanswered questions are left to the study team.")
+    answer: Answer = Field(
+        description="`yes`, `partly`, `no`, `not applicable` or `study team`; unanswered questions are left to the study team."
+    )
     text: str = Field("", description="The answer in words.")
-    where: str = Field("", pattern=BLOCK, description="Block of the report that answers it, fully or in part, as `#block`.")
+    where: str = Field("", pattern=PLACES, description="Elements of the page that answer it, as in a checklist.")
 
     @model_validator(mode="after")
     def _says_something(self) -> CardAnswer:
-        if self.answer != "study team" and not (self.text or self.where):
-            message = f"is answered `{self.answer}` without `where` or `text`; write a text, or leave it to the study team"
+        if self.answer != "study team" and not (self.text or "." in self.where):
+            message = (
+                f"is answered `{self.answer}` without `text`, and `where` names no element of the page (`#block.element`); "
+                "write a text, or leave it to the study team"
+            )
             raise ValueError(message)
         return self
 
@@ -119,7 +124,7 @@ class BenchmarkCard:
 
     Attributes
     ----------
-    forms : list of ChecklistConfig
+    forms : list of AnswerSheet
         The forms in the order of their file names, with every question answered or left to the study team.
     croissant : CroissantConfig
         Further content of the Croissant description.
@@ -127,7 +132,7 @@ class BenchmarkCard:
         Answer texts for the Croissant description, by property, in order; answered questions only.
     """
 
-    forms: list[ChecklistConfig]
+    forms: list[AnswerSheet]
     croissant: CroissantConfig
     rai: dict[Rai, list[str]]
 
@@ -165,7 +170,7 @@ def read_card(folder: Path, benchmark: str) -> BenchmarkCard:
     for name, form in forms.items():
         for question in form.questions:
             answer = given[name].get(question.id)
-            if question.rai and answer and answer.text and answer.answer in ("yes", "no"):
+            if question.rai and answer and answer.text and answer.answer in ("yes", "partly", "no"):
                 rai.setdefault(question.rai, []).append(answer.text)
     return BenchmarkCard(forms=[_filled(form, given[name]) for name, form in forms.items()], croissant=card.croissant, rai=rai)
 
@@ -218,7 +223,7 @@ def _check_answers(path: str, name: str, answers: Mapping[str, CardAnswer], form
         raise ConfigError(message)
 
 
-def _filled(form: CardForm, answers: Mapping[str, CardAnswer]) -> ChecklistConfig:
+def _filled(form: CardForm, answers: Mapping[str, CardAnswer]) -> AnswerSheet:
     left = CardAnswer(answer="study team")
     items = []
     for question in form.questions:
@@ -226,4 +231,4 @@ def _filled(form: CardForm, answers: Mapping[str, CardAnswer]) -> ChecklistConfi
         items.append(
             ChecklistItem(id=question.id, part=question.part, about=question.about, answer=given.answer, where=given.where, note=given.text)
         )
-    return ChecklistConfig(title=form.title, source=form.source, missing=form.missing, items=tuple(items))
+    return AnswerSheet(title=form.title, source=form.source, missing=form.missing, items=tuple(items))

@@ -3,7 +3,7 @@
 Doors
 -----
 benchmark: BenchmarkConfig
-checklists: ANSWER_WORDS, Answer, BLOCK, ChecklistConfig, ChecklistItem
+checklists: ANSWERED, ANSWER_WORDS, Answer, AnswerSheet, ChecklistConfig, ChecklistItem, PLACES
 code_hash: code_hash
 curation: CurationConfig, load_curation
 deidentification: DeidentificationConfig, header_options

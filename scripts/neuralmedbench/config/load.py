@@ -114,7 +114,9 @@ def check(schema: type[C], value: Any, name: str) -> C:
                 str(first["input"]), re.findall(r"'([^']+)'", str(first.get("ctx", {}).get("expected", ""))), n=1
             )
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            message = f"{name}: {where}: {expected}, found {found}{hint}"
+            # a rule about a whole section names its key itself: the section may be a page long
+            whole = first["type"] == "value_error" and isinstance(first["input"], dict)
+            message = f"{name}: {f'{where}: ' if where else ''}{expected}{'' if whole else f', found {found}{hint}'}"
         raise ConfigError(message) from None
 
 

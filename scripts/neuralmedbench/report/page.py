@@ -10,11 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuralmedbench.config.checklists import ANSWER_WORDS
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.figures.table import groups
 from neuralmedbench.records.words import DASH, DASHED, decimal, p_value, percent, percent_span, points, points_span, spaced, whole
 from neuralmedbench.report.cases import case_index, leave_out_cases
+from neuralmedbench.report.elements import TEMPLATES, answers_on_page, check_places, filled_elements
 from neuralmedbench.report.source import PageSource, visible_value
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.papers.shape import shapes
@@ -170,6 +172,8 @@ BLOCKS = (
     Block(id="checklists", name="Reporting guidelines", group=DETAIL, rule=PAGE, config=("config/checklists/", "")),
 )
 """Blocks in reading order: what readers want first comes first, checklists last."""
+ANSWER_BLOCKS = frozenset({"cards", "checklists"})
+"""Blocks whose answers point to other blocks."""
 
 
 def blocks_of(source: PageSource) -> tuple[Block, ...]:
@@ -189,7 +193,6 @@ SOFT_MEGABYTES = 10
 """A larger report gets a remark."""
 NOTE_SIZE = 2_000
 """Upper limit of the characters in the notes on cases that were left out."""
-TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("page.js", "reading.js")
 SHAPES = {
     "o": "M6 1.5a4.5 4.5 0 1 0 .01 0z",
@@ -217,26 +220,49 @@ FILTERS: dict[str, Callable[..., str]] = {
 
 
 def render(source: PageSource) -> str:
-    """Render the page as HTML: equal sources give equal text; the content policy allows script and style by their digests only."""
+    """Render the page as HTML: equal sources give equal text; the content policy allows script and style by their digests only.
+
+    Raises
+    ------
+    ConfigError
+        If a checklist or card names an element that no page has.
+    """
+    check_places(
+        {"config/checklists": source.checklists, **{f"config/cards/{name}.yaml": forms for name, forms in source.cards.items()}},
+        {block.id: block.template for block in BLOCKS},
+    )
     # inlined, because the page may load nothing
     style = _text("page.css")
     script = "\n".join(_text(name) for name in SCRIPTS)
     models = sorted({row["model"] for row in source.tables["leaderboard"]})
-    return (
-        templates(source.notes.get("blocks", {}))
-        .get_template("page.html.j2")
-        .render(
-            source=source,
-            menu=menu(blocks_of(source)),
-            here={block.id: block.name for block in blocks_of(source)},
-            tables=source.tables,
-            titles=source.titles | {"prior": "Prior"},
-            style=style,
-            script=script,
-            policy=_policy(style, script),
-            looks={name: _mark(look) for name, look in looks(models).items()},
-        )
+    environment, blocks = templates(source.notes.get("blocks", {})), blocks_of(source)
+    context = {
+        "source": source,
+        "here": {block.id: block.name for block in blocks},
+        "tables": source.tables,
+        "titles": source.titles | {"prior": "Prior"},
+        "looks": {name: _mark(look) for name, look in looks(models).items()},
+        "words": ANSWER_WORDS,
+    }
+    # checklists and cards come last: an answer counts as one only if the rest of this page has it
+    sections = _sections(environment, [block for block in blocks if block.id not in ANSWER_BLOCKS], context)
+    context["source"] = with_answers_on_page(source, filled_elements(sections))
+    sections |= _sections(environment, [block for block in blocks if block.id in ANSWER_BLOCKS], context)
+    page = environment.get_template("page.html.j2")
+    return page.render(context, menu=menu(blocks), sections=sections, style=style, script=script, policy=_policy(style, script))
+
+
+def with_answers_on_page(source: PageSource, filled: set[str]) -> PageSource:
+    """Return the source whose checklists and cards claim what is on the page, and no more."""
+    return replace(
+        source,
+        checklists=[answers_on_page(form, filled) for form in source.checklists],
+        cards={name: [answers_on_page(form, filled) for form in forms] for name, forms in source.cards.items()},
     )
+
+
+def _sections(environment: Environment, blocks: list[Block], context: dict[str, Any]) -> dict[str, str]:
+    return {block.id: environment.get_template(block.template).render(context) for block in blocks}
 
 
 def templates(notes: dict[str, dict[str, str]]) -> Environment:

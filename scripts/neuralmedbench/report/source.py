@@ -12,7 +12,7 @@ import yaml
 
 from neuralmedbench.cards.card import read_card
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.config.checklists import ChecklistConfig
+from neuralmedbench.config.checklists import AnswerSheet, ChecklistConfig
 from neuralmedbench.config.load import (
     load_benchmark,
     load_checklists,
@@ -141,7 +141,7 @@ class PageSource:
         Reporting guidelines, item by item.
     papers : list of Paper
         Published numbers compared with ours.
-    cards : dict of str to list of ChecklistConfig
+    cards : dict of str to list of AnswerSheet
         Benchmark card and datasheet of each benchmark.
     descriptions : dict of str to str
         Croissant files, verbatim, by benchmark.
@@ -163,7 +163,7 @@ class PageSource:
     readiness: ReadinessConfig
     checklists: list[ChecklistConfig]
     papers: list[Paper] = field(default_factory=list)
-    cards: dict[str, list[ChecklistConfig]] = field(default_factory=dict)
+    cards: dict[str, list[AnswerSheet]] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -12,13 +12,14 @@ import pytest
 import yaml
 
 from conftest import ROOT
-from fixtures.report import build
+from fixtures.report import blocks_of, build
 from fixtures.tables import BREADTH, DEPTH, write_study
 from neuralmedbench.cards.card import read_card
 from neuralmedbench.cli.generated_docs import card_pages
-from neuralmedbench.config.checklists import ChecklistConfig
+from neuralmedbench.config.checklists import ANSWER_WORDS, ChecklistConfig
 from neuralmedbench.config.load import load_checklists
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.report.elements import answers_on_page, check_places, filled_elements
 from neuralmedbench.report.page import BLOCKS
 
 CARDS = sorted(path.stem for path in (ROOT / "config" / "cards").glob("*.yaml"))
@@ -55,10 +56,15 @@ def test_the_guidelines_have_the_items_that_their_authors_give() -> None:
     assert {re.sub("[a-z]", "", name) for name in found["TRIPOD-LLM"]} == {str(number) for number in range(1, 20)}
     assert found["MI-CLAIM-GEN"][6:] == [str(number) for number in range(1, 20)]  # items of 2020, on which it builds
     assert [item.answer for item in guidelines()["DECIDE-AI"].items] == ["not applicable"]
+    stard = [name for name in found["STARD-AI"] if not name.startswith("A")]
+    assert list(dict.fromkeys(re.sub("[ab]", "", name) for name in stard)) == [str(number) for number in range(1, 31)]
+    # those of 2015 that have parts
+    assert {name[:-1] for name in stard if name.endswith("b")} == {"10", "12", "13", "21"}
 
 
 def test_a_guideline_that_could_not_be_read_in_full_says_so() -> None:
     assert "could not be found" in guidelines()["MI-CLAIM-GEN"].missing
+    assert "may be fewer than its items" in guidelines()["STARD-AI"].missing
     assert guidelines()["CLAIM 2024"].missing == guidelines()["TRIPOD-LLM"].missing == ""
 
 
@@ -75,11 +81,11 @@ def test_the_datasheet_asks_what_its_authors_ask() -> None:
     }
 
 
-def test_every_link_is_the_name_of_a_block() -> None:
-    forms = [*guidelines().values(), *(form for name in CARDS for form in read_card(ROOT / "config", name).forms)]
-    places = {item.where[1:] for form in forms for item in form.items if item.where}
-    assert places <= {block.id for block in BLOCKS}
-    assert len(places) > 15
+def test_every_place_is_a_block_or_an_element_of_it() -> None:
+    cards = {name: read_card(ROOT / "config", name).forms for name in CARDS}
+    check_places({"guidelines": guidelines().values(), **cards}, {block.id: block.template for block in BLOCKS})
+    items = [item for forms in (guidelines().values(), *cards.values()) for form in forms for item in form.items]
+    assert len({block for item in items for block in item.blocks}) > 15
 
 
 @pytest.mark.parametrize("name", ["checklists", "cards"])
@@ -91,14 +97,20 @@ def test_no_link_of_the_page_leads_nowhere(page: str, name: str) -> None:
 
 def test_the_page_shows_every_item_and_counts_the_answers(page: str) -> None:
     cards = {name: read_card(ROOT / "config", name).forms for name in (DEPTH, BREADTH)}
+    filled = filled_elements(blocks_of(page))
     for name, forms in (("checklists", list(guidelines().values())), ("cards", [form for all_ in cards.values() for form in all_])):
         block = section(page, name)
-        assert block.count(ROW) == sum(len(form.items) for form in forms)
-        for form in forms:
+        table = len(forms) if name == "checklists" else 0  # the counts, one row a guideline
+        assert block.count(ROW) == sum(len(form.items) for form in forms) + table
+        for sheet in forms:
+            form = answers_on_page(sheet, filled)
             counts = ", ".join(f"{n} {answer}" for answer, n in form.counts.items())
             assert f"<summary><b>{form.title}</b>: {counts}</summary>" in block
             for item in form.items:
                 assert f'<td class="wrap">{escape(item.about, quote=False)}</td>'.replace("'", "&#39;") in block
+    claim = answers_on_page(guidelines()["CLAIM 2024"], filled)
+    numbers = "".join(f'<td class="number">{claim.counts.get(label, 0)}</td>' for label in ANSWER_WORDS.values())
+    assert f'<tr><th scope="row">CLAIM 2024</th>{numbers}<td class="number">44</td></tr>' in section(page, "checklists")
     assert re.search(r'ethics approval and consent</td><td><span class="tag none">left to the study team', section(page, "checklists"))
 
 
@@ -121,7 +133,9 @@ def test_the_pages_of_the_documentation_are_those_of_the_yaml() -> None:
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        ([{"id": "1", "about": "x", "answer": "yes"}], "answered `yes` without `where` or `note`"),
+        ([{"id": "1", "about": "x", "answer": "yes", "note": "in words"}], "1 is answered `yes` and `where` names no element"),
+        ([{"id": "1", "about": "x", "answer": "partly", "where": "#leaderboard"}], "1 is answered `partly` and `where` names no element"),
+        ([{"id": "1", "about": "x", "answer": "no", "where": "leaderboard.pass1"}], "where"),
         ([{"id": "1", "about": "x", "answer": "no"}, {"id": "1", "about": "y", "answer": "no"}], "1 is repeated"),
         ([{"id": "1", "about": "x", "answer": "maybe"}], "answer"),
     ],
@@ -129,8 +143,9 @@ def test_the_pages_of_the_documentation_are_those_of_the_yaml() -> None:
 def test_a_guideline_that_claims_without_a_place_is_refused(tmp_path: Path, items: list[dict[str, str]], message: str) -> None:
     (tmp_path / "checklists").mkdir()
     (tmp_path / "checklists" / "own.yaml").write_text(yaml.safe_dump({"title": "T", "source": "S", "items": items}), encoding="utf-8")
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ConfigError, match=message) as raised:
         load_checklists(tmp_path)
+    assert "found {" not in str(raised.value), "the whole guideline is no part of a line"
 
 
 def site(folder: Path, **cards: dict[str, Any]) -> Path:
@@ -174,7 +189,8 @@ def test_a_site_fills_in_its_own_card_and_takes_answers_of_another(tmp_path: Pat
     [
         ({"answers": {"data-sheet": {"purpose": {"answer": "yes", "text": "x"}}}}, "no form 'data-sheet'; did you mean 'datasheet'"),
         ({"answers": {"datasheet": {"purpos": {"answer": "yes", "text": "x"}}}}, "there is no question 'purpos'; did you mean 'purpose'"),
-        ({"answers": {"datasheet": {"purpose": {"answer": "yes"}}}}, "without `where` or `text`"),
+        ({"answers": {"datasheet": {"purpose": {"answer": "yes"}}}}, "without `text`, and `where` names no element"),
+        ({"answers": {"datasheet": {"number": {"answer": "yes", "where": "#cohort"}}}}, "without `text`, and `where` names no element"),
         ({"answers": {"datasheet": {"purpose": {"answer": "perhaps"}}}}, "answer"),
         ({"like": "chain"}, "is itself like end; name end instead"),
         ({"like": "nowhere"}, "the file is not there"),

@@ -13,14 +13,12 @@ from scipy import stats as scipy_stats
 
 from fixtures.report import build
 from fixtures.scoring import vocabulary
-from fixtures.tables import BREADTH, DEPTH, GRADERS, item, score, write_study
+from fixtures.tables import BREADTH, DEPTH, add_earlier, item, score, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
-from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.items import Family, Item, Level, Runner
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, ResponseState, current_rows
 from neuralmedbench.records.results import COLUMNS
-from neuralmedbench.records.scores import Grade, ParseStatus, Score
+from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.tables.revisions import both_sides, change_words, flip_rows, is_change, leader_of, metric_rows
 
 FAST = IntervalSettings(resamples=400)
@@ -160,25 +158,6 @@ def test_the_present_revision_stands_first_in_a_table_of_responses() -> None:
     ]  # fmt: skip
     assert current_rows(rows) == rows[:2]
     assert current_rows([]) == []
-
-
-def add_earlier(root: Path, model: str) -> None:
-    """Add answers of a revision 0 to those of a model, different ones for half of the cases."""
-    for benchmark in (DEPTH, BREADTH):
-        path = root / "results" / "scores" / benchmark / f"{model}.parquet"
-        rows = read_records(path, Score)
-        other = {"passed": False, "differential": ("abscess",), "text_sha256": "1" * 64}
-        earlier = [replace(row, revision="0", **(other if int(row.case_id[-2:]) % 2 else {})) for row in rows]
-        write_records(path, Score, [*rows, *earlier], key=response_key)
-        path = root / "results" / "responses" / benchmark / f"{model}.parquet"
-        told = read_records(path, Response)
-        ancient = [replace(row, revision="0", text="DIFFERENTIAL:\n1. abscess", called_on="2025-01-01", served_model="old") for row in told]
-        write_records(path, Response, [*told, *ancient], key=lambda row: (row.revision != "1", response_key(row)))
-        for grader in GRADERS:
-            path = root / "results" / "grades" / benchmark / model / f"{grader}.parquet"
-            grades = read_records(path, Grade)
-            more = [replace(row, revision="0", value=0.0) for row in grades]
-            write_records(path, Grade, [*grades, *more], key=lambda row: (response_key(row), row.criterion))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,115 @@
+"""Elements of the page by name, and the answers of checklists and cards that stand on them.
+
+A template names an element with `data-element="name"`; `element="name"` in a call of the macro `rate` names a rate, and its interval
+`name-interval`. An answer `yes` or `partly` holds on a page on which every element that it names has content.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TypeVar
+
+from neuralmedbench.config.checklists import ANSWERED, AnswerSheet, ChecklistItem
+from neuralmedbench.config.load import nearest
+from neuralmedbench.errors import ConfigError
+
+TEMPLATES = Path(__file__).parent / "templates"
+NAMED = re.compile(r'(data-)?\belement="([a-z0-9-]+)"')
+INCLUDED = re.compile(r'{% include "(blocks/[^"]+)" %}')
+NOT_READ = re.compile(r"<(svg|script|template)\b.*?</\1>", flags=re.DOTALL)
+"""Drawings and data: a number or a sentence stands in a table or in text."""
+NO_CONTENT = re.compile(r"\W*|none|unknown|not known|\(hidden\)|<\d+", flags=re.IGNORECASE)
+"""Text of an element without content: dashes, unknown values, and the marks of suppressed cells."""
+VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"})
+"""Tags that are never closed."""
+NOTHING = "nothing to show in this run"
+
+Sheet = TypeVar("Sheet", bound=AnswerSheet)
+
+
+@cache
+def element_names(template: str) -> frozenset[str]:
+    """Return the names of the elements of a template and of those that it includes."""
+    text = (TEMPLATES / template).read_text(encoding="utf-8")
+    names = set[str]()
+    for attribute, name in NAMED.findall(text):
+        # the macro for rates names the interval too
+        names |= {name} if attribute else {name, f"{name}-interval"}
+    return frozenset(names).union(*(element_names(name) for name in INCLUDED.findall(text)))
+
+
+def filled_elements(sections: Mapping[str, str]) -> set[str]:
+    """Return the elements with content, as `block.element`, of the HTML of blocks by id."""
+    found = set[str]()
+    for block, html in sections.items():
+        parser = _ElementParser()
+        parser.feed(NOT_READ.sub("", html))
+        parser.close()
+        found |= {f"{block}.{name}" for name in parser.filled}
+    return found
+
+
+class _ElementParser(HTMLParser):
+    """Collects the names of the elements that hold text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.filled = set[str]()
+        self._open: list[tuple[str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self._open.append((tag, dict(attrs).get("data-element") or ""))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Skip a tag that closes itself: it holds no text."""
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if not NO_CONTENT.fullmatch(data.strip()):
+            self.filled.update(name for _, name in self._open if name)
+
+
+def check_places(sheets: Mapping[str, Iterable[AnswerSheet]], blocks: Mapping[str, str]) -> None:
+    """Check that the page has every block and element that the answers name.
+
+    Parameters
+    ----------
+    sheets : mapping of str to iterable of AnswerSheet
+        Checklists and cards, by the folder or file of their answers.
+    blocks : mapping of str to str
+        Path of the template of every block, by its id.
+
+    Raises
+    ------
+    ConfigError
+        If one is not there.
+    """
+    known = {*blocks, *(f"{block}.{name}" for block, template in blocks.items() for name in element_names(template))}
+    for source, forms in sheets.items():
+        for form in forms:
+            for item in form.items:
+                if unknown := [place for place in item.places if place not in known]:
+                    hint = nearest(unknown[0], sorted(name for name in known if name.partition(".")[0] == unknown[0].partition(".")[0]))
+                    message = f"{source}: {form.title}, item {item.id}: where: the page has no #{unknown[0]}{hint}"
+                    raise ConfigError(message)
+
+
+def answers_on_page(sheet: Sheet, filled: set[str]) -> Sheet:
+    """Turn the answers `yes` and `partly` to `no` of which an element has no content on this page, and give the reason."""
+    return sheet.model_copy(update={"items": tuple(_on_page(item, filled) for item in sheet.items)})
+
+
+def _on_page(item: ChecklistItem, filled: set[str]) -> ChecklistItem:
+    empty = [name.partition(".")[2].replace("-", " ") for name in item.elements if name not in filled]
+    if item.answer not in ANSWERED or not empty:
+        return item
+    reason = f"{NOTHING} ({', '.join(empty)})"
+    return item.model_copy(update={"answer": "no", "note": f"{reason}; {item.note}" if item.note else reason})

@@ -1,0 +1,200 @@
+"""Answers of checklists and cards hold only where the page has the elements that they name, with content."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conftest import ROOT
+from fixtures.report import blocks_of, build, full_page
+from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
+from neuralmedbench.cards.card import read_card
+from neuralmedbench.config.checklists import ANSWERED, AnswerSheet, ChecklistItem
+from neuralmedbench.config.load import load_checklists
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.report.elements import NOTHING, VOID, element_names, filled_elements
+from neuralmedbench.report.page import BLOCKS, render, with_answers_on_page
+from neuralmedbench.report.source import PageSource, read_source
+
+MODELS = ("alpha", "beta")
+CARDS = sorted(path.stem for path in (ROOT / "config" / "cards").glob("*.yaml"))
+
+
+def write_run(root: Path, **changes: object) -> None:
+    """Write a study with the shipped guidelines and cards."""
+    write_study(root, models=MODELS, patients=6, **changes)  # type: ignore[arg-type]
+    for name in ("checklists", "cards"):
+        shutil.copytree(ROOT / "config" / name, root / "config" / name)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[PageSource, str]:
+    """Give the source and the page of a run that has something in every block, with every shipped card."""
+    root = tmp_path_factory.mktemp("full")
+    write_run(root)
+    text = full_page(root, MODELS)
+    lists = {"benchmarks": (DEPTH, BREADTH), "models": MODELS, "graders": GRADERS, "published": ()}
+    source = read_source(root, root / "results", lists, profile="internal")
+    return replace(source, cards={name: read_card(ROOT / "config", name).forms for name in CARDS}), text
+
+
+def sheets_of(source: PageSource) -> dict[str, AnswerSheet]:
+    """Return every guideline and every form of every card, by name."""
+    cards = {f"{name}, {form.title}": form for name, forms in source.cards.items() for form in forms}
+    return {form.title: form for form in source.checklists} | cards
+
+
+def claims(source: PageSource) -> dict[tuple[str, str], ChecklistItem]:
+    """Return the answers that point to an element, by sheet and item."""
+    return {
+        (name, item.id): item
+        for name, sheet in sheets_of(source).items()
+        for item in sheet.items
+        if item.answer in ANSWERED and item.elements
+    }
+
+
+class Copy(HTMLParser):
+    """Copies HTML without the text of the elements of one name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(convert_charrefs=False)
+        self.name, self.text, self.open = name, list[str](), list[tuple[str, bool]]()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.text.append(self.get_starttag_text() or "")
+        if tag not in VOID:
+            self.open.append((tag, dict(attrs).get("data-element") == self.name))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.text.append(self.get_starttag_text() or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.text.append(f"</{tag}>")
+        while self.open and self.open.pop()[0] != tag:
+            pass
+
+    def write(self, text: str) -> None:
+        if not any(named for _, named in self.open):
+            self.text.append(text)
+
+    def handle_data(self, data: str) -> None:
+        self.write(data)
+
+    def handle_entityref(self, name: str) -> None:
+        self.write(f"&{name};")
+
+    def handle_charref(self, name: str) -> None:
+        self.write(f"&#{name};")
+
+
+def emptied(html: str, name: str) -> str:
+    copy = Copy(name)
+    copy.feed(html)
+    copy.close()
+    return "".join(copy.text)
+
+
+def removed(html: str, name: str) -> str:
+    """Return the HTML without a trace of the element, as on a page of an older version."""
+    return html.replace(f' data-element="{name}"', "")
+
+
+def dashed(html: str, name: str) -> str:
+    """Return the HTML with a dash in place of the content of the element."""
+    return re.sub(rf'(data-element="{name}"[^>]*>)', r"\1–", emptied(html, name))
+
+
+def test_on_a_full_page_every_answer_holds(run: tuple[PageSource, str]) -> None:
+    source, text = run
+    assert len(claims(source)) > 60
+    assert sheets_of(with_answers_on_page(source, filled_elements(blocks_of(text)))) == sheets_of(source)
+    assert NOTHING not in text
+
+
+@pytest.mark.parametrize("spoil", [emptied, removed, dashed])
+def test_an_answer_turns_to_no_with_each_element_that_is_emptied(run: tuple[PageSource, str], spoil: Callable[[str, str], str]) -> None:
+    source, text = run
+    blocks, expected = blocks_of(text), claims(source)
+    elements = {element for item in expected.values() for element in item.elements}
+    everything = filled_elements(blocks)
+    for element in sorted(elements):
+        block, _, name = element.partition(".")
+        rest = {one for one in everything if not one.startswith(f"{block}.")}
+        filled = rest | filled_elements({block: spoil(blocks[block], name)})
+        shown = with_answers_on_page(source, filled)
+        turned = {key for key, item in expected.items() if element in item.elements}
+        # an element may lie in another one: then more answers turn, never fewer
+        nested = {key for key, item in expected.items() if not filled.issuperset(item.elements)}
+        assert turned <= nested, element
+        for key, item in expected.items():
+            now = next(one for one in sheets_of(shown)[key[0]].items if one.id == key[1])
+            if key in nested:
+                assert (now.answer, NOTHING in now.note, item.note in now.note) == ("no", True, True), (key, element)
+            else:
+                assert now == item, (key, element)
+
+
+def test_every_claim_of_a_guideline_names_an_element(run: tuple[PageSource, str]) -> None:
+    for guideline in run[0].checklists:
+        assert [item.id for item in guideline.items if item.answer in ANSWERED and not item.elements] == []
+
+
+def test_the_names_found_in_the_templates_are_those_of_the_page(run: tuple[PageSource, str]) -> None:
+    blocks = blocks_of(run[1])
+    for block in BLOCKS:
+        names = set(re.findall(r'data-element="([^"]*)"', blocks.get(block.id, "")))
+        assert names <= element_names(block.template), block.id
+        # no reader has answered the questions of this run
+        if block.id in blocks and block.id != "readers":
+            assert element_names(block.template) <= names, block.id
+
+
+def test_a_run_without_results_claims_none(tmp_path: Path) -> None:
+    write_run(tmp_path)
+    text = build(tmp_path, ())
+    for item in ("28", "29", "35", "37"):
+        row = re.search(rf'<tr><th scope="row">{item}</th>.*?</tr>', blocks_of(text)["checklists"])
+        assert row
+        expected = "yes" if item == "35" else NOTHING
+        assert expected in row[0], item
+
+
+def test_simulated_raters_are_no_evidence(run: tuple[PageSource, str]) -> None:
+    source, _ = run
+    tables = {name: [row | {"simulated": "true"} if "simulated" in row else row for row in rows] for name, rows in source.tables.items()}
+    blocks = blocks_of(render(replace(source, tables=tables, cards={})))
+    assert filled_elements(blocks).isdisjoint({"trust.agreement", "ratings.agreement", "ratings.raters", "errors.labels"})
+    assert re.search(
+        r'analysis of wrong results</td><td><span class="tag warn">no</span>.*?nothing to show in this run', blocks["checklists"]
+    )
+
+
+def test_hidden_cells_are_no_content() -> None:
+    html = '<td data-element="a"><b>&lt;5</b></td><td data-element="b">(hidden)</td><td data-element="c">unknown <br> –</td>'
+    assert filled_elements({"x": html}) == set()
+    assert filled_elements({"x": '<p data-element="d"><img alt="">0 %</p><td data-element="e"><svg><text>1</text></svg></td>'}) == {"x.d"}
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("#leaderboard.pass2", r"T, item 1: where: the page has no #leaderboard.pass2; did you mean 'leaderboard.pass1'"),
+        ("#leaderbord.pass1", r"T, item 1: where: the page has no #leaderbord.pass1"),
+        ("#leaderboard.pass1 #flow.number", r"no #flow.number; did you mean 'flow.numbers'"),
+    ],
+)
+def test_an_element_that_no_page_has_is_refused_in_one_line(run: tuple[PageSource, str], tmp_path: Path, where: str, message: str) -> None:
+    (tmp_path / "checklists").mkdir()
+    items = [{"id": "1", "about": "x", "answer": "yes", "where": where}]
+    (tmp_path / "checklists" / "own.yaml").write_text(yaml.safe_dump({"title": "T", "source": "S", "items": items}), encoding="utf-8")
+    with pytest.raises(ConfigError, match=message) as raised:
+        render(replace(run[0], checklists=load_checklists(tmp_path)))
+    assert "\n" not in str(raised.value)
