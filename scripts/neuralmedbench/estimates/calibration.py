@@ -175,6 +175,19 @@ def selective_accuracy(counts: Floats, rights: Floats, coverages: Floats) -> Flo
     -------
     ndarray of float, shape (..., coverages)
         NaN without an answer. A group that is kept in part counts with its share right, which is the expectation over all orders of ties.
+
+    Notes
+    -----
+    A coverage need not be a whole number of answers: 10 % of 315 are 31.5. The answer that is reached is then kept in part, with that
+    weight in the numerator and in the denominator, so that the value lies between those of the whole numbers around it and no
+    rounding decides between them. The area under the curve needs no such rule: it is a mean over whole numbers of answers.
+
+    Examples
+    --------
+    Half of three answers are the first, which is right, and half of the second, which is wrong: 1 of 1.5.
+
+    >>> selective_accuracy(np.ones(3), np.array([1.0, 0.0, 1.0]), np.array([0.5])).round(3).tolist()
+    [0.667]
     """
     before = np.cumsum(counts, axis=-1) - counts
     total = counts.sum(axis=-1)

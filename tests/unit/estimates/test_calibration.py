@@ -111,6 +111,17 @@ def test_the_share_right_among_the_surest_is_that_of_the_first_answers() -> None
     assert selective_accuracy(counts, rights, np.array([0.25, 0.5, 0.75, 1.0])).tolist() == [1.0, 0.75, 4 / 6, 0.5]
 
 
+def test_a_coverage_between_two_whole_numbers_of_answers_keeps_the_next_answer_in_part() -> None:
+    one_by_one, rights = np.ones(5), np.array([1.0, 1.0, 0.0, 1.0, 0.0])
+    # 2.5 answers: two right ones and half of the third, which is wrong; 3.5 answers: two right, one wrong, half of a right one
+    assert selective_accuracy(one_by_one, rights, np.array([0.5, 0.7])) == pytest.approx([2 / 2.5, 2.5 / 3.5], abs=TO)
+    # a tenth of 315 is 31.5: 20 right of the first 31, and half of the next, which is right
+    many = np.r_[np.ones(20), np.zeros(11), np.ones(1), np.zeros(283)]
+    assert selective_accuracy(np.ones(315), many, np.array([0.1]))[0] == pytest.approx(20.5 / 31.5, abs=TO)
+    # the area is a mean over whole numbers of answers
+    assert float(area_under_risk(one_by_one, rights)) == pytest.approx((0 + 0 + 1 / 3 + 1 / 4 + 2 / 5) / 5, abs=TO)
+
+
 def test_the_best_area_needs_every_right_answer_before_every_wrong_one() -> None:
     assert best_area(4, 2) == pytest.approx(np.mean([0, 0, 1 / 3, 1 / 2]))
     assert best_area(3, 3) == 0.0

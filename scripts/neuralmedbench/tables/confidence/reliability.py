@@ -57,7 +57,8 @@ class RiskCoverageRow(ResultRow):
 def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
     """Rows of `risk_coverage.csv` of one model.
 
-    Measures `accuracy` (share right among the most confident part of the answers; with an interval at `FIXED`), `aurc`, `aurc_best` (every
+    Measures `accuracy` (share right among the most confident part of the answers, the last one kept in part where the coverage is not a
+    whole number of answers; with an interval at `FIXED`), `aurc`, `aurc_best` (every
     right answer more confident than every wrong one), `aurc_random` (uninformative confidence), and the shares of answers without a
     confidence by reason. No rows where no answer has a confidence.
     """
