@@ -68,9 +68,9 @@ class ReportConfig(Section):
     )
     min_patients_shown: int = Field(
         10,
-        ge=2,
+        ge=5,
         description="Groups of fewer patients are hatched in the figures. In a public run, numbers about fewer non-public patients are hidden in "
-        "tables, figures and page.",
+        "tables, figures and page; rates of fewer than 5 are hidden there whoever the patients are, and grey on an internal page.",
     )
     max_megabytes: float = Field(
         25.0,

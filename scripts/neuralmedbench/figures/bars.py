@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from neuralmedbench.figures.panels import dagger_note, named, panels
-from neuralmedbench.figures.style import COLOURS, DARK, GRID, INK, WIDTH_IN, percent_axis
+from neuralmedbench.figures.style import COLOURS, DARK, FAINT, GRID, INK, WIDTH_IN, percent_axis
 from neuralmedbench.figures.table import Row, first_sentences, groups, having, number, rate_words, sample_size, sample_size_range, value_of
 from neuralmedbench.records.words import counted, percent, spaced
 
@@ -97,13 +97,14 @@ def _label(part: list[Row]) -> str:
 
 def _bar(panel: Any, rows: list[Row], y: float, column: str) -> None:
     left, by_class = 0.0, {row["class"]: row for row in rows}
-    for name, (colour, hatch) in CLASSES.items():
+    for name, (own, hatch) in CLASSES.items():
         row = by_class.get(name)
         width = (number(row[column]) or 0.0) if row else 0.0
         if row is None or not width:
             continue
         # filled: the clinically significant part; the rest has the hatch only
         serious = width * (number(row["significant"]) or 0.0)
+        colour = FAINT if row.get("few_patients") else own
         if serious:
             panel.barh(y, serious, left=left, height=0.62, facecolor=colour, edgecolor=DARK, hatch=hatch, linewidth=0)
         # outline only: the part that is not clinically significant
@@ -162,7 +163,7 @@ def _rate_with_interval(panel: Any, row: Row, name: str, y: float) -> None:
     value, low, high = (number(row[column]) for column in (name, f"{name}_low", f"{name}_high"))
     if value is None:
         return
-    look = TOLD[name][1]
+    look = TOLD[name][1] | ({"color": FAINT} if row.get("few_patients") else {})
     if low is not None and high is not None:
         panel.plot([low, high], [y, y], color=look["color"], linewidth=1.2, solid_capstyle="round")
     panel.plot([value], [y], linestyle="none", markersize=6, **look)

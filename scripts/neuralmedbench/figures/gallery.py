@@ -38,7 +38,7 @@ from neuralmedbench.figures.rates import (
     keep_slices,
 )
 from neuralmedbench.figures.style import styled
-from neuralmedbench.figures.table import FEWEST, SMALL, Row, having
+from neuralmedbench.figures.table import FEWEST, SMALL, Row, few_note, having
 from neuralmedbench.figures.trust import (
     describe_reliability,
     describe_risk_coverage,
@@ -49,6 +49,8 @@ from neuralmedbench.figures.trust import (
     keep_trust,
 )
 from neuralmedbench.files.tables import read_table
+from neuralmedbench.records.result_columns import TABLES
+from neuralmedbench.records.results import FEWEST as FEWEST_PATIENTS
 from neuralmedbench.records.results import mark_of
 from neuralmedbench.runtime.atomic_write import write_text
 
@@ -128,7 +130,7 @@ class Figure:
     def description(self, rows: list[Row]) -> str:
         """Describe the figure of a table."""
         kept = self.keep(rows)
-        return self.describe(kept) if kept else self._nothing(rows)
+        return self.describe(kept) + few_note(kept) if kept else self._nothing(rows)
 
     def save(self, path: Path, rows: list[Row]) -> None:
         """Draw a table into an SVG file; equal rows give equal bytes."""
@@ -138,7 +140,12 @@ class Figure:
             save_figure(path, figure, title=self.title, description=self.description(rows))
 
     def _nothing(self, rows: list[Row]) -> str:
-        return FEW_PATIENTS if any(mark_of(row) for row in rows) else self.empty
+        if any(mark_of(row) for row in rows):
+            return FEW_PATIENTS
+        numbers = [name for name, kind in TABLES[self.table].items() if kind == "float"]
+        # a public report has emptied the rows of few patients
+        emptied = any(row.get("few_patients") and not any(row[name] for name in numbers) for row in rows)
+        return f"Not shown: fewer than {FEWEST_PATIENTS} patients." if emptied else self.empty
 
 
 def _with(*columns: str) -> Callable[[list[Row]], list[Row]]:

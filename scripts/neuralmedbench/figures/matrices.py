@@ -22,10 +22,13 @@ from neuralmedbench.figures.table import (
     sample_size_range,
     value_of,
 )
-from neuralmedbench.records.results import HIDDEN, mark_of
+from neuralmedbench.records.results import FEWEST, HIDDEN, mark_of
 from neuralmedbench.records.words import counted, percent, spaced
 
 SEQUENTIAL = "cividis"
+
+FAINT_CELL = "#c3c7cb"
+"""Colour of a cell about fewer than five patients."""
 
 
 def rate_colour(share: float) -> str:
@@ -131,7 +134,7 @@ def draw_heatmap(rows: list[Row]) -> Any:
     for (panel,), (benchmark, part) in zip(grid, lines.items(), strict=True):
         _panel(panel, part, models[benchmark], turned=turned, size=min(8.5, 27 * wide))
         panel.set_title(benchmark)
-    note = f"pass@1 in %; n counts patients; hatched: fewer than {fewest_of(rows[0])} patients"
+    note = f"pass@1 in %; n counts patients; hatched: fewer than {fewest_of(rows[0])} patients; grey: fewer than {FEWEST}"
     hidden = "; – not shown" if any(number(row["value"]) is None for row in rows) else ""
     figure.supxlabel(f"{note}{hidden}{dagger_note(rows)}", fontsize=8.5)
     return figure
@@ -204,7 +207,8 @@ def _panel(panel: Any, lines: list[HeatmapRow], models: dict[str, str], *, turne
             if share is None:  # suppressed in a public run
                 panel.text(*at, "–", ha="center", va="center_baseline", fontsize=size)
             else:
-                draw_cell(panel, at, f"{100 * share:.0f}", rate_colour(share), mark="few" if is_small(row) else "", size=size)
+                colour = FAINT_CELL if row.get("few_patients") else rate_colour(share)
+                draw_cell(panel, at, f"{100 * share:.0f}", colour, mark="few" if is_small(row) else "", size=size)
 
 
 ALPHA = 0.05
@@ -297,4 +301,5 @@ def _triangle(panel: Any, benchmark: str, rows: list[Row], order: list[str], *, 
             across, down, value = down, across, -value
         sure = _significant(row)
         text = f"{round(100 * value)}{'*' if sure else ''}".replace("-", "−")
-        draw_cell(panel, (across, down), text, difference_colour(value, reach=reach), mark="frame" if sure else "", size=size)
+        colour = FAINT_CELL if row.get("few_patients") else difference_colour(value, reach=reach)
+        draw_cell(panel, (across, down), text, colour, mark="frame" if sure else "", size=size)

@@ -100,6 +100,7 @@ def whisker(axes: Any, row: Row, y: float, look: Look, names: tuple[str, str, st
     value, low, high = (cell_number(row[name]) for name in names)
     if value is None:
         return
+    look = look.of(row)
     if low is not None and high is not None:
         axes.plot([low, high], [y, y], color=look.colour, linewidth=1.4, solid_capstyle="round")
     axes.plot([value], [y], markersize=size, linestyle="none", **look.point)

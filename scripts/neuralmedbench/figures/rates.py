@@ -71,7 +71,7 @@ def draw_passk(rows: list[Row]) -> Any:
         panel.set_title(f"{benchmark}: {sample_size(part[0])}" if across == 1 else benchmark)
         for place, row in enumerate(part):
             heights = [number(row[stop]) for stop in STOPS]
-            look = style[row["model"]]
+            look = style[row["model"]].of(row)
             panel.plot(
                 range(3), [float("nan") if height is None else height for height in heights], linewidth=1.4, markersize=7, **look.point
             )
@@ -236,7 +236,7 @@ def _scatter(panel: Any, rows: list[Row], style: dict[str, Any]) -> None:
     panel.plot([prior_x, prior_x, -0.02], [-0.02, prior_y, prior_y], color=INK, linewidth=1, linestyle=(0, (1, 2)), alpha=0.6)
     panel.annotate("prior", (prior_x, prior_y), xytext=(4, 4), textcoords="offset points", fontsize=8.5)
     for row in rows:
-        look, x, y = style[row["model"]], value_of(row, "breadth"), value_of(row, "depth")
+        look, x, y = style[row["model"]].of(row), value_of(row, "breadth"), value_of(row, "depth")
         for ends, line in ((("breadth_low", "breadth_high"), "x"), (("depth_low", "depth_high"), "y")):
             low, high = (number(row[end]) for end in ends)
             if low is not None and high is not None:
@@ -313,6 +313,7 @@ def _usd(row: Row) -> str:
 
 def _mark(panel: Any, row: Row, x: float, look: Look) -> None:
     value, low, high = (number(row[name]) for name in ("pass1", "pass1_low", "pass1_high"))
+    look = look.of(row)
     if low is not None and high is not None:
         panel.plot([x, x], [low, high], color=look.colour, linewidth=1.4, solid_capstyle="round")
     panel.plot([x], [value], markersize=7.5, linestyle="none", **look.point)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 INK = "#22262b"
@@ -24,6 +24,9 @@ DIVERGING = ("#b35806", "#f1a340", "#f2efe9", "#74a9cf", "#045a8d")
 
 DARK, LIGHT = "#040506", "#ffffff"
 """Text colours on a coloured background, equal in both themes as the background is."""
+
+FAINT = "#8b9299"
+"""Colour of marks about fewer than five patients."""
 
 PRIOR = "prior"
 GRID = {"color": INK, "alpha": 0.12, "linewidth": 0.8}
@@ -66,6 +69,10 @@ class Look:
     colour: str
     marker: str
     hollow: bool = False
+
+    def of(self, row: Mapping[str, str]) -> Look:
+        """Return the look of a row's mark: grey if it is about fewer than five patients."""
+        return replace(self, colour=FAINT) if row.get("few_patients") else self
 
     @property
     def point(self) -> dict[str, Any]:

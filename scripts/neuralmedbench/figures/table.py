@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from neuralmedbench.records.results import FEWEST as FEWEST_PATIENTS
 from neuralmedbench.records.words import ONCE, counted, percent_with_span, points, points_span
 
 Row = dict[str, str]
@@ -46,6 +47,19 @@ def is_small(row: Row) -> bool:
     """Return True if a row is about few patients, or their number is unknown."""
     patients = number(row["n_patients"])
     return patients is None or patients < fewest_of(row)
+
+
+def few_note(rows: Iterable[Row]) -> str:
+    """Return the sentence that ends a description if marks are grey; empty if none is.
+
+    Examples
+    --------
+    >>> few_note([{"few_patients": "3"}, {"few_patients": ""}])
+    ' Grey: 1 of 2 values, of fewer than 5 patients.'
+    """
+    marks = [row.get("few_patients", "") for row in rows]
+    few = sum(bool(mark) for mark in marks)
+    return f" Grey: {few} of {counted(len(marks), 'value')}, of fewer than {FEWEST_PATIENTS} patients." if few else ""
 
 
 def fewest_of(row: Row) -> int:

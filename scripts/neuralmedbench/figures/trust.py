@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from neuralmedbench.figures.panels import DAGGER, dagger_note, in_reference_pool, legend, names, panels, short
-from neuralmedbench.figures.style import COLOURS, GRID, INK, WIDTH_IN, Look, looks
+from neuralmedbench.figures.style import COLOURS, FAINT, GRID, INK, WIDTH_IN, Look, looks
 from neuralmedbench.figures.table import Row, first_sentences, groups, number, value_of
 from neuralmedbench.records.words import counted, percent, spaced
 
@@ -83,13 +83,15 @@ def _grid(counts: list[int], across: int, inches: float) -> tuple[Any, list[list
 def _curve(panel: Any, rows: list[Row], source: str, look: Look) -> None:
     x, y = ([value_of(row, name) for row in rows] for name in ("mean_confidence", "share_right"))
     panel.plot(x, y, color=look.colour, linewidth=1, linestyle=LINES[source])
-    face = look.colour if source == "stated" else "none"
-    panel.plot(x, y, linestyle="none", marker=SHAPES[source], markersize=5, color=look.colour, markerfacecolor=face)
-    # bins without an interval get no whisker
-    ends = [(number(row["low"]), number(row["high"])) for row in rows]
-    known = [(place, low, high) for place, (low, high) in zip(x, ends, strict=True) if low is not None and high is not None]
-    if known:
-        panel.vlines(*zip(*known, strict=True), color=look.colour, linewidth=1, alpha=0.75)
+    for shade, part in groups([{**row, "shade": look.of(row).colour} for row in rows], "shade").items():
+        x, y = ([value_of(row, name) for row in part] for name in ("mean_confidence", "share_right"))
+        face = shade if source == "stated" else "none"
+        panel.plot(x, y, linestyle="none", marker=SHAPES[source], markersize=5, color=shade, markerfacecolor=face)
+        # bins without an interval get no whisker
+        ends = [(number(row["low"]), number(row["high"])) for row in part]
+        known = [(place, low, high) for place, (low, high) in zip(x, ends, strict=True) if low is not None and high is not None]
+        if known:
+            panel.vlines(*zip(*known, strict=True), color=shade, linewidth=1, alpha=0.75)
 
 
 def _sources(figure: Any, sources: list[str], label: str) -> None:
@@ -115,7 +117,7 @@ def draw_risk_coverage(rows: list[Row]) -> Any:
             x, y = ([value_of(row, name) for row in points] for name in ("coverage", "value"))
             # markers only where the table has an interval, as the curve has many points
             marked = [place for place, row in enumerate(points) if row["interval"]]
-            panel.plot(x, y, linewidth=1.5, markersize=6, markevery=marked, **style[model].point)
+            panel.plot(x, y, linewidth=1.5, markersize=6, markevery=marked, **style[model].of(points[0]).point)
     figure.supylabel("share of them that is right", fontsize=9)
     note = f"part of the answers that is kept, the surest first{dagger_note(rows)}"
     legend(figure, style, names(rows), sorted({row["model"] for row in rows}), note=note)
@@ -203,6 +205,7 @@ def _best(rows: list[Row]) -> list[str]:
 
 def _mark(panel: Any, row: Row, y: float) -> None:
     measure, (marker, colour) = MEASURES[row["kind"]], KINDS[row["kind"]]
+    colour = FAINT if row.get("few_patients") else colour
     value, low, high = (number(row[f"{measure}{end}"]) for end in ("", "_low", "_high"))
     if low is not None and high is not None:
         if row["kind"] == "clinician":

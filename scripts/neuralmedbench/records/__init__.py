@@ -15,7 +15,8 @@ keys: Key, response_key, text_digest
 questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal
 requests: Fact, Inquiry, Request, RequestImage, RequestTurn
 responses: MISSING_STATES, Response, ResponseState, current_rows, token_count
-results: COLUMNS, HIDDEN, NOT_SHOWN, POOL_MARKS, mark_of
+result_columns: TABLES
+results: CLUSTER_MARKS, COLUMNS, FEWEST, HIDDEN, NOT_SHOWN, PATIENT, POOL_MARKS, mark_of
 review: ExcludeReason, ReviewedFiles, SignedReview
 scores: Evidence, Grade, GradeState, ParseStatus, Prediction, Rating, RatingPart, SIMULATED_ROUND, Score, SimilarityRow
 served: ServedModel, printable_name, served_by

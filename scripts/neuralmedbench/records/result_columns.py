@@ -47,6 +47,8 @@ TABLES = {
         "abstained": "int",
         "brier": "float",
         "note": "str",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "rates": {
         "benchmark": "str",
@@ -66,6 +68,8 @@ TABLES = {
         "n_patients": "int",
         "expected": "int",
         "missing": "int",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "arms": {
         "benchmark": "str",
@@ -79,6 +83,8 @@ TABLES = {
         "p_value": "float",
         "n_items": "int",
         "n_patients": "int",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "decomposition": {
         "benchmark": "str",
@@ -129,6 +135,8 @@ TABLES = {
         "note": "str",
         "n_items": "int",
         "n_patients": "int",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "turns": {
         "benchmark": "str",
@@ -142,6 +150,8 @@ TABLES = {
         "n_items": "int",
         "n_patients": "int",
         "samples": "int",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "differential": {
         "benchmark": "str",
@@ -168,6 +178,8 @@ TABLES = {
         "answers": "int",
         "without_list": "int",
         "missing": "int",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "confidence": {
         "benchmark": "str",
@@ -208,6 +220,8 @@ TABLES = {
         "shift_low": "float",
         "shift_high": "float",
         "note": "str",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "reliability": {
         "benchmark": "str",
@@ -225,6 +239,8 @@ TABLES = {
         "interval": "str",
         "n": "int",
         "n_patients": "int",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "risk_coverage": {
         "benchmark": "str",
@@ -240,6 +256,8 @@ TABLES = {
         "threshold": "float",
         "n": "int",
         "n_patients": "int",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "pairwise": {
         "benchmark": "str",
@@ -255,6 +273,8 @@ TABLES = {
         "mcnemar_p": "float",
         "n_items": "int",
         "n_patients": "int",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "axes": {
         "model": "str",
@@ -274,6 +294,8 @@ TABLES = {
         "gap": "float",
         "gap_low": "float",
         "gap_high": "float",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "contamination": {
         "benchmark": "str",
@@ -302,6 +324,8 @@ TABLES = {
         "n_patients_after": "int",
         "n_items_left_out": "int",
         "note": "str",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "similarity": {
         "benchmark": "str",
@@ -320,6 +344,8 @@ TABLES = {
         "auc_vs_clinicians_high": "float",
         "n_rated": "int",
         "note": "str",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "fields": {
         "benchmark": "str",
@@ -337,6 +363,8 @@ TABLES = {
         "abstained": "int",
         "n_items": "int",
         "n_patients": "int",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "validity": {
         "benchmark": "str",
@@ -347,6 +375,8 @@ TABLES = {
         "share": "float",
         "count": "int",
         "n": "int",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "samples": {
         "benchmark": "str",
@@ -362,6 +392,8 @@ TABLES = {
         "without": "int",
         "repeated": "int",
         "same_text": "float",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "graders": {
         "benchmark": "str",
@@ -375,6 +407,8 @@ TABLES = {
         "mean_main_condition": "float",
         "agreement_with_first": "float",
         "note": "str",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "calibrated": {
         "benchmark": "str",
@@ -396,6 +430,8 @@ TABLES = {
         "n_patients": "int",
         "simulated": "bool",
         "note": "str",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "grader_vs_clinician": {
         "benchmark": "str",
@@ -426,6 +462,8 @@ TABLES = {
         "n": "int",
         "n_patients": "int",
         "simulated": "bool",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "errors": {
         "benchmark": "str",
@@ -451,6 +489,8 @@ TABLES = {
         "share_of_labels": "float",
         "significant": "float",
         "failed": "int",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "reasoning": {
         "benchmark": "str",
@@ -464,6 +504,8 @@ TABLES = {
         "n": "int",
         "n_patients": "int",
         "failed": "int",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "juries": {
         "benchmark": "str",
@@ -486,6 +528,8 @@ TABLES = {
         "member_mean": "float",
         "difference": "float",
         "changed": "float",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "case_flow": {
         "benchmark": "str",
@@ -575,6 +619,8 @@ TABLES = {
         "priced_on": "str",
         "on_frontier": "bool",
         "note": "str",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "destinations": {
         "benchmark": "str",
@@ -610,6 +656,8 @@ TABLES = {
         "seconds_median": "float",
         "n_items": "int",
         "n_patients": "int",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "ratings": {
         "round_id": "str",
@@ -622,6 +670,8 @@ TABLES = {
         "adjudicated": "int",
         "stale": "int",
         "simulated": "bool",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "agreement": {
         "round_id": "str",
@@ -639,6 +689,8 @@ TABLES = {
         "n_raters": "int",
         "undefined": "int",
         "note": "str",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "raters": {
         "round_id": "str",
@@ -682,6 +734,8 @@ TABLES = {
         "verdict": "str",
         "failing": "str",
         "cases": "str",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "revisions": {
         "benchmark": "str",
@@ -706,6 +760,8 @@ TABLES = {
         "n_repeated": "int",
         "gained": "int",
         "lost": "int",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "flips": {
         "benchmark": "str",

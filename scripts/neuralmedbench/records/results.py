@@ -19,6 +19,15 @@ POOL_MARKS = {
 }
 """Columns that mark a model of the reference pool, whose answers selected the items, with the columns of benchmark and model."""
 
+CLUSTER_MARKS = {"few_patients": "int", "cluster": "str"}
+"""Columns of every table of rates: the number of patients if there are fewer than `FEWEST`, and what is counted as patients (`PATIENT`, or in
+their place `case`, `pair` or `item` where an imported set names no patient)."""
+
+FEWEST = 5
+"""Rates of fewer patients are grey with their number on an internal page, and hidden in a public report. (Our rule.)"""
+
+PATIENT = "patient"
+
 HIDDEN, NOT_SHOWN = "(hidden)", "not shown"
 """Marks in a row under secondary suppression in a public run: in the cell of the number of patients, and in cells of text."""
 

@@ -10,14 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from neuralmedbench.config.checklists import ANSWER_WORDS
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.figures.table import groups
+from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import DASH, DASHED, decimal, p_value, percent, percent_span, points, points_span, spaced, whole
 from neuralmedbench.report.cases import case_index, leave_out_cases
 from neuralmedbench.report.elements import TEMPLATES, answers_on_page, check_places, filled_elements
-from neuralmedbench.report.source import PageSource, visible_value
+from neuralmedbench.report.source import FewPatientsCell, PageSource, visible_value
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.papers.shape import shapes
 
@@ -206,14 +210,28 @@ SHAPES = {
 }
 """Markers of the figures, as SVG paths in a square of 12 units."""
 
+
+def _grey(form: Callable[..., str], *, counted: bool = False) -> Callable[..., str]:
+    """Let a filter show numbers about few patients in grey; `counted` adds how many there are."""
+
+    def formatted(cell: object, *args: Any, **named: Any) -> str:
+        text = form(cell, *args, **named)
+        if not isinstance(cell, FewPatientsCell) or text in ("", DASH):
+            return text
+        number = Markup(" <i>n\u00a0=\u00a0{}</i>").format(cell.few) if counted and cell.few else ""
+        return Markup('<span class="few">{}{}</span>').format(text, number)
+
+    return formatted
+
+
 FILTERS: dict[str, Callable[..., str]] = {
-    "percent": partial(percent, missing=DASH),
-    "span": partial(percent_span, form=DASHED),
-    "points": partial(points, missing=DASH),
-    "points_span": points_span,
-    "decimal": partial(decimal, missing=DASH),
+    "percent": _grey(partial(percent, missing=DASH), counted=True),
+    "span": _grey(partial(percent_span, form=DASHED)),
+    "points": _grey(partial(points, missing=DASH), counted=True),
+    "points_span": _grey(points_span),
+    "decimal": _grey(partial(decimal, missing=DASH), counted=True),
     "whole": partial(whole, missing=DASH),
-    "p_value": partial(p_value, missing=DASH),
+    "p_value": _grey(partial(p_value, missing=DASH)),
     "words": spaced,
 }
 """Filters of the templates, which format the cells of tables in the same way everywhere."""
@@ -280,8 +298,16 @@ def templates(notes: dict[str, dict[str, str]]) -> Environment:
         lstrip_blocks=True,
         finalize=visible_value,
     )
-    environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "NOTES": notes}
-    environment.filters |= FILTERS | {"group": groups, "mask": _mask, "without": _without, "case_index": case_index, "shapes": shapes}
+    environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "NOTES": notes, "FEWEST": FEWEST}
+    environment.globals["TABLE_OF"] = {name: figure.table for name, figure in FIGURES.items()}
+    environment.filters |= FILTERS | {
+        "group": groups,
+        "mask": _mask,
+        "by_number": _by_number,
+        "without": _without,
+        "case_index": case_index,
+        "shapes": shapes,
+    }
     return environment
 
 
@@ -348,6 +374,10 @@ def _mark(look: Look) -> dict[str, Any]:
 
 def _mask(rows: list[dict[str, str]], column: str, *values: str) -> list[dict[str, str]]:
     return [row for row in rows if row[column] in values]
+
+
+def _by_number(rows: list[dict[str, str]], column: str) -> list[dict[str, str]]:
+    return sorted(rows, key=lambda row: float(row[column]))
 
 
 def _without(rows: list[dict[str, str]], column: str, start: str) -> list[dict[str, str]]:

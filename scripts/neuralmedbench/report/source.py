@@ -34,7 +34,8 @@ from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_records, read_table
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.case import Audit
-from neuralmedbench.records.results import COLUMNS, mark_of
+from neuralmedbench.records.result_columns import TABLES
+from neuralmedbench.records.results import mark_of
 from neuralmedbench.report.cases import CaseBlock, add_previews, case_blocks
 
 UNSEEN = re.compile(
@@ -91,9 +92,37 @@ class SuppressedCell(str):
         return cell
 
 
-def with_marks(rows: Iterable[Row]) -> list[Row]:
-    """Mark the empty cells of suppressed rows with the reason."""
-    return [{name: cell or SuppressedCell(mark) for name, cell in row.items()} if (mark := mark_of(row)) else row for row in rows]
+BESIDE = ("low", "high", "_p", "p_value", "p_holm")
+"""Ends of the names of columns that stand beside the number that they belong to."""
+
+
+class FewPatientsCell(str):
+    """A number about fewer than `FEWEST` patients: formatted, it is grey and has their number, unless it is an end of an interval."""
+
+    __slots__ = ("few",)
+    few: str
+
+    def __new__(cls, cell: str, few: str) -> FewPatientsCell:
+        """Make the cell of a number about so `few` patients; empty for a number beside another one that has it."""
+        made = super().__new__(cls, cell)
+        made.few = few
+        return made
+
+
+def with_marks(rows: Iterable[Row], kinds: Mapping[str, str] | None = None) -> list[Row]:
+    """Mark the empty cells of suppressed rows with the reason, and numbers about few patients with their number.
+
+    `kinds` are the types of the columns (`result_columns.TABLES`).
+    """
+    numbers = [name for name, kind in (kinds or {}).items() if kind == "float"]
+
+    def marked(row: Row) -> Row:
+        if mark := mark_of(row):
+            return {name: cell or SuppressedCell(mark) for name, cell in row.items()}
+        few = row.get("few_patients")
+        return row | {name: FewPatientsCell(row[name], "" if name.endswith(BESIDE) else few) for name in numbers} if few else row
+
+    return [marked(row) for row in rows]
 
 
 def check_profile(profile: str, withheld: list[str], disclosure: object) -> None:
@@ -167,6 +196,11 @@ class PageSource:
     descriptions: dict[str, str] = field(default_factory=dict)
 
     @property
+    def few(self) -> set[str]:
+        """Tables with numbers about fewer than `FEWEST` patients."""
+        return {name for name, rows in self.tables.items() if any(row.get("few_patients") for row in rows)}
+
+    @property
     def phantoms(self) -> list[str]:
         """Titles of the benchmarks whose subjects are phantoms."""
         return [self.benchmarks[name].title for name, audit in self.audits.items() if audit.kind == "phantom"]
@@ -216,7 +250,7 @@ def read_source(
         benchmarks={name: load_benchmark(folder, name) for name in benchmarks},
         titles={name: load_model(folder / "models" / f"{name}.yaml").title for name in models}
         | {name: load_grader(folder / "graders" / f"{name}.yaml").title for name in graders},
-        tables={name: with_marks(read_table(results / "tables" / f"{name}.csv")) for name in COLUMNS},
+        tables={name: with_marks(read_table(results / "tables" / f"{name}.csv"), TABLES[name]) for name in TABLES},
         figures={name: inline_svg((results / "figures" / f"{name}.svg").read_text(encoding="utf-8"), f"figure-{name}") for name in FIGURES},
         verdict=read_json(results / "tables" / "verdict.json"),
         notes=notes,

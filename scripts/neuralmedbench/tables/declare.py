@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, cast
 
 from neuralmedbench.estimates.suppression import Label
+from neuralmedbench.records.results import CLUSTER_MARKS
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway
@@ -66,6 +67,8 @@ class Suppression:
         True if rows are about growing parts of the answers, so that the difference of two rows must be about enough patients, too.
     whole : bool
         True if its rows are hidden where the whole benchmark is about few patients; else only small counts are.
+    of_patients : bool
+        False if its numbers are no rates over patients (identifiers that were found), so that none is marked as one of few patients.
     sort : bool
         True if the order of its rows is informative (a rank): if all rows of a benchmark are hidden they are sorted by model name.
     """
@@ -82,6 +85,7 @@ class Suppression:
     surest: bool = False
     whole: bool = True
     sort: bool = False
+    of_patients: bool = True
 
 
 T = TypeVar("T")
@@ -130,6 +134,15 @@ class Table:
     @property
     def columns(self) -> dict[str, str]:
         """Types by column, in the order of the file; as written in the class, without `| None`."""
+        return self._own | (CLUSTER_MARKS if self.has_cluster_marks else {})
+
+    @property
+    def has_cluster_marks(self) -> bool:
+        """True if its rows hold rates over patients, so that `CLUSTER_MARKS` are added."""
+        return self.suppression is not None and self.suppression.of_patients and not self.suppression.each and "float" in self._own.values()
+
+    @property
+    def _own(self) -> dict[str, str]:
         return {one.name: str(one.type).removesuffix(" | None") for one in fields(self.row)}
 
 

@@ -100,6 +100,6 @@ DEIDENTIFICATION = Table(
     name="deidentification",
     row=DeidentificationRow,
     rows=of_study(score_rows),
-    suppression=Suppression("benchmark place action category", mark="patients", patients="patients"),
+    suppression=Suppression("benchmark place action category", mark="patients", patients="patients", of_patients=False),
     takeaways={"privacy": privacy_takeaway},
 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from neuralmedbench.estimates.suppression import CellSize, Label, Mask, mask_of, suppressed_cells
 from neuralmedbench.records.items import DIAGNOSES
-from neuralmedbench.records.results import HIDDEN, NOT_SHOWN
+from neuralmedbench.records.results import FEWEST, HIDDEN, NOT_SHOWN
 from neuralmedbench.scoring.structured_answer import gold_labels
 from neuralmedbench.tables.calibrated import SCORE
 from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Suppression
@@ -130,16 +130,31 @@ def _most_of_a_patient(benchmark: BenchmarkStudy) -> dict[str, int]:
     return {unit: max(own.values(), default=1) for unit, own in counts.items()}
 
 
+ANY_AXIS = ""
+"""In place of an axis: the patients rated on any of them."""
+
+
+class RoundPatients:
+    """Patients about whom clinicians rated answers, by round, model, axis and whether the raters are simulated."""
+
+    def __init__(self, study: Study) -> None:
+        patients = {item.item_id: item.patient_id for benchmark in study.benchmarks.values() for item in benchmark.items}
+        self._rated: dict[tuple[object, ...], set[str]] = defaultdict(set)
+        for row in study.sampled_ratings:
+            for axis in (row.axis, ANY_AXIS):
+                self._rated[row.round_id, row.model, axis, row.simulated].add(patients.get(row.item_id, row.item_id))
+
+    def count(self, row: Cells) -> int:
+        """Count the patients behind a row of the ratings."""
+        return len(self._rated[row["round_id"], row["model"], row["axis"], row["simulated"]])
+
+
 class RoundDisclosure:
     """Suppression for rounds in which clinicians rated answers about patients who are not public."""
 
     def __init__(self, study: Study, benchmarks: frozenset[str], fewest: int) -> None:
-        patients = {item.item_id: item.patient_id for benchmark in study.benchmarks.values() for item in benchmark.items}
-        self.fewest = fewest
+        self.fewest, self._patients = fewest, RoundPatients(study)
         self.rounds = {row.round_id for row in study.ratings if row.item_id.partition("/")[0] in benchmarks}
-        self._rated: dict[tuple[object, ...], set[str]] = defaultdict(set)
-        for row in study.sampled_ratings:
-            self._rated[row.round_id, row.model, row.axis, row.simulated].add(patients.get(row.item_id, row.item_id))
 
     def mark(self, rule: Suppression, row: Cells) -> str:
         """Return the mark of a row that is hidden; empty if it is shown."""
@@ -147,8 +162,7 @@ class RoundDisclosure:
             return ""
         if rule.patients:
             return f"<{self.fewest}" if 0 < (row.get(rule.patients) or 0) < self.fewest else ""
-        few = len(self._rated[row["round_id"], row["model"], row["axis"], row["simulated"]]) < self.fewest
-        return f"<{self.fewest} patients" if few else ""
+        return f"<{self.fewest} patients" if self._patients.count(row) < self.fewest else ""
 
 
 def suppressed_rows(
@@ -210,6 +224,9 @@ PUBLIC, PATIENT = "public", "patient"
 CALIBRATED = ("calibrated", "calibrated_low", "calibrated_high")
 AGAINST_CLINICIANS = ("auc_vs_clinicians", "auc_vs_clinicians_low", "auc_vs_clinicians_high", "n_rated")
 
+ABOUT_CASES = ("cases", "flow")
+"""Blocks that count single cases."""
+
 ABOUT_CALLS = frozenset({"left", "cost", "methods"})
 """Blocks that are not about patients."""
 
@@ -236,29 +253,34 @@ class PublicTables:
         The run without the benchmarks of which nothing is shown.
     disclosure : dict
         Amount hidden, and of which benchmarks; empty when no benchmark is of patients who are not public.
+    few : tuple of str
+        Titles of other benchmarks with fewer than `FEWEST` patients in all.
     """
 
     tables: Tables
     visible: Tables
     study: Study
     disclosure: Cells = field(default_factory=dict)
+    few: tuple[str, ...] = ()
 
     def blocks(self, blocks: Mapping[str, Cells]) -> Cells:
         """Return the lines above the blocks; blocks that count single cases or are wholly hidden state that instead."""
-        if not self.disclosure:
+        if not self.disclosure and not self.few:
             return dict(blocks)
+        nothing = {"takeaway": f"Not shown: fewer than {self.disclosure.get('fewest', FEWEST)} patients.", "n": "not shown"}
+        hidden = {} if self.study.benchmarks else dict.fromkeys(blocks.keys() - ABOUT_CALLS, nothing)
+        if not self.disclosure:
+            return {**blocks, **{name: line for name, line in hidden.items() if name not in ABOUT_CASES}}
         whose = ", ".join(self.disclosure["benchmarks"])
         cases = {"takeaway": f"Single cases are not counted where patients are not public ({whose}).", "n": "not shown"}
-        nothing = {"takeaway": f"Not shown: fewer than {self.disclosure['fewest']} patients.", "n": "not shown"}
-        hidden = {} if self.study.benchmarks else dict.fromkeys(blocks.keys() - ABOUT_CALLS, nothing)
-        return {**blocks, **hidden, **dict.fromkeys(("cases", "flow"), cases)}
+        return {**blocks, **hidden, **dict.fromkeys(ABOUT_CASES, cases)}
 
     def sentences(self) -> list[str]:
         """Name the benchmarks of which nothing is shown."""
         nothing = self.disclosure.get("nothing_of", ())
         return [
             f"{title}: fewer than {self.disclosure['fewest']} patients, so a public report shows no number about it." for title in nothing
-        ]
+        ] + [f"{title}: fewer than {FEWEST} patients, so a public report shows no rate of it." for title in self.few]
 
     def notes(self) -> Cells:
         """Return the notes for the page."""

@@ -28,6 +28,7 @@ from neuralmedbench.records.case import Audit, PictureFate
 from neuralmedbench.records.items import Gold, Item, Kind
 from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
 from neuralmedbench.records.responses import Response
+from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score, SimilarityRow
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.tables.outcomes import Outcomes, gather_outcomes, prior_values
@@ -85,6 +86,16 @@ class BenchmarkStudy:
     def outcomes(self) -> Outcomes:
         """Scores as arrays."""
         return gather_outcomes(self.name, str(self.config.axis), self.items, self.gold, scores=self.scores, sampled=self.sampled)
+
+    @property
+    def cluster(self) -> str:
+        """What counts as one patient: `patient`; where an imported set names none, the `pair`, the `case`, or the `item` itself."""
+        named = self.config.has_cases or self.config.subjects == "phantom" or any(item.patient_id != item.case_id for item in self.items)
+        if named or not self.items:
+            return PATIENT
+        if all(item.patient_id == item.pair_id for item in self.items):
+            return "pair"
+        return "item" if len({item.case_id for item in self.items}) == len(self.items) else "case"
 
     @cached_property
     def prior(self) -> dict[str, Floats]:

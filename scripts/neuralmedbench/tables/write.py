@@ -9,10 +9,11 @@ from typing import Any
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.tables import write_table
 from neuralmedbench.tables.all_tables import TABLES
+from neuralmedbench.tables.clusters import ClusterMarks, without_few
 from neuralmedbench.tables.contrasts import model_pairs
 from neuralmedbench.tables.declare import Results
 from neuralmedbench.tables.reference_pool import reference_pools, with_pool_marks
-from neuralmedbench.tables.release import Release, public_tables
+from neuralmedbench.tables.release import PUBLIC, Release, public_tables
 from neuralmedbench.tables.revisions import change_notes, change_sentences
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
@@ -40,7 +41,11 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     for table in TABLES:
         results.tables[table.name] = table.rows(results)
     cells = {table.name: with_pool_marks(results.tables[table.name], pools) for table in TABLES}
+    marks = ClusterMarks(study)
+    cells = {table.name: marks.marked(table, cells[table.name]) for table in TABLES}
     shown = public_tables(study, cells, {table.name: table.suppression for table in TABLES}, release or Release())
+    if release and release.profile == PUBLIC:
+        shown = without_few(shown, TABLES)
     for table in TABLES:
         write_table(folder / f"{table.name}.csv", shown.tables[table.name], table.columns)
     rest, seen = shown.study, shown.visible  # sentences are made from the visible rows alone

@@ -1,0 +1,124 @@
+"""Rates of fewer than five patients: grey with their number on an internal page, hidden on a public one, marked in every file."""
+
+from __future__ import annotations
+
+import csv
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from fixtures.report import blocks_of, build
+from fixtures.tables import write_study
+from neuralmedbench.records.result_columns import TABLES
+from neuralmedbench.records.results import CLUSTER_MARKS, FEWEST
+
+NOT_ABOUT_PATIENTS = {"cost", "left", "provenance", "cards", "checklists", "methods", "cases", "privacy"}
+"""Blocks whose tables hold calls, versions or questions."""
+
+RATE = re.compile(r"\d %|\d\.\d\d|[−+]\d")
+MARKED = {name: columns for name, columns in TABLES.items() if CLUSTER_MARKS.keys() <= columns.keys()}
+COUNTS = ("n_patients", "n_patients_before", "n_patients_after")
+
+
+def rows_of(root: Path, table: str) -> list[dict[str, str]]:
+    with (root / "results" / "tables" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def rates_of(row: dict[str, str], table: str) -> list[str]:
+    return [row[name] for name, kind in TABLES[table].items() if kind == "float" and row[name]]
+
+
+def cells_of(block: str) -> list[str]:
+    return re.findall(r"<td[^>]*>.*?</td>", block, flags=re.DOTALL)
+
+
+def text_of(cell: str) -> str:
+    return unescape(re.sub(r"<[^>]+>", " ", cell))
+
+
+@pytest.fixture(scope="module", params=[4, 12])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, Path, str]:
+    """Make an internal page of few patients, or of 12 with groups of few."""
+    root = tmp_path_factory.mktemp("few")
+    write_study(root, models=("alpha", "beta"), patients=request.param)
+    return request.param, root, build(root, ("alpha", "beta"))
+
+
+def test_every_table_of_rates_has_the_mark() -> None:
+    rates = {name for name, columns in TABLES.items() if "float" in columns.values()}
+    assert rates - MARKED.keys() == {"deidentification", "efficiency", "raters", "flips"}
+
+
+def test_files_mark_exactly_the_rates_of_few_patients(made: tuple[int, Path, str]) -> None:
+    patients, root, _ = made
+    few = 0
+    for table in MARKED:
+        for row in rows_of(root, table):
+            counts = [int(row[name]) for name in COUNTS if row.get(name)]
+            if rates_of(row, table) and any(counts):
+                number = min(one for one in counts if one)
+                assert row["few_patients"] == (str(number) if number < FEWEST else ""), (table, row)
+                few += number < FEWEST
+            elif rates_of(row, table) and not counts and patients < FEWEST:  # the row does not count its patients
+                assert 1 <= int(row["few_patients"]) <= patients, (table, row)
+    assert few > 40
+
+
+def test_no_rate_of_few_patients_is_on_an_internal_page_without_its_mark(made: tuple[int, Path, str]) -> None:
+    patients, _, text = made
+    blocks = {name: block for name, block in blocks_of(text).items() if name not in NOT_ABOUT_PATIENTS}
+    if patients < FEWEST:
+        # every rate of the page
+        cells = [
+            cell for block in blocks.values() for cell in cells_of(block) if RATE.search(text_of(cell)) and 'data-value=""' not in cell
+        ]
+        assert len(cells) > 100
+        assert [cell for cell in cells if 'class="few"' not in cell] == []
+        assert 'class="big"><span class="few">' in text
+    # row by row, where the page shows the number of patients
+    rows = re.findall(r"<tr>.*?</tr>", blocks["groups"] + blocks["readiness"], flags=re.DOTALL)
+    seen = set()
+    for row in rows:
+        cells = cells_of(row)
+        if cells and re.fullmatch(r"\s*\d+\s*", text_of(cells[-1])):
+            few = int(text_of(cells[-1])) < FEWEST
+            rates = [cell for cell in cells[:-1] if RATE.search(text_of(cell))]
+            assert all(('class="few"' in cell) is few for cell in rates), row
+            assert not few or any(f"n\u00a0=\u00a0{text_of(cells[-1]).strip()}" in text_of(cell) for cell in rates)
+            seen.add(few)
+    assert True in seen
+    assert "read them as single cases, not as rates" in text
+
+
+def test_figures_say_how_many_of_their_values_are_of_few_patients(made: tuple[int, Path, str]) -> None:
+    _, root, text = made
+    described = (root / "results" / "figures" / "heatmap.svg").read_text(encoding="utf-8")
+    assert re.search(r"Grey: \d+ of \d+ values, of fewer than 5 patients\.", described)
+    assert "Grey: of fewer than 5 patients." in blocks_of(text)["groups"]
+
+
+def test_a_public_page_hides_them_whoever_the_patients_are(tmp_path: Path) -> None:
+    write_study(tmp_path, models=("alpha",), patients=12, kind="phantom")
+    text = build(tmp_path, ("alpha",), "--profile", "public")
+    hidden = 0
+    for table in MARKED:
+        for row in rows_of(tmp_path, table):
+            if row["few_patients"]:
+                hidden += 1
+                assert rates_of(row, table) == [], (table, row)
+    assert hidden > 20
+    assert 'class="few"' not in text
+    assert "Numbers about fewer than 5 patients are not shown." in text
+    assert "Grey" not in (tmp_path / "results" / "figures" / "slices.svg").read_text(encoding="utf-8")
+
+
+def test_a_public_page_of_four_phantoms_has_no_rate_and_says_why(tmp_path: Path) -> None:
+    write_study(tmp_path, models=("alpha",), patients=4, kind="phantom")
+    text = build(tmp_path, ("alpha",), "--profile", "public")
+    blocks = {name: block for name, block in blocks_of(text).items() if name not in NOT_ABOUT_PATIENTS}
+    assert [cell for block in blocks.values() for cell in cells_of(block) if RATE.search(text_of(cell))] == []
+    assert "Fewer than 5 patients, so a public report shows no rate of it." in text
+    assert "No model has been scored yet" not in text
