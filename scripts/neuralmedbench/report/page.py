@@ -86,7 +86,14 @@ class Block:
 BLOCKS = (
     Block(id="glance", name="At a glance", group=RESULTS, files=("tables/verdict.json",), config=(RUN, "benchmarks")),
     Block(id="leaderboard", name="Leaderboard", group=RESULTS, tables=("leaderboard",), figures=("leaderboard",)),
-    Block(id="axes", name="Breadth and depth", group=RESULTS, tables=("axes",), figures=("axes",), config=(BENCHMARK, "axis")),
+    Block(
+        id="axes",
+        name="Breadth and depth",
+        group=RESULTS,
+        tables=("axes", "axis_correlation"),
+        figures=("axes",),
+        config=(BENCHMARK, "axis"),
+    ),
     Block(
         id="perception",
         name="Perception or reasoning",

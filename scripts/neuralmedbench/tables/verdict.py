@@ -222,7 +222,7 @@ def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Cells:
             *pool_statements(study),
             *served_statements(study),
             *nonfinite_statements(study),
-            correlation_statement(study, tables),
+            correlation_statement(tables),
         ],
         "oracle": oracle_benchmarks(study),
         "pass_axis": study.form.passes.axis if study.form.passes else "",

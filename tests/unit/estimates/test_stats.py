@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from itertools import combinations
 from math import comb
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -28,7 +27,6 @@ from neuralmedbench.estimates.intervals import (
 )
 from neuralmedbench.estimates.repeats import pass_at_k
 from neuralmedbench.tables.axes import above_prior, breadth_depth_gap, gap_sentence
-from neuralmedbench.tables.axis_correlation import correlation_interval, correlation_statement, rank_correlation
 from neuralmedbench.tables.outcomes import chance_among_commonest
 from neuralmedbench.tables.rates import macro_f1
 
@@ -254,43 +252,6 @@ def test_the_gap_compares_what_lies_above_guessing() -> None:
     assert found.value == pytest.approx(0.5 - 0.5)
     assert float(above_prior(0.75, 0.5)) == 0.5
     assert breadth_depth_gap((breadth, np.ones(20), names), (depth, np.zeros(20), names), FAST).value is None
-
-
-def test_a_correlation_needs_eight_models() -> None:
-    assert rank_correlation([0.1] * 3 + [0.2] * 4, [0.3] * 7) is None
-    assert rank_correlation(list(range(8)), list(range(8))) == pytest.approx(1.0)
-    assert rank_correlation([0.5] * 8, list(range(8))) is None
-
-
-def test_a_correlation_of_eight_models_is_told_with_its_interval_for_each_pair_of_sets() -> None:
-    order = [2, 1, 4, 3, 6, 5, 8, 7]
-    assert correlation_interval(1.0, 8, 0.95) is None
-
-    def told(models: int, sets: int = 1, *, baseline: bool = False) -> str:
-        study = SimpleNamespace(models={str(name): SimpleNamespace(baseline=baseline) for name in range(models)}, settings=FAST)
-        rows = [
-            {"model": str(name), "breadth_benchmark": f"b{place}", "depth_benchmark": "d", "breadth": name / 10, "depth": order[name] / 10}
-            for place in range(sets)
-            for name in range(models)
-        ]
-        return correlation_statement(study, {"axes": rows})
-
-    low, high = correlation_interval(rank_correlation(list(range(8)), order), 8, 0.95)
-    assert low < 0.6
-    assert 0.9 < high < 1
-    assert f"0.90 ({low:.2f} to {high:.2f}) of b0 and d over 8 models; 0.90 ({low:.2f} to {high:.2f}) of b1 and d" in told(8, sets=2)
-    assert told(7).endswith("this run has 7.")
-    assert told(8, baseline=True).endswith("this run has 0.")
-
-
-def test_the_interval_of_a_rank_correlation_holds_the_truth() -> None:
-    rng, hits, studies = np.random.default_rng(9), 0, 300
-    truth = 6 / np.pi * np.arcsin(0.6 / 2)  # Spearman's correlation of two normal variables with Pearson's 0.6
-    for _ in range(studies):
-        first = rng.normal(size=12)
-        bounds = correlation_interval(rank_correlation(first, 0.6 * first + 0.8 * rng.normal(size=12)), 12, 0.95)
-        hits += bounds is not None and bounds[0] <= truth <= bounds[1]
-    assert hits / studies > 0.92
 
 
 def test_ties_share_the_guesses_of_the_prior() -> None:
