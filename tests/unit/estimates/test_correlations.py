@@ -65,6 +65,30 @@ def test_where_every_patient_says_the_same_the_interval_is_fishers() -> None:
     assert (found.low, found.high) == pytest.approx(tuple(ends))
 
 
+def test_the_interval_is_widened_by_leaving_out_each_patient() -> None:
+    """The jackknife by hand: the value without each patient in turn, one of them in both sets and one with two items."""
+    rng = np.random.default_rng(5)
+    ability = rng.normal(size=(12, 1))
+    first, second = ((ability + 0.7 * rng.normal(size=(12, items)) > 0).astype(float) for items in (7, 9))
+    names = list("aabcdef"), list("fghijklmn")
+
+    def without(patient: str) -> float:
+        kept = [[name != patient for name in own] for own in names]
+        sides = [
+            SetScores(values[:, keep], [name for name in own if name != patient])
+            for values, keep, own in zip((first, second), kept, names, strict=True)
+        ]
+        return corrected_correlation(*sides, 0.95).corrected
+
+    found = corrected_correlation(SetScores(first, names[0]), SetScores(second, names[1]), 0.95)
+    divisor = np.sqrt(np.prod(found.reliability))
+    plain = found.corrected * divisor
+    patients = sum((without(name) - found.corrected) ** 2 for name in sorted({*names[0], *names[1]}))
+    reach = 1.959964 * np.sqrt(1 / 9 + patients * (divisor / (1 - plain**2)) ** 2)
+    assert reach > 1.1 * 1.959964 / 3
+    assert (found.low, found.high) == pytest.approx(tuple(np.tanh(np.arctanh(plain) + np.array([-1, 1]) * reach) / divisor), rel=1e-5)
+
+
 def test_the_answers_to_shared_patients_do_not_make_two_scores_alike() -> None:
     """The same values on both sets: as of other patients the correlation is 1 by construction; as of the same it is corrected from less."""
     values = noisy(np.random.default_rng(4), 30)

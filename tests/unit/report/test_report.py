@@ -295,6 +295,22 @@ def test_the_last_line_counts_incomplete_responses(study: Path, text: str, capsy
     assert capsys.readouterr().err.strip().splitlines()[-1].startswith("4 of ")
 
 
+def test_a_correlation_of_the_axes_stands_beside_both_reliabilities_and_a_missing_one_beside_its_reason(study: Path, text: str) -> None:
+    assert "Correlation of breadth and depth over models" not in text
+    path = study / "results" / "tables" / "axis_correlation.csv"
+    original = path.read_text(encoding="utf-8")
+    head = original.splitlines()[0]
+    lines = ["b,d,12,60,30,0.81,0.66,0.7,1.04,0.71,1.3,", "b,e,12,60,12,0.81,0.4,,,,,a reliability below 0.5"]
+    path.write_text("\n".join([head, *lines, ""]), encoding="utf-8")
+    try:
+        block = blocks_of(page(study, MODELS))["axes"]
+    finally:
+        path.write_text(original, encoding="utf-8")
+    assert '<td class="number">0.81</td><td class="number">0.66</td><td class="number">0.70</td>' in block
+    assert "<b>1.04</b><small>0.71 to 1.30</small>" in block
+    assert '<td class="number">0.40</td><td class="number">–</td><td class="number"><small>a reliability below 0.5</small>' in block
+
+
 def test_what_left_the_machine_and_a_served_model_that_changed_are_told(study: Path, text: str) -> None:
     assert '<p class="takeaway">Nothing left this machine for the answers and grades of this run.</p>' in text
     assert "changed within the run" not in text
