@@ -310,6 +310,8 @@ TABLES = {
         "corrected_low": "float",
         "corrected_high": "float",
         "note": "str",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "contamination": {
         "benchmark": "str",

@@ -300,13 +300,16 @@ def test_a_correlation_of_the_axes_stands_beside_both_reliabilities_and_a_missin
     path = study / "results" / "tables" / "axis_correlation.csv"
     original = path.read_text(encoding="utf-8")
     head = original.splitlines()[0]
-    lines = ["b,d,12,60,30,0.81,0.66,0.7,1.04,0.71,1.3,", "b,e,12,60,12,0.81,0.4,,,,,a reliability below 0.5"]
-    path.write_text("\n".join([head, *lines, ""]), encoding="utf-8")
+    lines = [["b", "d", "12", "60", "30", "0.81", "0.66", "0.7", "1.04", "0.71", "1.3", "", "", "patient"]]
+    lines += [["b", "e", "12", "60", "12", "0.81", "0.4", "", "", "", "", "a reliability below 0.5", "", "patient"]]
+    assert len(lines[0]) == len(head.split(","))
+    path.write_text("\n".join([head, *(",".join(line) for line in lines), ""]), encoding="utf-8")
     try:
         block = blocks_of(page(study, MODELS))["axes"]
     finally:
         path.write_text(original, encoding="utf-8")
     assert '<td class="number">0.81</td><td class="number">0.66</td><td class="number">0.70</td>' in block
+    assert "b (60 patients) and d (30)" in block
     assert "<b>1.04</b><small>0.71 to 1.30</small>" in block
     assert '<td class="number">0.40</td><td class="number">–</td><td class="number"><small>a reliability below 0.5</small>' in block
 
