@@ -10,7 +10,7 @@ agreement: RATER_COEFFICIENTS, RaterTerms, pair_coefficients, pair_terms
 calibration: MASS_BINS, RiskCurve, WIDTH_BINS, auroc, brier, calibration_error, linspace_bins, mass_bins, pessimistic, risk_coverage_area, width_bins
 comparisons: Difference, difference_of_rates, paired_difference, paired_differences, rank_ranges, shuffle_p, smallest_difference, square_and_add, tiers
 concordance: COEFFICIENTS, Level, Pairs, concordance, separation
-correlations: CorrectedCorrelation, SetScores, corrected_correlation
+correlations: SetScores, corrected_correlation
 exact: ShareTest, clopper_pearson, holm, share_bounds, share_tests
 intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, NOTHING, codes_of, jointly_resampled_rates, rate_interval, rate_intervals, repaired_share, resampled_rate, weighted_rate
 label_averages: average, tally
