@@ -1,19 +1,21 @@
 """Elements of the page by name, and the answers of checklists and cards that stand on them.
 
 A template names an element with `data-element="name"`; `element="name"` in a call of the macro `rate` names a rate, and its interval
-`name-interval`. An answer `yes` or `partly` holds on a page on which every element that it names has content.
+`name-interval`. An answer `yes` or `partly` holds on a page on which every element that it names has content, for every benchmark of the run
+where the tags around it say of which one they are (`data-benchmark`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TypeVar
 
-from neuralmedbench.config.checklists import ANSWERED, AnswerSheet, ChecklistItem
+from neuralmedbench.config.checklists import ANSWERED, Answer, AnswerSheet, ChecklistItem
 from neuralmedbench.config.load import nearest
 from neuralmedbench.errors import ConfigError
 
@@ -29,6 +31,8 @@ VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "l
 NOTHING = "nothing to show in this run"
 
 Sheet = TypeVar("Sheet", bound=AnswerSheet)
+Filled = Mapping[str, AbstractSet[str]]
+"""Benchmarks for which an element has content, by element; an empty name is content that is not of one benchmark."""
 
 
 @cache
@@ -42,28 +46,30 @@ def element_names(template: str) -> frozenset[str]:
     return frozenset(names).union(*(element_names(name) for name in INCLUDED.findall(text)))
 
 
-def filled_elements(sections: Mapping[str, str]) -> set[str]:
-    """Return the elements with content, as `block.element`, of the HTML of blocks by id."""
-    found = set[str]()
+def filled_elements(sections: Mapping[str, str]) -> Filled:
+    """Return the elements with content, as `block.element`, and of which benchmarks they are, of the HTML of blocks by id."""
+    found: dict[str, set[str]] = {}
     for block, html in sections.items():
         parser = _ElementParser()
         parser.feed(NOT_READ.sub("", html))
         parser.close()
-        found |= {f"{block}.{name}" for name in parser.filled}
+        found |= {f"{block}.{name}": benchmarks for name, benchmarks in parser.filled.items()}
     return found
 
 
 class _ElementParser(HTMLParser):
-    """Collects the names of the elements that hold text."""
+    """Collects the elements that hold text, with the benchmark of the nearest `data-benchmark` around it or an empty name."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.filled = set[str]()
-        self._open: list[tuple[str, str]] = []
+        self.filled: dict[str, set[str]] = {}
+        self._open: list[tuple[str, str, str]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in VOID:
-            self._open.append((tag, dict(attrs).get("data-element") or ""))
+            values = dict(attrs)
+            around = self._open[-1][2] if self._open else ""
+            self._open.append((tag, values.get("data-element") or "", values.get("data-benchmark") or around))
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Skip a tag that closes itself: it holds no text."""
@@ -73,8 +79,11 @@ class _ElementParser(HTMLParser):
             pass
 
     def handle_data(self, data: str) -> None:
-        if not NO_CONTENT.fullmatch(data.strip()):
-            self.filled.update(name for _, name in self._open if name)
+        if self._open and not NO_CONTENT.fullmatch(data.strip()):
+            benchmark = self._open[-1][2]
+            for _, name, _ in self._open:
+                if name:
+                    self.filled.setdefault(name, set()).add(benchmark)
 
 
 def check_places(sheets: Mapping[str, Iterable[AnswerSheet]], blocks: Mapping[str, str]) -> None:
@@ -102,14 +111,43 @@ def check_places(sheets: Mapping[str, Iterable[AnswerSheet]], blocks: Mapping[st
                     raise ConfigError(message)
 
 
-def answers_on_page(sheet: Sheet, filled: set[str]) -> Sheet:
-    """Turn the answers `yes` and `partly` to `no` of which an element has no content on this page, and give the reason."""
-    return sheet.model_copy(update={"items": tuple(_on_page(item, filled) for item in sheet.items)})
+def answers_on_page(sheet: Sheet, filled: Filled, benchmarks: Mapping[str, str]) -> Sheet:
+    """Lower the answers that this page does not bear out, and give the reason.
+
+    Parameters
+    ----------
+    sheet : AnswerSheet
+        A checklist or a form of a card.
+    filled : mapping of str to set of str
+        Elements with content, as `filled_elements` returns them.
+    benchmarks : mapping of str to str
+        Titles of the benchmarks that the answers are about, by name.
+
+    Returns
+    -------
+    AnswerSheet
+        `yes` and `partly` are `no` if an element has no content; `yes` is `partly` if it has none for some of the benchmarks.
+    """
+    return sheet.model_copy(update={"items": tuple(_on_page(item, filled, benchmarks) for item in sheet.items)})
 
 
-def _on_page(item: ChecklistItem, filled: set[str]) -> ChecklistItem:
-    empty = [name.partition(".")[2].replace("-", " ") for name in item.elements if name not in filled]
-    if item.answer not in ANSWERED or not empty:
+def _on_page(item: ChecklistItem, filled: Filled, benchmarks: Mapping[str, str]) -> ChecklistItem:
+    if item.answer not in ANSWERED:
         return item
-    reason = f"{NOTHING} ({', '.join(empty)})"
-    return item.model_copy(update={"answer": "no", "note": f"{reason}; {item.note}" if item.note else reason})
+    empty, lacking = [], set[str]()
+    for name in item.elements:
+        of = filled.get(name, set())
+        # an element outside of any benchmark is about all of them
+        absent = set() if "" in of else benchmarks.keys() - of
+        if not of or (absent and absent == benchmarks.keys()):
+            empty.append(name.partition(".")[2].replace("-", " "))
+        lacking |= absent
+    if empty:
+        return _lowered(item, "no", f"{NOTHING} ({', '.join(empty)})")
+    if lacking:
+        return _lowered(item, "partly", f"not for {', '.join(benchmarks[name] for name in benchmarks if name in lacking)}")
+    return item
+
+
+def _lowered(item: ChecklistItem, answer: Answer, reason: str) -> ChecklistItem:
+    return item.model_copy(update={"answer": answer, "note": f"{reason}; {item.note}" if item.note else reason})

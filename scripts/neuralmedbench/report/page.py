@@ -20,7 +20,7 @@ from neuralmedbench.figures.table import groups
 from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import DASH, DASHED, decimal, p_value, percent, percent_span, points, points_span, spaced, whole
 from neuralmedbench.report.cases import case_index, leave_out_cases
-from neuralmedbench.report.elements import TEMPLATES, answers_on_page, check_places, filled_elements
+from neuralmedbench.report.elements import TEMPLATES, Filled, answers_on_page, check_places, filled_elements
 from neuralmedbench.report.source import FewPatientsCell, PageSource, visible_value
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.papers.shape import shapes
@@ -277,13 +277,13 @@ def render(source: PageSource) -> str:
     return page.render(context, menu=menu(blocks), sections=sections, style=style, script=script, policy=_policy(style, script))
 
 
-def with_answers_on_page(source: PageSource, filled: set[str]) -> PageSource:
+def with_answers_on_page(source: PageSource, filled: Filled) -> PageSource:
     """Return the source whose checklists and cards claim what is on the page, and no more."""
-    return replace(
-        source,
-        checklists=[answers_on_page(form, filled) for form in source.checklists],
-        cards={name: [answers_on_page(form, filled) for form in forms] for name, forms in source.cards.items()},
-    )
+    titles = {name: benchmark.title for name, benchmark in source.benchmarks.items()}
+    cards = {
+        name: [answers_on_page(form, filled, {name: titles.get(name, name)}) for form in forms] for name, forms in source.cards.items()
+    }
+    return replace(source, checklists=[answers_on_page(form, filled, titles) for form in source.checklists], cards=cards)
 
 
 def _sections(environment: Environment, blocks: list[Block], context: dict[str, Any]) -> dict[str, str]:

@@ -97,18 +97,18 @@ def test_no_link_of_the_page_leads_nowhere(page: str, name: str) -> None:
 
 def test_the_page_shows_every_item_and_counts_the_answers(page: str) -> None:
     cards = {name: read_card(ROOT / "config", name).forms for name in (DEPTH, BREADTH)}
-    filled = filled_elements(blocks_of(page))
-    for name, forms in (("checklists", list(guidelines().values())), ("cards", [form for all_ in cards.values() for form in all_])):
+    filled, titles = filled_elements(blocks_of(page)), {DEPTH: "Depth, made up", BREADTH: "Breadth, made up"}
+    answers = [answers_on_page(form, filled, {name: titles[name]}) for name, forms in cards.items() for form in forms]
+    for name, forms in (("checklists", [answers_on_page(one, filled, titles) for one in guidelines().values()]), ("cards", answers)):
         block = section(page, name)
         table = len(forms) if name == "checklists" else 0  # the counts, one row a guideline
         assert block.count(ROW) == sum(len(form.items) for form in forms) + table
-        for sheet in forms:
-            form = answers_on_page(sheet, filled)
+        for form in forms:
             counts = ", ".join(f"{n} {answer}" for answer, n in form.counts.items())
             assert f"<summary><b>{form.title}</b>: {counts}</summary>" in block
             for item in form.items:
                 assert f'<td class="wrap">{escape(item.about, quote=False)}</td>'.replace("'", "&#39;") in block
-    claim = answers_on_page(guidelines()["CLAIM 2024"], filled)
+    claim = answers_on_page(guidelines()["CLAIM 2024"], filled, titles)
     numbers = "".join(f'<td class="number">{claim.counts.get(label, 0)}</td>' for label in ANSWER_WORDS.values())
     assert f'<tr><th scope="row">CLAIM 2024</th>{numbers}<td class="number">44</td></tr>' in section(page, "checklists")
     assert re.search(r'ethics approval and consent</td><td><span class="tag none">left to the study team', section(page, "checklists"))
