@@ -35,6 +35,7 @@ from neuralmedbench.figures.rates import (
     draw_passk,
     draw_slices,
     keep_cost,
+    keep_passk,
     keep_slices,
 )
 from neuralmedbench.figures.style import styled
@@ -191,10 +192,10 @@ FIGURES = {
         describe_arms,
     ),
     "passk": Figure(
-        "leaderboard",
+        "families",
         "Capability and reliability",
-        "No model has five sampled answers to open items.",
-        _with("pass1", "pass5"),
+        "No model has five sampled answers to items that ask for a ranked differential.",
+        keep_passk,
         draw_passk,
         describe_passk,
     ),

@@ -22,6 +22,8 @@ from neuralmedbench.tables.outcomes import can_pass
 
 DIRECT = "direct"
 CANDIDATES = frozenset({Runner.OPEN, Runner.DIALOGUE})
+SAMPLES = 5
+"""Samples of an item behind pass@5."""
 GRADES = ("main_condition", "core_diagnosis", "rubric")
 
 
@@ -114,9 +116,7 @@ def recount(name: str, answers: Sequence[ItemTrace]) -> float | int | None:
         "pass1": [one.passed / one.expected for one in answers],
         # bounds of pass@1: all missing answers pass, or none does
         "best_case": [(one.passed + one.missing) / one.expected for one in answers],
-        "candidates5": [
-            sum(bool(row.in_candidates) for row in _counted(one)) / one.expected for one in answers if _has_candidates(one.item)
-        ],
+        "candidates5": [sum(bool(row.in_candidates) for row in _counted(one)) / one.expected for one in _of_differentials(answers)],
     }
     shares["worst_case"] = shares["pass1"]
     if missing >= expected:  # without any answer a rate is unknown, not 0
@@ -133,8 +133,10 @@ def _counted(answers: ItemTrace) -> list[Score]:
     return [row for row in answers.scores if row.passed is not None and not row.missing]
 
 
-def _has_candidates(item: Item) -> bool:
-    return item.runner in CANDIDATES and item.family in DIAGNOSES
+def _of_differentials(answers: Sequence[ItemTrace]) -> list[ItemTrace]:
+    """Return the items that both readings of pass@5 count, as `Outcomes.differential_items` does."""
+    asked = [one for one in answers if one.item.runner in CANDIDATES and one.item.family in DIAGNOSES]
+    return [one for one in asked if one.expected >= SAMPLES] or asked
 
 
 Groups = dict[tuple[str, str, str], list[ItemTrace]]

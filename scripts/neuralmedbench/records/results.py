@@ -28,6 +28,18 @@ FEWEST = 5
 
 PATIENT = "patient"
 
+RANKED_DIFFERENTIAL = "ranked_differential"
+"""In the column `family` of `families.csv`: the items that ask for a ranked differential, over which both readings of pass@5 are counted."""
+
+FAMILY_TITLES = {
+    "differential_diagnosis": "Diagnosis",
+    "lesion_recognition": "Localisation",
+    "rationale_generation": "Rationale",
+    "classification": "Classification",
+    "question_answering": "Question answering",
+}
+"""Names of the task families on the page."""
+
 HIDDEN, NOT_SHOWN = "(hidden)", "not shown"
 """Marks in a row under secondary suppression in a public run: in the cell of the number of patients, and in cells of text."""
 

@@ -17,7 +17,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.figures.table import groups
-from neuralmedbench.records.results import FEWEST
+from neuralmedbench.records.results import FAMILY_TITLES, FEWEST
 from neuralmedbench.records.words import DASH, DASHED, decimal, p_value, percent, percent_span, points, points_span, spaced, whole
 from neuralmedbench.report.cases import case_index, leave_out_cases
 from neuralmedbench.report.elements import TEMPLATES, Filled, answers_on_page, check_places, filled_elements
@@ -85,7 +85,7 @@ class Block:
 
 BLOCKS = (
     Block(id="glance", name="At a glance", group=RESULTS, files=("tables/verdict.json",), config=(RUN, "benchmarks")),
-    Block(id="leaderboard", name="Leaderboard", group=RESULTS, tables=("leaderboard",), figures=("leaderboard",)),
+    Block(id="leaderboard", name="Leaderboard", group=RESULTS, tables=("leaderboard", "families"), figures=("leaderboard",)),
     Block(
         id="axes",
         name="Breadth and depth",
@@ -106,7 +106,7 @@ BLOCKS = (
         id="repeats",
         name="Repeats",
         group=RESULTS,
-        tables=("leaderboard", "differential", "samples"),
+        tables=("families", "differential", "samples"),
         figures=("passk",),
         config=(BENCHMARK, "samples"),
     ),
@@ -240,6 +240,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "whole": partial(whole, missing=DASH),
     "p_value": _grey(partial(p_value, missing=DASH)),
     "words": spaced,
+    "family": lambda family: FAMILY_TITLES.get(family, spaced(family)),
 }
 """Filters of the templates, which format the cells of tables in the same way everywhere."""
 

@@ -15,6 +15,7 @@ from neuralmedbench.tables import (
     cost,
     decomposition,
     deid_audit,
+    families,
     grader_vs_clinician,
     graders,
     juries,
@@ -29,9 +30,10 @@ from neuralmedbench.tables.clinicians import agreement, opinions
 from neuralmedbench.tables.confidence import reliability
 from neuralmedbench.tables.declare import Table
 
-# the order matters: `cost` reads the rows of `leaderboard`
+# the order matters: `families` and `cost` read the rows of `leaderboard`
 TABLES: tuple[Table, ...] = (
     leaderboard.TABLE,
+    families.TABLE,
     rates.RATES_TABLE,
     contrasts.ARMS,
     decomposition.TABLE,

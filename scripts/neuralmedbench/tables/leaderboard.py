@@ -16,7 +16,7 @@ from neuralmedbench.tables.declare import Suppression, Table
 from neuralmedbench.tables.outcomes import PAIR_RIGHT, PAIR_SAME, PRIOR, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study, is_sampled
-from neuralmedbench.tables.words import Takeaway, best_of, by_benchmark, models_of, share, titles_of, whole_size
+from neuralmedbench.tables.words import Takeaway, by_benchmark, models_of, titles_of, whole_size
 
 PRIOR_TITLE, CHANCE_TITLE = "Prior (commonest answers)", "Chance (one option)"
 RATES = ("pass1", "pass5", "candidates5", "all_right", "rubric")
@@ -59,6 +59,8 @@ class LeaderboardRow(ResultRow):
     candidates5_low: float | None = None
     candidates5_high: float | None = None
     all_right: float | None = None
+    differential_items: int | None = None
+    differential_patients: int | None = None
     main_condition: float | None = None
     core_diagnosis: float | None = None
     rubric: float | None = None
@@ -127,6 +129,7 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
     counts = outcomes.counts[key]
     by = outcomes.by_patient(study.settings)
     rates = {name: rate_interval(outcomes.metric(name, key), by) for name in RATES}
+    of_differential = outcomes.differential_items(key)
     row = _head(benchmark) | {
         "model": model,
         "title": config.title,
@@ -135,6 +138,8 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
         "reader": config.reader,
         "open_weights": config.open_weights,
         "all_right": rates["all_right"].value,
+        "differential_items": int(of_differential.sum()) or None,
+        "differential_patients": len(set(outcomes.patients[of_differential].tolist())) or None,
         "interval": rates["pass1"].method,
         "expected": int(counts.samples.sum()),
         "missing": int(counts.missing.sum()),
@@ -227,20 +232,6 @@ def leaderboard_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(f"{capital(by_benchmark(parts))}." if parts else "No model has been scored yet.", whole_size(study, tables))
 
 
-def repeats_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise how often the right answer comes in any, and in all, of five samples."""
-    parts = []
-    for name in study.benchmarks:
-        row = best_of(tables, name)
-        if row and row.get("pass5") is not None and row.get("all_right") is not None:
-            always = percent(row["all_right"])
-            parts.append(
-                f"{row['title']}: {share(row, 'pass1')} at the first answer, {share(row, 'pass5')} in any of five, {always} in all five"
-            )
-    nothing = "No ranked model has five samples of an item at a temperature above 0, so reliability is not known."
-    return Takeaway(f"{'; '.join(parts)}." if parts else nothing, whole_size(study, tables))
-
-
 def methods_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise the unit of independence and the number of resamples."""
     settings = study.settings
@@ -264,5 +255,5 @@ TABLE = Table(
     row=LeaderboardRow,
     rows=lambda results: _with_calibration(leaderboard_rows(results.study, results.once(model_pairs)), results.once(calibrated_rows)),
     suppression=Suppression("benchmark axis model in_reference_pool title revision baseline reader open_weights note", sort=True),
-    takeaways={"glance": glance_takeaway, "leaderboard": leaderboard_takeaway, "repeats": repeats_takeaway, "methods": methods_takeaway},
+    takeaways={"glance": glance_takeaway, "leaderboard": leaderboard_takeaway, "methods": methods_takeaway},
 )

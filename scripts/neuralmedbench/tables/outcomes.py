@@ -127,7 +127,7 @@ class Counts:
 class Outcomes:
     """One benchmark: the items that have a reference, in the order of every array, and the counts of every key.
 
-    `repeatable` items allow pass@k (runners open and dialogue), `ranked` items ask for a ranked differential.
+    `repeatable` items may have samples that differ (runners open and dialogue), `ranked` items ask for a ranked differential.
     """
 
     benchmark: str
@@ -139,8 +139,20 @@ class Outcomes:
     ranked: npt.NDArray[np.bool_]
     counts: dict[Key, Counts]
 
-    def metric(self, name: str, key: Key) -> Floats:
-        """Return item values of one metric: shape (items,), between 0 and 1, NaN where it does not apply, and everywhere without any answer."""
+    def differential_items(self, key: Key) -> npt.NDArray[np.bool_]:
+        """Return a mask of the items over which both readings of pass@5 are counted: a ranked differential is asked for, in five samples.
+
+        If no item has five samples there is one reading alone, the candidates, and every item that asks for a ranked differential counts.
+        """
+        repeated = self.ranked & (self.counts[key].samples >= K)
+        return repeated if repeated.any() else self.ranked
+
+    def metric(self, name: str, key: Key, *, within_family: bool = False) -> Floats:
+        """Return item values of one metric: shape (items,), between 0 and 1, NaN where it does not apply, and everywhere without any answer.
+
+        `pass5`, `all_right` and `candidates5` are over the same items (`differential_items`). Within one family the first two are known
+        for every item that has five samples, whatever it asks for.
+        """
         counts = self.counts[key]
         if name in counts.grades:  # rubric points may be known where no grader decided about the diagnosis
             return counts.grades[name]
@@ -156,9 +168,9 @@ class Outcomes:
             "false_alarm": counts.false_names,
         }
         if name in amounts:
-            return np.where(self.ranked | (name != "candidates5"), counts.mean_of(amounts[name]), np.nan)
+            return np.where(self.differential_items(key) | (name != "candidates5"), counts.mean_of(amounts[name]), np.nan)
         # pass@5 and all-right need five samples that differ by design
-        usable = self.repeatable & (counts.samples >= K) & counts.sampled
+        usable = (self.repeatable if within_family else self.differential_items(key)) & (counts.samples >= K) & counts.sampled
         if usable.any():
             samples, passes = counts.samples[usable], counts.passes[usable]
             values[usable] = pass_at_k(samples, passes, K) if name == "pass5" else (passes == samples).astype(float)

@@ -143,8 +143,14 @@ FIELD_ACCURACY = Table(
 Part = tuple[str, str]
 """A slice and its value."""
 
-UNIVERSES = {"pass5": REPEATABLE, "all_right": REPEATABLE, "candidates5": RANKED}
+FAMILY = "family"
+"""The slice by task family."""
+
+UNIVERSES = {"pass5": RANKED, "all_right": RANKED, "candidates5": RANKED}
 """Set of items of a rate; other rates are over all items with a reference."""
+
+OF_FAMILIES = {"pass5": REPEATABLE, "all_right": REPEATABLE}
+"""Set of items of a rate within one family, where it is another."""
 
 EXACT = frozenset({"pass1", "false_alarm", *UNIVERSES})
 """Rates over all items of their set."""
@@ -197,7 +203,7 @@ def _rows_of(study: Study, outcomes: Outcomes) -> list[Cells]:
         together.setdefault((part, name), []).append(key)
     rows: dict[tuple[Key, Part, str], Cells] = {}
     for (part, name), keys in together.items():
-        values = np.stack([_values_of(outcomes, key, name, masks[part]) for key in keys], axis=1)
+        values = np.stack([_values_of(outcomes, key, name, part, masks[part]) for key in keys], axis=1)
         intervals = rate_intervals(values, outcomes.by_patient(study.settings))
         for column, (key, interval) in enumerate(zip(keys, intervals, strict=True)):
             rows[key, part, name] = _rate_row(outcomes, key, part, name=name, known=~np.isnan(values[:, column]), interval=interval)
@@ -246,9 +252,9 @@ def field_rate_rows(fields: list[FieldRow], study: Study) -> list[RateRow]:
     ]
 
 
-def _values_of(outcomes: Outcomes, key: Key, name: str, mask: Mask) -> Floats:
+def _values_of(outcomes: Outcomes, key: Key, name: str, part: Part, mask: Mask) -> Floats:
     """Return item values of a metric in a group; NaN everywhere without any answer to the group."""
-    counts, values = outcomes.counts[key], outcomes.metric(name, key)
+    counts, values = outcomes.counts[key], outcomes.metric(name, key, within_family=part[0] == FAMILY)
     known = mask & ~np.isnan(values) if name in counts.grades or (counts.missing < counts.samples)[mask].any() else np.zeros_like(mask)
     return np.where(known, values, np.nan)
 
@@ -264,7 +270,8 @@ def groups_takeaway(study: Study, tables: Tables) -> Takeaway:
 
 
 def _rate_labels(row: Cells) -> list[Label]:
-    universe, part, value = UNIVERSES.get(row["metric"], SCORED), row["slice"], row["value_of_slice"]
+    part, value = row["slice"], row["value_of_slice"]
+    universe = (UNIVERSES | OF_FAMILIES if part == FAMILY else UNIVERSES).get(row["metric"], SCORED)
     labels = [*arm_labels(row), (f"{ALL} {universe}", "")]
     if part == "field":
         return [*labels, (f"field {value}", "")]

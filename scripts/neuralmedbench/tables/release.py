@@ -10,7 +10,7 @@ import numpy as np
 
 from neuralmedbench.estimates.suppression import CellSize, Label, Mask, mask_of, suppressed_cells
 from neuralmedbench.records.items import DIAGNOSES
-from neuralmedbench.records.results import FEWEST, HIDDEN, NOT_SHOWN
+from neuralmedbench.records.results import FEWEST, HIDDEN, NOT_SHOWN, RANKED_DIFFERENTIAL
 from neuralmedbench.scoring.structured_answer import gold_labels
 from neuralmedbench.tables.calibrated import SCORE
 from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Suppression
@@ -222,6 +222,12 @@ def _mark_coverages(rows: Sequence[Cells], marks: list[str], disclosures: Mappin
 
 PUBLIC, PATIENT = "public", "patient"
 CALIBRATED = ("calibrated", "calibrated_low", "calibrated_high")
+OF_DIFFERENTIAL = (
+    *(f"{rate}{end}" for rate in ("pass5", "candidates5") for end in ("", "_low", "_high")),
+    "all_right",
+    "differential_items",
+    "differential_patients",
+)
 AGAINST_CLINICIANS = ("auc_vs_clinicians", "auc_vs_clinicians_low", "auc_vs_clinicians_high", "n_rated")
 
 ABOUT_CASES = ("cases", "flow")
@@ -297,6 +303,7 @@ def public_tables(study: Study, tables: Tables, rules: Mapping[str, Suppression 
     # hide rows table by table, then the cells in which other tables repeat hidden ratings
     cuts = {name: _cuts(rules[name], rows, disclosures, rounds) for name, rows in tables.items()}
     _follow_the_rated(cuts, release.fewest)
+    _follow_the_differential(cuts)
     gone = {name for name, disclosure in disclosures.items() if disclosure.nothing}
     left = {name: benchmark for name, benchmark in study.benchmarks.items() if name not in gone}
     disclosure = {
@@ -394,6 +401,16 @@ def _follow_the_rated(cuts: Mapping[str, list[_Cut]], fewest: int) -> None:
     for cut in cuts["similarity"]:
         if (cut.row["benchmark"], cut.row["model"], cut.row["metric"]) in against:
             _empty(cut, AGAINST_CLINICIANS)
+
+
+def _follow_the_differential(cuts: Mapping[str, list[_Cut]]) -> None:
+    """Empty the cells of the leaderboard about the items of a ranked differential where their row of `families.csv` is hidden."""
+    hidden = {
+        (cut.row["benchmark"], cut.row["model"]) for cut in cuts["families"] if cut.row["family"] == RANKED_DIFFERENTIAL and not cut.visible
+    }
+    for cut in cuts["leaderboard"]:
+        if (cut.row["benchmark"], cut.row["model"]) in hidden:
+            _empty(cut, OF_DIFFERENTIAL)
 
 
 def _empty(cut: _Cut, columns: Sequence[str]) -> None:

@@ -239,12 +239,14 @@ def _statements(study: Study) -> list[str]:
             "rank, and its score if all missing answers had passed or failed is shown. Contrasts use items without a missing answer. (Our rule.)"
         ),
         (
-            "Pass: for closed items the first diagnosis of the differential must be the reference, a synonym or a narrower term; for open items "
-            "the grader's core diagnosis decides. A wider term is the right family and does not pass. (Our rule.)"
+            "Pass: for closed items the option or the class; for open items the grader decides, about the first diagnosis of the differential (the "
+            "reference, a synonym or a narrower term) or about place and side of the lesion. A wider term is the right family and does not pass. "
+            "(Our rule.)"
         ),
         (
-            "pass@5 has two readings, and both are shown: any of five samples (unbiased over the samples made, only at a temperature above 0), "
-            "and the reference among five candidates of one answer."
+            "pass@5 has two readings, and both are shown, over the same items (those that ask for a ranked differential and have five samples): any "
+            "of five samples (unbiased over the samples made, only at a temperature above 0), and the reference among five candidates of one "
+            "answer. Other items with five samples have a pass@5 in their family alone. (Our rule.)"
         ),
         (
             f"Intervals hold {level} and treat patients, not answers, as independent: exact on the effective sample size (Korn and Graubard) with "

@@ -12,6 +12,7 @@ from neuralmedbench.tables.all_tables import TABLES
 from neuralmedbench.tables.clusters import ClusterMarks, without_few
 from neuralmedbench.tables.contrasts import model_pairs
 from neuralmedbench.tables.declare import Results
+from neuralmedbench.tables.families import definitions
 from neuralmedbench.tables.reference_pool import reference_pools, with_pool_marks
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables
 from neuralmedbench.tables.revisions import change_notes, change_sentences
@@ -52,7 +53,10 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     parts = [*shown.sentences(), *sentences(rest, seen), *trust_sentences(rest, seen), *change_sentences(rest, seen["revisions"])]
     write_json(folder / "verdict.json", {"sentences": parts, "badges": badges(study, cells)})
     told_of = (
-        change_notes(rest, seen["revisions"]) | trust_notes(rest, seen) | {"blocks": shown.blocks(block_notes(rest, seen))} | shown.notes()
+        change_notes(rest, seen["revisions"])
+        | trust_notes(rest, seen)
+        | {"blocks": shown.blocks(block_notes(rest, seen)), "passes": definitions(rest)}
+        | shown.notes()
     )
     pairs = results.once(model_pairs)
     write_json(folder / "notes.json", notes(rest, seen, {name: pairs[name] for name in rest.benchmarks}) | told_of)

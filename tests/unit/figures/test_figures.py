@@ -39,6 +39,8 @@ def fill(folder: Path, models: list[str]) -> None:
     ]
     board += [{"benchmark": "deep", "axis": "depth", "model": "prior", "title": "Prior", "pass1": 0.2, **seen}] if models else []
     write(folder, "leaderboard", board)
+    rates = [{name: cell for name, cell in row.items() if name != "tier"} for row in board]
+    write(folder, "families", [row | {"family": family} for row in rates for family in ("lesion_recognition", "ranked_differential")])
     write(folder, "axes", [{"model": name, "title": name, "breadth_benchmark": "b", "breadth": 0.8, "depth_benchmark": "d", "depth": 0.3}
                            | {"breadth_prior": 0.3, "depth_prior": 0.1} for name in models])  # fmt: skip
     parts = {"f": 0.4, "d": 0.7, "donor": 0.35, "leak": 0.2, "share": 0.5, "share_low": 0.2, "share_high": 0.8, **seen}

@@ -56,7 +56,7 @@ def test_every_table_has_a_place_for_ours(path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
-        ("table: rates", "table: rate", "there is no table 'rate' of results; there are: leaderboard, rates"),
+        ("table: rates", "table: rate", "there is no table 'rate' of results; there are: leaderboard, families, rates"),
         ("metric: pass1", "metrik: pass1", "the table rates of results has no column 'metrik'"),
         ("low: wrong_low", "low: wrong_lo", "the table errors of results has no column 'wrong_lo'"),
         ("{benchmark}/{model}.parquet", "{benchmark}/{modle}.parquet", "unknown placeholder {modle}"),

@@ -247,7 +247,17 @@ def written(root: Path, rated: Rated) -> Written:
     def write(name: str) -> tuple[Tables, dict[str, Any]]:
         write_tables(rated(rows[name]), folder, root / "results" / "metrics.json")
         told = {one: json.loads((folder / f"{one}.json").read_text(encoding="utf-8")) for one in ("notes", "verdict")}
-        names = ("leaderboard", "calibrated", "similarity", "grader_vs_clinician")
+        names = (
+            "leaderboard",
+            "families",
+            "calibrated",
+            "similarity",
+            "grader_vs_clinician",
+            "reasoning",
+            "juries",
+            "ratings",
+            "agreement",
+        )
         return {one: read_table(folder / f"{one}.csv") for one in names}, told["notes"] | told["verdict"]
 
     return write

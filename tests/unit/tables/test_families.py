@@ -1,0 +1,270 @@
+"""Rates by family, both readings of pass@5 on the same items, and definitions that follow from the families of the items."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from conftest import ROOT
+from fixtures.report import blocks_of, build
+from fixtures.tables import BREADTH, DEPTH, item, score, write_study
+from neuralmedbench.estimates.intervals import IntervalSettings
+from neuralmedbench.figures.gallery import FIGURES
+from neuralmedbench.files.tables import read_records, read_table, write_records
+from neuralmedbench.records.items import DIAGNOSES, Family, Gold, Item, Level, Runner
+from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
+from neuralmedbench.records.scores import Grade, Score
+from neuralmedbench.tables.families import CHOICE_RULE, CLASS_RULE, PASS_RULES, family_rows, pass_definition, pass_rules
+from neuralmedbench.tables.outcomes import Key, gather_outcomes
+from neuralmedbench.tables.rates import rate_rows
+
+DX, PLACE, REASONS = Family.DIFFERENTIAL_DIAGNOSIS, Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION
+RULES = {*PASS_RULES.values(), CHOICE_RULE, CLASS_RULE}
+DEFINING = ("glance", "leaderboard", "repeats", "methods")
+"""Blocks of the page that say what a rate is."""
+
+
+def question(number: int, family: Family, runner: Runner = Runner.OPEN) -> Item:
+    return item(DEPTH, f"case{number}", f"p{number}", family, level=Level.DIRECT, runner=runner)
+
+
+def answers(of: Item, passes: str, **changes: object) -> list[Score]:
+    """Scores of five samples: `+` passes and names the reference, `c` only holds it among the candidates, `-` neither."""
+    return [score(of, "m", passed=sign == "+", repeat=repeat, in_candidates=sign in "+c", **changes) for repeat, sign in enumerate(passes)]
+
+
+@pytest.fixture
+def mixed() -> SimpleNamespace:
+    """Two diagnoses, a rationale, and two places of lesions of one model, with five samples each."""
+    items = [question(0, DX), question(1, DX), question(2, REASONS), question(3, PLACE), question(4, PLACE)]
+    scores = [row for one, passes in zip(items, ("+++++", "+c---", "ccccc", "+----", "-----"), strict=True) for row in answers(one, passes)]
+    gold = [Gold(item_id=one.item_id, answer="stroke") for one in items]
+    outcomes = gather_outcomes(DEPTH, "depth", items, gold, scores={"m": scores}, sampled={"m": True})
+    prior = {"pass1": np.array([0.5, 0.5, 0.25, 0.0, 0.0]), "candidates5": np.array([1.0, 1.0, 1.0, np.nan, np.nan])}
+    return SimpleNamespace(
+        benchmarks={DEPTH: SimpleNamespace(name=DEPTH, outcomes=outcomes, prior=prior)},
+        models={"m": SimpleNamespace(title="M")},
+        readers={},
+        settings=IntervalSettings(resamples=20, seed=1),
+        vocabulary=SimpleNamespace(disease_family=lambda _: "", find=lambda _: None),
+    )
+
+
+BOARD = [{"benchmark": DEPTH, "model": name, "title": name.upper()} for name in ("m", "prior")]
+
+
+def test_both_readings_of_pass_at_5_are_over_the_same_items(mixed: SimpleNamespace) -> None:
+    outcomes, key = mixed.benchmarks[DEPTH].outcomes, Key("m")
+    known = {name: ~np.isnan(outcomes.metric(name, key)) for name in ("pass5", "candidates5", "all_right")}
+    assert all(mask.tolist() == [True, True, True, False, False] for mask in known.values())
+    assert outcomes.differential_items(key).tolist() == known["pass5"].tolist()
+    assert np.nanmean(outcomes.metric("pass5", key)) == pytest.approx(2 / 3)
+    assert np.nanmean(outcomes.metric("candidates5", key)) == pytest.approx((1 + 0.4 + 1) / 3)
+
+
+def test_items_with_fewer_samples_are_in_neither_reading(mixed: SimpleNamespace) -> None:
+    old = mixed.benchmarks[DEPTH].outcomes
+    counts = replace(old.counts[Key("m")], samples=np.array([5, 1, 5, 5, 5]))
+    outcomes = replace(old, counts={Key("m"): counts})
+    for name in ("pass5", "candidates5", "all_right"):
+        assert (~np.isnan(outcomes.metric(name, Key("m")))).tolist() == [True, False, True, False, False], name
+    once = replace(old, counts={Key("m"): replace(counts, samples=np.ones(5, dtype=int))})
+    assert np.isnan(once.metric("pass5", Key("m"))).all()
+    assert (~np.isnan(once.metric("candidates5", Key("m")))).tolist() == [True, True, True, False, False]
+
+
+def test_a_family_has_its_own_row_and_localisation_a_pass_at_5_nowhere_else(mixed: SimpleNamespace) -> None:
+    rows = {(row.model, row.family): row for row in family_rows(mixed, BOARD)}
+    place, whole = rows["m", PLACE], rows["m", RANKED_DIFFERENTIAL]
+    assert list(rows)[:4] == [("m", DX), ("m", PLACE), ("m", REASONS), ("m", RANKED_DIFFERENTIAL)]
+    assert (place.pass1, place.pass5, place.candidates5) == (pytest.approx(0.1), pytest.approx(0.5), None)
+    assert place.pass1_low < 0.1 < place.pass1_high
+    assert (whole.n_items, whole.n_patients, whole.expected) == (3, 3, 15)
+    assert (whole.pass1, whole.pass5, whole.candidates5) == (pytest.approx(6 / 15), pytest.approx(2 / 3), pytest.approx(0.8))
+    assert rows["prior", DX].pass1 == 0.5
+    assert rows["prior", PLACE].pass1 == 0.0
+    assert (rows["prior", RANKED_DIFFERENTIAL].candidates5, rows["prior", RANKED_DIFFERENTIAL].pass1_low) == (1.0, None)
+
+
+def test_rates_by_family_are_those_of_the_families_and_other_groups_count_ranked_items_alone(mixed: SimpleNamespace) -> None:
+    families = {row.family: row for row in family_rows(mixed, BOARD) if row.model == "m"}
+    rates = {(row.slice, row.value_of_slice, row.metric): row for row in rate_rows(mixed)}
+    for family in (DX, PLACE, REASONS):
+        for name in ("pass1", "pass5", "all_right"):
+            found = rates["family", family, name]
+            assert (found.value, found.low, found.n_items) == (
+                families[family][name],
+                families[family][f"{name}_low"],
+                families[family].n_items,
+            )
+    assert ("family", PLACE, "candidates5") not in rates
+    for part in (("all", "all"), ("level", "direct")):
+        assert {rates[*part, name].n_items for name in ("pass5", "candidates5", "all_right")} == {3}, part
+        assert rates[*part, "pass1"].n_items == 5
+
+
+def test_every_family_has_a_rule_and_a_title() -> None:
+    assert set(PASS_RULES) == set(Family)
+    assert set(FAMILY_TITLES) == {str(family) for family in Family}
+    assert len(RULES) == len(Family) + 2
+
+
+def test_a_rule_follows_from_how_an_item_passes() -> None:
+    assert pass_rules([question(0, PLACE, Runner.CHOICE), question(1, DX, Runner.CHOICE)]) == {CHOICE_RULE: [DX, PLACE]}
+    assert pass_rules([question(0, Family.CLASSIFICATION, Runner.STRUCTURED)]) == {CLASS_RULE: [Family.CLASSIFICATION]}
+    assert pass_definition([question(0, DX)]) == "An answer passes if it names the reference diagnosis first."
+    both = pass_definition([question(0, DX, Runner.DIALOGUE), question(1, PLACE)])
+    assert both.startswith(
+        "An answer passes if it names the reference diagnosis first (diagnosis); or names the place and side of the lesion"
+    )
+    assert both.endswith("(localisation). The last answer of a dialogue counts.")
+
+
+KINDS: dict[str, tuple[Family, Runner] | None] = {
+    "diagnosis": (DX, Runner.OPEN),
+    "localisation": (PLACE, Runner.OPEN),
+    "diagnosis and localisation": None,
+    "options": (DX, Runner.CHOICE),
+    "free answers": (Family.QUESTION_ANSWERING, Runner.OPEN),
+}
+"""Studies by what the items of their depth benchmark ask for; None: half of them diagnoses, half of them places."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("families") / "made"
+    write_study(root, models=("alpha",), patients=4)
+    return root
+
+
+def of_kind(root: Path, kind: tuple[Family, Runner] | None) -> None:
+    """Change the items of the depth benchmark of a study, and their scores, to one kind."""
+    of_item: dict[str, tuple[Family, Runner]] = {}
+
+    def changed(row: Item | Score) -> Item | Score:
+        family, runner = kind or ((DX if row.family == DX else PLACE), Runner.OPEN)
+        of_item[row.item_id] = family, runner
+        return replace(
+            row, family=family, runner=runner, **({"options": ("a", "b")} if isinstance(row, Item) and runner is Runner.CHOICE else {})
+        )
+
+    for folder, record in (("data/items", Item), ("results/scores", Score)):
+        path = root / folder / (f"{DEPTH}.parquet" if record is Item else f"{DEPTH}/alpha.parquet")
+        rows = [changed(row) for row in read_records(path, record)]
+        write_records(path, record, rows, key=lambda row: (row.item_id, getattr(row, "arm", ""), getattr(row, "repeat", 0)))
+
+
+def definitions_on(page: str) -> dict[str, str]:
+    """Give the text of each block that defines a rate, without markup."""
+    return {
+        name: unescape(re.sub(r"\s+", " ", re.sub("<[^>]+>", "", block))) for name, block in blocks_of(page).items() if name in DEFINING
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_definition_on_the_page_names_what_its_items_ask_for_and_nothing_else(kind: str, made: Path, tmp_path: Path) -> None:
+    root = tmp_path / "study"
+    shutil.copytree(made, root)
+    of_kind(root, KINDS[kind])
+    page = build(root, ("alpha",))
+    items = [
+        *read_records(root / "data" / "items" / f"{DEPTH}.parquet", Item),
+        *read_records(root / "data" / "items" / f"{BREADTH}.parquet", Item),
+    ]
+    wanted = set(pass_rules(items))
+    blocks = definitions_on(page)
+    for name in ("glance", "leaderboard", "methods"):
+        assert {rule for rule in RULES if rule in blocks[name]} == wanted, name
+    # what is about ranked differentials has their items alone, and stands only where there are such items
+    rows = [row for row in read_table(root / "results" / "tables" / "families.csv") if row["family"] == RANKED_DIFFERENTIAL]
+    ranked = [one for one in items if one.family in DIAGNOSES and one.runner is Runner.OPEN]
+    assert {row["n_items"] for row in rows} == ({str(len(ranked))} if ranked else set())
+    described = FIGURES["passk"].description(rows)
+    assert (f"items that ask for a ranked differential: {len(ranked)} items, 4 patients." in described) == bool(ranked)
+    assert (f"{len(ranked)} items that ask for a ranked differential" in blocks["repeats"]) == bool(ranked)
+
+
+def test_no_definition_is_written_by_hand() -> None:
+    """A sentence on the page that says what an answer names would be wrong for a run whose items ask for something else."""
+    room = ROOT / "scripts" / "neuralmedbench"
+    files = [*room.glob("report/templates/**/*.j2"), *room.glob("figures/*.py"), *room.glob("tables/*.py")]
+    by_hand = re.compile(
+        r"names? the (?:reference|final|right) (?:diagnosis|class)|(?:answers|passes) .{0,20}place and side", re.IGNORECASE
+    )
+    found = [path.name for path in files if path.name != "families.py" and by_hand.search(path.read_text(encoding="utf-8"))]
+    assert found == []
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_the_page_of_metrics_has_every_rule(rule: str) -> None:
+    assert rule in (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["docs/read-the-report.md", "README.md"])
+def test_pages_that_define_pass_at_1_speak_of_places_too(name: str) -> None:
+    lines = [line for line in (ROOT / name).read_text(encoding="utf-8").splitlines() if re.search("pass@1`? is the share", line)]
+    assert lines
+    assert all("reference diagnosis" in line and "place and side of the lesion" in line for line in lines)
+
+
+def test_a_public_run_hides_pass_at_5_of_few_patients_in_every_table(tmp_path: Path) -> None:
+    write_study(tmp_path, models=("alpha",), patients=30, kind="patient")
+    few = {f"case{number:02d}" for number in range(4)}
+    for path, record in ((tmp_path / "data" / "items", Item), (tmp_path / "results" / "scores" / DEPTH, Score)):
+        file = path / f"{DEPTH if record is Item else 'alpha'}.parquet"
+        rows = [row if row.case_id in few else replace(row, family=PLACE) for row in read_records(file, record)]
+        write_records(file, record, rows, key=lambda row: (row.item_id, getattr(row, "arm", ""), getattr(row, "repeat", 0)))
+    page = build(tmp_path, ("alpha",), "--profile", "public")
+    tables = tmp_path / "results" / "tables"
+    (board,) = [row for row in read_table(tables / "leaderboard.csv") if (row["benchmark"], row["model"]) == (DEPTH, "alpha")]
+    assert board["pass1"]
+    assert {board[name] for name in ("pass5", "pass5_low", "candidates5", "all_right", "differential_items", "differential_patients")} == {
+        ""
+    }
+    rows = [row for row in read_table(tables / "families.csv") if (row["benchmark"], row["model"]) == (DEPTH, "alpha")]
+    assert {row["family"]: row["n_patients"] for row in rows}[DX] == "<10"
+    assert {row["pass1"] for row in rows if row["family"] in (DX, REASONS, RANKED_DIFFERENTIAL)} == {""}
+    assert {row["pass5"] for row in rows if row["family"] in (DX, REASONS, RANKED_DIFFERENTIAL)} == {""}
+    assert "pass@5, samples" not in blocks_of(page)["leaderboard"]
+
+
+def labelled(root: Path) -> None:
+    """Let a grader label the steps of two answers."""
+    path = root / "results" / "grades" / DEPTH / "alpha" / "llm.parquet"
+    first = [row for row in read_records(path, Grade) if row.arm == "full" and row.criterion == "core_diagnosis"][:2]
+    steps = [replace(row, criterion=f"reasoning.{name}", value=0.75) for row in first for name in ("factuality", "completeness")]
+    rows = [*read_records(path, Grade), *steps]
+    write_records(path, Grade, rows, key=lambda row: (row.item_id, row.arm, row.repeat, row.criterion))
+
+
+def test_depth_says_that_reasoning_was_not_measured_or_shows_it_with_its_agreement(made: Path, tmp_path: Path) -> None:
+    root = tmp_path / "study"
+    shutil.copytree(made, root)
+    blocks = blocks_of(build(root, ("alpha",)))
+    assert blocks["leaderboard"].count("Final answers; reasoning was not measured in this run.") == 1
+    assert "Final answers; reasoning was not measured in this run." in blocks["glance"]
+    labelled(root)
+    blocks = blocks_of(build(root, ("alpha",)))
+    assert "not measured" not in blocks["leaderboard"] + blocks["glance"]
+    assert "not known: one grader, and no clinician labelled steps" in blocks["leaderboard"]
+    assert "<td>factuality</td>" in blocks["leaderboard"]
+    assert "of the steps that the case decides it supports 75 %" in blocks["glance"]
+
+
+def test_points_of_the_rubric_stand_apart_without_an_interval_and_are_called_not_validated(made: Path, tmp_path: Path) -> None:
+    root = tmp_path / "study"
+    shutil.copytree(made, root)
+    path = root / "results" / "scores" / DEPTH / "alpha.parquet"
+    rows = [replace(row, rubric=0.4) for row in read_records(path, Score)]
+    write_records(path, Score, rows, key=lambda row: (row.item_id, row.arm, row.repeat))
+    block = blocks_of(build(root, ("alpha",)))["leaderboard"]
+    assert ">Rubric<" not in block
+    assert "Statements, not validated" in block
+    assert '<td class="number" data-value="0.400000">40 %</td>' in block
