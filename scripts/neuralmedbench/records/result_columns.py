@@ -76,6 +76,8 @@ TABLES = {
         "n_patients": "int",
         "expected": "int",
         "missing": "int",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "rates": {
         "benchmark": "str",

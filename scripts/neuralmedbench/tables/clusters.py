@@ -9,8 +9,8 @@ from functools import cached_property
 from neuralmedbench.estimates.suppression import Mask
 from neuralmedbench.records.results import FEWEST, PATIENT
 from neuralmedbench.tables.declare import Suppression, Table
-from neuralmedbench.tables.release import ANY_AXIS, BenchmarkParts, PublicTables, RoundPatients, parts_of
-from neuralmedbench.tables.rows import Cells
+from neuralmedbench.tables.release import ANY_AXIS, OF_DIFFERENTIAL, BenchmarkParts, PublicTables, RoundPatients, parts_of
+from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 RANKS = ("tier", "rank", "rank_low", "rank_high")
@@ -77,6 +77,7 @@ def without_few(shown: PublicTables, tables: Iterable[Table]) -> PublicTables:
 
     Sentences see no such row, and nothing of a benchmark that has no more patients.
     """
+    shown = replace(shown, tables=_without_few_differentials(shown.tables), visible=_without_few_differentials(shown.visible))
     numbers = {table.name: [name for name, kind in table.columns.items() if kind == "float" or name in RANKS] for table in tables}
     whole = {row["benchmark"] for row in shown.tables["leaderboard"] if row.get("few_patients")}
     study = shown.study
@@ -92,3 +93,12 @@ def without_few(shown: PublicTables, tables: Iterable[Table]) -> PublicTables:
         study=replace(study, benchmarks={name: one for name, one in study.benchmarks.items() if name not in whole}),
         few=tuple(one.config.title for name, one in study.benchmarks.items() if name in whole),
     )
+
+
+def _without_few_differentials(tables: Tables) -> Tables:
+    """Empty the cells of the leaderboard about the items of a ranked differential if these are of fewer than five patients."""
+    board = [
+        row | dict.fromkeys(OF_DIFFERENTIAL) if 0 < (row.get("differential_patients") or 0) < FEWEST else row
+        for row in tables["leaderboard"]
+    ]
+    return {**tables, "leaderboard": board}
