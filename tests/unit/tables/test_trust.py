@@ -349,7 +349,7 @@ def test_without_ratings_the_block_says_what_to_do(written: Written) -> None:
 def block(name: str, tables: Tables, told: dict[str, Any]) -> str:
     """Render one block of the page without figures."""
     config = SimpleNamespace(title="A benchmark")
-    source = SimpleNamespace(notes=told, benchmarks={DEPTH: config, BREADTH: config}, figures={name: ""})
+    source = SimpleNamespace(notes=told, benchmarks={DEPTH: config, BREADTH: config}, figures={name: ""}, profile="public")
     found = {one: {"colour": "#000", "path": "", "hollow": False} for one in (*MODELS, "prior")}
     return templates(told["blocks"]).get_template(f"blocks/{name}.html.j2").render(source=source, tables=tables, titles={}, looks=found)
 
