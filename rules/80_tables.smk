@@ -48,6 +48,10 @@ rule build_tables:
         flows=expand(
             "data/slices/{benchmark}/flow.json", benchmark=RUN.of_kind(Kind.SCANS)
         ),
+        participants=expand(
+            "data/deidentified/{benchmark}/participants.tsv",
+            benchmark=RUN.of_kind(Kind.SCANS),
+        ),
         pictures=expand(
             "data/deidentified/{benchmark}/pictures.json",
             benchmark=RUN.of_kind(Kind.PICTURES),
@@ -90,6 +94,7 @@ rule build_tables:
         model_configs=expand("config/models/{model}.yaml", model=RUN.models),
         grader_configs=expand("config/graders/{grader}.yaml", grader=RUN.all_graders),
         vocabulary=RUN.config.vocabulary,
+        urgency=RUN.urgency_files,
     output:
         tables=expand("results/tables/{table}.csv", table=COLUMNS),
         verdict="results/tables/verdict.json",

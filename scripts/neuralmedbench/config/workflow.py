@@ -17,6 +17,7 @@ from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import CaseRow, read_case_table
+from neuralmedbench.files.urgency import urgency_path
 from neuralmedbench.records.items import Kind
 from neuralmedbench.records.questions import IMPORT_RECORD, QUESTION_FILES
 from neuralmedbench.records.scores import SIMULATED_ROUND
@@ -288,6 +289,12 @@ class Run:
         """Return the import record of a data set, if it exists."""
         questions = self.benchmarks[benchmark].questions
         return [path] if questions and Path(path := f"{questions}/{IMPORT_RECORD}").is_file() else []
+
+    @property
+    def urgency_files(self) -> list[str]:
+        """Return the list of time-critical diagnoses beside the vocabulary, if it exists."""
+        path = urgency_path(Path(self.config.vocabulary))
+        return [path.as_posix()] if path.is_file() else []
 
     def oracle_files(self, benchmark: str) -> list[str]:
         """Return the answers table if slices are chosen with it (policy `lesion`); else empty."""

@@ -19,6 +19,7 @@ known_lesions: KnownLesion, read_known_lesion
 lines: read_lines, write_lines
 nifti: Volume, nifti_image, read_nifti, write_nifti
 pages: THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
+participants: OLDEST, Participant, UNKNOWN, describe_participant, read_participants
 picture_cases: count_pictures, picture_manifest
 plain_pictures: MAX_BYTES, mime_type, open_picture, picture_head, write_grey, write_picture
 pseudonyms: DIGITS, case_pseudonym, date_shift_days, device_pseudonym, patient_pseudonym, read_key, uid_pseudonym, write_new_key
@@ -27,6 +28,7 @@ small_pictures: GREYS, Levels, lettered, outlined, side_by_side, to_levels, writ
 tables: gc_paused, read_records, read_table, write_records, write_table
 templates: Templates, version_of
 texts: UnreadableTextError, decode_text
+urgency: read_urgency, urgency_path
 vocabulary: read_vocabulary
 volumes: Matrix, as_matrix, as_stored, as_transform, centre_of, grid_over, homogeneous, image_like, read_volume, resample_to, write_volume
 words: word_set

@@ -21,6 +21,7 @@ review: ExcludeReason, ReviewedFiles, SignedReview
 scores: Evidence, Grade, GradeState, ParseStatus, Prediction, Rating, RatingPart, SIMULATED_ROUND, Score, SimilarityRow
 served: ServedModel, printable_name, served_by
 taxonomy: ERRORS, ERROR_AXIS, ErrorCode, ErrorGroup, PaperClass, TAXONOMY, counts_under, error_of, unknown_errors
+urgency: TimeCritical, Urgency
 vocabulary: Diagnosis, Vocabulary, normal_form
 words: DASH, DASHED, ONCE, capital, counted, decimal, listing, p_equals, p_value, percent, percent_span, percent_with_span, points, points_span, spaced, whole
 """

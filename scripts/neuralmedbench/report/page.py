@@ -112,6 +112,14 @@ BLOCKS = (
     ),
     Block(id="errors", name="Errors", group=RESULTS, tables=("errors",), figures=("errors",), config=(RUN, "graders")),
     Block(
+        id="accuracy",
+        name="Clinical reading",
+        group=RESULTS,
+        tables=("accuracy", "predictive_values", "confusion"),
+        config=(RUN, "vocabulary"),
+    ),
+    Block(id="urgency", name="Time-critical diagnoses", group=RESULTS, tables=("urgency",), config=("config/vocabulary/", "")),
+    Block(
         id="steps",
         name="Steps of the reasoning",
         group=RESULTS,
@@ -134,6 +142,7 @@ BLOCKS = (
     Block(id="arms", name="Picture controls", group=TRUST, tables=("arms", "rates"), figures=("arms",), config=(BENCHMARK, "arms")),
     Block(id="cases", name="Cases", group=DATA, files=("cases/*.parquet",), rule="bundle_cases", config=(RUN, "report")),
     Block(id="cohort", name="Data card", group=DATA, tables=("cohort",), config=(BENCHMARK, "")),
+    Block(id="demographics", name="Patients and scanners", group=DATA, tables=("cohort", "rates"), config=(BENCHMARK, "")),
     Block(
         id="flow",
         name="Case flow",

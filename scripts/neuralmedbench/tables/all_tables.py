@@ -26,6 +26,7 @@ from neuralmedbench.tables import (
     revisions,
     similarity,
 )
+from neuralmedbench.tables.clinical import accuracy, urgency
 from neuralmedbench.tables.clinicians import agreement, opinions
 from neuralmedbench.tables.confidence import reliability
 from neuralmedbench.tables.declare import Table
@@ -35,6 +36,10 @@ TABLES: tuple[Table, ...] = (
     leaderboard.TABLE,
     families.TABLE,
     rates.RATES_TABLE,
+    accuracy.ACCURACY,
+    accuracy.PREDICTIVE_VALUES,
+    accuracy.CONFUSION,
+    urgency.TABLE,
     contrasts.ARMS,
     decomposition.TABLE,
     reasoning.TURNS,

@@ -7,16 +7,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from neuralmedbench.files.participants import Participant
 from neuralmedbench.records.case import State
-from neuralmedbench.records.items import DIAGNOSES, Kind
-from neuralmedbench.records.words import capital, counted, listing
+from neuralmedbench.records.items import DIAGNOSES, Item, Kind
+from neuralmedbench.records.words import capital, counted, listing, spaced
 from neuralmedbench.tables.declare import ALL, Suppression, Table, grouped_by, of_study
+from neuralmedbench.tables.groups import DEMOGRAPHICS, demographics
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, by_benchmark, whole_size
 
 QUARANTINE_STAGES = ("ingest", "deidentify", "normalise", "slices")
 
+
+NOT_RECORDED = "not recorded"
 
 QUESTION_STEPS = ("refused_import", "quarantined_picture", "example")
 
@@ -215,29 +219,43 @@ def case_rows(study: Study) -> list[CaseStateRow]:
 
 @dataclass(frozen=True, kw_only=True)
 class CohortRow(ResultRow):
-    """Number of items with one value of one variable."""
+    """Number of items, and of patients, with one value of one variable."""
 
     benchmark: str
     variable: str
     value: str | None = None
     n: int | None = None
+    n_patients: int | None = None
+
+
+def cohort_values(benchmark: BenchmarkStudy) -> Iterator[tuple[str, str, Item]]:
+    """Yield the variables of `cohort.csv` with their values and the items that have them; age, sex and scanner where any is recorded."""
+    answers = {gold.item_id: gold.answer for gold in benchmark.gold}
+    people = {item.case_id: demographics(benchmark.participants.get(item.case_id, Participant())) for item in benchmark.items}
+    recorded = [name for name in DEMOGRAPHICS if any(person[name] for person in people.values())]
+    for item in benchmark.items:
+        yield "level", str(item.level), item
+        yield "family", str(item.family), item
+        if item.item_id in answers and item.family in DIAGNOSES:
+            yield "diagnosis", answers[item.item_id], item
+        for sequence in {image.sequence for image in item.images}:
+            yield "sequence", sequence, item
+        for name in recorded:
+            yield name, people[item.case_id][name] or NOT_RECORDED, item
 
 
 def cohort_rows(study: Study) -> list[CohortRow]:
-    """Rows of `cohort.csv`: items by level, family, diagnosis and sequence."""
+    """Rows of `cohort.csv`: items and patients by level, family, diagnosis, sequence, age, sex, scanner and field strength."""
     rows = []
     for name, benchmark in study.benchmarks.items():
-        answers = {gold.item_id: gold.answer for gold in benchmark.gold}
-        tallies = {
-            "level": Counter(str(item.level) for item in benchmark.items),
-            "family": Counter(str(item.family) for item in benchmark.items),
-            "diagnosis": Counter(answers[item.item_id] for item in benchmark.items if item.item_id in answers and item.family in DIAGNOSES),
-            "sequence": Counter(sequence for item in benchmark.items for sequence in {image.sequence for image in item.images}),
-        }
+        found: dict[str, dict[str, list[Item]]] = {}
+        for variable, value, item in cohort_values(benchmark):
+            found.setdefault(variable, {}).setdefault(value, []).append(item)
+        order = ("level", "family", "diagnosis", "sequence", *DEMOGRAPHICS)
         rows += [
-            CohortRow(benchmark=name, variable=variable, value=value, n=number)
-            for variable, tally in tallies.items()
-            for value, number in sorted(tally.items())
+            CohortRow(benchmark=name, variable=variable, value=value, n=len(items), n_patients=len({item.patient_id for item in items}))
+            for variable in order
+            for value, items in sorted(found.get(variable, {}).items())
         ]
     return rows
 
@@ -284,6 +302,17 @@ def cohort_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(f"{capital(by_benchmark(parts))}." if parts else "No items.", by_benchmark(size) or "0 items")
 
 
+def demographics_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Name what is recorded of patients and scanners."""
+    parts, sizes = [], []
+    for name, benchmark in study.benchmarks.items():
+        variables = {row["variable"] for row in tables["cohort"] if row["benchmark"] == name}
+        recorded = [spaced(variable) for variable in DEMOGRAPHICS if variable in variables]
+        parts.append((name, f"recorded: {listing(recorded)}" if recorded else "neither age nor sex nor scanner is recorded"))
+        sizes.append((name, counted(len({item.patient_id for item in benchmark.items}), "patient")))
+    return Takeaway(f"{capital(by_benchmark(parts))}." if parts else "No items.", by_benchmark(sizes) or "0 patients")
+
+
 CASES = Table(
     name="cases",
     row=CaseStateRow,
@@ -302,5 +331,5 @@ COHORT = Table(
         patients="",
         labels=lambda row: [(f"{ALL} items", ""), (f"cohort {row['variable']}", row["value"])],
     ),
-    takeaways={"cohort": cohort_takeaway},
+    takeaways={"cohort": cohort_takeaway, "demographics": demographics_takeaway},
 )

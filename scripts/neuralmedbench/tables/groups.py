@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.files.participants import OLDEST, UNKNOWN, Participant
 from neuralmedbench.records.case import Sequence
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item
 from neuralmedbench.records.vocabulary import Vocabulary
@@ -22,18 +23,47 @@ SEVERAL = "several"
 PICTURES = {"0": 0, "1": 1, "2 to 5": 5, "6 to 10": 10, "11 to 20": 20}
 """Groups by the number of pictures, with the largest number of each; beyond them: more than 20. (Our rule.)"""
 
+AGES = {"0 to 17": 17, "18 to 39": 39, "40 to 59": 59, "60 to 74": 74}
+"""Age groups with the last year of each; beyond them 75 and over, where ages of 89 and more are pooled too. (Our rule.)"""
+
+DEMOGRAPHICS = ("age", "sex", "scanner", "field_strength")
+SEXES = {"F": "female", "M": "male", "O": "other"}
+NOMINAL_TESLA = (0.5, 1.0, 1.5, 3.0, 7.0)
+TESLA_TOLERANCE = 0.12
+
 Mask = npt.NDArray[np.bool_]
+
+
+def demographics(participant: Participant) -> dict[str, str]:
+    """Return the groups of a case by age, sex, scanner and field strength; empty where it is not recorded.
+
+    A field strength close to a usual one is called by it (2.89 T: `3 T`).
+    """
+    age = participant.age.rstrip("+")
+    years = OLDEST if participant.age.endswith("+") else int(age) if age.isdecimal() else None
+    stated = participant.field_strength.replace(".", "", 1).isdecimal()
+    tesla = float(participant.field_strength) if stated else None
+    nominal = next((usual for usual in NOMINAL_TESLA if tesla is not None and abs(usual - tesla) <= TESLA_TOLERANCE), tesla)
+    scanner, several = ("" if value == UNKNOWN else value for value in (participant.scanner, participant.field_strength))
+    return {
+        "age": "" if years is None else next((name for name, last in AGES.items() if years <= last), f"{max(AGES.values()) + 1} and over"),
+        "sex": SEXES.get(participant.sex, ""),
+        "scanner": scanner,
+        "field_strength": several if nominal is None else f"{nominal:g} T",
+    }
 
 
 def item_groups(study: Study, outcomes: Outcomes) -> Iterator[tuple[str, str, Mask]]:
     """Yield the groups of a benchmark's items: grouping, value, and mask of the items, shape (items,).
 
-    Tags `name:value` of a data set are groups, for example `rarity:rare`. Language, modality, plane and number of pictures are
-    groups only where a set has several values. Sequence, plane and modality are those of the pictures, or of the reference where the
+    Tags `name:value` of a data set are groups, for example `rarity:rare`. Language, modality, plane, number of pictures, age, sex, scanner
+    and field strength are groups only where a set has several values. Sequence, plane and modality are those of the pictures, or of the reference where the
     pictures do not state them because they are asked for.
     """
     # one value per item for every grouping; an empty value is in no group
     pairs = list(zip(outcomes.items, outcomes.gold, strict=True))
+    participants = study.benchmarks[outcomes.benchmark].participants
+    people = [demographics(participants.get(item.case_id, Participant())) for item in outcomes.items]
     columns = {
         "family": [str(item.family) for item in outcomes.items],
         "level": [str(item.level) for item in outcomes.items],
@@ -48,6 +78,7 @@ def item_groups(study: Study, outcomes: Outcomes) -> Iterator[tuple[str, str, Ma
         "language": _if_several([item.language for item in outcomes.items]),
         "lesion_shown": ["" if item.lesion_shown is None else str(item.lesion_shown).lower() for item in outcomes.items],
     }
+    columns |= {name: _if_several([person[name] for person in people]) for name in DEMOGRAPHICS}
     for part, values in columns.items():
         for value in sorted(set(values) - {""}, key=_place):
             yield part, value, np.array([entry == value for entry in values], dtype=bool)

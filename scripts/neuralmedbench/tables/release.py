@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from neuralmedbench.estimates.suppression import CellSize, Label, Mask, mask_of, suppressed_cells
-from neuralmedbench.records.items import DIAGNOSES
 from neuralmedbench.records.results import FEWEST, HIDDEN, NOT_SHOWN, RANKED_DIFFERENTIAL
 from neuralmedbench.scoring.structured_answer import gold_labels
 from neuralmedbench.tables.calibrated import SCORE
+from neuralmedbench.tables.clinical.readings import clinical_parts
+from neuralmedbench.tables.cohort import cohort_values
 from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Suppression
 from neuralmedbench.tables.groups import item_groups
 from neuralmedbench.tables.readiness import belongs
@@ -62,25 +63,20 @@ def parts_of(study: Study, benchmark: BenchmarkStudy) -> BenchmarkParts:
             inside = [belongs(gold.answer, group.diagnoses, study.vocabulary) for gold in outcomes.gold]
             cells[f"group {name}", ""] = mask_of(of_outcomes[inside].tolist())
     # other parts, of all items
-    for label, item_id in _by_item(benchmark):
+    for label, item_id in _by_item(study, benchmark):
         if item_id in place:
             cells[label] = cells.get(label, 0) | 1 << place[item_id]
     return BenchmarkParts(cells, mask_of(of_outcomes.tolist()), tuple(item.patient_id for item in items))
 
 
-def _by_item(benchmark: BenchmarkStudy) -> Iterator[tuple[Label, str]]:
+def _by_item(study: Study, benchmark: BenchmarkStudy) -> Iterator[tuple[Label, str]]:
     """Yield the parts of each item that are not groups of `rates.csv`."""
-    answers = {gold.item_id: gold.answer for gold in benchmark.gold}
+    yield from clinical_parts(study, benchmark)
+    yield from (((f"cohort {variable}", value), item.item_id) for variable, value, item in cohort_values(benchmark))
     ranked = {item.item_id for item, own in zip(benchmark.outcomes.items, benchmark.outcomes.ranked, strict=True) if own}
     for item in benchmark.items:
         family, level = str(item.family), str(item.level)
-        yield ("cohort level", level), item.item_id
-        yield ("cohort family", family), item.item_id
         yield ("runner", str(item.runner)), item.item_id
-        if item.item_id in answers and item.family in DIAGNOSES:
-            yield ("cohort diagnosis", answers[item.item_id]), item.item_id
-        for sequence in {image.sequence for image in item.images}:
-            yield ("cohort sequence", sequence), item.item_id
         if item.item_id in ranked:
             yield (f"differential {ALL}", level), item.item_id
             yield ("differential", family), item.item_id

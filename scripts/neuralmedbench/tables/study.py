@@ -18,9 +18,11 @@ from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.estimates.intervals import Floats, IntervalSettings
 from neuralmedbench.files.case_flow import flow_of_cases
-from neuralmedbench.files.cases import read_audit, read_case_table, read_pictures
+from neuralmedbench.files.cases import read_audit, read_case, read_case_table, read_pictures
 from neuralmedbench.files.json_files import read_json, read_json_record
+from neuralmedbench.files.participants import Participant, describe_participant, read_participants
 from neuralmedbench.files.tables import read_records
+from neuralmedbench.files.urgency import read_urgency, urgency_path
 from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.ratings.form import RatingForm, read_form
 from neuralmedbench.records.answer_leaks import AnswerLeaks
@@ -30,6 +32,7 @@ from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score, SimilarityRow
+from neuralmedbench.records.urgency import Urgency
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.tables.outcomes import Outcomes, gather_outcomes, prior_values
 
@@ -60,6 +63,8 @@ class BenchmarkStudy:
         By model: True if its temperature is above 0.
     nonfinite : dict of str to int
         By kind: number of non-finite values (NaN, infinity), which were left out.
+    participants : dict of str to Participant
+        Age, sex and scanner by case, as kept by de-identification; empty for imported data sets.
     leaking, leaks_accepted : int
         Items whose answer is part of a request, and those of them that a person accepted with a reason.
     """
@@ -79,6 +84,7 @@ class BenchmarkStudy:
     sampled: dict[str, bool]
     leaking: int = 0
     leaks_accepted: int = 0
+    participants: dict[str, Participant] = field(default_factory=dict)
     earlier: dict[str, list[Score]] = field(default_factory=dict)
     nonfinite: dict[str, int] = field(default_factory=dict)
 
@@ -116,6 +122,7 @@ class Study:
     vocabulary: Vocabulary
     settings: IntervalSettings
     members: dict[str, GraderConfig] = field(default_factory=dict)
+    urgency: Urgency = field(default_factory=Urgency)
 
     @property
     def all_graders(self) -> dict[str, GraderConfig]:
@@ -167,6 +174,7 @@ def read_study(
     configs = {name: load_model(root / "config" / "models" / f"{name}.yaml") for name in models}
     listed = {name: load_grader(root / "config" / "graders" / f"{name}.yaml") for name in graders}
     members = jury_members(root / "config", listed)
+    diagnoses = read_vocabulary(root / vocabulary)
     return Study(
         benchmarks={name: _read_benchmark(root, name, configs, [*listed, *members]) for name in benchmarks},
         models=configs,
@@ -175,7 +183,8 @@ def read_study(
         ratings=read_records(root / "results" / "ratings" / "ratings.parquet", Rating),
         form=read_form(root / "config" / "rating.yaml"),
         readiness=load_readiness(root / "config" / "readiness.yaml"),
-        vocabulary=read_vocabulary(root / vocabulary),
+        vocabulary=diagnoses,
+        urgency=read_urgency(root / urgency_path(vocabulary), diagnoses),
         settings=settings,
     )
 
@@ -197,6 +206,7 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
 
     scores = {model: numbers(results / "scores" / name / f"{model}.parquet", Score, "scores") for model in models}
     pictures = list(read_pictures(data / "deidentified" / name / "pictures.json").pictures) if config.kind is Kind.PICTURES else []
+    flow = _case_flow(root, name, config)
     leaks = read_json_record(data / "leaks" / f"{name}.json", AnswerLeaks, remedy="run find_answer_leaks again")
     return BenchmarkStudy(
         name=name,
@@ -217,10 +227,11 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
         },
         similarity=numbers(results / "similarity" / f"{name}.parquet", SimilarityRow, "similarities"),
         audit=read_audit(data / "deidentified" / name / "audit.json"),
-        flow=_case_flow(root, name, config),
+        flow=flow,
         pictures=pictures,
         questions=_question_fates(root / config.questions, pictures) if config.questions else [],
         sampled={model: is_sampled(entry) for model, entry in models.items()},
+        participants=_participants(root / "data" / "deidentified" / name, config, flow),
         leaking=leaks.leaking,
         leaks_accepted=leaks.accepted,
         nonfinite={kind: number for kind, number in nonfinite.items() if number},
@@ -233,6 +244,14 @@ def _case_flow(root: Path, name: str, config: BenchmarkConfig) -> list[dict[str,
         return list(read_json(root / "data" / "slices" / name / "flow.json")["cases"])
     table = root / "config" / "benchmarks" / f"{name}.cases.tsv"
     return flow_of_cases(read_case_table(table), root / "data" / "deidentified" / name) if config.has_cases else []
+
+
+def _participants(folder: Path, config: BenchmarkConfig, flow: Sequence[dict[str, Any]]) -> dict[str, Participant]:
+    """Return what is known of the patient and the scanner of every case; imported data sets have no case records."""
+    if config.kind is Kind.SCANS:
+        return read_participants(folder / "participants.tsv")
+    cases = {case["case_id"]: folder / f"sub-{case['case_id']}" for case in flow if not case["excluded"]}
+    return {case: describe_participant(read_case(place / "case.json"), place) for case, place in cases.items()}
 
 
 def _question_fates(folder: Path, pictures: list[PictureFate]) -> list[tuple[str, str]]:

@@ -14,13 +14,13 @@ import pytest
 from describe_scans import main as describe_scans
 from fixtures.imaging import Shot, normalise, scan
 from neuralmedbench.cli.cases import export_bids
-from neuralmedbench.deid.dataset import age_and_sex
 from neuralmedbench.deid.headers.cleaner import clean_sidecar
 from neuralmedbench.deid.stage import bids_names
 from neuralmedbench.files.bids import NOT_BIDS
 from neuralmedbench.files.cases import CaseRow, write_case, write_case_table
 from neuralmedbench.files.digests import sha256_of_files
 from neuralmedbench.files.json_files import write_json
+from neuralmedbench.files.participants import Participant, describe_participant
 from neuralmedbench.files.volumes import write_volume
 from neuralmedbench.records.case import CaseRecord, Sequence, Series, State
 from neuralmedbench.runtime.atomic_write import write_text
@@ -110,9 +110,33 @@ def test_participants_are_the_cases_and_ages_are_top_coded(project: Path) -> Non
     with (project / "data" / "deidentified" / "demo" / "participants.tsv").open(newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     assert rows == [
-        {"participant_id": "sub-lost", "patient_id": "p", "age": "n/a", "sex": "n/a", "state": "quarantined"},
-        {"participant_id": "sub-one", "patient_id": "p-one", "age": "89+", "sex": "F", "state": "ok"},
-        {"participant_id": "sub-two", "patient_id": "p-two", "age": "54", "sex": "F", "state": "ok"},
+        {
+            "participant_id": "sub-lost",
+            "patient_id": "p",
+            "age": "n/a",
+            "sex": "n/a",
+            "scanner": "n/a",
+            "field_strength": "n/a",
+            "state": "quarantined",
+        },
+        {
+            "participant_id": "sub-one",
+            "patient_id": "p-one",
+            "age": "89+",
+            "sex": "F",
+            "scanner": "n/a",
+            "field_strength": "n/a",
+            "state": "ok",
+        },
+        {
+            "participant_id": "sub-two",
+            "patient_id": "p-two",
+            "age": "54",
+            "sex": "F",
+            "scanner": "n/a",
+            "field_strength": "n/a",
+            "state": "ok",
+        },
     ]
 
 
@@ -120,8 +144,8 @@ def test_participants_are_the_cases_and_ages_are_top_coded(project: Path) -> Non
 def test_an_age_is_written_as_bids_wants_it(tmp_path: Path, age: str, written: str) -> None:
     write_text(tmp_path / "record.tsv", f"variable\tvalue\tunit\tdays_from_scan\nAge\t{age}\tyears\t0\n")
     case = CaseRecord(benchmark="b", case_id="one", patient_id="p", stage="deidentify", record="record.tsv")
-    assert age_and_sex(case, tmp_path) == (written, "n/a")
-    assert age_and_sex(replace(case, record=""), tmp_path) == ("n/a", "n/a")
+    assert describe_participant(case, tmp_path) == Participant(age=written)
+    assert describe_participant(replace(case, record=""), tmp_path) == Participant()
 
 
 def test_only_kinds_of_scan_that_bids_has_no_place_for_are_passed_over(project: Path) -> None:

@@ -45,7 +45,7 @@ ANSWERS = ["intracerebral haemorrhage", "glioblastoma", "meningioma", "normal br
 def groups(items: list[Item], gold: list[Gold]) -> dict[tuple[str, str], list[int]]:
     scores = {"m": [score(one, "m", passed=True) for one in items]}
     outcomes = gather_outcomes("b", "depth", items, gold, scores=scores, sampled={"m": True})
-    study = SimpleNamespace(vocabulary=VOCABULARY)
+    study = SimpleNamespace(vocabulary=VOCABULARY, benchmarks={"b": SimpleNamespace(participants={})})
     return {(part, value): np.flatnonzero(mask).tolist() for part, value, mask in item_groups(study, outcomes)}
 
 

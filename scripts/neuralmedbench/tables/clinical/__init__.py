@@ -1,0 +1,1 @@
+"""Clinical reading: accuracy by target condition, confusion of diagnoses, and missed time-critical diagnoses."""

@@ -1,0 +1,358 @@
+"""Accuracy by target condition, confusion of diagnoses and missed time-critical diagnoses, computed by hand."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scipy import stats
+
+from fixtures.clinical import FAST, GRID, URGENCY, VOCABULARY, judged, question, says, simulated_coverage, study_of
+from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
+from neuralmedbench.estimates.intervals import Interval
+from neuralmedbench.records.items import Family, Item, Runner
+from neuralmedbench.records.scores import GradeState, ParseStatus, Score
+from neuralmedbench.tables.clinical.accuracy import (
+    accuracy_rows,
+    accuracy_takeaway,
+    confusion_rows,
+    each_target,
+    predictive_value_rows,
+    predictive_values,
+)
+from neuralmedbench.tables.clinical.urgency import urgency_rows, urgency_takeaway
+from neuralmedbench.tables.release import Release
+from neuralmedbench.tables.study import read_study
+from neuralmedbench.tables.write import write_tables
+
+STROKE, TUMOUR, NORMAL = "acute ischaemic stroke", "glioblastoma", "normal brain"
+
+
+def cohort(*references: str, per_patient: int = 1) -> tuple[list[Item], list[str]]:
+    """Return one question per reference, or several of the same patient."""
+    names = [name for name in references for _ in range(per_patient)]
+    return [question(number, f"p{number // per_patient:02d}") for number, _ in enumerate(names)], names
+
+
+def rows_of(items: list[Item], names: list[str], scores: list[Score], **changes: object) -> dict[tuple[str, str], dict[str, object]]:
+    """Return the two rows of every target condition as one: `sensitivity_low`, `n_patients_without`; counts of both are added."""
+    study = study_of(items, names, scores, **changes)  # type: ignore[arg-type]
+    found: dict[tuple[str, str], dict[str, object]] = {}
+    for row in accuracy_rows(study, each_target(study)):
+        one, side = found.setdefault((row["kind"], row["target"]), {}), "with" if row["measure"] == "sensitivity" else "without"
+        one |= {row["measure"]: row["value"], **{f"{row['measure']}_{end}": row[end] for end in ("low", "high")}}
+        one |= {f"{row['measure']}_best": row["best_case"], f"indeterminate_{side}": row["indeterminate"]}
+        one |= {f"n_items_{side}": row["n_items"], f"n_patients_{side}": row["n_patients"]}
+        one |= {name: row[name] for name in ("tp", "fn", "fp", "tn") if row[name] is not None}
+        for name in ("refused", "truncated", "unparsable", "abstained", "unrecognised", "missing"):
+            one[name] = one.get(name, 0) + row[name]
+    return found
+
+
+def test_a_table_of_four_cells_gives_the_exact_intervals_known_for_it() -> None:
+    """8 of 10 abnormal patients are called abnormal, and all 5 normal ones normal."""
+    items, names = cohort(*[STROKE] * 10, *[NORMAL] * 5)
+    answers = [says(one, TUMOUR if number < 8 else NORMAL) for number, one in enumerate(items[:10])]
+    row = rows_of(items, names, [*answers, *(says(one, NORMAL, True) for one in items[10:])])["abnormal", "any abnormality"]
+    assert [row[name] for name in ("tp", "fn", "fp", "tn", "indeterminate_with", "indeterminate_without", "missing")] == [
+        8,
+        2,
+        0,
+        5,
+        0,
+        0,
+        0,
+    ]
+    assert [row[name] for name in ("n_items_with", "n_patients_with", "n_items_without", "n_patients_without")] == [10, 10, 5, 5]
+    # Clopper and Pearson on Korn and Graubard's effective size, which is 9 for 10 patients of one answer each
+    low, high = stats.beta.ppf(0.025, 7.2, 2.8), stats.beta.ppf(0.975, 8.2, 1.8)
+    assert (row["sensitivity"], row["sensitivity_low"], row["sensitivity_high"]) == pytest.approx((0.8, low, high))
+    assert (row["specificity"], row["specificity_low"], row["specificity_high"]) == pytest.approx((1.0, 0.05 ** (1 / 5), 1.0))
+
+
+def test_predictive_values_are_those_of_bayes_formula() -> None:
+    known = Interval(0.9, 0.7, 1.0, "exact"), Interval(0.8, 0.6, 0.9, "exact")
+    positive, negative = predictive_values(*known, 0.25)
+    assert positive == pytest.approx((0.225 / (0.225 + 0.15), 0.175 / (0.175 + 0.3), 0.25 / (0.25 + 0.075)))
+    assert negative == pytest.approx((0.6 / (0.6 + 0.025), 0.45 / (0.45 + 0.075), 1.0))
+    nobody_positive = Interval(0.0, 0.0, 0.3, "exact"), Interval(1.0, 0.7, 1.0, "exact")
+    assert predictive_values(*nobody_positive, 0.25)[0].value is None
+
+
+def test_predictive_values_of_the_set_are_the_shares_of_its_answers_and_wider_than_by_the_parts_alone() -> None:
+    items, names = cohort(*[STROKE] * 10, *[NORMAL] * 10)
+    answers = [says(one, TUMOUR if number < 9 or number > 17 else NORMAL) for number, one in enumerate(items)]
+    study = study_of(items, names, answers)
+    rows = {(row["target"], row["prevalence"]): row for row in predictive_value_rows(study, each_target(study))}
+    row = rows["any abnormality", 0.5]
+    assert (row["prevalence_of"], row["ppv"], row["npv"]) == ("this set", pytest.approx(9 / 11), pytest.approx(8 / 9))
+    assert {(prevalence, row["prevalence_of"]) for (_, prevalence), row in rows.items()} == {
+        (0.5, "this set"),
+        (0.05, "example"),
+        (0.3, "example"),
+    }
+    parts = [one for one in accuracy_rows(study, each_target(study)) if one["kind"] == "abnormal"]
+    narrow = predictive_values(*(Interval(one["value"], one["low"], one["high"], "exact") for one in parts), 0.5)[0]
+    assert row["ppv_low"] < narrow.low
+    assert row["ppv_high"] > narrow.high
+    assert rows["any abnormality", 0.05]["ppv"] == pytest.approx(0.05 * 0.9 / (0.05 * 0.9 + 0.95 * 0.2))
+
+
+def test_items_of_one_patient_do_not_make_the_interval_narrower_than_patients_do() -> None:
+    alone, together = (
+        rows_of(items, names, [says(one, TUMOUR if int(one.patient_id[1:]) < 8 else NORMAL) for one in items])[
+            "abnormal", "any abnormality"
+        ]
+        for items, names in (cohort(*[STROKE] * 10, NORMAL, NORMAL, per_patient=number) for number in (1, 3))
+    )
+    assert (together["tp"], together["n_patients_with"], together["sensitivity"]) == (24, 10, 0.8)
+    width = [row["sensitivity_high"] - row["sensitivity_low"] for row in (alone, together)]
+    assert width[1] >= width[0]
+
+
+def test_samples_of_one_item_count_as_its_mean() -> None:
+    items, names = cohort(STROKE, STROKE, NORMAL, NORMAL)
+    answers = [says(items[0], words, repeat=repeat) for repeat, words in enumerate((TUMOUR, NORMAL, NORMAL, NORMAL))]
+    answers += [says(one, TUMOUR, repeat=repeat) for one in items[1:] for repeat in range(4)]
+    row = rows_of(items, names, answers)["abnormal", "any abnormality"]
+    assert (row["tp"], row["fn"], row["sensitivity"]) == (5, 3, pytest.approx((0.25 + 1) / 2))
+
+
+def test_a_target_condition_needs_two_patients_with_and_two_without_it() -> None:
+    items, names = cohort(STROKE, "intracerebral haemorrhage", TUMOUR, NORMAL)
+    found = rows_of(items, names, [says(one, STROKE) for one in items])
+    assert set(found) == {("family", "stroke")}, "one tumour, one normal patient, and one of each kind of stroke are too few"
+    row = found["family", "stroke"]
+    assert (row["tp"], row["fp"], row["n_patients_with"], row["n_patients_without"]) == (2, 2, 2, 2)
+
+
+def test_a_narrower_diagnosis_has_the_condition_and_a_wider_one_does_not() -> None:
+    items, names = cohort("cerebral infarction", "acute lacunar infarct", "cerebral infarction", TUMOUR, TUMOUR)
+    answers = [
+        says(one, words)
+        for one, words in zip(items, ("acute lacunar infarct", "stroke", "cerebral infarction", TUMOUR, "stroke"), strict=True)
+    ]
+    found = rows_of(items, names, answers)
+    row = found["diagnosis", "cerebral infarction"]
+    assert [row[name] for name in ("tp", "fn", "fp", "tn")] == [2, 1, 0, 2]
+    assert found["family", "stroke"]["tp"] == 3
+    assert found["family", "stroke"]["fp"] == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "changes"),
+    [
+        ("refused", {"state": "refused"}),
+        ("truncated", {"state": "truncated"}),
+        ("unparsable", {"parse_status": ParseStatus.FAILED}),
+        ("abstained", {"abstained": True}),
+        ("unrecognised", {"differential": ("a disease that nobody knows",)}),
+    ],
+)
+def test_an_indeterminate_answer_is_counted_apart_as_wrong_and_at_best_as_right(reason: str, changes: dict[str, object]) -> None:
+    items, names = cohort(STROKE, STROKE, NORMAL, NORMAL)
+    answers = [
+        says(items[0], STROKE, True),
+        says(items[1], STROKE, **changes),
+        says(items[2], NORMAL, True),
+        says(items[3], NORMAL, **changes),
+    ]
+    row = rows_of(items, names, answers)["abnormal", "any abnormality"]
+    assert [row[name] for name in ("tp", "fn", "fp", "tn", "indeterminate_with", "indeterminate_without")] == [1, 0, 0, 1, 1, 1]
+    assert {name: row[name] for name in ("refused", "truncated", "unparsable", "abstained", "unrecognised") if row[name]} == {reason: 2}
+    assert [row[name] for name in ("sensitivity", "specificity", "sensitivity_best", "specificity_best")] == [0.5, 0.5, 1.0, 1.0]
+
+
+def test_missing_answers_are_in_no_cell_and_too_many_of_them_leave_no_rate() -> None:
+    items, names = cohort(STROKE, STROKE, NORMAL, NORMAL)
+    answers = [
+        says(items[0], STROKE, True),
+        says(items[1], "", None, state="failed", missing=True),
+        *(says(one, NORMAL, True) for one in items[2:]),
+    ]
+    row = rows_of(items, names, answers)["abnormal", "any abnormality"]
+    assert (row["tp"], row["missing"], row["sensitivity"], row["specificity"]) == (1, 1, None, None)
+    study = study_of(items, names, answers)
+    assert predictive_value_rows(study, each_target(study)) == []
+    assert confusion_rows(study) == []
+
+
+def test_what_a_grader_passed_names_the_reference_in_whatever_words() -> None:
+    items, names = cohort(STROKE, STROKE, NORMAL, NORMAL)
+    answers = [
+        says(items[0], "a blocked artery of today", True),
+        says(items[1], "", True, differential=("stroke",)),
+        *(says(one, "fine for his years", True) for one in items[2:]),
+    ]
+    found = rows_of(items, names, answers)
+    assert [found["abnormal", "any abnormality"][name] for name in ("tp", "tn", "unrecognised")] == [2, 2, 0]
+    assert found["diagnosis", STROKE]["tp"] == 2, "a grader accepted the wider term"
+
+
+def test_a_reference_that_the_vocabulary_lacks_is_an_abnormality_of_no_known_family() -> None:
+    items, names = cohort("a disease that nobody knows", "another one", STROKE, STROKE, TUMOUR, TUMOUR, NORMAL, NORMAL)
+    found = rows_of(items, names, [says(one, STROKE) for one in items])
+    assert found["abnormal", "any abnormality"]["n_patients_with"] == 6
+    assert (found["family", "stroke"]["n_patients_with"], found["family", "stroke"]["n_patients_without"]) == (2, 4)
+
+
+def test_classes_are_compared_as_written_and_normal_is_known_by_the_vocabulary() -> None:
+    items = [question(number, f"p{number}", runner=Runner.STRUCTURED, family=Family.CLASSIFICATION) for number in range(6)]
+    names = ["tumor", "tumor", "stroke", "stroke", "normal", "normal"]
+    answers = [
+        says(one, words, words == name)
+        for one, words, name in zip(items, ["tumor", "stroke", "stroke", "normal", "normal", "tumor"], names, strict=True)
+    ]
+    found = rows_of(items, names, answers, classes=True)
+    assert set(found) == {("abnormal", "any abnormality"), ("class", "tumor"), ("class", "stroke")}
+    assert [found["class", "tumor"][name] for name in ("tp", "fn", "fp", "tn")] == [1, 1, 1, 3]
+    assert [found["abnormal", "any abnormality"][name] for name in ("tp", "fn", "fp", "tn")] == [3, 1, 1, 1]
+
+
+def test_choices_places_of_lesions_and_free_questions_are_no_diagnoses() -> None:
+    items = [
+        question(0, "p0", runner=Runner.CHOICE),
+        question(1, "p1", family=Family.LESION_RECOGNITION),
+        question(2, "p2", family=Family.QUESTION_ANSWERING),
+    ]
+    study = study_of(items, [STROKE] * 3, [says(one, STROKE, True) for one in items])
+    assert each_target(study) == []
+    assert confusion_rows(study) == []
+    assert urgency_rows(study) == []
+    tables = {"leaderboard": [], "accuracy": [], "urgency": []}
+    assert accuracy_takeaway(study, tables).takeaway == "No target condition has two patients with it and two without it."
+    assert urgency_takeaway(study, tables).takeaway == "No reference of this run is time-critical."
+
+
+def test_the_confusion_of_families_adds_up_to_the_answers_of_each_reference() -> None:
+    items, names = cohort(STROKE, STROKE, TUMOUR)
+    answers = [says(items[0], words, repeat=repeat) for repeat, words in enumerate((STROKE, TUMOUR, NORMAL, "no such thing"))]
+    answers += [says(one, "", repeat=repeat, state="refused") for one in items[1:] for repeat in range(4)]
+    cells = {(row["reference"], row["named"]): row for row in confusion_rows(study_of(items, names, answers))}
+    assert {key: (row["answers"], row["share"]) for key, row in cells.items()} == {
+        ("stroke", "brain tumour"): (1, 0.125), ("stroke", "normal brain"): (1, 0.125), ("stroke", "stroke"): (1, 0.125),
+        ("stroke", "words not in the vocabulary"): (1, 0.125), ("stroke", "no readable diagnosis"): (4, 0.5),
+        ("brain tumour", "no readable diagnosis"): (4, 1.0),
+    }  # fmt: skip
+    assert cells["stroke", "stroke"]["n_patients"] == 2
+
+
+def test_answers_to_time_critical_references_are_divided_by_what_they_name() -> None:
+    items, names = cohort("herpes simplex encephalitis", "herpes simplex encephalitis", "Alzheimer disease")
+    said = [
+        says(items[0], "herpes simplex encephalitis", True, relation="exact"),
+        says(items[0], "encephalitis", relation="parent", right_family=True, repeat=1),
+        says(items[0], TUMOUR, relation="unrelated", repeat=2),
+        says(items[0], NORMAL, relation="unrelated", repeat=3),
+        says(items[1], "no such thing", relation="unrelated"),
+        says(items[1], "", state="refused", repeat=1),
+        says(items[1], NORMAL, relation="unrelated", repeat=2),
+        says(items[1], NORMAL, relation="unrelated", repeat=3),
+        *(says(items[2], NORMAL, repeat=repeat) for repeat in range(4)),
+    ]
+    rows = {(row["references"], row["measure"]): row for row in urgency_rows(study_of(items, names, said))}
+    together = {measure: row["value"] for (references, measure), row in rows.items() if references == "time_critical"}
+    assert together == {
+        "missed": 0.625,
+        "named": 0.125,
+        "wider": 0.125,
+        "called_other": 0.25,
+        "called_normal": 0.375,
+        "no_diagnosis": 0.125,
+    }
+    row = rows["herpes simplex encephalitis", "missed"]
+    assert (row["within"], row["answers"], row["n_items"], row["n_patients"]) == ("hours", 8, 2, 2)
+    assert "2012" in row["source"]
+    assert (row["low"], row["high"]) != (None, None)
+    assert not any(references.startswith("Alzheimer") for references, _ in rows), "it can wait"
+
+
+def test_the_first_grader_that_judged_all_statements_decides_which_of_them_were_made() -> None:
+    items, names = cohort(STROKE, TUMOUR, TUMOUR)
+    said = [says(one, STROKE) for one in items[:2]] + [says(items[2], "", state="refused")]
+    first = judged(said[0], [1.0]) + judged(said[1], [0.0, 0.0], GradeState.FAILED)  # one of two, and none that worked
+    second = judged(said[0], [1.0, 0.0]) + judged(said[1], [1.0, 1.0])
+    study = study_of(items, names, said, must_not=("normal brain", "glioblastoma"), grades=[first, second])
+    rows = {(row["references"], row["measure"]): row for row in urgency_rows(study)}
+    row = rows["all", "must_not"]
+    assert (row["value"], row["answers"], row["n_patients"], row["missing"]) == (pytest.approx((0.5 + 1.0 + 0.0) / 3), 3, 3, 0)
+    assert (rows["time_critical", "must_not"]["value"], rows["time_critical", "must_not"]["n_patients"]) == (0.5, 1)
+    unjudged = urgency_rows(study_of(items, names, said[:2], must_not=("normal brain", "glioblastoma"), grades=[[]]))
+    assert not any(row["measure"] == "must_not" for row in unjudged), "nobody judged them: not measured, which is not 0"
+
+
+def test_a_grade_of_another_text_is_no_grade_of_this_one() -> None:
+    items, names = cohort(STROKE)
+    answer = says(items[0], STROKE)
+    stale = [replace(row, text_sha256="1" * 64) for row in judged(answer, [1.0])]
+    assert not any(
+        row["measure"] == "must_not" for row in urgency_rows(study_of(items, names, [answer], must_not=("tumour",), grades=[stale]))
+    )
+
+
+def test_sentences_name_rates_with_their_intervals_and_patients() -> None:
+    items, names = cohort(STROKE, STROKE, NORMAL, NORMAL)
+    study = study_of(items, names, [says(one, NORMAL) for one in items])
+    board = [{"benchmark": "made-up", "model": "m", "rank": 1, "reader": None}]
+    tables = {
+        "leaderboard": board,
+        "accuracy": [dict(row) for row in accuracy_rows(study, each_target(study))],
+        "urgency": [dict(row) for row in urgency_rows(study)],
+    }
+    first, second = accuracy_takeaway(study, tables), urgency_takeaway(study, tables)
+    assert first.takeaway == (
+        "Made up: M names an abnormality in 0 % (0 % to 78 %) of its answers about 2 patients with one, and none in 100 % (22 % to 100 %) of "
+        "those about 2 patients without."
+    )
+    assert first.n == "2 items, 2 patients"
+    assert second.takeaway.startswith(
+        "Made up: M calls a time-critical diagnosis something else or normal in 100 % (22 % to 100 %) of its answers about 2 patients, normal in"
+    )
+    assert "to be confirmed by clinicians" in second.takeaway
+
+
+@pytest.fixture(scope="module", params=[12, 24])
+def public(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, Path]:
+    """Build a public report of made-up patients, two or four of each of six diagnoses; numbers of fewer than four are hidden."""
+    root = tmp_path_factory.mktemp(f"public{request.param}")
+    write_study(root, patients=request.param, kind="patient")
+    study = read_study(root, [DEPTH, BREADTH], ["alpha", "beta"], GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=FAST)
+    write_tables(study, root / "results" / "tables", root / "results" / "metrics.json", Release("public", 4))
+    return request.param, root
+
+
+def test_a_public_run_hides_conditions_of_few_patients(public: tuple[int, Path]) -> None:
+    patients, root = public
+
+    def rows(table: str) -> list[dict[str, str]]:
+        read = csv.DictReader((root / "results" / "tables" / f"{table}.csv").open(encoding="utf-8"))
+        return [row for row in read if row["benchmark"] == DEPTH]
+
+    shown = [row for row in rows("accuracy") if row["value"]]
+    if patients == 24:
+        assert {row["kind"] for row in shown} == {"abnormal", "family"}
+        assert all(int(row["n_patients"]) >= 4 for row in shown)
+        assert all(int(row[f"n_patients_{side}"]) >= 4 for row in rows("predictive_values") if row["ppv"] for side in ("with", "without"))
+        assert all(int(row["n_patients"]) >= 4 for table in ("confusion", "urgency") for row in rows(table))
+    else:
+        assert {(row["kind"], row["measure"]) for row in shown} <= {("abnormal", "sensitivity")}
+        assert [row for row in rows("accuracy") if (row["tp"] or row["tn"]) and not row["value"]] == []
+        assert [row for row in rows("predictive_values") if row["ppv"]] == []
+        assert rows("confusion") == []
+        assert {row["references"] for row in rows("urgency") if row["value"]} == {"all"}, "forbidden statements of all twelve patients"
+
+
+@pytest.mark.parametrize("cell", [cell for cell in GRID if cell[1:] == (0.8, 1)], ids=str)
+def test_intervals_of_sensitivity_hold_the_truth_in_a_slice_of_the_simulated_studies(cell: tuple[int, float, int]) -> None:
+    assert simulated_coverage(*cell, studies=300) >= 0.93
+
+
+def test_every_time_critical_diagnosis_has_a_source_with_its_year_and_holds_for_narrower_terms() -> None:
+    assert URGENCY.status == "our selection, to be confirmed by clinicians"
+    for key, entry in URGENCY.time_critical.items():
+        assert any(year.strip(".,;)(").isdecimal() and len(year.strip(".,;)(")) == 4 for year in entry.source.split()), key
+    urgent = {key for key in VOCABULARY.diagnoses if URGENCY.of(key, VOCABULARY)}
+    assert {"acute-mca-infarct", "lobar-haemorrhage", "herpes-encephalitis", "carotid-dissection", "status-epilepticus"} <= urgent
+    assert not urgent & {"superficial-siderosis", "chronic-infarct", "normal", "alzheimer", "multiple-sclerosis", "migraine", "stroke"}
