@@ -11,6 +11,7 @@ from neuralmedbench.figures.panels import DAGGER, dagger_note, named, short
 from neuralmedbench.figures.style import DARK, DIVERGING, INK, LIGHT, WIDTH_IN, luminance
 from neuralmedbench.figures.table import (
     Row,
+    clusters_of,
     difference_words,
     fewest_of,
     first_sentences,
@@ -134,7 +135,7 @@ def draw_heatmap(rows: list[Row]) -> Any:
     for (panel,), (benchmark, part) in zip(grid, lines.items(), strict=True):
         _panel(panel, part, models[benchmark], turned=turned, size=min(8.5, 27 * wide))
         panel.set_title(benchmark)
-    note = f"pass@1 in %; n counts patients; hatched: fewer than {fewest_of(rows[0])} patients; grey: fewer than {FEWEST}"
+    note = f"pass@1 in %; n counts {clusters_of(rows)}; hatched: fewer than {fewest_of(rows[0])}; grey: fewer than {FEWEST}"
     hidden = "; – not shown" if any(number(row["value"]) is None for row in rows) else ""
     figure.supxlabel(f"{note}{hidden}{dagger_note(rows)}", fontsize=8.5)
     return figure
@@ -150,7 +151,7 @@ def _ends(benchmark: str, rows: list[Row]) -> str:
     of_best = [row for row in rows if row["model"] == best and row["slice"] != EVERYTHING]
     shown = having(of_best, "value")
     large = [row for row in shown if not is_small(row)]
-    counts = [f"{len(shown) - len(large)} of fewer than {fewest_of(rows[0])} patients"]
+    counts = [f"{len(shown) - len(large)} of fewer than {fewest_of(rows[0])} {clusters_of(rows)}"]
     counts += [f"{len(of_best) - len(shown)} not shown"] if len(shown) < len(of_best) else []
     head = f"{benchmark}: {counted(len(models_of(rows)), 'model')} in {counted(len(of_best), 'group')}, {', '.join(counts)}"
     if not large:

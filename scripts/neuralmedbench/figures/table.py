@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable
 
 from neuralmedbench.records.results import FEWEST as FEWEST_PATIENTS
-from neuralmedbench.records.words import ONCE, counted, percent_with_span, points, points_span
+from neuralmedbench.records.results import PATIENT
+from neuralmedbench.records.words import ONCE, counted, percent_with_span, plural, points, points_span
 
 Row = dict[str, str]
 
@@ -57,9 +58,10 @@ def few_note(rows: Iterable[Row]) -> str:
     >>> few_note([{"few_patients": "3"}, {"few_patients": ""}])
     ' Grey: 1 of 2 values, of fewer than 5 patients.'
     """
+    rows = list(rows)
     marks = [row.get("few_patients", "") for row in rows]
     few = sum(bool(mark) for mark in marks)
-    return f" Grey: {few} of {counted(len(marks), 'value')}, of fewer than {FEWEST_PATIENTS} patients." if few else ""
+    return f" Grey: {few} of {counted(len(marks), 'value')}, of fewer than {FEWEST_PATIENTS} {clusters_of(rows)}." if few else ""
 
 
 def fewest_of(row: Row) -> int:
@@ -99,6 +101,23 @@ def difference_words(row: Row, value: str = "difference") -> str:
     return f"{points(row[value] or 0.0, signed_zero=True)} points{f' ({span})' if span else ''}"
 
 
+def clusters_of(rows: Iterable[Row]) -> str:
+    """Return what the rows count as patients, in the plural; patients if they differ or do not say.
+
+    Examples
+    --------
+    >>> clusters_of([{"cluster": "item"}]), clusters_of([{"cluster": "item"}, {"cluster": "patient"}]), clusters_of([{}])
+    ('items', 'patients', 'patients')
+    """
+    nouns = {row.get("cluster") or PATIENT for row in rows}
+    return plural(2, nouns.pop() if len(nouns) == 1 else PATIENT)
+
+
+def _sizes(rows: Iterable[Row]) -> list[tuple[str, str]]:
+    clusters = clusters_of(rows)
+    return [("n_items", "items"), *([("n_patients", clusters)] if clusters != "items" else [])]
+
+
 def sample_size(row: Row) -> str:
     """Format the numbers of items and patients of a row.
 
@@ -107,7 +126,7 @@ def sample_size(row: Row) -> str:
     >>> sample_size({"n_items": "32", "n_patients": "12"})
     '32 items, 12 patients'
     """
-    parts = [f"{row[name]} {what}" for name, what in (("n_items", "items"), ("n_patients", "patients")) if row[name]]
+    parts = [f"{row[name]} {what}" for name, what in _sizes([row]) if row[name]]
     return ", ".join(parts) or "n not known"
 
 
@@ -121,7 +140,7 @@ def sample_size_range(rows: Iterable[Row]) -> str:
     """
     rows = list(rows)
     parts = []
-    for name, what in (("n_items", "items"), ("n_patients", "patients")):
+    for name, what in _sizes(rows):
         known = sorted({int(value) for row in rows if (value := number(row[name])) is not None})
         parts += [f"{known[0]}{f' to {known[-1]}' if len(known) > 1 else ''} {what}"] if known else []
     return ", ".join(parts) or "n not known"

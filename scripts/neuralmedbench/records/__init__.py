@@ -23,5 +23,5 @@ served: ServedModel, printable_name, served_by
 taxonomy: ERRORS, ERROR_AXIS, ErrorCode, ErrorGroup, PaperClass, TAXONOMY, counts_under, error_of, unknown_errors
 urgency: TimeCritical, Urgency
 vocabulary: Diagnosis, Vocabulary, normal_form
-words: DASH, DASHED, ONCE, capital, counted, decimal, listing, p_equals, p_value, percent, percent_span, percent_with_span, points, points_span, spaced, whole
+words: DASH, DASHED, ONCE, capital, counted, decimal, items_of, listing, p_equals, p_value, percent, percent_span, percent_with_span, plural, points, points_span, spaced, whole
 """

@@ -152,6 +152,31 @@ def counted(count: int, noun: str, separator: str = ",") -> str:
     return f"{f'{count:,}'.replace(',', separator)} {noun if count == 1 else plural}"
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a noun in singular or plural.
+
+    Examples
+    --------
+    >>> plural(1, "patient"), plural(2, "patient")
+    ('patient', 'patients')
+    """
+    return counted(count, noun).rpartition(" ")[2]
+
+
+def items_of(items: int, clusters: int, cluster: str | None = "patient", between: str = ", ", separator: str = ",") -> str:
+    """Count items and what they are of; questions without patients are items alone.
+
+    `cluster` is that of the tables (`records.results.CLUSTER_MARKS`); without one they are patients.
+
+    Examples
+    --------
+    >>> items_of(32, 12), items_of(32, 12, "patient", " of "), items_of(315, 315, "item"), items_of(352, 176, "pair")
+    ('32 items, 12 patients', '32 items of 12 patients', '315 items', '352 items, 176 pairs')
+    """
+    found = counted(items, "item", separator)
+    return found if cluster == "item" else f"{found}{between}{counted(clusters, cluster or 'patient', separator)}"
+
+
 def listing(names: Sequence[str], most: int = 4) -> str:
     """Join names for a sentence; if there are more than `most`, the last ones are counted.
 

@@ -18,10 +18,23 @@ from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.figures.table import groups
 from neuralmedbench.records.results import FAMILY_TITLES, FEWEST
-from neuralmedbench.records.words import DASH, DASHED, decimal, p_value, percent, percent_span, points, points_span, spaced, whole
+from neuralmedbench.records.words import (
+    DASH,
+    DASHED,
+    counted,
+    decimal,
+    items_of,
+    p_value,
+    percent,
+    percent_span,
+    points,
+    points_span,
+    spaced,
+    whole,
+)
 from neuralmedbench.report.cases import case_index, leave_out_cases
 from neuralmedbench.report.elements import TEMPLATES, Filled, answers_on_page, check_places, filled_elements
-from neuralmedbench.report.source import FewPatientsCell, PageSource, visible_value
+from neuralmedbench.report.source import ClusterCell, FewPatientsCell, PageSource, visible_value
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.papers.shape import shapes
 
@@ -240,13 +253,25 @@ def _grey(form: Callable[..., str], *, counted: bool = False) -> Callable[..., s
     return formatted
 
 
+def _whole(cell: str) -> str:
+    return counted(int(cell), cell.noun) if isinstance(cell, ClusterCell) else whole(cell, missing=DASH)
+
+
+def _sample(row: dict[str, str]) -> str:
+    """Count the items and patients of a row; a hidden count is its mark."""
+    if row["n_items"].isdigit() and row["n_patients"].isdigit():
+        return items_of(int(row["n_items"]), int(row["n_patients"]), row.get("cluster"))
+    return ", ".join([*([f"{row['n_items']} items"] if row["n_items"] else []), f"{row['n_patients']} patients"])
+
+
 FILTERS: dict[str, Callable[..., str]] = {
     "percent": _grey(partial(percent, missing=DASH), counted=True),
     "span": _grey(partial(percent_span, form=DASHED)),
     "points": _grey(partial(points, missing=DASH), counted=True),
     "points_span": _grey(points_span),
     "decimal": _grey(partial(decimal, missing=DASH), counted=True),
-    "whole": partial(whole, missing=DASH),
+    "whole": _whole,
+    "sample": _sample,
     "p_value": _grey(partial(p_value, missing=DASH)),
     "words": spaced,
     "family": lambda family: FAMILY_TITLES.get(family, spaced(family)),

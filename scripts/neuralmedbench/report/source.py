@@ -35,7 +35,7 @@ from neuralmedbench.files.tables import read_records, read_table
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.result_columns import TABLES
-from neuralmedbench.records.results import mark_of
+from neuralmedbench.records.results import PATIENT, mark_of
 from neuralmedbench.report.cases import CaseBlock, add_previews, case_blocks
 
 UNSEEN = re.compile(
@@ -92,6 +92,19 @@ class SuppressedCell(str):
         return cell
 
 
+class ClusterCell(str):
+    """A number of what a benchmark has in the place of patients: formatted as a whole number, it says what they are."""
+
+    __slots__ = ("noun",)
+    noun: str
+
+    def __new__(cls, cell: str, noun: str) -> ClusterCell:
+        """Make the cell of a number of so called things (`item`)."""
+        made = super().__new__(cls, cell)
+        made.noun = noun
+        return made
+
+
 BESIDE = ("low", "high", "_p", "p_value", "p_holm")
 """Ends of the names of columns that stand beside the number that they belong to."""
 
@@ -110,13 +123,16 @@ class FewPatientsCell(str):
 
 
 def with_marks(rows: Iterable[Row], kinds: Mapping[str, str] | None = None) -> list[Row]:
-    """Mark the empty cells of suppressed rows with the reason, and numbers about few patients with their number.
+    """Mark the empty cells of suppressed rows with the reason, numbers about few patients with their number, and counts of no patients.
 
     `kinds` are the types of the columns (`result_columns.TABLES`).
     """
     numbers = [name for name, kind in (kinds or {}).items() if kind == "float"]
+    counts = [name for name in kinds or {} if name.startswith("n_patients")]
 
     def marked(row: Row) -> Row:
+        if (cluster := row.get("cluster", "")) not in ("", PATIENT):
+            row = row | {name: ClusterCell(row[name], cluster) for name in counts if row[name].isdigit()}
         if mark := mark_of(row):
             return {name: cell or SuppressedCell(mark) for name, cell in row.items()}
         few = row.get("few_patients")

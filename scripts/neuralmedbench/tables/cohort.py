@@ -10,7 +10,7 @@ from typing import Any
 from neuralmedbench.files.participants import Participant
 from neuralmedbench.records.case import State
 from neuralmedbench.records.items import DIAGNOSES, Item, Kind
-from neuralmedbench.records.words import capital, counted, listing, spaced
+from neuralmedbench.records.words import capital, counted, items_of, listing, spaced
 from neuralmedbench.tables.declare import ALL, Suppression, Table, grouped_by, of_study
 from neuralmedbench.tables.groups import DEMOGRAPHICS, demographics
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
@@ -298,7 +298,7 @@ def cohort_takeaway(study: Study, tables: Tables) -> Takeaway:
                 else "how the reference was established is not recorded",
             )
         )
-        size.append((name, f"{counted(len(benchmark.items), 'item')}, {counted(patients, 'patient')}"))
+        size.append((name, items_of(len(benchmark.items), patients, benchmark.cluster)))
     return Takeaway(f"{capital(by_benchmark(parts))}." if parts else "No items.", by_benchmark(size) or "0 items")
 
 

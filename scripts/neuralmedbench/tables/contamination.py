@@ -13,7 +13,8 @@ import numpy.typing as npt
 from neuralmedbench.estimates.comparisons import paired_difference, shuffle_p, square_and_add
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Floats, Interval, rate_interval
-from neuralmedbench.records.words import counted
+from neuralmedbench.records.results import PATIENT
+from neuralmedbench.records.words import counted, plural
 from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import Key, Outcomes
@@ -115,11 +116,11 @@ def _rows(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Cells
             values = _values(outcomes, model, metric)
             if metric == METRICS[0] or not np.isnan(values).all():
                 beside = [_values(outcomes, other, metric) for other in others]
-                found = contrast_of_sides(values, sides, outcomes.by_patient(study.settings), beside)
+                found = contrast_of_sides(values, sides, outcomes.by_patient(study.settings), beside, cluster=benchmark.cluster)
                 yield head | {"metric": metric} | found | ({"others": ", ".join(others)} if found.get("beyond_others") is not None else {})
 
 
-def contrast_of_sides(values: Floats, sides: Sides, by: ByPatient, beside: list[Floats]) -> Cells:
+def contrast_of_sides(values: Floats, sides: Sides, by: ByPatient, beside: list[Floats], *, cluster: str = PATIENT) -> Cells:
     """Compare the rates of two groups of items: cells of `contamination.csv`.
 
     The interval of the difference is made from those of the two rates (`square_and_add`), as these are of different patients;
@@ -133,8 +134,8 @@ def contrast_of_sides(values: Floats, sides: Sides, by: ByPatient, beside: list[
         row |= {f"n_items_{name}": int(mask.sum()), f"n_patients_{name}": by.at(mask).clusters}
     # too few patients on a side: counts only
     if min(row["n_patients_before"], row["n_patients_after"]) < FEWEST_PATIENTS:
-        counted = f"{row['n_patients_before']} patients before and {row['n_patients_after']} after"
-        return row | {"note": f"{counted}: fewer than {FEWEST_PATIENTS} on a side are not compared"}
+        sides_of = f"{row['n_patients_before']} {plural(2, cluster)} before and {row['n_patients_after']} after"
+        return row | {"note": f"{sides_of}: fewer than {FEWEST_PATIENTS} on a side are not compared"}
     rates = [rate_interval(values[mask], by.at(mask)) for mask in (before, after)]
     for name, rate in zip(("before", "after"), rates, strict=True):
         row |= {name: rate.value, f"{name}_low": rate.low, f"{name}_high": rate.high}

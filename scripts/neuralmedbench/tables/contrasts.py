@@ -13,7 +13,7 @@ from neuralmedbench.estimates.comparisons import Difference, paired_difference, 
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import Floats, rate_interval
 from neuralmedbench.records.items import Axis
-from neuralmedbench.records.words import counted, listing
+from neuralmedbench.records.words import counted, items_of, listing
 from neuralmedbench.tables.declare import ALL, MODEL, SCORED, Suppression, Table, arm_labels, grouped_by, of_study
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
@@ -301,7 +301,7 @@ def readers_takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway("No clinician has answered the questions of this run.", "0 readers")
     row = max(rows, key=lambda row: (row["n_items"], row["reader"]))
     text = f"{row['title']} passes {share(row, 'reader_pass1')} of the questions, {study.models[row['model']].title} {share(row, 'model_pass1')} of the same"
-    n = f"{counted(len({row['reader'] for row in rows}), 'reader')}, up to {counted(row['n_items'], 'question')}, {counted(row['n_patients'], 'patient')}"
+    n = f"{counted(len({row['reader'] for row in rows}), 'reader')}, up to {items_of(row['n_items'], row['n_patients'], row.get('cluster'))}"
     return Takeaway(f"{text}.", n)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from neuralmedbench.estimates.exact import clopper_pearson
+from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.tables.declare import Suppression, Table, of_study
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
@@ -84,7 +85,8 @@ def privacy_takeaway(study: Study, tables: Tables) -> Takeaway:
     for row in tables["deidentification"]:
         if (row["place"], row["action"]) == ("all", "removals"):
             parts.append(f"on {row['benchmark']}, {row['right']:,} of {row['required']:,} planted identifiers were removed")
-    patients = len({item.patient_id for benchmark in study.benchmarks.values() for item in benchmark.items})
+    with_patients = [benchmark for benchmark in study.benchmarks.values() if benchmark.cluster == PATIENT]
+    patients = len({item.patient_id for benchmark in with_patients for item in benchmark.items})
     kinds = listing(sorted({audit.kind for audit in audits})) if audits else "nobody"
     return Takeaway(f"{'; '.join(parts)}.", f"{counted(len(audits), 'benchmark')}, {counted(patients, 'patient')}; subjects: {kinds}")
 

@@ -19,7 +19,7 @@ from neuralmedbench.tables.declare import Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway
+from neuralmedbench.tables.words import Takeaway, cluster_of
 
 MAKERS = {
     "anthropic": "anthropic",
@@ -268,7 +268,7 @@ def trust_takeaway(study: Study, tables: Tables) -> Takeaway:
     made_up = " (simulated ratings)" if rows and not real else ""
     return Takeaway(
         trust_line(study, tables),
-        f"up to {counted(answers, 'rated answer')}, {counted(patients, 'patient')}{made_up}" if rows else "0 rated answers",
+        f"up to {counted(answers, 'rated answer')}, {counted(patients, cluster_of(real or rows))}{made_up}" if rows else "0 rated answers",
     )
 
 

@@ -13,7 +13,7 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Runner
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Score
-from neuralmedbench.records.words import counted
+from neuralmedbench.records.words import counted, plural
 from neuralmedbench.scoring.structured.form import form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
 from neuralmedbench.tables.declare import ALL, MODEL, RANKED, REPEATABLE, SCORED, Suppression, Table, arm_labels, of_study
@@ -22,7 +22,7 @@ from neuralmedbench.tables.leaderboard import RATES
 from neuralmedbench.tables.outcomes import DIRECT, FULL, PAIR_METRICS, Key, Outcomes, headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway, best_of, largest, share, whole_size
+from neuralmedbench.tables.words import Takeaway, best_of, cluster_of, largest, share, whole_size
 
 
 class FieldAnswer(NamedTuple):
@@ -265,7 +265,7 @@ def groups_takeaway(study: Study, tables: Tables) -> Takeaway:
     keys = {(row["benchmark"], row["slice"], row["value_of_slice"]): row["n_patients"] for row in rows}
     known = {key: n for key, n in keys.items() if isinstance(n, int)}
     small = sum(n < 10 for n in known.values())
-    text = f"{small} of {counted(len(keys), 'group')} hold fewer than 10 patients; no difference between groups was tested."
+    text = f"{small} of {counted(len(keys), 'group')} hold fewer than 10 {plural(10, cluster_of(rows))}; no difference between groups was tested."
     return Takeaway(text if known else "No group of this run has a rate.", whole_size(study, tables))
 
 

@@ -23,7 +23,7 @@ from neuralmedbench.tables.groups import is_normal
 from neuralmedbench.tables.outcomes import DIRECT, FULL, headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway
+from neuralmedbench.tables.words import Takeaway, cluster_of
 
 SURE = 0.8
 """Stated confidence from which an answer counts as sure. (Our rule.)"""
@@ -365,8 +365,9 @@ def readiness_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise how many conditions of the site are met; never a recommendation."""
     rows = tables["readiness"]
     stated = [row for row in rows if row.get("use")]
-    patients = max((row["n_patients"] for row in rows if isinstance(row["n_patients"], int)), default=0)
-    n = f"up to {counted(patients, 'patient')} a group, {counted(len(stated), 'stated condition')}"
+    most = max((row for row in rows if isinstance(row["n_patients"], int)), key=lambda row: int(row["n_patients"]), default=None)
+    size = counted(most["n_patients"], cluster_of([most])) if most else "0 patients"
+    n = f"up to {size} a group, {counted(len(stated), 'stated condition')}"
     if not stated:
         return Takeaway("No condition is stated, so nothing is met or not met: thresholds belong to the site.", n)
     met, not_met = (sum(row["verdict"] == verdict for row in stated) for verdict in ("met", "not met"))

@@ -8,7 +8,7 @@ from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.estimates.comparisons import smallest_difference
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.served import ServedModel, served_by
-from neuralmedbench.records.words import counted, listing, percent, percent_with_span
+from neuralmedbench.records.words import items_of, listing, percent, percent_with_span
 from neuralmedbench.tables.axes import gap_sentence
 from neuralmedbench.tables.axis_correlation import correlation_statement
 from neuralmedbench.tables.calibrated import FEWEST_ANSWERS, FEWEST_PATIENTS, SCORE
@@ -163,7 +163,7 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
         return f"{title}: no model has a rank yet."
     best = ranked[0]
     rate = percent_with_span(best["pass1"], best["pass1_low"], best["pass1_high"])
-    size = f"{counted(best['n_items'], 'item', separator='')} of {counted(best['n_patients'], 'patient', separator='')}"
+    size = items_of(best["n_items"], best["n_patients"], best.get("cluster"), " of ", separator="")
     sentence = f"{title}: {_named(best)} passes {rate} of {size} at the first answer"
     # models not significantly different from the best
     others = [_named(row) for row in ranked[1:] if row["tier"] == 1]

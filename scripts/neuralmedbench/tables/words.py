@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from neuralmedbench.records.words import capital, counted, listing, percent_with_span
+from neuralmedbench.records.results import PATIENT
+from neuralmedbench.records.words import capital, counted, items_of, listing, percent_with_span
 from neuralmedbench.tables.outcomes import PRIOR
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
@@ -59,7 +60,7 @@ def whole_size(study: Study, tables: Tables) -> str:
         if rows:
             answers = sum(row.get("expected") or 0 for row in rows)
             parts.append(
-                (name, f"{counted(rows[0]['n_items'], 'item')}, {counted(rows[0]['n_patients'], 'patient')}, {counted(answers, 'answer')}")
+                (name, f"{items_of(rows[0]['n_items'], rows[0]['n_patients'], rows[0].get('cluster'))}, {counted(answers, 'answer')}")
             )
     return by_benchmark(parts) or "0 answers"
 
@@ -74,8 +75,14 @@ def largest(rows: Iterable[Cells]) -> str:
         # rows may differ in their items, as arms do
         upto = "up to " if len({row["n_items"] for row in own}) > 1 else ""
         items, patients = (max(row[column] or 0 for row in own) for column in ("n_items", "n_patients"))
-        parts.append((name, f"{upto}{counted(items, 'item')}, {counted(patients, 'patient')}"))
+        parts.append((name, f"{upto}{items_of(items, patients, own[0].get('cluster'))}"))
     return by_benchmark(parts) or "0 items"
+
+
+def cluster_of(rows: Iterable[Cells]) -> str:
+    """Return what the rows count as patients, if they agree (`records.results.CLUSTER_MARKS`); patients otherwise."""
+    nouns = {row.get("cluster") or PATIENT for row in rows}
+    return nouns.pop() if len(nouns) == 1 else PATIENT
 
 
 def by_benchmark(texts: list[tuple[str, str]]) -> str:

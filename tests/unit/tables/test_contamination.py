@@ -56,7 +56,7 @@ def made_up(
     scores = {name: [score(of, name, passed=right) for of, right in zip(items, rights, strict=True)] for name, rights in passes.items()}
     gold = [Gold(item_id=of.item_id, answer="stroke") for of in items]
     outcomes = gather_outcomes(DEPTH, "depth", items, gold, scores=scores, sampled=dict.fromkeys(models, True))
-    benchmark = SimpleNamespace(name=DEPTH, outcomes=outcomes, config=SimpleNamespace(subjects=subjects, title="Depth"))
+    benchmark = SimpleNamespace(name=DEPTH, cluster="patient", outcomes=outcomes, config=SimpleNamespace(subjects=subjects, title="Depth"))
     readers = {name: entry.reader for name, entry in models.items() if entry.reader}
     return SimpleNamespace(benchmarks={DEPTH: benchmark}, models=models, readers=readers, settings=SETTINGS)
 

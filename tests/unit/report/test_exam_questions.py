@@ -1,0 +1,99 @@
+"""Patients are named only where there are patients: questions of an examination are items in every text of the page."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from fixtures.report import blocks_of, build
+from fixtures.tables import BREADTH, DEPTH, item, write_study
+from neuralmedbench.files.json_files import read_json
+from neuralmedbench.files.tables import read_records, read_table, write_records
+from neuralmedbench.records.items import Family, Item, Level, Runner
+from neuralmedbench.records.keys import response_key
+from neuralmedbench.records.responses import Response
+from neuralmedbench.records.scores import Score
+from neuralmedbench.tables.study import BenchmarkStudy
+
+PATIENTS, QUESTIONS = 7, 14
+LIMITS = (8, 10, 12, 30)
+"""Numbers of patients that rules of measurement name."""
+
+
+@pytest.fixture(scope="module")
+def exam(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Make a run of a depth benchmark of 7 patients and 14 exam questions that name none."""
+    root = tmp_path_factory.mktemp("exam")
+    write_study(root, models=("alpha",), patients=PATIENTS, kind="public")
+
+    def of_nobody(row: Item | Score | Response) -> Item | Score | Response:
+        name = row.item_id.partition("/")[2]
+        return replace(row, case_id=name, patient_id=name) if isinstance(row, Item) else replace(row, patient_id=name)
+
+    path = root / "data" / "items" / f"{BREADTH}.parquet"
+    write_records(path, Item, [of_nobody(row) for row in read_records(path, Item)], key=lambda row: row.item_id)
+    for kind, record in (("scores", Score), ("responses", Response)):
+        path = root / "results" / kind / BREADTH / "alpha.parquet"
+        write_records(path, record, [of_nobody(row) for row in read_records(path, record)], key=response_key)
+    return root, build(root, ("alpha",))
+
+
+def test_tables_say_what_they_count(exam: tuple[Path, str]) -> None:
+    for row in read_table(exam[0] / "results" / "tables" / "rates.csv"):
+        assert row["cluster"] == ("patient" if row["benchmark"] == DEPTH else "item")
+
+
+def test_no_text_of_the_page_calls_questions_patients(exam: tuple[Path, str]) -> None:
+    root, text = exam
+    plain = unescape(re.sub(r"<[^>]+>", " ", text))
+    for number in re.findall(r"\b(\d[\d,]*) patients?\b", plain):
+        assert int(number.replace(",", "")) in {*range(PATIENTS + 1), *LIMITS}, number
+    assert not re.search(rf"\b{QUESTIONS} patients?\b", plain)
+    notes = read_json(root / "results" / "tables" / "notes.json")["blocks"]
+    assert notes["leaderboard"]["n"] == f"{DEPTH}: 14 items, 7 patients, 70 answers; {BREADTH}: 14 items, 14 answers"
+    blocks = blocks_of(text)
+    assert ">14 items<" in blocks["leaderboard"]
+    assert ">14 items, 7 patients<" in blocks["leaderboard"]
+    assert f">{QUESTIONS} items</td>" in blocks["groups"]
+    leaderboard = (root / "results" / "figures" / "leaderboard.svg").read_text(encoding="utf-8")
+    assert f"{BREADTH} (breadth): {QUESTIONS} items<" in leaderboard
+
+
+def made(config: dict[str, object], *items: Item) -> BenchmarkStudy:
+    class Config:
+        has_cases, subjects = config["has_cases"], config["subjects"]
+
+    return BenchmarkStudy(
+        **dict.fromkeys(
+            ("name", "gold", "scores", "responses", "grades", "similarity", "audit", "flow", "pictures", "questions", "sampled")
+        ),  # type: ignore[arg-type]
+        config=Config(),  # type: ignore[arg-type]
+        items=list(items),
+    )
+
+
+@pytest.mark.parametrize(
+    ("ids", "wanted"),
+    [
+        ([("q1", "q1", ""), ("q2", "q2", "")], "item"),
+        ([("c1", "c1", ""), ("c1", "c1", "")], "case"),
+        ([("p1", "p1", "p1"), ("p1", "p1", "p1")], "pair"),
+        ([("c1", "anna", ""), ("q2", "q2", "")], "patient"),
+    ],
+)
+def test_an_imported_set_without_patients_counts_pairs_cases_or_items(ids: list[tuple[str, str, str]], wanted: str) -> None:
+    items = [
+        replace(
+            item(BREADTH, case, patient, Family.CLASSIFICATION, level=Level.NONE, runner=Runner.CHOICE),
+            pair_id=pair,
+            item_id=f"{BREADTH}/{number}",
+        )
+        for number, (case, patient, pair) in enumerate(ids)
+    ]
+    assert made({"has_cases": False, "subjects": "public"}, *items).cluster == wanted
+    assert made({"has_cases": True, "subjects": "public"}, *items).cluster == "patient"
+    assert made({"has_cases": False, "subjects": "phantom"}, *items).cluster == "patient"
