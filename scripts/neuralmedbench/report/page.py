@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -295,7 +295,8 @@ def render(source: PageSource) -> str:
     style = _text("page.css")
     script = "\n".join(_text(name) for name in SCRIPTS)
     models = sorted({row["model"] for row in source.tables["leaderboard"]})
-    environment, blocks = templates(source.notes.get("blocks", {})), blocks_of(source)
+    grey = {name for name, figure in FIGURES.items() if figure.table in source.few and source.profile == "internal"}
+    environment, blocks = templates(source.notes.get("blocks", {}), grey), blocks_of(source)
     context = {
         "source": source,
         "here": {block.id: block.name for block in blocks},
@@ -325,10 +326,10 @@ def _sections(environment: Environment, blocks: list[Block], context: dict[str, 
     return {block.id: environment.get_template(block.template).render(context) for block in blocks}
 
 
-def templates(notes: dict[str, dict[str, str]]) -> Environment:
+def templates(notes: dict[str, dict[str, str]], grey: Collection[str] = ()) -> Environment:
     """Return the environment of the templates: values are made visible and escaped, and an undefined name is an error.
 
-    `notes` has takeaway and `n` by block id, from `notes.json`.
+    `notes` has takeaway and `n` by block id, from `notes.json`; `grey` names the figures with grey marks, of few patients.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -341,7 +342,7 @@ def templates(notes: dict[str, dict[str, str]]) -> Environment:
         finalize=visible_value,
     )
     environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "NOTES": notes, "FEWEST": FEWEST}
-    environment.globals["TABLE_OF"] = {name: figure.table for name, figure in FIGURES.items()}
+    environment.globals["GREY"] = grey
     environment.filters |= FILTERS | {
         "group": groups,
         "mask": _mask,

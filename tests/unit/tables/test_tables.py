@@ -304,6 +304,8 @@ def test_case_flow_destinations_and_ratings_are_counted(study: Path) -> None:
             "adjudicated": "0",
             "stale": "1",
             "simulated": "true",
+            "few_patients": "1",
+            "cluster": "patient",
         }
     ]
     verdict = json.loads((study / "results" / "tables" / "verdict.json").read_text())
