@@ -20,7 +20,7 @@ from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.records.items import DIAGNOSES, Family, Gold, Item, Level, Runner
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
-from neuralmedbench.records.scores import Grade, Score
+from neuralmedbench.records.scores import Grade, Rating, Score
 from neuralmedbench.tables.families import CHOICE_RULE, CLASS_RULE, PASS_RULES, family_rows, pass_definition, pass_rules
 from neuralmedbench.tables.outcomes import Key, gather_outcomes
 from neuralmedbench.tables.rates import rate_rows
@@ -257,6 +257,32 @@ def test_depth_says_that_reasoning_was_not_measured_or_shows_it_with_its_agreeme
     assert "not known: one grader, and no clinician labelled steps" in blocks["leaderboard"]
     assert "<td>factuality</td>" in blocks["leaderboard"]
     assert "of the steps that the case decides it supports 75 %" in blocks["glance"]
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+def test_clinicians_who_rated_the_reasoning_stand_beside_the_depth_score_and_simulated_raters_do_not(
+    made: Path, tmp_path: Path, simulated: bool
+) -> None:
+    root = tmp_path / "study"
+    shutil.copytree(made, root)
+    scores = [row for row in read_records(root / "results" / "scores" / DEPTH / "alpha.parquet", Score) if row.arm == "full"]
+    ratings = [
+        Rating(
+            round_id="r01", rater_id=rater, item_id=row.item_id, arm=row.arm, strategy=row.strategy, model=row.model, revision=row.revision,
+            repeat=row.repeat, text_sha256=row.text_sha256, axis="reasoning", value=float(place % 4 + shift), seconds=30.0, stale=False,
+            simulated=simulated,
+        )
+        for place, row in enumerate(scores)
+        for rater, shift in (("a", 0), ("b", place % 2))
+    ]  # fmt: skip
+    write_records(
+        root / "results" / "ratings" / "ratings.parquet", Rating, ratings, key=lambda row: (row.item_id, row.repeat, row.rater_id)
+    )
+    blocks = blocks_of(build(root, ("alpha",)))
+    shown = "<td>clinicians, round r01</td>" in blocks["leaderboard"]
+    assert shown != simulated
+    assert (re.search(r"<td>alpha 0\.\d\d \(0\.\d\d to \d\.\d\d\)</td>", blocks["leaderboard"]) is None) == simulated
+    assert ("reasoning was not measured" in blocks["leaderboard"]) == ("reasoning was not measured" in blocks["glance"]) == simulated
 
 
 def test_points_of_the_rubric_stand_apart_without_an_interval_and_are_called_not_validated(made: Path, tmp_path: Path) -> None:
