@@ -250,7 +250,7 @@ def test_depth_says_that_reasoning_was_not_measured_or_shows_it_with_its_agreeme
     shutil.copytree(made, root)
     blocks = blocks_of(build(root, ("alpha",)))
     assert blocks["leaderboard"].count("Final answers; reasoning was not measured in this run.") == 1
-    assert "Final answers; reasoning was not measured in this run." in blocks["glance"]
+    assert "Final answers, also of the rationale items; reasoning was not measured in this run." in blocks["glance"]
     labelled(root)
     blocks = blocks_of(build(root, ("alpha",)))
     assert "not measured" not in blocks["leaderboard"] + blocks["glance"]
