@@ -49,7 +49,7 @@ def mixed() -> SimpleNamespace:
     outcomes = gather_outcomes(DEPTH, "depth", items, gold, scores={"m": scores}, sampled={"m": True})
     prior = {"pass1": np.array([0.5, 0.5, 0.25, 0.0, 0.0]), "candidates5": np.array([1.0, 1.0, 1.0, np.nan, np.nan])}
     return SimpleNamespace(
-        benchmarks={DEPTH: SimpleNamespace(name=DEPTH, outcomes=outcomes, prior=prior)},
+        benchmarks={DEPTH: SimpleNamespace(name=DEPTH, outcomes=outcomes, prior=prior, participants={})},
         models={"m": SimpleNamespace(title="M")},
         readers={},
         settings=IntervalSettings(resamples=20, seed=1),
