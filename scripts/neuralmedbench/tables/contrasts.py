@@ -18,6 +18,7 @@ from neuralmedbench.tables.declare import ALL, MODEL, SCORED, Suppression, Table
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, largest, share, without_head
 
@@ -127,18 +128,33 @@ class ArmRow(ResultRow):
     p_value: float | None = None
     n_items: int | None = None
     n_patients: int | None = None
+    n_requests: int | None = None
+    note: str | None = None
 
 
 def arm_rows(study: Study) -> list[ArmRow]:
     """Rows of `arms.csv`: each arm minus full, strategy direct, on the items that both ask."""
     rows = []
     for benchmark in study.benchmarks.values():
-        outcomes, by = benchmark.outcomes, benchmark.outcomes.by_patient(study.settings)
+        outcomes = benchmark.outcomes
         for key in outcomes.counts:
             if key.arm != FULL and key.strategy == DIRECT:
-                difference = paired_difference(answered(outcomes, key), answered(outcomes, Key(key.model)), by)
-                rows.append(ArmRow(benchmark=benchmark.name, model=key.model, arm=key.arm, reference_arm=FULL, **_ends(difference)))
+                row = ArmRow(benchmark=benchmark.name, model=key.model, arm=key.arm, reference_arm=FULL, **_arm_cells(study, outcomes, key))
+                rows.append(row)
     return rows
+
+
+def _arm_cells(study: Study, outcomes: Outcomes, key: Key) -> Cells:
+    full = Key(key.model)
+    values = answered(outcomes, key), answered(outcomes, full)
+    both = ~np.isnan(values[0] + values[1])
+    # patients who share a request are one: of a single draw nothing can be tested
+    difference = paired_difference(*values, outcomes.by_patient(study.settings, key, full))
+    if difference.patients == 1 and key in outcomes.requests:
+        difference = difference._replace(p_value=None)
+    requests = outcomes.request_count(key, both)
+    sizes = {"n_patients": len(np.unique(outcomes.patients[both])), "n_requests": requests, "note": shared_note(int(both.sum()), requests)}
+    return _ends(difference) | sizes
 
 
 def picture_sentence(study: Study, tables: Tables) -> str:

@@ -184,7 +184,7 @@ def decomposition_rows(study: Study) -> list[DecompositionRow]:
             if keys["d"] not in outcomes.counts:
                 continue
             passed = {name: answered(outcomes, key) for name, key in keys.items() if key in outcomes.counts}
-            cells = decompose(passed, outcomes.by_patient(study.settings))
+            cells = decompose(passed, outcomes.by_patient(study.settings, *keys.values()))
             if accuracy and cells.get("gain") is not None:
                 cells |= share_beyond_grader(cells["f"], cells["d"], accuracy)
             rows.append(DecompositionRow(benchmark=benchmark.name, model=model, **cells))

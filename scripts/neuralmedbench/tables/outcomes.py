@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -13,32 +13,31 @@ import numpy.typing as npt
 from neuralmedbench.estimates.intervals import ByPatient, Floats, IntervalSettings, Ints, codes_of
 from neuralmedbench.estimates.repeats import pass_at_k
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
+from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import ParseStatus, Score
+from neuralmedbench.tables.shared_requests import joined_clusters, paired_members, request_codes
 
 PAIR_RIGHT, PAIR_PART, PAIR_WRONG, PAIR_SAME = PAIR_METRICS = ("pair_right", "pair_part", "pair_wrong", "pair_same")
 """Share of the pairs with every member right, some of them, none; and with one and the same readable answer to all members."""
 
 
-def pair_shares(items: Sequence[Item], rows: Iterable[tuple[int, Score]], samples: Ints) -> dict[str, Floats]:
+def pair_shares(items: Sequence[Item], rows: Iterable[tuple[int, Score]], samples: Ints, requests: Ints | None = None) -> dict[str, Floats]:
     """Score pairs of items, by `PAIR_METRICS`; shape (items,), the value of a pair at its first item, NaN everywhere else.
 
     Samples are matched in their order. A pair with a missing answer counts in none of the four: right, part and wrong sum to 1 only where
-    no answer and no grade is missing.
+    no answer and no grade is missing. A pair whose members share a request (`requests`, their codes) has no value: one answer to both is
+    right or wrong about the pair by construction.
 
     Set accuracy and confusion of Sepehri et al., MediConfusion (2024). Guessing between two options gets a quarter of the pairs right.
     """
-    members: dict[str, list[int]] = defaultdict(list)
-    for place, item in enumerate(items):
-        if item.pair_id:
-            members[item.pair_id].append(place)
     given: dict[int, list[Score]] = defaultdict(list)
     for place, row in sorted(rows, key=lambda one: one[1].repeat):
         given[place].append(row)
     shares = {name: np.full(len(items), np.nan) for name in PAIR_METRICS}
-    for places in members.values():
+    for places in paired_members(items).values():
         # a pair has as many samples as its member with the fewest
         expected = int(samples[places].min())
-        if len(places) < 2 or not expected:
+        if not expected or (requests is not None and len(set(requests[places].tolist())) < len(places)):
             continue
         together = list(zip(*(given[place] for place in places), strict=False))[:expected]
         answered = [rows for rows in together if not any(row.missing for row in rows)]
@@ -127,7 +126,7 @@ class Counts:
 class Outcomes:
     """One benchmark: the items that have a reference, in the order of every array, and the counts of every key.
 
-    `repeatable` items may have samples that differ (runners open and dialogue), `ranked` items ask for a ranked differential.
+    `requests` has the codes of the requests of arms in which items share one (`shared_requests.request_codes`). `repeatable` items may have samples that differ (runners open and dialogue), `ranked` items ask for a ranked differential.
     """
 
     benchmark: str
@@ -138,6 +137,7 @@ class Outcomes:
     repeatable: npt.NDArray[np.bool_]
     ranked: npt.NDArray[np.bool_]
     counts: dict[Key, Counts]
+    requests: dict[Key, Ints] = field(default_factory=dict)
 
     def differential_items(self, key: Key) -> npt.NDArray[np.bool_]:
         """Return a mask of the items over which both readings of pass@5 are counted: a ranked differential is asked for, in five samples.
@@ -176,9 +176,29 @@ class Outcomes:
             values[usable] = pass_at_k(samples, passes, K) if name == "pass5" else (passes == samples).astype(float)
         return values
 
-    def by_patient(self, settings: IntervalSettings) -> ByPatient:
-        """Return the patients of the items with the settings of their intervals."""
-        return ByPatient(self.patients, settings)
+    def by_patient(self, settings: IntervalSettings, *keys: Key) -> ByPatient:
+        """Return the patients of the items with the settings of their intervals.
+
+        Under the arms of `keys`, patients who share a request are one: one draw stands for all of its items.
+        """
+        return ByPatient(self.clusters(*keys), settings)
+
+    def clusters(self, *keys: Key) -> Ints:
+        """Return the patient of each item, patients who share a request under one of the arms joined; shape (items,)."""
+        shared = [self.requests[key] for key in keys if key in self.requests]
+        return joined_clusters(self.patients, shared) if shared else self.patients
+
+    def request_count(self, key: Key, items: npt.NDArray[np.bool_]) -> int:
+        """Count the different requests of some items under an arm."""
+        return len(np.unique(self.requests[key][items])) if key in self.requests else int(items.sum())
+
+    def pairs_of_one_request(self, key: Key) -> int:
+        """Count the pairs that an arm asks and whose members share a request."""
+        if key not in self.requests:
+            return 0
+        asked, codes = self.expected(key), self.requests[key]
+        pairs = [places for places in paired_members(self.items).values() if asked[places].all()]
+        return sum(len(set(codes[places].tolist())) < len(places) for places in pairs)
 
     def expected(self, key: Key) -> npt.NDArray[np.bool_]:
         """Return a mask of the items that the arm asks."""
@@ -193,6 +213,7 @@ def gather_outcomes(
     *,
     scores: Mapping[str, list[Score]],
     sampled: Mapping[str, bool],
+    responses: Mapping[str, Sequence[Response]] | None = None,
 ) -> Outcomes:
     """Count the outcomes of all expected answers.
 
@@ -213,8 +234,12 @@ def gather_outcomes(
                 rows[Key(model, row.arm, row.strategy)].append(row)
                 asked[row.arm, row.strategy].add(place[row.item_id])
     asked[FULL, DIRECT] = set(range(len(used)))
+    requests = {
+        Key(model, *arm): codes for model, answers in (responses or {}).items() for arm, codes in request_codes(used, answers).items()
+    }
     counts = {
-        key: _count(key, used, place, asked[key.arm, key.strategy], rows=rows[key], sampled=sampled[key.model]) for key in sorted(rows)
+        key: _count(key, used, place, asked[key.arm, key.strategy], rows=rows[key], sampled=sampled[key.model], requests=requests.get(key))
+        for key in sorted(rows)
     }
     return Outcomes(
         benchmark=benchmark,
@@ -225,6 +250,7 @@ def gather_outcomes(
         repeatable=np.array([item.runner in (Runner.OPEN, Runner.DIALOGUE) for item in used], dtype=bool),
         ranked=np.array([_is_ranked(item) for item in used], dtype=bool),
         counts=counts,
+        requests=requests,
     )
 
 
@@ -239,7 +265,16 @@ def _is_ranked(item: Item) -> bool:
     return item.runner in (Runner.OPEN, Runner.DIALOGUE) and item.family in DIAGNOSES
 
 
-def _count(key: Key, items: tuple[Item, ...], place: Mapping[str, int], asked: set[int], *, rows: list[Score], sampled: bool) -> Counts:
+def _count(
+    key: Key,
+    items: tuple[Item, ...],
+    place: Mapping[str, int],
+    asked: set[int],
+    *,
+    rows: list[Score],
+    sampled: bool,
+    requests: Ints | None,
+) -> Counts:
     # expected samples per runner: one more than the highest repeat
     per_runner: dict[str, int] = defaultdict(lambda: 1)
     if key.strategy != Strategy.SELF_CONSISTENCY:  # its samples voted: one row per item is left, with the number of the elected sample
@@ -279,7 +314,7 @@ def _count(key: Key, items: tuple[Item, ...], place: Mapping[str, int], asked: s
         false_names=false_names,
         candidates=candidates,
         grades={name: np.where(number > 0, total / np.maximum(number, 1), np.nan) for name, (total, number) in sums.items()},
-        pairs=pair_shares(items, ((place[row.item_id], row) for row in rows), samples),
+        pairs=pair_shares(items, ((place[row.item_id], row) for row in rows), samples, requests),
         tally=tally,
         brier=float(np.mean(confidences)) if confidences else None,
         sampled=sampled,

@@ -21,6 +21,7 @@ from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.leaderboard import RATES
 from neuralmedbench.tables.outcomes import DIRECT, FULL, PAIR_METRICS, Key, Outcomes, headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway, best_of, cluster_of, largest, share, whole_size
 
@@ -177,6 +178,8 @@ class RateRow(ResultRow):
     n_patients: int | None = None
     expected: int | None = None
     missing: int | None = None
+    n_requests: int | None = None
+    note: str | None = None
 
 
 def rate_rows(study: Study) -> list[RateRow]:
@@ -185,7 +188,7 @@ def rate_rows(study: Study) -> list[RateRow]:
     most = study.settings.max_missing_fraction
     # a reader who answered a sample of a slice has no rate for the slice
     known = (row for row in rows if row["model"] not in study.readers or row["missing"] <= most * row["expected"])
-    return [RateRow(**row) for row in known if row["value"] is not None]
+    return [RateRow(**row) for row in known if row["value"] is not None or (row["metric"] in PAIR_METRICS and row["note"])]
 
 
 def _rows_of(study: Study, outcomes: Outcomes) -> list[Cells]:
@@ -198,13 +201,17 @@ def _rows_of(study: Study, outcomes: Outcomes) -> list[Cells]:
         wanted += [(key, part, name) for part in parts for name in (*RATES, *PAIR_METRICS)]
         wanted += [(key, part, "false_alarm") for part in masks if part == ("normal_control", "true")]
     # columns of the same items are resampled together; rows keep the order of `wanted`
-    together: dict[tuple[Part, str], list[Key]] = {}
+    together: dict[tuple[Part, str, Key | None], list[Key]] = {}
     for key, part, name in wanted:
-        together.setdefault((part, name), []).append(key)
+        # an arm with shared requests has clusters of its own
+        together.setdefault((part, name, key if key in outcomes.requests else None), []).append(key)
     rows: dict[tuple[Key, Part, str], Cells] = {}
-    for (part, name), keys in together.items():
+    for (part, name, shared), keys in together.items():
         values = np.stack([_values_of(outcomes, key, name, part, masks[part]) for key in keys], axis=1)
-        intervals = rate_intervals(values, outcomes.by_patient(study.settings))
+        by = outcomes.by_patient(study.settings, *([shared] if shared else []))
+        intervals = rate_intervals(values, by)
+        if shared and by.at(~np.isnan(values[:, 0])).clusters == 1:  # one draw: nothing says how far another one would lie
+            intervals = [Interval(one.value, None, None, "none") for one in intervals]
         for column, (key, interval) in enumerate(zip(keys, intervals, strict=True)):
             rows[key, part, name] = _rate_row(outcomes, key, part, name=name, known=~np.isnan(values[:, column]), interval=interval)
     return [rows[one] for one in wanted]
@@ -227,7 +234,17 @@ def _rate_row(outcomes: Outcomes, key: Key, part: Part, *, name: str, known: Mas
         "n_patients": len(set(outcomes.patients[known].tolist())),
         "expected": int(counts.samples[known].sum()),
         "missing": int(counts.missing[known].sum()),
+        "n_requests": outcomes.request_count(key, known),
+        "note": _note(outcomes, key, part, name, known),
     }
+
+
+def _note(outcomes: Outcomes, key: Key, part: Part, name: str, known: Mask) -> str | None:
+    """State that items share requests, and pairs of which this decides the result."""
+    pairs = outcomes.pairs_of_one_request(key) if name in PAIR_METRICS and part == ("all", "all") else 0
+    if pairs:
+        return f"the items of {counted(pairs, 'pair')} share one request: one answer to both is right or wrong about them by construction"
+    return shared_note(int(known.sum()), outcomes.request_count(key, known)) or None
 
 
 def field_rate_rows(fields: list[FieldRow], study: Study) -> list[RateRow]:

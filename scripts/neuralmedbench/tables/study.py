@@ -91,7 +91,9 @@ class BenchmarkStudy:
     @cached_property
     def outcomes(self) -> Outcomes:
         """Scores as arrays."""
-        return gather_outcomes(self.name, str(self.config.axis), self.items, self.gold, scores=self.scores, sampled=self.sampled)
+        return gather_outcomes(
+            self.name, str(self.config.axis), self.items, self.gold, scores=self.scores, sampled=self.sampled, responses=self.responses
+        )
 
     @property
     def cluster(self) -> str:

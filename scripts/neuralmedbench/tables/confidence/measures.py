@@ -204,15 +204,21 @@ class Draws:
         At least one answer has a confidence.
     by : ByPatient
         All items of the benchmark: the resamples of all models and arms are the same, so that differences between them are paired.
+    joined : ndarray of int, shape (patients,), optional
+        Cluster of each patient in `by`, where patients who share a request are one; without it every patient is one.
     """
 
-    def __init__(self, found: Confidences, by: ByPatient) -> None:
-        self.found, self.by = found, by
+    def __init__(self, found: Confidences, by: ByPatient, joined: Ints | None = None) -> None:
+        self.found, self.by, self._joined = found, by, joined
         self.groups = mass_bins(found.value, GROUPS)
-        self.clusters = len(set(found.patients.tolist()))
+        self.clusters = len(set(self.cluster_of(found.patients).tolist()))
+
+    def cluster_of(self, patients: Ints) -> Ints:
+        """Return the cluster of each patient."""
+        return patients if self._joined is None else self._joined[patients]
 
     def _by_patient(self, weights: Floats | None, patients: Ints, groups: Ints, size: int) -> Floats:
-        sums = np.bincount(patients * size + groups, weights=weights, minlength=self.by.clusters * size)
+        sums = np.bincount(self.cluster_of(patients) * size + groups, weights=weights, minlength=self.by.clusters * size)
         return np.asarray(sums, dtype=np.float64).reshape(self.by.clusters, size)
 
     @cached_property
@@ -319,4 +325,4 @@ class Draws:
 
     def share_right(self, right: Floats, patients: Ints, drawn: Floats) -> Interval:
         """Return the interval of a share of answers by the rules of `rate_interval`, from resamples `drawn`, of shape (resamples,)."""
-        return resampled_rate(right, ByPatient(patients, self.by.settings), drawn)
+        return resampled_rate(right, ByPatient(self.cluster_of(patients), self.by.settings), drawn)

@@ -18,12 +18,12 @@ from neuralmedbench.estimates.calibration import (
     pessimistic,
     width_bins,
 )
-from neuralmedbench.estimates.intervals import ByPatient, Floats, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Ints, rate_interval
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.confidence.measures import REASONS, Confidences, ConfidenceSource, Draws, gather_confidences
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, grouped_by
-from neuralmedbench.tables.outcomes import FULL
+from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway, best_of, value_share
@@ -213,17 +213,26 @@ def confidence_tables(study: Study) -> tuple[list[ConfidenceRow], list[Reliabili
     bins: list[ReliabilityRow] = []
     risks: list[RiskCoverageRow] = []
     for benchmark in study.benchmarks.values():
-        by = benchmark.outcomes.by_patient(study.settings)
+        outcomes = benchmark.outcomes
         found = list(gather_confidences(study, benchmark))
         # other arms are compared with the arm full
         full = {(one.model, one.source): one for one in found if one.arm == FULL}
         for one in found:
-            draws = Draws(one, by)
-            summary.append(ConfidenceRow(**_summary(one, draws), **_shift(one, full, by)))
+            # under an arm with shared requests, patients who share one are one cluster
+            by = outcomes.by_patient(study.settings, Key(one.model, one.arm), Key(one.model))
+            joined = _cluster_of_patients(outcomes.patients, by)
+            draws = Draws(one, by, joined)
+            summary.append(ConfidenceRow(**_summary(one, draws), **_shift(one, full, by, joined)))
             bins += [ReliabilityRow(**row) for row in _bins(one, draws)]
             if one.arm == FULL:
                 risks += [RiskCoverageRow(**row) for row in risk_rows(one, draws)]
     return summary, bins, risks
+
+
+def _cluster_of_patients(patients: Ints, by: ByPatient) -> Ints:
+    joined = np.zeros(int(patients.max(initial=-1)) + 1, dtype=np.int64)
+    joined[patients] = by.codes
+    return joined
 
 
 def head(found: Confidences) -> Cells:
@@ -275,11 +284,11 @@ def _overconfidence(found: Confidences, draws: Draws) -> tuple[float | None, flo
     """Return the interval of mean confidence minus share right; where all or none is right, from the exact bounds of the share."""
     if 0 < found.right.mean() < 1:
         return draws.by.percentiles(draws.overconfidence, draws.clusters)
-    share, mean = rate_interval(found.right, ByPatient(found.patients, draws.by.settings)), float(found.value.mean())
+    share, mean = rate_interval(found.right, ByPatient(draws.cluster_of(found.patients), draws.by.settings)), float(found.value.mean())
     return (None, None) if share.low is None or share.high is None else (mean - share.high, mean - share.low)
 
 
-def _shift(found: Confidences, full: Mapping[tuple[str, ConfidenceSource], Confidences], by: ByPatient) -> Cells:
+def _shift(found: Confidences, full: Mapping[tuple[str, ConfidenceSource], Confidences], by: ByPatient, joined: Ints) -> Cells:
     """Return how much more overconfident a model is under an arm than under full, on the items with a confidence under both."""
     other = full.get((found.model, found.source))
     if found.arm == FULL or other is None:
@@ -288,7 +297,7 @@ def _shift(found: Confidences, full: Mapping[tuple[str, ConfidenceSource], Confi
     if not shared.size:
         return {}
     # both arms share their resamples, so the shift is paired
-    here, there = Draws(found.of_items(shared), by), Draws(other.of_items(shared), by)
+    here, there = Draws(found.of_items(shared), by, joined), Draws(other.of_items(shared), by, joined)
     value = float((here.found.value - here.found.right).mean() - (there.found.value - there.found.right).mean())
     drawn = here.overconfidence - there.overconfidence
     return {"shift": value} | _ends("shift", by.percentiles(drawn, here.clusters))
