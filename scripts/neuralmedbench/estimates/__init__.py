@@ -14,7 +14,7 @@ correlations: SetScores, corrected_correlation
 exact: ShareTest, clopper_pearson, holm, share_bounds, share_tests
 intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, NOTHING, codes_of, jointly_resampled_rates, rate_interval, rate_intervals, repaired_share, resampled_rate, weighted_rate
 label_averages: average, tally
-prediction_powered: RatedAnswers, calibrated_rate, correct_rate
+prediction_powered: FEWEST_RATERS, RatedAnswers, calibrated_rate, correct_rate
 repeats: compare_answers, pass_at_k
 suppression: CellSize, Label, Mask, mask_of, suppressed_cells
 """

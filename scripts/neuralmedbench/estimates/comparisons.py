@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from neuralmedbench.estimates.exact import FEW_PATIENTS, mcnemar_exact
-from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Floats, Interval, IntervalSettings, expanded_tail, rate_interval
+from neuralmedbench.estimates.exact import FEW_PATIENTS, mcnemar_exact, variance_of_mean
+from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Floats, Interval, IntervalSettings, expanded_tail, rate_interval, widened
 
 EXACT_FLIPS_UP_TO = 12
 """Up to this many patients every pattern of signs is tried; above it patterns are drawn."""
@@ -53,7 +53,8 @@ def paired_difference(first: Floats, second: Floats, by: ByPatient) -> Differenc
     -------
     Difference
         Interval from the patient-clustered bootstrap, with fewer than 30 patients never narrower than Student's t on the sums per patient:
-        percentiles are too narrow where only one or two patients differ. p value from flipping the signs of whole patients.
+        percentiles are too narrow where only one or two patients differ. Both are widened by `variance_of_mean` where patients have unequal
+        numbers of items. p value from flipping the signs of whole patients.
     """
     return paired_differences([(first, second)], by)[0]
 
@@ -90,11 +91,13 @@ def paired_differences(pairs: Sequence[tuple[Floats, Floats]], by: ByPatient) ->
 
 
 def _difference(gaps: Floats, by: ByPatient, resampled: Floats, p_value: float, mcnemar_p: float) -> Difference:
-    low, high = by.percentiles(resampled)
-    if low is not None and high is not None and by.clusters < FEW_PATIENTS:
-        near, far = student_interval(gaps, by)
-        low, high = max(min(low, near), -1.0), min(max(high, far), 1.0)
-    return Difference(float(gaps.mean()), low, high, p_value, float(np.nanstd(resampled)), len(gaps), by.clusters, mcnemar_p)
+    value, (low, high) = float(gaps.mean()), by.percentiles(resampled)
+    if low is not None and high is not None:
+        if by.clusters < FEW_PATIENTS:
+            near, far = student_interval(gaps, by)
+            low, high = min(low, near), max(high, far)
+        low, high = widened(value, (low, high), variance_of_mean(gaps, by.codes).widening, -1.0)
+    return Difference(value, low, high, p_value, float(np.nanstd(resampled)), len(gaps), by.clusters, mcnemar_p)
 
 
 def student_interval(values: Floats, by: ByPatient) -> tuple[float, float]:

@@ -39,8 +39,6 @@ def clopper_pearson(events: float, trials: float, confidence: float) -> tuple[fl
     >>> [round(bound, 3) for bound in clopper_pearson(0, 8, 0.95)]
     [0.0, 0.369]
     """
-    from scipy import stats
-
     tail = (1 - confidence) / 2
     low = 0.0 if events <= 0 else float(stats.beta.ppf(tail, events, trials - events + 1))
     high = 1.0 if events >= trials else float(stats.beta.ppf(1 - tail, events + 1, trials - events))
@@ -69,22 +67,84 @@ def effective_size(values: Floats, patients: Ints, confidence: float, weights: F
     References
     ----------
     Korn and Graubard, Survey Methodology 24 (1998) 193: exact intervals on the effective sample size. The variance is that of a ratio,
-    linearised, between patients.
+    linearised, between patients; without weights no smaller than that of `VarianceOfMean.exchangeable`.
     """
-    from scipy import stats
-
-    weights = np.ones(len(values)) if weights is None else weights
-    clusters, most = int(patients.max()) + 1, float(weights.sum())
+    clusters, most = int(patients.max()) + 1, len(values) if weights is None else float(weights.sum())
     if clusters < 2:
         return 1.0
     rate = float(values.sum()) / most
-    # the variance is that of a linearised ratio, between patients
-    residuals = np.bincount(patients, weights=values - rate * weights, minlength=clusters)
-    variance = clusters / (clusters - 1) * float((residuals**2).sum()) / most**2
+    if weights is None:
+        variance = max(variance_of_mean(values, patients))
+    else:
+        variance = _between_patients(values - rate * weights, patients) / most**2
     size = most if variance <= 0 else min(most, rate * (1 - rate) / variance)
     upper = 0.5 + confidence / 2
     correction = (stats.t.ppf(upper, max(len(values) - 1, 1)) / stats.t.ppf(upper, clusters - 1)) ** 2
     return float(np.clip(size * correction, 1.0, max(most, 1.0)))
+
+
+class VarianceOfMean(NamedTuple):
+    """The variance of a mean of items of patients, estimated twice.
+
+    `robust` is that of the sums of patients. Where patients have unequal numbers of items it depends on which of them had the rare events.
+    `exchangeable` takes all pairs of items of a patient as equally correlated, so it depends on all numbers of items.
+    """
+
+    robust: float
+    exchangeable: float
+
+    @property
+    def widening(self) -> float:
+        """How many times wider than by `robust` an interval must be; 1 at least."""
+        return float(np.sqrt(max(self.exchangeable / self.robust, 1.0))) if self.robust > 0 else 1.0
+
+
+def variance_of_mean(values: Floats, patients: Ints) -> VarianceOfMean:
+    """Return the variance of the mean of clustered items.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (items,)
+        Item values.
+    patients : ndarray of int, shape (items,)
+        Patient of each item, numbered from 0 without gaps; two patients at least.
+
+    Returns
+    -------
+    VarianceOfMean
+        The two are equal where all patients have the same number of items.
+
+    References
+    ----------
+    Kish, Survey Sampling (Wiley 1965), and Gabler, Haeder and Lahiri, Survey Methodology 25 (1999) 105: an item of a patient with m items
+    counts 1 + (m - 1) rho times. Donner, International Statistical Review 54 (1986) 67: rho from the analysis of variance.
+    """
+    items, sizes = len(values), np.bincount(patients)
+    away = values - values.mean()
+    robust = _between_patients(away, patients) / items**2
+    share = float((sizes * (1 + (sizes - 1) * _intraclass_correlation(away, patients, sizes))).sum()) / items**2
+    # the scatter of the items around their own mean is smaller than around the true one by that share
+    return VarianceOfMean(robust, float((away**2).mean()) * share / (1 - share))
+
+
+def _between_patients(residuals: Floats, patients: Ints) -> float:
+    """Return the variance of a sum from the sums of patients."""
+    sums = np.bincount(patients, weights=residuals)
+    return len(sums) / (len(sums) - 1) * float((sums**2).sum())
+
+
+def _intraclass_correlation(away: Floats, patients: Ints, sizes: Ints) -> float:
+    """Return the correlation of two items of a patient; `away` are values minus their mean, `sizes` items of each patient."""
+    items, clusters = int(sizes.sum()), len(sizes)
+    if items == clusters:
+        return 0.0
+    means = np.bincount(patients, weights=away) / sizes
+    within = float(((away - means[patients]) ** 2).sum()) / (items - clusters)
+    between = float((sizes * means**2).sum()) / (clusters - 1)
+    typical = (items - float((sizes**2).sum()) / items) / (clusters - 1)
+    whole = between + (typical - 1) * within
+    # items of a patient may be less alike than those of two, but not so much that a sum of them had a negative variance
+    return float(np.clip((between - within) / whole, -1 / (sizes.max() - 1), 1.0)) if whole > 0 else 0.0
 
 
 def one_sided_bounds(events: float, patients: int, confidence: float) -> tuple[float, float]:

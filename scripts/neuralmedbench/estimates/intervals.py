@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.exact import FEW_EVENTS, FEW_PATIENTS, clopper_pearson, effective_size, one_sided_bounds
+from neuralmedbench.estimates.exact import FEW_EVENTS, FEW_PATIENTS, clopper_pearson, effective_size, one_sided_bounds, variance_of_mean
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -161,7 +161,8 @@ def rate_interval(values: Floats, by: ByPatient) -> Interval:
     Interval
         `exact one-sided` when no item or every item has the event: then the patients are the trials and the whole
         error stands on the one side that is open (0 of 8 patients: 0 to 0.31). `exact` on the effective sample size with
-        fewer than 30 patients, or fewer than 10 events or items without one on that size. `bootstrap` otherwise.
+        fewer than 30 patients, or fewer than 10 events or items without one on that size; in that case no end is nearer to
+        the rate than it would be with no event at all. `bootstrap` otherwise, widened by `variance_of_mean`.
     """
     return rate_intervals(values[:, None], by)[0]
 
@@ -193,7 +194,7 @@ def rate_intervals(values: Floats, by: ByPatient) -> list[Interval]:
             if interval is not None:
                 found[column] = interval
             elif resampled is not None:
-                found[column] = Interval(float(part[column].mean()), *own.percentiles(resampled[:, drawn.index(column)]), "bootstrap")
+                found[column] = _bootstrap_interval(part[column], own, resampled[:, drawn.index(column)])
     return found
 
 
@@ -212,7 +213,7 @@ def jointly_resampled_rates(values: Floats, by: ByPatient) -> list[Interval]:
     """
     known = ~np.isnan(values)
     found: dict[int, Interval] = {}
-    clusters: dict[int, int] = {}
+    patients: dict[int, ByPatient] = {}
     for column in range(values.shape[1]):
         if not known[:, column].any():
             found[column] = NOTHING
@@ -220,11 +221,11 @@ def jointly_resampled_rates(values: Floats, by: ByPatient) -> list[Interval]:
         own = by.at(known[:, column])
         exact = exact_interval(values[known[:, column], column], own)
         if exact is None:
-            clusters[column] = own.clusters
+            patients[column] = own
         else:
             found[column] = exact
-    if clusters:
-        columns = list(clusters)
+    if patients:
+        columns = list(patients)
         # the number of drawn items is the same for columns with the same items
         masks, place = np.unique(known[:, columns], axis=1, return_inverse=True)
         totals = by.weights @ by.sums(np.where(known, values, 0.0)[:, columns])
@@ -232,8 +233,7 @@ def jointly_resampled_rates(values: Floats, by: ByPatient) -> list[Interval]:
         with np.errstate(invalid="ignore", divide="ignore"):
             drawn = totals / sizes
         for number, column in enumerate(columns):
-            ends = by.percentiles(drawn[:, number], clusters[column])
-            found[column] = Interval(float(np.nanmean(values[:, column])), *ends, "bootstrap")
+            found[column] = _bootstrap_interval(values[known[:, column], column], patients[column], drawn[:, number])
     return [found[column] for column in range(values.shape[1])]
 
 
@@ -249,8 +249,7 @@ def resampled_rate(values: Floats, by: ByPatient, resampled: Floats) -> Interval
     resampled : ndarray of float, shape (resamples,)
         Means of the resamples.
     """
-    exact = exact_interval(values, by)
-    return exact or Interval(float(values.mean()), *by.percentiles(resampled), "bootstrap")
+    return exact_interval(values, by) or _bootstrap_interval(values, by, resampled)
 
 
 def exact_interval(values: Floats, by: ByPatient) -> Interval | None:
@@ -259,9 +258,29 @@ def exact_interval(values: Floats, by: ByPatient) -> Interval | None:
     if mean <= 0 or mean >= 1:
         return Interval(mean, *one_sided_bounds(mean * by.clusters, by.clusters, confidence), "exact one-sided")
     size = effective_size(values, by.codes, confidence)
-    if by.clusters < FEW_PATIENTS or min(mean, 1 - mean) * size < FEW_EVENTS:
-        return Interval(mean, *clopper_pearson(mean * size, size, confidence), "exact")
-    return None
+    few = min(mean, 1 - mean) * size < FEW_EVENTS
+    if by.clusters >= FEW_PATIENTS and not few:
+        return None
+    low, high = clopper_pearson(mean * size, size, confidence)
+    if few:
+        # with few events the end beyond them is no nearer than with none
+        none = one_sided_bounds(0, by.clusters, confidence)[1]
+        low, high = (low, max(high, none)) if mean < 0.5 else (min(low, 1 - none), high)
+    return Interval(mean, low, high, "exact")
+
+
+def _bootstrap_interval(values: Floats, by: ByPatient, resampled: Floats) -> Interval:
+    """Return the expanded percentiles of a rate; they lie further out where patients with unequal numbers of items make them too near."""
+    mean = float(values.mean())
+    return Interval(mean, *widened(mean, by.percentiles(resampled), variance_of_mean(values, by.codes).widening, 0.0), "bootstrap")
+
+
+def widened(value: float, ends: tuple[float | None, float | None], times: float, least: float) -> tuple[float | None, float | None]:
+    """Move the ends of an interval away from its value, within `least` to 1."""
+    low, high = ends
+    if low is None or high is None:
+        return ends
+    return max(value - (value - low) * times, least), min(value + (high - value) * times, 1.0)
 
 
 def weighted_rate(values: Floats, weights: Floats, by: ByPatient) -> Interval:

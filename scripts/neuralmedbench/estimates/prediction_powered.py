@@ -11,19 +11,25 @@ Science 382 (2023) 669, which survey statistics knows as the difference estimato
 Sampling, 1992, chapter 6). The correction divides by the weights that were seen (Hajek) and not by those that there are
 (Horvitz-Thompson): a draw is made over all benchmarks at once and some answers come back without a judgement, so the weights seen vary by
 chance, and only then is a grader that is off by the same amount everywhere repaired exactly. Its bias is of the order 1 / n.
+
+From three raters on the interval is also about other raters like them; with fewer it is about these alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
-from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Floats, Interval, resampling_weights
+from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Floats, Interval, resampling_weights, widened
 
 HALF_A_PATIENT = 0.5
 """Patients added to the rated ones on each side: with answers that the grader passed and the clinicians failed, and the reverse."""
+
+FEWEST_RATERS = 3
+"""With fewer raters nothing can be said about others: the variance of two has one degree of freedom. (Our rule: docs/ratings.md.)"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +52,8 @@ class RatedAnswers:
         Whether it could have been drawn.
     by : ByPatient
         Patients of the answers.
+    without : ndarray of float, shape (raters, answers), optional
+        `judged` without each rater.
     """
 
     graded: Floats
@@ -55,6 +63,7 @@ class RatedAnswers:
     weight: Floats
     drawable: npt.NDArray[np.bool_]
     by: ByPatient
+    without: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def rated(self) -> npt.NDArray[np.bool_]:
@@ -98,14 +107,17 @@ def calibrated_rate(answers: RatedAnswers) -> Interval:
     Returns
     -------
     Interval
-        Both within 0 to 1; `bootstrap`, expanded for the number of rated patients as `percentile_interval` says. Without bounds when
-        fewer than two patients are rated; `none` when no answer is.
+        Both within 0 to 1; `bootstrap`, expanded for the number of rated patients as `percentile_interval` says, and from three raters on
+        for what others would have judged. Without bounds when fewer than two patients are rated; `none` when no answer is.
 
     Notes
     -----
     Where the clinicians contradict the grader in no rated answer a bootstrap would say that they never do. So half a patient with a
     contradiction in each direction is resampled with the others (compare Bonett and Price, Journal of Educational and Behavioral
     Statistics 37 (2012) 479, who add one to each of the two cells for independent pairs). Measured without and with it: docs/ratings.md.
+
+    The variance between raters is that of the jackknife, which leaves out one rater at a time (Efron and Stein, Annals of Statistics 9 (1981)
+    586); degrees of freedom of the sum: Satterthwaite, Biometrics Bulletin 2 (1946) 110.
     """
     value = corrected_rate(answers)
     if value is None:
@@ -121,7 +133,24 @@ def calibrated_rate(answers: RatedAnswers) -> Interval:
     value = float(np.clip(value, 0, 1))
     if low is None or high is None:
         return Interval(value, None, None, "bootstrap")
-    return Interval(value, min(value, max(0.0, low)), max(value, min(1.0, high)), "bootstrap")
+    low, high = widened(value, (min(value, low), max(value, high)), _widening_by_raters(answers, high - low, rated), 0.0)
+    return Interval(value, low, high, "bootstrap")
+
+
+def _widening_by_raters(answers: RatedAnswers, width: float, patients: int) -> float:
+    """How many times wider an interval over patients must be to hold for other raters too: 1 with fewer than three raters."""
+    if len(answers.without) < FEWEST_RATERS:
+        return 1.0
+    found = [corrected_rate(answers, judged) for judged in answers.without]
+    rates = np.array([np.nan if one is None else one for one in found])
+    if np.isnan(rates).any() or width <= 0:
+        return 1.0
+    raters, upper = len(rates), 0.5 + answers.by.settings.confidence / 2
+    half = width / 2
+    of_patients = (half / stats.t.ppf(upper, patients - 1)) ** 2
+    of_raters = (raters - 1) / raters * float(((rates - rates.mean()) ** 2).sum())
+    freedom = (of_patients + of_raters) ** 2 / (of_patients**2 / (patients - 1) + of_raters**2 / (raters - 1))
+    return float(stats.t.ppf(upper, freedom) * np.sqrt(of_patients + of_raters) / half)
 
 
 def _columns(answers: RatedAnswers, judged: Floats) -> Floats:

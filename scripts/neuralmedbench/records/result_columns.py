@@ -552,6 +552,7 @@ TABLES = {
         "if_unjudged_failed": "float",
         "if_unjudged_passed": "float",
         "n_rated": "int",
+        "n_raters": "int",
         "n_patients_rated": "int",
         "n_unjudged": "int",
         "n_answers": "int",

@@ -58,6 +58,7 @@ class CalibratedRow(ResultRow):
     if_unjudged_failed: float | None = None
     if_unjudged_passed: float | None = None
     n_rated: int | None = None
+    n_raters: int | None = None
     n_patients_rated: int | None = None
     n_unjudged: int | None = None
     n_answers: int | None = None
@@ -130,6 +131,7 @@ def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _ModelDraws
         "if_unjudged_failed": failed,
         "if_unjudged_passed": right,
         "n_rated": int(answers.rated.sum()),
+        "n_raters": len(answers.without),
         "n_patients_rated": answers.by.at(answers.rated).clusters,
         "n_unjudged": int(answers.unjudged.sum()),
         "n_answers": len(answers.graded),
@@ -161,11 +163,10 @@ def _answers(
     # a refused or empty answer cannot be drawn
     there = {response_key(row) for row in benchmark.responses[model.model] if row.state is ResponseState.OK and row.text.strip()}
     families = [item.family in drawn.families for item in outcomes.items]
+    raters = sorted({rater for verdict in verdicts if verdict for rater in verdict.by_rater})
     answers = RatedAnswers(
         graded=np.array([passed.get(key, 0.0) if key else 0.0 for key in keys]),
-        judged=np.array(
-            [np.nan if verdict is None or verdict.value is None else float(verdict.value >= threshold) for verdict in verdicts]
-        ),
+        judged=np.array([_passes(verdict and verdict.value, threshold) for verdict in verdicts]),
         unjudged=np.array([verdict is not None and verdict.value is None for verdict in verdicts], dtype=bool),
         probability=np.array(
             [drawn.probabilities[key] if key and verdict else np.nan for key, verdict in zip(keys, verdicts, strict=True)]
@@ -173,8 +174,13 @@ def _answers(
         weight=1.0 / samples[places],
         drawable=np.array([key in there and families[place] for key, place in zip(keys, places, strict=True)], dtype=bool),
         by=outcomes.by_patient(study.settings).at(places),
+        without=np.array([[_passes(verdict and verdict.without(rater), threshold) for verdict in verdicts] for rater in raters]),
     )
     return answers, places
+
+
+def _passes(value: float | None, threshold: float) -> float:
+    return np.nan if value is None else float(value >= threshold)
 
 
 @dataclass(frozen=True)

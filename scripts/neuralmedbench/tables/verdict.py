@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.estimates.comparisons import smallest_difference
+from neuralmedbench.estimates.prediction_powered import FEWEST_RATERS
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.served import ServedModel, served_by
 from neuralmedbench.records.words import items_of, listing, percent, percent_with_span
@@ -50,7 +51,9 @@ def trust_statements(study: Study) -> list[str]:
             "with the inverse of the probability with which it was drawn (a prediction-powered mean). Answers that nobody could judge are left "
             "out; calibrated.csv says what the score would be if all of them had failed or passed. Refused and truncated answers are wrong "
             "without a clinician. Patients are resampled, and half a patient who contradicts the grader is added on each side, so that few "
-            f"ratings without a contradiction do not look like certainty. Shown beside a score from {ENOUGH} of a model on. (Our rules.)"
+            f"ratings without a contradiction do not look like certainty. From {FEWEST_RATERS} raters on the interval also counts that others "
+            "might judge differently (each rater is left out in turn); with fewer it is about these raters alone. Shown beside a score "
+            f"from {ENOUGH} of a model on. (Our rules.)"
         ),
         (
             "Graders against clinicians: a grader's value and one clinician's, before anything was adjudicated; every rated answer weighs the "
@@ -64,14 +67,33 @@ GRADER_ONLY = "Grader only:"
 
 
 def trust_notes(study: Study, tables: Tables) -> Cells:
-    """Return `grader_only`: per benchmark with open answers the line below a leaderboard that no clinician corrected."""
-    return {"grader_only": dict(_grader_only(study, tables))}
+    """Return the line below a leaderboard, per benchmark: `grader_only` where no clinician corrected it, else `raters`, whom it is about."""
+    return {"grader_only": dict(_grader_only(study, tables)), "raters": dict(_raters(tables))}
 
 
 def trust_sentences(study: Study, tables: Tables) -> list[str]:
     """State how far the graders can be trusted; empty before clinicians have rated."""
     text = _follow_text(study, tables)
     return [f"Graders: {text}"] if text else []
+
+
+def _raters(tables: Tables) -> Iterator[tuple[str, str]]:
+    corrected = {(row["benchmark"], row["model"]) for row in tables["leaderboard"] if row.get("calibrated") is not None}
+    numbers: dict[str, list[int]] = {}
+    for row in tables["calibrated"]:
+        if (row["benchmark"], row["model"]) in corrected and row["grader"] == SCORE and not row["simulated"]:
+            numbers.setdefault(row["benchmark"], []).append(row["n_raters"])
+    for benchmark, found in numbers.items():
+        fewest, most = min(found), max(found)
+        number = str(most) if fewest == most else f"{fewest} to {most}"
+        if fewest < FEWEST_RATERS:
+            whom = "this one rater" if most == 1 else f"these {number} raters"
+            yield benchmark, f"Calibrated rates are about {whom}: what other clinicians would have judged is not in their intervals."
+        else:
+            yield (
+                benchmark,
+                f"Calibrated rates are by {number} raters: their intervals count that other clinicians might judge differently.",
+            )
 
 
 def _grader_only(study: Study, tables: Tables) -> Iterable[tuple[str, str]]:
@@ -251,7 +273,9 @@ def _statements(study: Study) -> list[str]:
         (
             f"Intervals hold {level} and treat patients, not answers, as independent: exact on the effective sample size (Korn and Graubard) with "
             f"fewer than 30 patients, or with fewer than 10 passes or failures on that size (our rule), otherwise a bootstrap of patients "
-            f"({settings.resamples:,} resamples, seed {settings.seed}). With all or no items passing the interval is one-sided."
+            f"({settings.resamples:,} resamples, seed {settings.seed}). Where patients have unequal numbers of items no interval of a rate or of a paired difference is "
+            "narrower than if all pairs of items of a patient were equally correlated (Kish). With all or no items passing the interval of a "
+            "rate is one-sided, and with few passes or failures it reaches no less far (our rules)."
         ),
         (
             "Differences are paired by item and resampled by patient, with fewer than 30 patients never narrower than Student's t (our rule); p "

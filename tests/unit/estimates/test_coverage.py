@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from fixtures.coverage import QUANTITIES, coverage, truth
+from neuralmedbench.estimates import intervals
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
+from neuralmedbench.estimates.prediction_powered import RatedAnswers, calibrated_rate
+from neuralmedbench.tables.axes import breadth_depth_gap
 
 STUDIES, SETTINGS = 200, IntervalSettings(resamples=400)
 FRAGILE = [
@@ -51,3 +54,49 @@ def test_a_plain_percentile_interval_of_eight_patients_would_not_hold_it() -> No
         low, high = np.nanquantile(1 - drawn[:, 1] / drawn[:, 0], [0.025, 0.975])
         held += low <= truth(kind) <= high
     assert held / STUDIES < 0.85
+
+
+@pytest.mark.parametrize(
+    ("kind", "patients"),
+    [
+        (("pass@1, 1 to 15 items", "5%"), 30),
+        (("pass@1, 1 to 15 items", "10%"), 12),
+        (("pass@1, 1 to 50 items, most few", "90%"), 60),
+        (("pass@1, 1 to 50 items, most few", "30%"), 12),
+        (("difference, 1 to 50 items, most few", "10% and 5%"), 30),
+    ],
+    ids=str,
+)
+def test_intervals_hold_the_truth_where_few_patients_have_most_items(kind: tuple[str, str], patients: int) -> None:
+    """Bounds by the variance between patients alone hold it in 86 to 92 % of these."""
+    assert coverage(kind, patients, STUDIES, SETTINGS)[0] >= 0.93
+
+
+def test_percentiles_are_taken_of_resamples_that_are_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A corrected rate may leave 0 to 1, and a gap -1 to 1: if its resamples were cut there, an end could never lie beyond them."""
+    seen: list[np.ndarray] = []
+    taken = intervals.percentile_interval
+    monkeypatch.setattr(intervals, "percentile_interval", lambda drawn, *rest: (seen.append(drawn), taken(drawn, *rest))[1])
+    patients, settings = np.arange(24), IntervalSettings(resamples=400)
+    some, none = np.repeat([1.0, 0.0], [6, 18]), np.zeros(24)
+    judged = np.where(np.arange(24) % 3 == 0, 0.0, np.nan)
+    calibrated_rate(
+        RatedAnswers(
+            graded=some, judged=judged, unjudged=none > 0, probability=np.full(24, 1 / 3), weight=np.ones(24), drawable=none == 0,
+            by=ByPatient(patients, settings),
+        )
+    )  # fmt: skip
+    names = [[f"{side}{place}" for place in patients] for side in "bd"]
+    breadth_depth_gap((none, np.repeat([0.8, 0.4], 12), names[0]), (some, none, names[1]), settings)
+    corrected, gaps = seen
+    assert corrected.min() < 0
+    assert gaps.min() < -1
+
+
+def test_from_three_raters_on_the_corrected_rate_holds_for_the_average_panel() -> None:
+    found = {
+        name: coverage((f"corrected rate, {name}", "SD 0.5, 60 ratings"), 120, STUDIES, SETTINGS)[0]
+        for name in ("5 raters", "3 raters", "3 raters, no others")
+    }
+    assert min(found["5 raters"], found["3 raters"]) >= 0.9
+    assert found["3 raters, no others"] < 0.85

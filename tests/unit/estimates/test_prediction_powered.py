@@ -112,6 +112,19 @@ def test_few_ratings_without_a_contradiction_are_no_certainty() -> None:
     assert few.high - few.low > 1.5 * (all_of_them.high - all_of_them.low)  # type: ignore[operator]
 
 
+def test_from_three_raters_on_the_interval_is_also_about_others() -> None:
+    graded, judged = [1.0, 0.0] * 20, [1.0, 0.0, 0.0, 0.0] * 10
+
+    def width(*without: list[float]) -> float:
+        found = calibrated_rate(answers(graded, judged, without=np.array(without)))
+        return found.high - found.low  # type: ignore[operator]
+
+    strict, lenient = [0.0] * 40, [1.0] * 40
+    assert width(judged, judged, judged) == pytest.approx(width())
+    assert width(strict, lenient) == pytest.approx(width())
+    assert width(strict, judged, lenient) > 1.5 * width()
+
+
 def test_equal_answers_and_seeds_give_equal_intervals_whatever_the_order() -> None:
     rng = np.random.default_rng(3)
     whole = drawn(population(rng, 12, false_pass=0.2, false_fail=0.1), rng, 30)

@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+import statsmodels.formula.api as smf
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from neuralmedbench.estimates.agreement import complete_rows, icc
 from neuralmedbench.estimates.comparisons import shuffle_p, sign_flip_p, smallest_difference, square_and_add, student_interval
-from neuralmedbench.estimates.exact import effective_size, mcnemar_exact, one_sided_bounds
+from neuralmedbench.estimates.exact import effective_size, mcnemar_exact, one_sided_bounds, variance_of_mean
 from neuralmedbench.estimates.intervals import (
     ByPatient,
     Interval,
@@ -73,7 +74,32 @@ def test_the_variance_between_patients_is_the_sandwich_of_statsmodels(clustered:
     assert student_interval(values, ByPatient(patients, SETTINGS)) == pytest.approx(tuple(fit.conf_int()[0]), abs=TO)
     mean = values.mean()
     freedom = (stats.t.ppf(0.975, 49) / stats.t.ppf(0.975, 13)) ** 2
+    assert variance_of_mean(values, patients).robust == pytest.approx(fit.bse[0] ** 2, abs=TO)
     assert effective_size(values, patients, 0.95) == pytest.approx(mean * (1 - mean) / fit.bse[0] ** 2 * freedom, abs=TO)
+
+
+def test_the_variance_of_alike_items_is_kishs_design_effect_with_the_analysis_of_variance_of_statsmodels() -> None:
+    rng = np.random.default_rng(4)
+    patients = np.repeat(np.arange(11), rng.integers(1, 9, 11))
+    values = rng.normal(0, 1, 11)[patients] + rng.normal(0, 1, patients.size)
+    table = sm.stats.anova_lm(smf.ols("value ~ C(patient)", pd.DataFrame({"value": values, "patient": patients})).fit())
+    between, within = table["mean_sq"]
+    sizes = np.bincount(patients)
+    typical = (sizes.sum() - (sizes**2).sum() / sizes.sum()) / 10
+    rho = (between - within) / (between + (typical - 1) * within)
+    share = (sizes * (1 + (sizes - 1) * rho)).sum() / sizes.sum() ** 2
+    found = variance_of_mean(values, patients)
+    assert found.exchangeable == pytest.approx(values.var() * share / (1 - share), abs=TO)
+    assert found.widening == pytest.approx(max(1.0, np.sqrt(found.exchangeable / found.robust)), abs=TO)
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_both_variances_are_equal_where_patients_have_equally_many_items(size: int, alike: float) -> None:
+    rng = np.random.default_rng(size)
+    patients = np.repeat(np.arange(9), size)
+    found = variance_of_mean(alike * rng.normal(0, 1, 9)[patients] + rng.normal(0, 1, patients.size), patients)
+    assert found.exchangeable == pytest.approx(found.robust, rel=1e-9)
 
 
 def test_the_variance_of_a_share_of_errors_is_the_weighted_sandwich_of_statsmodels(clustered: tuple[np.ndarray, np.ndarray]) -> None:

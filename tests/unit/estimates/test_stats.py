@@ -66,6 +66,17 @@ def test_no_event_in_eight_patients_does_not_mean_a_rate_of_zero() -> None:
     assert mirrored.low == pytest.approx(1 - 0.312, abs=0.001)
 
 
+def test_few_events_leave_no_less_open_than_none() -> None:
+    """One picture of one patient with the event in 240 of 30 patients: by its scatter alone, at most 2 %."""
+    patients = np.repeat(np.arange(30), 8)
+    none = rate_interval(np.zeros(240), ByPatient(patients, FAST))
+    one = rate_interval(np.eye(1, 240)[0], ByPatient(patients, FAST))
+    all_but_one = rate_interval(1 - np.eye(1, 240)[0], ByPatient(patients, FAST))
+    assert one.method == "exact"
+    assert one.high == pytest.approx(none.high)
+    assert all_but_one.low == pytest.approx(1 - none.high)
+
+
 def test_items_of_one_patient_count_less_than_items_of_many() -> None:
     values = np.tile([1.0, 1.0, 0.0, 0.0], 5)
     together, apart = np.repeat(np.arange(10), 2), np.arange(20)

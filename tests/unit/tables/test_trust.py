@@ -18,6 +18,7 @@ from conftest import ROOT
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.config.model import GraderConfig, GraderValidation, ModelConfig
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.estimates import prediction_powered
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import read_records, read_table
 from neuralmedbench.ratings.form import read_form
@@ -49,7 +50,20 @@ def severe(row: Score, rater: str) -> float:
     return 0.0 if row.repeat == 0 else kind(row, rater)
 
 
-def ratings(root: Path, value: Clinicians, *, number: int = RATED, simulated: bool = False, round_id: str = "r01") -> list[Rating]:
+def unlike(row: Score, rater: str) -> float:
+    """The second rater fails everything, the third nothing."""
+    return {"r2": 0.0, "r3": 4.0}.get(rater, kind(row, rater))
+
+
+def ratings(
+    root: Path,
+    value: Clinicians,
+    *,
+    number: int = RATED,
+    simulated: bool = False,
+    round_id: str = "r01",
+    raters: Sequence[str] = ("r1", "r2"),
+) -> list[Rating]:
     rng, rows = np.random.default_rng(3), []
     for model in MODELS:
         scores = [row for row in read_records(root / "results" / "scores" / DEPTH / f"{model}.parquet", Score) if row.arm == "full"]
@@ -60,7 +74,7 @@ def ratings(root: Path, value: Clinicians, *, number: int = RATED, simulated: bo
                     revision=row.revision, repeat=row.repeat, text_sha256=row.text_sha256, axis="dx_correct", value=value(row, rater),
                     seconds=30.0, stale=False, simulated=simulated, probability=number / len(scores),
                 )
-                for rater in ("r1", "r2")
+                for rater in raters
             ]  # fmt: skip
     return rows
 
@@ -118,6 +132,38 @@ def test_the_score_is_corrected_by_what_clinicians_said_of_the_drawn_answers(roo
     assert row["calibrated"] == pytest.approx(raw - np.mean([bool(one.passed) and one.repeat == 0 for one in drawn]))
     assert row["calibrated_low"] < row["calibrated"] < row["calibrated_high"]
     assert (row["n_rated"], row["n_answers"], row["n_patients"], row["note"]) == (RATED, 120, 12, "")
+
+
+def test_three_raters_who_differ_widen_the_interval(root: Path, rated: Rated, monkeypatch: pytest.MonkeyPatch) -> None:
+    def width(value: Clinicians) -> float:
+        (row,) = pick(
+            calibrated_rows(rated(ratings(root, value, raters=("r1", "r2", "r3")))), benchmark=DEPTH, model="alpha", grader="score"
+        )
+        assert row["n_raters"] == 3
+        return float(row["calibrated_high"] - row["calibrated_low"])
+
+    alike, differing = width(severe), width(unlike)
+    monkeypatch.setattr(prediction_powered, "FEWEST_RATERS", 4)
+    assert alike == pytest.approx(width(severe))
+    assert differing > 1.2 * width(unlike)
+
+
+def test_the_page_says_whose_judgement_a_corrected_rate_is(written: Written) -> None:
+    """Two raters cannot stand for others; a page without these words would claim that they do."""
+    tables, told = written("real")
+    leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "trust"))
+    alone = "Calibrated rates are about these 2 raters: what other clinicians would have judged is not in their intervals."
+    assert leaderboard.count(alone) == 1
+    assert "with fewer than three raters it is about them alone" in leaderboard
+    assert trust.count("<small>about them alone</small>") == len([row for row in tables["calibrated"] if row["n_raters"] == "2"]) > 0
+    assert "With fewer than three raters a corrected rate is about these raters alone" in trust
+    tables, told = written("three")
+    leaderboard, trust = (block(name, tables, told) for name in ("leaderboard", "trust"))
+    assert "Calibrated rates are by 3 raters: their intervals count that other clinicians might judge differently." in leaderboard
+    assert "about these" not in leaderboard
+    assert "<small>about them alone</small>" not in trust
+    tables, told = written("nobody")
+    assert "Calibrated rates are" not in block("leaderboard", tables, told)
 
 
 def test_answers_that_nobody_could_judge_make_bounds(root: Path, rated: Rated) -> None:
@@ -241,6 +287,7 @@ def written(root: Path, rated: Rated) -> Written:
         "simulated": ratings(root, severe, simulated=True, round_id="simulated"),
         "few": ratings(root, kind, number=6),
         "real": [*ratings(root, severe), *ratings(root, kind, simulated=True, round_id="simulated")],
+        "three": ratings(root, severe, raters=("r1", "r2", "r3")),
     }
 
     @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -32,6 +32,8 @@ class ClinicianVerdict:
         The adjudicated value, or else the mean over raters; None when the answer was drawn and nobody could judge it.
     raters : int
         Raters of the round with a value, the adjudicator not among them.
+    by_rater : mapping of str to float
+        Their values.
     probability : float or None
         Probability with which the answer was drawn into the round.
     adjudicated, simulated : bool
@@ -46,6 +48,14 @@ class ClinicianVerdict:
     adjudicated: bool
     simulated: bool
     round_id: str
+    by_rater: Mapping[str, float] = field(default_factory=dict)
+
+    def without(self, rater: str) -> float | None:
+        """Return the value if this rater had not rated; an adjudicated one stays."""
+        if self.adjudicated or rater not in self.by_rater:
+            return self.value
+        others = [value for name, value in self.by_rater.items() if name != rater]
+        return sum(others) / len(others) if others else None
 
 
 def clinician_verdicts(ratings: Sequence[Rating], axis: str) -> dict[Key, ClinicianVerdict]:
@@ -100,8 +110,8 @@ def _place(row: Rating) -> tuple[object, ...]:
 def _verdict(rated: Sequence[RatedValue]) -> ClinicianVerdict:
     # if the adjudicator cannot judge either, the mean of those who could is kept
     last = next((value for row, value in rated if row.adjudicated and value is not None), None)
-    values = [value for row, value in rated if value is not None and not row.adjudicated]
-    first = rated[0][0]
+    by_rater = {row.rater_id: value for row, value in rated if value is not None and not row.adjudicated}
+    values, first = list(by_rater.values()), rated[0][0]
     return ClinicianVerdict(
         value=sum(values) / len(values) if last is None and values else last,
         raters=len(values),
@@ -109,6 +119,7 @@ def _verdict(rated: Sequence[RatedValue]) -> ClinicianVerdict:
         adjudicated=last is not None,
         simulated=first.simulated,
         round_id=first.round_id,
+        by_rater=by_rater,
     )
 
 
