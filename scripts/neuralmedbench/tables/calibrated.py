@@ -166,7 +166,7 @@ def _answers(
     raters = sorted({rater for verdict in verdicts if verdict for rater in verdict.by_rater})
     answers = RatedAnswers(
         graded=np.array([passed.get(key, 0.0) if key else 0.0 for key in keys]),
-        judged=np.array([_passes(verdict and verdict.value, threshold) for verdict in verdicts]),
+        judged=np.array([_passes(verdict.value if verdict else None, threshold) for verdict in verdicts]),
         unjudged=np.array([verdict is not None and verdict.value is None for verdict in verdicts], dtype=bool),
         probability=np.array(
             [drawn.probabilities[key] if key and verdict else np.nan for key, verdict in zip(keys, verdicts, strict=True)]
@@ -174,7 +174,7 @@ def _answers(
         weight=1.0 / samples[places],
         drawable=np.array([key in there and families[place] for key, place in zip(keys, places, strict=True)], dtype=bool),
         by=outcomes.by_patient(study.settings).at(places),
-        without=np.array([[_passes(verdict and verdict.without(rater), threshold) for verdict in verdicts] for rater in raters]),
+        without=np.array([[_passes(verdict.without(rater) if verdict else None, threshold) for verdict in verdicts] for rater in raters]),
     )
     return answers, places
 
