@@ -13,7 +13,7 @@ from neuralmedbench.estimates.intervals import rate_intervals
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
-from neuralmedbench.records.words import items_of, percent
+from neuralmedbench.records.words import items_of
 from neuralmedbench.tables.declare import ALL, MODEL, RANKED, REPEATABLE, SCORED, Suppression, Table
 from neuralmedbench.tables.leaderboard import mean_of
 from neuralmedbench.tables.outcomes import PRIOR, Key
@@ -153,7 +153,7 @@ def repeats_takeaway(study: Study, tables: Tables) -> Takeaway:
         if row is None or row.get("pass5") is None or row.get("all_right") is None:
             continue
         readings = f"{share(row, 'pass5')} in any of five and {share(row, 'candidates5')} among five candidates"
-        parts.append(f"{row['title']}: {share(row, 'pass1')} at the first answer, {readings}, {percent(row['all_right'])} in all five")
+        parts.append(f"{row['title']}: {share(row, 'pass1')} at the first answer, {readings}, {share(row, 'all_right')} in all five")
         asking, *patients = items_of(row["n_items"], row["n_patients"], row.get("cluster"), "|").split("|")
         sizes.append((name, ", ".join([f"{asking} that ask for a ranked differential", *patients])))
     nothing = "No ranked model has five samples of a ranked differential at a temperature above 0, so reliability is not known."
