@@ -12,7 +12,7 @@ comparisons: Difference, difference_of_rates, paired_difference, paired_differen
 concordance: COEFFICIENTS, Level, Pairs, concordance, separation
 correlations: SetScores, corrected_correlation
 exact: ShareTest, clopper_pearson, holm, share_bounds, share_tests
-intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, NOTHING, codes_of, jointly_resampled_rates, rate_interval, rate_intervals, repaired_share, resampled_rate, weighted_rate
+intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, NOTHING, bootstrap_p_value, codes_of, jointly_resampled_rates, rate_interval, rate_intervals, repaired_share, resampled_rate, weighted_rate
 label_averages: average, tally
 prediction_powered: FEWEST_RATERS, RatedAnswers, calibrated_rate, correct_rate
 repeats: compare_answers, pass_at_k

@@ -206,7 +206,7 @@ def draw_axes(rows: list[Row]) -> Any:
     import matplotlib.pyplot as plt
 
     style = looks(row["model"] for row in rows)
-    grouped = groups([{**row, "pair": f"{row['breadth_benchmark']}\n{row['depth_benchmark']}"} for row in rows], "pair")
+    grouped = groups([{**row, "pair": f"{_task(row, 'breadth')}\n{_task(row, 'depth')}"} for row in rows], "pair")
     across = 2 if len(grouped) > 1 else 1
     down = -(-len(grouped) // across)
     size = (WIDTH_IN, 3.6 * down + 0.5) if across == 2 else (5.4, 4.9)
@@ -222,14 +222,18 @@ def draw_axes(rows: list[Row]) -> Any:
 
 def describe_axes(rows: list[Row]) -> str:
     """Describe the breadth of the model that is best in depth."""
-    grouped = groups(
-        [{**row, "pair": f"{row['breadth_benchmark']} (breadth) against {row['depth_benchmark']} (depth)"} for row in rows], "pair"
-    )
+    grouped = groups([{**row, "pair": f"{_task(row, 'breadth')} against {_task(row, 'depth')}"} for row in rows], "pair")
     return first_sentences(
         f"{name}: {counted(len(part), 'model')}; {best['title']}, the best in depth with {rate_words(best, 'depth')}, has {rate_words(best, 'breadth')} in"
-        f" breadth; guessing reaches {percent(best['depth_prior'])} and {percent(best['breadth_prior'])}."
+        f" breadth; the best constant answer reaches {percent(best['depth_prior'])} and {percent(best['breadth_prior'])}."
         for name, part, best in ((name, part, max(part, key=lambda row: value_of(row, "depth"))) for name, part in grouped.items())
     )
+
+
+def _task(row: Row, axis: str) -> str:
+    """Name one side of a pair: benchmark and family."""
+    family = str(row[f"{axis}_family"] or "").replace("_", " ")
+    return f"{row[f'{axis}_benchmark']}{f' ({family})' if family else ''}"
 
 
 def _scatter(panel: Any, rows: list[Row], style: dict[str, Any]) -> None:
@@ -238,13 +242,13 @@ def _scatter(panel: Any, rows: list[Row], style: dict[str, Any]) -> None:
     panel.set_xticks(ticks, labels)
     panel.set_yticks(ticks, labels)
     panel.grid(**GRID)
-    panel.set_xlabel(f"breadth: {rows[0]['breadth_benchmark']}")
-    panel.set_ylabel(f"depth: {rows[0]['depth_benchmark']}")
+    panel.set_xlabel(f"breadth: {_task(rows[0], 'breadth')}")
+    panel.set_ylabel(f"depth, final answers: {_task(rows[0], 'depth')}")
     panel.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle=(0, (4, 4)), alpha=0.35)
-    # the corner that guessing reaches
+    # the corner that the best constant answer reaches
     prior_x, prior_y = value_of(rows[0], "breadth_prior"), value_of(rows[0], "depth_prior")
     panel.plot([prior_x, prior_x, -0.02], [-0.02, prior_y, prior_y], color=INK, linewidth=1, linestyle=(0, (1, 2)), alpha=0.6)
-    panel.annotate("prior", (prior_x, prior_y), xytext=(4, 4), textcoords="offset points", fontsize=8.5)
+    panel.annotate("best constant answer", (prior_x, prior_y), xytext=(4, 4), textcoords="offset points", fontsize=8.5)
     for row in rows:
         look, x, y = style[row["model"]].of(row), value_of(row, "breadth"), value_of(row, "depth")
         for ends, line in ((("breadth_low", "breadth_high"), "x"), (("depth_low", "depth_high"), "y")):

@@ -97,7 +97,7 @@ class Block:
 
 
 BLOCKS = (
-    Block(id="glance", name="At a glance", group=RESULTS, files=("tables/verdict.json",), config=(RUN, "benchmarks")),
+    Block(id="glance", name="At a glance", group=RESULTS, tables=("claims",), files=("tables/verdict.json",), config=(RUN, "benchmarks")),
     Block(id="leaderboard", name="Leaderboard", group=RESULTS, tables=("leaderboard", "families"), figures=("leaderboard",)),
     Block(
         id="axes",

@@ -9,9 +9,9 @@ llm.grader_requests: grader_model, read_model_grader, scored_responses
 llm.model_grading: GraderRun, grade_with_model
 llm.reasoning: COMPLETENESS, EFFICIENCY, FACTUALITY
 llm.task: MAX_CHARACTERS
-matching: resolve, says_no_lesion, side_right, sides
+matching: MAX_PLACES, ReferenceAnswer, resolve, says_no_lesion, side_right, sides
 parse: parse_answer, plain_text
-rubric: CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric
+rubric: CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric, verdict
 scores: PASS_VALUE, elect_sample, score_responses
 similarity: TransformerEncoder, comparable_responses, similarity_rows, weights_folder
 structured.form: STEPS, form_of

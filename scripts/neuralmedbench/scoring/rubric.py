@@ -125,6 +125,20 @@ def verdict(prediction: Prediction, item: Item, reference: ReferenceAnswer) -> t
 
     Main condition: rank 1 is the reference or a wider or narrower term; of a lesion, the location is right. Core diagnosis: rank 1 is the
     reference or a narrower term; of a lesion, the side is right too. "No lesion" is right for both if there is none.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        The answer as read.
+    item : Item
+        An open item or a dialogue.
+    reference : ReferenceAnswer
+        Its reference.
+
+    Returns
+    -------
+    tuple of (bool, bool, str)
+        Main condition, core diagnosis, reason.
     """
     if prediction.parse_status is ParseStatus.FAILED:
         return False, False, "the answer is not in the form that was asked for"

@@ -9,6 +9,7 @@ from neuralmedbench.tables import (
     axis_correlation,
     calibrated,
     calls,
+    claims,
     cohort,
     contamination,
     contrasts,
@@ -31,7 +32,7 @@ from neuralmedbench.tables.clinicians import agreement, opinions
 from neuralmedbench.tables.confidence import reliability
 from neuralmedbench.tables.declare import Table
 
-# the order matters: `families` and `cost` read the rows of `leaderboard`
+# the order matters: `families` and `cost` read the rows of `leaderboard`, `claims` those of all comparisons
 TABLES: tuple[Table, ...] = (
     leaderboard.TABLE,
     families.TABLE,
@@ -77,6 +78,7 @@ TABLES: tuple[Table, ...] = (
     readiness.TABLE,
     revisions.REVISIONS,
     revisions.FLIPS,
+    claims.TABLE,
 )
 
 

@@ -12,7 +12,6 @@ import numpy as np
 from neuralmedbench.estimates.comparisons import Difference, paired_difference, paired_differences
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import Floats, rate_interval
-from neuralmedbench.records.items import Axis
 from neuralmedbench.records.words import counted, items_of, listing
 from neuralmedbench.tables.declare import ALL, MODEL, SCORED, Suppression, Table, arm_labels, grouped_by, of_study
 from neuralmedbench.tables.groups import Mask, item_groups
@@ -20,7 +19,7 @@ from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, largest, share, without_head
+from neuralmedbench.tables.words import PICTURES, Takeaway, claims_of, largest, share, without_head
 
 
 @dataclass(frozen=True)
@@ -159,23 +158,16 @@ def _arm_cells(study: Study, outcomes: Outcomes, key: Key) -> Cells:
 
 def picture_sentence(study: Study, tables: Tables) -> str:
     """State which models were shown to use the pictures of a depth benchmark; empty if none was asked without them."""
-    rows = [row for row in tables["arms"] if row["arm"] == "no_image" and row["p_value"] is not None and _is_depth(study, row)]
-    if not rows:
+    asked = {row["model"] for row in claims_of(tables, PICTURES, significant=False)}
+    if not asked:
         return ""
-    alpha = 1 - study.settings.confidence
-    corrected = zip(rows, holm([row["p_value"] for row in rows]), strict=True)
-    # worse without the pictures, after Holm: the model used them
-    lookers = sorted({row["model"] for row, p_value in corrected if row["difference"] < 0 and p_value < alpha})
-    blind = sorted({row["model"] for row in rows} - set(lookers))
-    titles = {name: model.title for name, model in study.models.items()}
-    if not lookers:
+    # worse without the pictures: the model used them
+    lookers = {row["model"] for row in claims_of(tables, PICTURES) if row["difference"] < 0}
+    seeing, blind = ([study.models[name].title for name in sorted(names)] for names in (lookers, asked - lookers))
+    if not seeing:
         return "Pictures: no model was significantly worse without them, so none was shown to have looked."
-    text = f"Pictures: {listing([titles[name] for name in lookers])} did significantly worse without them"
-    return f"{text}." if not blind else f"{text}; of {listing([titles[name] for name in blind])} this was not shown."
-
-
-def _is_depth(study: Study, row: Cells) -> bool:
-    return study.benchmarks[row["benchmark"]].config.axis is Axis.DEPTH
+    text = f"Pictures: {listing(seeing)} did significantly worse without them"
+    return f"{text}; of {listing(blind)} this was not shown." if blind else f"{text}."
 
 
 def arms_takeaway(study: Study, tables: Tables) -> Takeaway:

@@ -19,7 +19,7 @@ from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels,
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway, best_of, largest, share, without_head
+from neuralmedbench.tables.words import TOLD, Takeaway, best_of, claims_of, largest, share, without_head
 
 ARMS = {
     "f": Arm.FULL,
@@ -202,7 +202,11 @@ def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:
     gain = f"{points(row['gain'])} points ({', '.join(filter(None, details))})" if any(details) else f"{points(row['gain'])} points"
     title = study.models[row["model"]].title
     sentence = f"Perception or reasoning: told the findings, {title} passes {percent(row['d'])} instead of {percent(row['f'])}, {gain}"
-    if row["shown"]:
+    if row["shown"] and not claims_of(tables, TOLD, benchmark=benchmark, model=row["model"]):
+        sentence += (
+            ". No share of its errors is stated here: the effect is not significant after correction for all comparisons at a glance."
+        )
+    elif row["shown"]:
         sentence += f"; with another patient's findings {percent(row['donor'])}. The findings repair {share(row, 'share')} of its errors"
         span = percent_span(row.get("share_beyond_grader_low"), row.get("share_beyond_grader_high"))
         sentence += f"; within what is known of the grader's errors, {span}." if span else "; how often the grader errs is not known."

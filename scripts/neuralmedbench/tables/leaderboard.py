@@ -13,12 +13,13 @@ from neuralmedbench.records.words import capital, counted, percent
 from neuralmedbench.tables.calibrated import CalibratedRow, calibrated_rows, corrects_score
 from neuralmedbench.tables.contrasts import Pair, model_pairs
 from neuralmedbench.tables.declare import Suppression, Table
+from neuralmedbench.tables.floors import BRACKET, chance
 from neuralmedbench.tables.outcomes import PAIR_RIGHT, PAIR_SAME, PRIOR, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study, is_sampled
 from neuralmedbench.tables.words import Takeaway, by_benchmark, models_of, titles_of, whole_size
 
-PRIOR_TITLE, CHANCE_TITLE = "Prior (commonest answers)", "Chance (one option)"
+PRIOR_TITLE = "Best constant answer"
 RATES = ("pass1", "pass5", "candidates5", "all_right", "rubric")
 RATES_OF_ALL = frozenset({*RATES, "main_condition", "core_diagnosis"})
 
@@ -78,6 +79,7 @@ class LeaderboardRow(ResultRow):
     unparsable: int | None = None
     abstained: int | None = None
     brier: float | None = None
+    chance: float | None = None
     note: str | None = None
 
 
@@ -190,16 +192,12 @@ def _notes(outcomes: Outcomes, key: Key, limit: float, reader: str | None) -> li
 
 def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Cells:
     by = benchmark.outcomes.by_patient(study.settings)
-    rates = {name: rate_interval(values, by) for name, values in benchmark.prior.items()}
-    # for choice items the prior is the chance of one option
-    lettered = [bool(item.options) for item in benchmark.outcomes.items]
-    title = CHANCE_TITLE if all(lettered) else PRIOR_TITLE
-    row = _head(benchmark) | {"model": PRIOR, "title": title, "baseline": True, "interval": rates["pass1"].method}
-    for name, interval in rates.items():
-        row |= _bounds(name, interval)
-    others = "computed from the other patients' answers, leave one patient out"
-    how = "one option at random" if all(lettered) else f"{others}{' (with options: one of them at random)' if any(lettered) else ''}"
-    return row | {"note": f"{how}; not a model"}
+    row = _head(benchmark) | {"model": PRIOR, "title": PRIOR_TITLE, "baseline": True, "interval": BRACKET}
+    for name, floor in benchmark.floors.items():
+        row |= _bounds(name, floor.interval(by))
+    note = "the best constant answer, chosen on other patients; the upper end is that of the best in hindsight; not a model"
+    guess = chance(benchmark.outcomes)
+    return row | {"chance": guess, "note": note if guess is None else f"{note}. One option at random: {percent(guess)}"}
 
 
 def glance_takeaway(study: Study, tables: Tables) -> Takeaway:

@@ -1,9 +1,9 @@
-"""Scores as arrays: the outcome of every expected answer, counted per item; and the expected score of guessing."""
+"""Scores as arrays: the outcome of every expected answer, counted per item."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -327,61 +327,4 @@ def headline(scores: list[Score]) -> list[Score]:
 
 
 PRIOR = "prior"
-"""Name of the reference in the tables; it is computed at this stage and is not a model."""
-
-
-def prior_values(outcomes: Outcomes) -> dict[str, Floats]:
-    """Return the expected pass rate of guessing the commonest answers among other patients' items of the same kind, shape (items,).
-
-    `pass1` (one guess) and `candidates5` (five guesses). Equally common answers share the guesses evenly, so the
-    values are expectations and need no random draw. For choice items `pass1` is the chance of one option among all.
-
-    Leave-one-patient-out: the patient's own items never count. Structured items are compared within modality,
-    sequence, plane and the tag `dataset:` (the source), not by parts of a split; open ones within family, level and modality.
-    """
-    groups: dict[Hashable, list[int]] = defaultdict(list)
-    for index, (item, gold) in enumerate(zip(outcomes.items, outcomes.gold, strict=True)):
-        groups[_kind_of(item, gold)].append(index)
-    first, five = np.zeros(len(outcomes.items)), np.zeros(len(outcomes.items))
-    for members in groups.values():
-        answers = {index: _reference(outcomes.gold[index]) for index in members}
-        # the other patients' answers: all answers minus the patient's own
-        everyone = Counter(answers.values())
-        own: dict[int, Counter[str]] = defaultdict(Counter)
-        for index in members:
-            own[int(outcomes.patients[index])][answers[index]] += 1
-        for index in members:
-            others = everyone - own[int(outcomes.patients[index])]
-            options = len(outcomes.items[index].options)
-            first[index] = 1 / options if options else chance_among_commonest(others, answers[index], 1)
-            five[index] = chance_among_commonest(others, answers[index], K)
-    return {"pass1": first, "candidates5": np.where(outcomes.ranked, five, np.nan)}
-
-
-def chance_among_commonest(others: Counter[str], answer: str, guesses: int) -> float:
-    """Return the chance that an answer is among the commonest ones, ties drawn evenly.
-
-    Examples
-    --------
-    >>> chance_among_commonest(Counter({"stroke": 2, "glioma": 1, "normal": 1}), "glioma", 2)
-    0.5
-    """
-    if answer not in others:
-        return 0.0
-    commoner = sum(number > others[answer] for number in others.values())
-    tied = sum(number == others[answer] for number in others.values())
-    return float(min(1.0, max(0, guesses - commoner) / tied))
-
-
-def _reference(gold: Gold) -> str:
-    if gold.fields is not None and gold.fields.diagnosis_class is not None:
-        return gold.fields.diagnosis_class
-    return gold.answer.casefold()
-
-
-def _kind_of(item: Item, gold: Gold) -> Hashable:
-    if item.runner is Runner.STRUCTURED and gold.fields is not None:
-        source = tuple(tag for tag in item.tags if tag.startswith("dataset:"))
-        return (gold.fields.modality, gold.fields.sequence, gold.fields.plane, source)
-    modality = sorted({"CT" if image.sequence in ("CT", "ceCT") else "MR" for image in item.images})
-    return (item.family, item.level, tuple(modality))
+"""Name of the row of the best constant answer (`tables.floors`); it is computed with the tables and is not a model."""

@@ -22,7 +22,7 @@ from neuralmedbench.tables.declare import MODEL, Suppression, Table
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway, largest, without_head
+from neuralmedbench.tables.words import REVISION, Takeaway, claims_of, largest, without_head
 
 PASSED, LEADER = "passed", "leader"
 MAJORITY = 0.5
@@ -230,10 +230,10 @@ def change_notes(study: Study, revisions: list[Cells]) -> Cells:
     return {"changes": changes} if changes else {}
 
 
-def change_sentences(study: Study, revisions: list[Cells]) -> list[str]:
+def change_sentences(study: Study, tables: Tables) -> list[str]:
     """State which models with a new revision changed: one sentence for the top of the page, none without rows of `revisions.csv`."""
-    groups = _groups(revisions)
-    changed = {model for (_, model), rows in groups.items() if is_change(rows, study.settings)}
+    groups = _groups(tables["revisions"])
+    changed = {row["model"] for row in claims_of(tables, REVISION)}
     compared = {model for _, model in groups}
     shown, rest = ([study.models[model].title for model in study.models if model in some] for some in (changed, compared - changed))
     if not compared:
@@ -303,7 +303,7 @@ def revisions_takeaway(study: Study, tables: Tables) -> Takeaway:
     if not rows:
         return Takeaway("No earlier revision of a model stands beside the present one.", "0 revisions")
     models = sorted({row["model"] for row in rows})
-    parts = [without_head(sentence) for sentence in change_sentences(study, rows)]
+    parts = [without_head(sentence) for sentence in change_sentences(study, tables)]
     return Takeaway(" ".join(parts), f"{counted(len(models), 'model')} with an earlier revision; {largest(rows)}")
 
 

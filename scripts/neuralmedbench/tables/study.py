@@ -16,7 +16,7 @@ from neuralmedbench.config.juries import jury_members
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_readiness
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.readiness import ReadinessConfig
-from neuralmedbench.estimates.intervals import Floats, IntervalSettings
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.case_flow import flow_of_cases
 from neuralmedbench.files.cases import read_audit, read_case, read_case_table, read_pictures
 from neuralmedbench.files.json_files import read_json, read_json_record
@@ -34,7 +34,8 @@ from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score, SimilarityRow
 from neuralmedbench.records.urgency import Urgency
 from neuralmedbench.records.vocabulary import Vocabulary
-from neuralmedbench.tables.outcomes import Outcomes, gather_outcomes, prior_values
+from neuralmedbench.tables.floors import Floor, floors
+from neuralmedbench.tables.outcomes import Outcomes, gather_outcomes
 
 Record = TypeVar("Record")
 R = TypeVar("R", Score, Response, Grade)
@@ -82,6 +83,7 @@ class BenchmarkStudy:
     pictures: list[PictureFate]
     questions: list[tuple[str, str]]
     sampled: dict[str, bool]
+    vocabulary: Vocabulary
     leaking: int = 0
     leaks_accepted: int = 0
     participants: dict[str, Participant] = field(default_factory=dict)
@@ -106,9 +108,9 @@ class BenchmarkStudy:
         return "item" if len({item.case_id for item in self.items}) == len(self.items) else "case"
 
     @cached_property
-    def prior(self) -> dict[str, Floats]:
-        """Item values of the reference `prior`."""
-        return prior_values(self.outcomes)
+    def floors(self) -> dict[str, Floor]:
+        """What the best constant answer earns, by metric."""
+        return floors(self.outcomes, self.vocabulary)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,22 +178,24 @@ def read_study(
     configs = {name: load_model(root / "config" / "models" / f"{name}.yaml") for name in models}
     listed = {name: load_grader(root / "config" / "graders" / f"{name}.yaml") for name in graders}
     members = jury_members(root / "config", listed)
-    diagnoses = read_vocabulary(root / vocabulary)
+    known = read_vocabulary(root / vocabulary)
     return Study(
-        benchmarks={name: _read_benchmark(root, name, configs, [*listed, *members]) for name in benchmarks},
+        benchmarks={name: _read_benchmark(root, name, configs, [*listed, *members], known) for name in benchmarks},
         models=configs,
         graders=listed,
         members=members,
         ratings=read_records(root / "results" / "ratings" / "ratings.parquet", Rating),
         form=read_form(root / "config" / "rating.yaml"),
         readiness=load_readiness(root / "config" / "readiness.yaml"),
-        vocabulary=diagnoses,
-        urgency=read_urgency(root / urgency_path(vocabulary), diagnoses),
+        vocabulary=known,
+        urgency=read_urgency(root / urgency_path(vocabulary), known),
         settings=settings,
     )
 
 
-def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], graders: Sequence[str]) -> BenchmarkStudy:
+def _read_benchmark(
+    root: Path, name: str, models: dict[str, ModelConfig], graders: Sequence[str], vocabulary: Vocabulary
+) -> BenchmarkStudy:
     config = load_benchmark(root / "config", name)
     data, results = root / "data", root / "results"
     nonfinite = Counter[str]()
@@ -234,6 +238,7 @@ def _read_benchmark(root: Path, name: str, models: dict[str, ModelConfig], grade
         questions=_question_fates(root / config.questions, pictures) if config.questions else [],
         sampled={model: is_sampled(entry) for model, entry in models.items()},
         participants=_participants(root / "data" / "deidentified" / name, config, flow),
+        vocabulary=vocabulary,
         leaking=leaks.leaking,
         leaks_accepted=leaks.accepted,
         nonfinite={kind: number for kind, number in nonfinite.items() if number},

@@ -22,6 +22,7 @@ from neuralmedbench.tables.outcomes import PRIOR
 from neuralmedbench.tables.reference_pool import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study, nonfinite_statements
+from neuralmedbench.tables.words import MODELS, claims_of
 
 ENOUGH = f"{FEWEST_ANSWERS} answers of {FEWEST_PATIENTS} patients"
 
@@ -187,15 +188,20 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     rate = percent_with_span(best["pass1"], best["pass1_low"], best["pass1_high"])
     size = items_of(best["n_items"], best["n_patients"], best.get("cluster"), " of ", separator="")
     sentence = f"{title}: {_named(best)} passes {rate} of {size} at the first answer"
-    # models not significantly different from the best
-    others = [_named(row) for row in ranked[1:] if row["tier"] == 1]
+    # models that are not shown to be worse than the best
+    lower = {
+        other
+        for row in claims_of(tables, MODELS, benchmark=benchmark)
+        for one, other, sign in ((row["model"], row["other"], 1), (row["other"], row["model"], -1))
+        if one == best["model"] and sign * row["difference"] > 0
+    }
+    others = [_named(row) for row in ranked[1:] if row["model"] not in lower]
     if len(ranked) == 1:
         return f"{sentence}."
     if not others:
         return f"{sentence}; every other model scores significantly lower."
-    rest = "no other model" if len(others) == len(ranked) - 1 else "not all others"
-    text = "it cannot be told from " + listing(others)
-    return f"{sentence}; {text}." if rest == "no other model" else f"{sentence}; {text}, the rest scores significantly lower."
+    rest = "" if len(others) == len(ranked) - 1 else ", all others do"
+    return f"{sentence}; {listing(others)} {'does' if len(others) == 1 else 'do'} not score significantly lower{rest}."
 
 
 def _named(row: Cells) -> str:
@@ -283,7 +289,15 @@ def _statements(study: Study) -> list[str]:
             "samples stands beside them and ignores patients."
         ),
         "Tiers: a model joins the tier of the best unless it is significantly different from it. Rank ranges come from the same resamples.",
-        "Prior: expected score of guessing the commonest answer among other patients' items of the same kind. It is computed, not asked.",
+        (
+            "Best constant answer (prior): what one and the same answer to all items of a family would earn, by the rule of the item; chosen on one "
+            "half of the patients and tried on the other, over 100 random halves. The upper end of its interval is that of the constant that is best "
+            "in hindsight. It is computed, not asked. (Our rule.)"
+        ),
+        (
+            "Sentences at a glance: every comparison that they may state stands in claims.csv, and Holm's correction is over all of them together. "
+            "Tiers and the tables further down are corrected within a benchmark and may call more differences significant. (Our rule.)"
+        ),
         (
             "Perception share (d - f) / (1 - f) and reasoning share (1 - d) / (1 - f), with f the score under full and d the score with the "
             "findings disclosed; not drawn when the findings made it worse. (Our rule.) For comparison, neurologists labelled 100 wrong answers "

@@ -11,6 +11,15 @@ from neuralmedbench.tables.outcomes import PRIOR
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
 
+MODELS, PICTURES, TOLD, SIDES, REVISION = "models", "pictures", "findings", "breadth and depth", "revision"
+"""Kinds of comparisons in `claims.csv`."""
+
+
+def claims_of(tables: Tables, kind: str, *, significant: bool = True, **cells: str) -> list[Cells]:
+    """Return the comparisons of one kind that have the given cells; only those that are significant after correction, or all that were made."""
+    rows = [row for row in tables["claims"] if row["kind"] == kind and all(row[name] == value for name, value in cells.items())]
+    return [row for row in rows if row["significant"]] if significant else rows
+
 
 @dataclass(frozen=True)
 class Takeaway:

@@ -18,7 +18,6 @@ FRAGILE = [
     ("difference of two models", "large"),
     ("difference of two models", "few items differ"),
     ("perception share", "nearly all"),
-    ("gap of breadth and depth", "large"),
     ("the same beyond other models", "large"),
 ]
 """Quantities for which a plain percentile bootstrap of eight patients covers the truth in 60 to 90 % of the studies."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import combinations
 from math import comb
 
@@ -26,8 +25,6 @@ from neuralmedbench.estimates.intervals import (
     resampling_weights,
 )
 from neuralmedbench.estimates.repeats import pass_at_k
-from neuralmedbench.tables.axes import above_prior, breadth_depth_gap, gap_sentence
-from neuralmedbench.tables.outcomes import chance_among_commonest
 from neuralmedbench.tables.rates import macro_f1
 
 FAST = IntervalSettings(resamples=2000)
@@ -256,24 +253,6 @@ def test_a_share_of_few_errors_is_as_unsure_as_so_few_errors_are() -> None:
     assert worse.high < 0, "a share below zero is not clipped"
 
 
-def test_the_gap_compares_what_lies_above_guessing() -> None:
-    names = [f"p{number}" for number in range(20)]
-    breadth, depth = np.tile([1.0, 0.5], 10), np.tile([1.0, 0.0], 10)
-    found = breadth_depth_gap((breadth, np.full(20, 0.5), names), (depth, np.zeros(20), names), FAST)
-    assert found.value == pytest.approx(0.5 - 0.5)
-    assert float(above_prior(0.75, 0.5)) == 0.5
-    assert breadth_depth_gap((breadth, np.ones(20), names), (depth, np.zeros(20), names), FAST).value is None
-
-
-def test_ties_share_the_guesses_of_the_prior() -> None:
-    others = Counter({"stroke": 3, "glioma": 1, "normal": 1, "sclerosis": 1})
-    assert chance_among_commonest(others, "stroke", 1) == 1.0
-    assert chance_among_commonest(others, "glioma", 1) == 0.0
-    assert chance_among_commonest(others, "glioma", 2) == pytest.approx(1 / 3)
-    assert chance_among_commonest(others, "glioma", 5) == 1.0
-    assert chance_among_commonest(others, "meningioma", 5) == 0.0
-
-
 def test_macro_f1_is_that_of_scikit_learn() -> None:
     from sklearn.metrics import f1_score
 
@@ -294,28 +273,3 @@ def test_the_separation_is_the_area_under_the_curve() -> None:
     assert high is not None
     assert low < area < high
     assert separation(values, np.ones(80, dtype=bool), ByPatient(np.arange(80), FAST)) == (None, None, None)
-
-
-def gaps(*bounds: tuple[float, float]) -> dict[str, list[dict[str, object]]]:
-    """Give the rows of one model, one for each pair of a breadth and a depth set, with these bounds of its gap."""
-    head = {"model": "m", "title": "M", "depth_benchmark": "deep"}
-    return {
-        "axes": [
-            {**head, "breadth_benchmark": f"b{place}", "gap": (low + high) / 2, "gap_low": low, "gap_high": high}
-            for place, (low, high) in enumerate(bounds)
-        ]
-    }
-
-
-@pytest.mark.parametrize(
-    ("bounds", "told"),
-    [
-        ([(0.1, 0.3)], "1 of 1 models are surely better at breadth; the largest gap is that of M, 20 points (10 to 30)."),
-        ([(-0.3, -0.1)], "1 of 1 models are surely better at depth, none at breadth."),
-        ([(0.1, 0.3), (0.2, 0.4)], "1 of 1 models are surely better at breadth on all 2 pairs of sets; the largest gap"),
-        ([(0.1, 0.3), (-0.1, 0.4)], "no model is surely better at one than at the other on all 2 pairs of sets."),
-        ([(0.1, 0.3), (-0.3, -0.1)], "no model is surely better at one than at the other on all 2 pairs of sets."),
-    ],
-)
-def test_one_pair_of_sets_among_many_makes_no_model_surely_better_at_an_axis(bounds, told):
-    assert told in gap_sentence(gaps(*bounds))

@@ -133,10 +133,10 @@ VARIANTS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     ),
     "no answer at all": (empty, (NO_RANK, "No answer has been graded", "No structured answer is here", "No pair of models answered")),
     "all refused": (refused, ("passes 0 %", "No open answer of this run that says something", "No answer comes with a confidence")),
-    "all tied": (tied, ("it cannot be told from Beta VLM", "No gap has an interval")),
+    "all tied": (tied, ("Beta VLM does not score significantly lower", "No gap between breadth and depth is given")),
     "no grade": (no_grader, (NO_RANK, "No answer has been graded", "gave no grade")),
     "no reference": (no_gold, (NO_RANK, "0 items, 0 patients")),
-    "one item": (one_item, ("1 item of 1 patient", "No gap has an interval")),
+    "one item": (one_item, ("1 item of 1 patient", "No gap between breadth and depth is given")),
 }
 
 

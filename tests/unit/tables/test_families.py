@@ -1,20 +1,15 @@
 """Rates by family, both readings of pass@5 on the same items, and definitions that follow from the families of the items."""
 
 from __future__ import annotations
-
-import re
-import shutil
-from dataclasses import replace
-from html import unescape
-from pathlib import Path
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-
+import re
+import shutil
 from conftest import ROOT
+from dataclasses import replace
 from fixtures.report import blocks_of, build
 from fixtures.tables import BREADTH, DEPTH, item, score, write_study
+from html import unescape
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.tables import read_records, read_table, write_records
@@ -22,8 +17,11 @@ from neuralmedbench.records.items import DIAGNOSES, Family, Gold, Item, Level, R
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
 from neuralmedbench.records.scores import Grade, Rating, Score
 from neuralmedbench.tables.families import CHOICE_RULE, CLASS_RULE, PASS_RULES, family_rows, pass_definition, pass_rules
+from neuralmedbench.tables.floors import Floor
 from neuralmedbench.tables.outcomes import Key, gather_outcomes
 from neuralmedbench.tables.rates import rate_rows
+from pathlib import Path
+from types import SimpleNamespace
 
 DX, PLACE, REASONS = Family.DIFFERENTIAL_DIAGNOSIS, Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION
 RULES = {*PASS_RULES.values(), CHOICE_RULE, CLASS_RULE}
@@ -48,8 +46,9 @@ def mixed() -> SimpleNamespace:
     gold = [Gold(item_id=one.item_id, answer="stroke") for one in items]
     outcomes = gather_outcomes(DEPTH, "depth", items, gold, scores={"m": scores}, sampled={"m": True})
     prior = {"pass1": np.array([0.5, 0.5, 0.25, 0.0, 0.0]), "candidates5": np.array([1.0, 1.0, 1.0, np.nan, np.nan])}
+    constant = {name: Floor(values, values, ~np.isnan(values)) for name, values in prior.items()}
     return SimpleNamespace(
-        benchmarks={DEPTH: SimpleNamespace(name=DEPTH, outcomes=outcomes, prior=prior, participants={})},
+        benchmarks={DEPTH: SimpleNamespace(name=DEPTH, outcomes=outcomes, floors=constant, participants={})},
         models={"m": SimpleNamespace(title="M")},
         readers={},
         settings=IntervalSettings(resamples=20, seed=1),
@@ -90,7 +89,7 @@ def test_a_family_has_its_own_row_and_localisation_a_pass_at_5_nowhere_else(mixe
     assert (whole.pass1, whole.pass5, whole.candidates5) == (pytest.approx(6 / 15), pytest.approx(2 / 3), pytest.approx(0.8))
     assert rows["prior", DX].pass1 == 0.5
     assert rows["prior", PLACE].pass1 == 0.0
-    assert (rows["prior", RANKED_DIFFERENTIAL].candidates5, rows["prior", RANKED_DIFFERENTIAL].pass1_low) == (1.0, None)
+    assert (rows["prior", RANKED_DIFFERENTIAL].candidates5, rows["prior", RANKED_DIFFERENTIAL].candidates5_high) == (1.0, 1.0)
 
 
 def test_rates_by_family_are_those_of_the_families_and_other_groups_count_ranked_items_alone(mixed: SimpleNamespace) -> None:

@@ -7,7 +7,6 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,14 +15,12 @@ import build_tables
 import bundle_cases
 from fixtures.tables import ARM_SHIFT, BREADTH, DEPTH, GRADERS, item, lose_answers, score, write_study
 from neuralmedbench.estimates.exact import clopper_pearson
-from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.bundle import CaseBundle
-from neuralmedbench.records.items import Axis, Family, Gold, GoldFields, Item, Level, Runner
+from neuralmedbench.records.items import Family, Gold, Level, Runner
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import ParseStatus, Rating, Score
-from neuralmedbench.tables.axes import axis_rows
-from neuralmedbench.tables.outcomes import Key, gather_outcomes, prior_values
+from neuralmedbench.tables.outcomes import Key, gather_outcomes
 
 MODELS = ("alpha", "beta", "gamma")
 
@@ -94,57 +91,11 @@ def test_five_candidates_are_counted_over_all_expected_answers() -> None:
     assert outcomes(rows).metric("candidates5", Key("m")).tolist() == [1.0, 0.0, 0.0]
 
 
-def test_the_prior_never_sees_the_patients_own_items() -> None:
-    found = outcomes([])
-    assert prior_values(found)["pass1"].tolist() == [0.0, 0.0, 0.0]
-    more = [*ITEMS, open_item(3, "p2"), open_item(4, "p3")]
-    gold = [*GOLD, Gold(item_id=more[3].item_id, answer="Stroke"), Gold(item_id=more[4].item_id, answer="glioma")]
-    found = gather_outcomes(DEPTH, "depth", more, gold, scores={}, sampled={})
-    assert prior_values(found)["pass1"].tolist() == [0.0, 0.0, 0.0, 0.5, 0.0]
-
-
-def test_the_prior_compares_pictures_of_one_source_and_not_of_one_part_of_a_split() -> None:
-    def picture(number: int, *tags: str) -> Item:
-        return replace(
-            item(BREADTH, f"img{number}", f"p{number}", Family.CLASSIFICATION, level=Level.NONE, runner=Runner.STRUCTURED), tags=tags
-        )
-
-    sources = ["dataset:aisd", "dataset:aisd", "dataset:aisd", "dataset:Br35H"]
-    fields = [GoldFields(modality="CT", diagnosis_class=name) for name in ("stroke", "stroke", "normal", "tumor")]
-    for tags in ([(source,) for source in sources], [(source, f"patient_safe:{number}") for number, source in enumerate(sources)]):
-        pictures = [picture(number, *names) for number, names in enumerate(tags)]
-        gold = [Gold(item_id=one.item_id, answer="", fields=known) for one, known in zip(pictures, fields, strict=True)]
-        found = gather_outcomes(BREADTH, "breadth", pictures, gold, scores={}, sampled={})
-        assert prior_values(found)["pass1"].tolist() == [0.5, 0.5, 0.0, 0.0]
-
-
 def test_an_arm_expects_the_items_that_any_model_was_asked() -> None:
     told = [score(ITEMS[0], "m", passed=True, arm="findings_disclosed")]
     found = gather_outcomes(DEPTH, "depth", ITEMS, GOLD, scores={"m": told, "n": []}, sampled={"m": True, "n": True})
     assert found.counts[Key("m", "findings_disclosed")].samples.tolist() == [1, 0, 0]
     assert found.counts[Key("n")].missing.tolist() == [1, 1, 1]
-
-
-def test_a_model_whose_answers_are_missing_stands_on_no_axis() -> None:
-    """Missing answers counted as errors would make a false gap."""
-
-    def row(deep: list[Score]) -> dict[str, object]:
-        broad = outcomes([*answers(0, [True]), *answers(1, [True]), *answers(2, [False])])
-        sides = [
-            SimpleNamespace(name=name, outcomes=found, prior=prior_values(found), config=SimpleNamespace(axis=name))
-            for name, found in ((Axis.BREADTH, broad), (Axis.DEPTH, outcomes(deep)))
-        ]
-        models = {"m": SimpleNamespace(title="M")}
-        return axis_rows(
-            SimpleNamespace(benchmarks={side.name: side for side in sides}, models=models, readers={}, settings=IntervalSettings(300))
-        )[0]
-
-    whole = row(answers(0, [True]) + answers(1, [False]) + answers(2, [False]))
-    assert (whole["breadth"], whole["depth"]) == pytest.approx((2 / 3, 1 / 3))
-    assert whole["gap"] is not None
-    partly = row(answers(0, [True]) + answers(1, [False]))
-    assert partly["breadth"] == pytest.approx(2 / 3)
-    assert (partly["depth"], partly["gap"]) == (None, None)
 
 
 def build(root: Path, models: tuple[str, ...] = MODELS) -> dict[str, list[dict[str, str]]]:

@@ -1,0 +1,136 @@
+"""The comparisons behind the sentences at a glance, as one family with one correction: `claims.csv`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+from scipy import stats
+
+from neuralmedbench.estimates.exact import holm
+from neuralmedbench.estimates.suppression import Label
+from neuralmedbench.records.items import Arm, Axis
+from neuralmedbench.records.words import counted, listing, points
+from neuralmedbench.tables.declare import SCORED, Results, Suppression, Table, arm_labels
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.words import MODELS, PICTURES, REVISION, SIDES, TOLD
+
+POWER = 0.8
+"""Share of studies like this one that would show the difference in the column `detectable`."""
+
+WORDS = {
+    MODELS: "between two models",
+    PICTURES: "with and without pictures",
+    TOLD: "with and without the findings",
+    SIDES: "between breadth and depth",
+    REVISION: "between two revisions",
+}
+"""The kinds of comparisons, in words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimRow(ResultRow):
+    """One comparison that a sentence at a glance may state."""
+
+    kind: str
+    benchmark: str
+    family: str | None = None
+    breadth_benchmark: str | None = None
+    breadth_family: str | None = None
+    model: str
+    in_reference_pool: bool | None = None
+    other: str | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_value: float
+    p_holm: float | None = None
+    significant: bool | None = None
+    detectable: float | None = None
+    n_patients: int | None = None
+
+
+def claim_rows(results: Results) -> list[ClaimRow]:
+    """Rows of `claims.csv`; Holm over all of them together."""
+    alpha = 1 - results.study.settings.confidence
+    found = list(_comparisons(results))
+    corrected = holm([row.p_value for row in found])
+    return [
+        replace(row, p_holm=p_holm, significant=p_holm < alpha, detectable=_detectable(row, alpha, len(found)))
+        for row, p_holm in zip(found, corrected, strict=True)
+    ]
+
+
+def _comparisons(results: Results) -> Iterator[ClaimRow]:
+    study, tables = results.study, results.tables
+    for row in tables["pairwise"]:
+        if row["p_value"] is not None and study.readers.keys().isdisjoint((row["model_a"], row["model_b"])):
+            yield _claim(MODELS, row, model=row["model_a"], other=row["model_b"])
+    for row in tables["arms"]:
+        if row["arm"] == Arm.NO_IMAGE and row["p_value"] is not None and study.benchmarks[row["benchmark"]].config.axis is Axis.DEPTH:
+            yield _claim(PICTURES, row)
+    for row in tables["decomposition"]:
+        # the findings help: better than without, than with another's, and than alone; all three must hold, so the largest p value counts
+        tests = [row[name] for name in ("gain_p", "effect_p", "beyond_p")]
+        if row["gain_p"] is not None:
+            ends = {"difference": row["gain"], "low": row["gain_low"], "high": row["gain_high"]}
+            yield _claim(TOLD, {**row, **ends, "p_value": 1.0 if None in tests else max(tests)})
+    for row in tables["axes"]:
+        if row["gap_p"] is not None:
+            names = {name: row[name] for name in ("breadth_benchmark", "breadth_family")} | {"family": row["depth_family"]}
+            ends = {"difference": row["gap"], "low": row["gap_low"], "high": row["gap_high"], "p_value": row["gap_p"]}
+            yield _claim(SIDES, {**row, **ends, "benchmark": row["depth_benchmark"]}, **names)
+    for row in tables["revisions"]:
+        tests = [row[name] for name in ("p_value", "p_difference") if row[name] is not None]
+        if tests:  # more changed answers than repeats have, or another pass rate: two tests of one comparison
+            yield _claim(
+                REVISION, {**dict.fromkeys(("difference", "low", "high")), **row, **ends, "p_value": min(holm(tests))}, other=row["metric"]
+            )
+
+
+def _claim(kind: str, row: Mapping[str, Any], **names: str | None) -> ClaimRow:
+    cells = {name: row[name] for name in ("benchmark", "model", "difference", "low", "high", "p_value", "n_patients") if name in row}
+    return ClaimRow(kind=kind, **{**cells, **names})
+
+
+def _detectable(row: ClaimRow, alpha: float, comparisons: int) -> float | None:
+    """Return the smallest difference that would be significant in 80 % of such studies, if no other comparison were; from the interval's width."""
+    if row.low is None or row.high is None or row.n_patients is None or row.n_patients < 2:
+        return None
+    degrees = row.n_patients - 1
+    reach = stats.t.ppf(1 - alpha / 2 / comparisons, degrees) + stats.t.ppf(POWER, degrees)
+    return float((row.high - row.low) / 2 / stats.t.ppf(1 - alpha / 2, degrees) * reach)
+
+
+def power_sentence(study: Study, tables: Tables) -> str:
+    """State which differences this run could have shown; empty without a comparison."""
+    rows = [row for row in tables["claims"] if row["detectable"] is not None]
+    sizes = {kind: median(own) for kind in WORDS if (own := [row["detectable"] for row in rows if row["kind"] == kind])}
+    if not sizes:
+        return ""
+    parts = [f"{points(size, plus='')} points {WORDS[kind]}" for kind, size in sizes.items() if size < 1]
+    never = [WORDS[kind] for kind, size in sizes.items() if size >= 1]
+    parts += [f"none of any size {listing(never, len(never))}"] if never else []
+    fewest, most = (end(row["n_patients"] for row in rows) for end in (min, max))
+    patients = counted(most, "patient") if fewest == most else f"{fewest:,} to {counted(most, 'patient')}"
+    return (
+        f"Power: with {patients}, 8 of 10 such studies would show a difference of {listing(parts, len(parts))}, after Holm's correction for all "
+        f"{counted(len(tables['claims']), 'comparison')} that the sentences above may state."
+    )
+
+
+def _labels(row: Cells) -> list[Label]:
+    families = [(f"{SCORED} family", row[name]) for name in ("family", "breadth_family") if row[name]]
+    arms = {PICTURES: Arm.NO_IMAGE, TOLD: Arm.FINDINGS_DISCLOSED}
+    return families + (arm_labels({"arm": arms[row["kind"]]}) if row["kind"] in arms else [])
+
+
+TABLE = Table(
+    name="claims",
+    row=ClaimRow,
+    rows=claim_rows,
+    suppression=Suppression("kind benchmark family breadth_benchmark breadth_family model in_reference_pool other", labels=_labels),
+)

@@ -1,0 +1,200 @@
+"""The floor of a benchmark: what the best constant answer earns, chosen on other patients. It is the row `prior` of the tables."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, codes_of, rate_interval
+from neuralmedbench.records.items import NO_LESION, Family, Gold, Item, Runner
+from neuralmedbench.records.scores import ParseStatus, Prediction
+from neuralmedbench.records.vocabulary import Vocabulary, normal_form
+from neuralmedbench.scoring.matching import MAX_PLACES, ReferenceAnswer
+from neuralmedbench.scoring.rubric import verdict
+from neuralmedbench.tables.outcomes import K, Outcomes
+
+SPLITS, SEED = 100, 1
+"""Random halves of the patients over which the choice of the constant is averaged, and their seed. (Our rule.)"""
+
+MOST_ANSWERS, MOST_PLACES = 50, 10
+"""Diagnoses, texts of options and lesion locations that are tried as constants: those of most patients. (Our rule.)"""
+
+BRACKET = "bracket"
+"""Method of the interval of a floor: from the low end of the rate of the constant chosen on other patients to the high end of that in hindsight."""
+
+
+class Floor(NamedTuple):
+    """What the best constant answer earns; every array has shape (items,).
+
+    Attributes
+    ----------
+    chosen : ndarray of float
+        Pass rate of the constant that is best for one half of the patients, for the items of the other half; NaN where it does not apply.
+    hindsight : ndarray of float
+        Pass of the constant that is best for all items: no constant earns more.
+    shared : ndarray of bool
+        True if a constant that passes the item passes one of another patient too. Only then can the floor be earned.
+    """
+
+    chosen: Floats
+    hindsight: Floats
+    shared: npt.NDArray[np.bool_]
+
+    def at(self, items: npt.NDArray[np.bool_]) -> Floor:
+        """Keep some items."""
+        return Floor(self.chosen[items], self.hindsight[items], self.shared[items])
+
+    def interval(self, by: ByPatient) -> Interval:
+        """Return the rate with an interval for the best constant of all: what is chosen on few patients earns less, what is in hindsight more."""
+        low, high = rate_interval(self.chosen, by), rate_interval(self.hindsight, by)
+        return low if low.value is None else Interval(low.value, low.low, high.high, BRACKET)
+
+
+def chance(outcomes: Outcomes) -> float | None:
+    """Return the pass rate of one option drawn at random; None if an item has no options. It is computed, not sampled: no interval."""
+    options = [len(item.options) for item in outcomes.items]
+    return float(np.mean([1 / number for number in options])) if options and all(options) else None
+
+
+def floors(outcomes: Outcomes, vocabulary: Vocabulary) -> dict[str, Floor]:
+    """Return the floor of `pass1` (one constant) and of `candidates5` (a constant list of five).
+
+    One constant for each family; for structured items, whose pictures show what they are, also one for each modality, sequence, plane and
+    source (tag `dataset:`), if that earns more. Whether a constant passes is decided by the rule of the item: letter or text of an option, class,
+    diagnosis by the vocabulary, place and side of a lesion (up to three places may be named).
+    """
+    size = len(outcomes.items)
+    one = Floor(np.zeros(size), np.zeros(size), np.zeros(size, dtype=bool))
+    five = Floor(np.full(size, np.nan), np.full(size, np.nan), np.zeros(size, dtype=bool))
+    families: dict[Hashable, list[int]] = defaultdict(list)
+    for index, item in enumerate(outcomes.items):
+        families[item.family, item.runner].append(index)
+    for members in families.values():
+        items, gold = [outcomes.items[index] for index in members], [outcomes.gold[index] for index in members]
+        patients = codes_of(outcomes.patients[members])
+        passes = _passes(items, gold, patients, vocabulary)
+        kinds = codes_of([repr(_kind_of(item, reference)) for item, reference in zip(items, gold, strict=True)])
+        for column, values in zip(one, best_constant(passes, patients, kinds, 1), strict=True):
+            column[members] = values
+        if outcomes.ranked[members].all():
+            for column, values in zip(five, best_constant(passes, patients, kinds, K), strict=True):
+                column[members] = values
+    return {"pass1": one, "candidates5": five}
+
+
+def best_constant(passes: Floats, patients: Ints, kinds: Ints, guesses: int) -> Floor:
+    """Choose constants on one half of the patients, and try them on the other.
+
+    Parameters
+    ----------
+    passes : ndarray of float, shape (items, constants)
+        Pass of each constant, 0 to 1.
+    patients, kinds : ndarray of int, shape (items,)
+        Patient and kind of each item, numbered from 0.
+    guesses : int
+        Length of the constant list; it passes where one of its answers does.
+    """
+    # the part of the patients in each half, by split: shape (splits, items)
+    rng = np.random.default_rng(SEED)
+    number = int(patients.max()) + 1
+    order = np.argsort(rng.random((SPLITS, number)), axis=1)
+    first: npt.NDArray[np.bool_] = order.take(patients, axis=1) < number // 2
+    # equally good constants take turns: less than the smallest difference between two sums is added at random
+    turns = rng.random((2, SPLITS, passes.shape[1])) * 1e-6
+    of_family = _chosen(passes, first, turns, guesses)
+    of_kind = of_family.copy()
+    for kind in np.unique(kinds) if kinds.any() else ():
+        own = kinds == kind
+        # without a patient of this kind in both halves, the constant of the family is used
+        known = np.asarray(first[:, own].any(axis=1) & ~first[:, own].all(axis=1))[:, None]
+        of_kind[:, own] = np.where(known, _chosen(passes[own], first[:, own], turns, guesses), of_family[:, own])
+    chosen = max((of_family.mean(axis=0), of_kind.mean(axis=0)), key=lambda values: float(values.mean()))
+    hindsight = np.zeros(len(passes))
+    for kind in np.unique(kinds):
+        best = np.argsort(-passes[kinds == kind].sum(axis=0), kind="stable")[:guesses]
+        hindsight[kinds == kind] = passes[kinds == kind][:, best].max(axis=1)
+    # constants that pass items of at least two patients
+    rows, columns = np.nonzero(passes > 0)
+    pairs = np.unique(patients[rows] * passes.shape[1] + columns)
+    several = np.bincount(pairs % passes.shape[1], minlength=passes.shape[1]) > 1
+    return Floor(chosen, hindsight, np.asarray((passes[:, several] > 0).any(axis=1)))
+
+
+def _chosen(passes: Floats, first: npt.NDArray[np.bool_], turns: Floats, guesses: int) -> Floats:
+    """Return the pass rate of each item in each split, shape (splits, items), of the constants that are best for the half without it."""
+    found = np.zeros(first.shape)
+    for half, turn in zip((first, np.logical_not(first)), turns, strict=True):
+        best = np.argsort(-(np.logical_not(half).astype(np.float64) @ passes + turn), axis=1)[:, :guesses]
+        found = np.where(half, passes.T[best].max(axis=1), found)
+    # nothing is learned where all patients are in one half
+    return np.where(np.asarray(first.any(axis=1) & ~first.all(axis=1))[:, None], found, 0.0)
+
+
+def _passes(items: Sequence[Item], gold: Sequence[Gold], patients: Ints, vocabulary: Vocabulary) -> Floats:
+    """Return which constant passes which item of one family and runner, shape (items, constants), 0 to 1."""
+    if items[0].runner is Runner.CHOICE:
+        return _option_passes(items, gold, patients)
+    if items[0].runner is Runner.STRUCTURED:
+        labels = [row.fields.diagnosis_class if row.fields else None for row in gold]
+        return np.array([[label == constant for constant in _commonest(labels, patients)] for label in labels], dtype=np.float64)
+    # equal references have equal rows
+    references = [(row.answer, row.aliases, row.icd10, row.lesion and (row.lesion.location, row.lesion.side)) for row in gold]
+    firsts = {repr(reference): place for place, reference in reversed(list(enumerate(references)))}
+    constants = _lesion_constants(gold, patients) if _asks_place(items[0]) else _diagnosis_constants(gold, patients, vocabulary)
+    rows = {
+        name: [verdict(constant, items[place], ReferenceAnswer.of(gold[place], vocabulary))[1] for constant in constants]
+        for name, place in firsts.items()
+    }
+    return np.array([rows[repr(reference)] for reference in references], dtype=np.float64)
+
+
+def _asks_place(item: Item) -> bool:
+    return item.family is Family.LESION_RECOGNITION
+
+
+def _commonest(answers: Sequence[str | None], patients: Ints, number: int = MOST_ANSWERS) -> list[str]:
+    """Return the answers of most patients, in that order."""
+    counts = Counter(
+        answer for answer, _ in sorted({(answer, int(patient)) for answer, patient in zip(answers, patients, strict=True) if answer})
+    )
+    return [answer for answer, _ in counts.most_common(number)]
+
+
+def _option_passes(items: Sequence[Item], gold: Sequence[Gold], patients: Ints) -> Floats:
+    """One letter for all items; or one text, and where it is no option any letter, which passes by chance."""
+    letters = sorted({row.choice for row in gold})
+    texts = _commonest([normal_form(row.answer) for row in gold], patients)
+    rows = []
+    for item, row in zip(items, gold, strict=True):
+        offered = {normal_form(option) for option in item.options}
+        right = normal_form(row.answer)
+        by_text = [float(text == right) if text in offered else 1 / max(len(item.options), 1) for text in texts]
+        rows.append([*(float(letter == row.choice) for letter in letters), *by_text])
+    return np.array(rows, dtype=np.float64)
+
+
+def _diagnosis_constants(gold: Sequence[Gold], patients: Ints, vocabulary: Vocabulary) -> list[Prediction]:
+    names = [known.name if (known := vocabulary.find(row.answer)) else row.answer for row in gold]
+    return [Prediction(parse_status=ParseStatus.STRICT, differential=(name,)) for name in _commonest(names, patients)]
+
+
+def _lesion_constants(gold: Sequence[Gold], patients: Ints) -> list[Prediction]:
+    """Up to three of the commonest places with each side, and that there is no lesion."""
+    places = _commonest([row.lesion.location if row.lesion else None for row in gold], patients, MOST_PLACES)
+    sides = sorted({row.lesion.side for row in gold if row.lesion})
+    named = [", ".join(some) for number in range(1, MAX_PLACES + 1) for some in combinations(places, number)]
+    answers = [{"lesion": "lesion", "location": place, "side": side} for place in named for side in sides]
+    return [Prediction(parse_status=ParseStatus.STRICT, fields=fields) for fields in ({"lesion": NO_LESION}, *answers)]
+
+
+def _kind_of(item: Item, gold: Gold) -> Hashable:
+    """Return what a structured item's picture shows without its diagnosis."""
+    if item.runner is not Runner.STRUCTURED or gold.fields is None:
+        return ()
+    source = tuple(tag for tag in item.tags if tag.startswith("dataset:"))
+    return (gold.fields.modality, gold.fields.sequence, gold.fields.plane, source)
