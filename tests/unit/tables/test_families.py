@@ -1,15 +1,20 @@
 """Rates by family, both readings of pass@5 on the same items, and definitions that follow from the families of the items."""
 
 from __future__ import annotations
-import numpy as np
-import pytest
+
 import re
 import shutil
-from conftest import ROOT
 from dataclasses import replace
+from html import unescape
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from conftest import ROOT
 from fixtures.report import blocks_of, build
 from fixtures.tables import BREADTH, DEPTH, item, score, write_study
-from html import unescape
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.tables import read_records, read_table, write_records
@@ -20,8 +25,6 @@ from neuralmedbench.tables.families import CHOICE_RULE, CLASS_RULE, PASS_RULES, 
 from neuralmedbench.tables.floors import Floor
 from neuralmedbench.tables.outcomes import Key, gather_outcomes
 from neuralmedbench.tables.rates import rate_rows
-from pathlib import Path
-from types import SimpleNamespace
 
 DX, PLACE, REASONS = Family.DIFFERENTIAL_DIAGNOSIS, Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION
 RULES = {*PASS_RULES.values(), CHOICE_RULE, CLASS_RULE}
