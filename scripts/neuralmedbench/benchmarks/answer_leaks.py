@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from neuralmedbench.benchmarks.neurovlm_labels import SPELLINGS
+from neuralmedbench.benchmarks.sign_names import DESCRIBING, NAMING, sign_names
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.answer_leaks import SEVERITIES, AcceptedLeaks, AnswerLeak, AnswerLeaks
 from neuralmedbench.records.items import NO_LESION, Arm, Family, Gold, Item, Runner, gold_fields
@@ -99,8 +100,8 @@ def find_leaks(
     ]
     order = {severity: place for place, severity in enumerate(SEVERITIES)}
     leaks.sort(key=lambda leak: (leak.item_id, order[leak.severity], leak.where, leak.term))
-    # wider terms and first alternatives are listed but do not count as leaks of the item
-    revealing = [leak for leak in leaks if leak.severity != "family"]
+    # wider terms, first alternatives and signs are listed but do not count as leaks of the item
+    revealing = [leak for leak in leaks if leak.severity not in ("family", "sign")]
     leaking = {leak.item_id for leak in revealing}
     return AnswerLeaks(
         benchmark=benchmark,
@@ -153,7 +154,7 @@ def terms_of(item: Item, gold: Gold, vocabulary: Vocabulary) -> list[LeakTerm]:
     entry = vocabulary.find(plain) or vocabulary.find(gold.answer) or (vocabulary.find(gold.icd10) if gold.icd10 else None)
     abbreviations = set(entry.abbreviations) if entry else set()
     wider = list(vocabulary.ancestors(entry.key)) if entry and entry.key in vocabulary.diagnoses else []
-    # severity decreases: answer, alias, code, field, family; a term counts with its first
+    # severity decreases: answer, alias, code, field, family, sign; a term counts with its first
     terms = [_term(text, "answer", abbreviations) for text in (gold.answer, plain)]
     terms += [_term(text, "alias", abbreviations) for text in (*gold.aliases, *(entry.terms if entry else ()))]
     codes = dict.fromkeys((*([gold.icd10] if gold.icd10 else []), *(entry.icd10 if entry else ())))
@@ -161,6 +162,8 @@ def terms_of(item: Item, gold: Gold, vocabulary: Vocabulary) -> list[LeakTerm]:
     terms += [_term(text, "field", set()) for text in _fields(item, gold)]
     for text, owner in _family(gold, wider, vocabulary):
         terms.append(_term(text, "family", set(owner.abbreviations) if owner else set()))
+    # names of signs that give the disease away, and of what is nearly always seen in it alone: warnings
+    terms += [_term(text, "sign", set()) for signs in (NAMING, DESCRIBING) for text in sign_names(gold, vocabulary, signs)]
     normal = entry is not None and entry.classes == NORMAL_CLASS
     unique: dict[tuple[str, ...], LeakTerm] = {}
     for term in terms:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from neuralmedbench.benchmarks.answers_table import AnswerRow
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
+from neuralmedbench.benchmarks.sign_names import APPEARANCES, NAMING, sign_names
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.items import Arm, Criterion, Disclosure, Family, Gold, Item, Lesion
@@ -125,7 +126,7 @@ def unknown_terms(answer: AnswerRow, vocabulary: Vocabulary) -> tuple[str, ...]:
 
 
 def check_findings(gold: Gold, vocabulary: Vocabulary) -> None:
-    """Reject findings that name the diagnosis, a wider or a narrower term: the arm `findings_disclosed` would reveal the answer."""
+    """Reject findings that name the diagnosis, a wider or narrower term or a sign that names them: `findings_disclosed` would reveal it."""
     names = AnswerNames.of(gold, vocabulary)
     for number, finding in enumerate(gold.findings, start=1):
         if name := names.first_in(finding):
@@ -135,7 +136,11 @@ def check_findings(gold: Gold, vocabulary: Vocabulary) -> None:
 
 @dataclass(frozen=True)
 class AnswerNames:
-    """Names of a diagnosis and of its wider and narrower terms, each with its normal form; and their abbreviations, as they are written."""
+    """Names of a diagnosis, of its wider and narrower terms and of signs that name them, each with its normal form; and their abbreviations.
+
+    However wide a term is, its names count, unless they say what is seen (`sign_names.APPEARANCES`): "tumour" is what a mass means.
+    Abbreviations count as they are written.
+    """
 
     forms: tuple[tuple[str, str], ...]
     abbreviations: tuple[str, ...]
@@ -145,7 +150,10 @@ class AnswerNames:
         """Collect the names of the answer of an item."""
         found = vocabulary.find(gold.answer)
         related = [] if found is None else [found, *vocabulary.ancestors(found.key), *vocabulary.descendants(found.key)]
-        names = (gold.answer, *gold.aliases, *(term for entry in related for term in (entry.name, *entry.synonyms)))
+        own = {normal_form(name) for name in (gold.answer, *gold.aliases, *(found.terms if found else ()))}
+        others = (term for entry in related for term in (entry.name, *entry.synonyms))
+        wider = (term for term in others if normal_form(term) in own or normal_form(term) not in APPEARANCES)
+        names = dict.fromkeys((gold.answer, *gold.aliases, *wider, *sign_names(gold, vocabulary, NAMING)))
         return cls(
             tuple((name, form) for name in names if (form := normal_form(name))),
             tuple(name for entry in related for name in entry.abbreviations),
@@ -156,7 +164,7 @@ class AnswerNames:
         plain = normal_form(text)
         for name, form in self.forms:
             # whole words only; scripts without spaces (Chinese) have none, so there any occurrence counts
-            if f" {form} " in f" {plain} " or (not form.isascii() and form in plain):
+            if f" {form} " in f" {plain} " or f" {form}s " in f" {plain} " or (not form.isascii() and form in plain):
                 return name
         # abbreviations count only as they are written: MS is a disease, ms a unit
         written = set(re.findall(r"\w+", text))

@@ -26,6 +26,7 @@ MEANING = {
     "code": "the code of the answer",
     "field": "another value that is scored: a field of a structured answer, the place of a lesion",
     "family": "a wider term of the answer, or the first other diagnosis to consider",
+    "sign": "the name of a sign that stands for the disease: no leak, but it says much",
 }
 REMEDY = "correct it, or delete it and accept again with nmb benchmark accept-leaks"
 

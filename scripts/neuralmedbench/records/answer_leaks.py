@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 SCHEMA_VERSION = 2
 
-SEVERITIES = ("answer", "alias", "code", "field", "family")
+SEVERITIES = ("answer", "alias", "code", "field", "family", "sign")
 """The answer itself, an alias of it, its code; another scored value (a field of a structured answer, the location of a lesion); a wider term
-or the first alternative diagnosis."""
+or the first alternative diagnosis; the name of a sign that stands for the disease. The last two are warnings."""
 
 
 @dataclass(frozen=True, kw_only=True)

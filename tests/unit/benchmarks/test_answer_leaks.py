@@ -77,6 +77,13 @@ def test_each_kind_of_leak_is_found_as_whole_words(note: str, severity: str, ter
     assert found[0].arms == ("full",)
 
 
+def test_a_sign_that_stands_for_the_disease_is_a_warning_and_no_leak(vocabulary: Vocabulary) -> None:
+    found = leaks_of(item("Uniform enhancement with a dural tail."), gold_of("meningioma"), vocabulary)
+    assert [(leak.severity, leak.term) for leak in found.leaks] == [("sign", "dural tail")]
+    assert found.leaking == 0
+    assert leaks_of(item("Uniform enhancement with a dural tail."), gold_of("glioblastoma"), vocabulary).leaks == ()
+
+
 @pytest.mark.parametrize("note", ["No headache.", "gbm as a file name", "The glioblastomatosis of words.", "Code C71.92 or AC71.9.", ""])
 def test_what_only_looks_like_the_answer_is_no_leak(note: str, vocabulary: Vocabulary) -> None:
     assert leaks_of(item(note), gold_of(icd10="C71.9"), vocabulary).leaks == ()

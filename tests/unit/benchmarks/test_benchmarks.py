@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 
@@ -10,6 +11,7 @@ from fixtures.items import VOCABULARY, answer, benchmark_config, pictures, slice
 from neuralmedbench.benchmarks.answers_table import read_answers
 from neuralmedbench.benchmarks.case_items import build_cases, check_known, lesion_shown, picture_lesions
 from neuralmedbench.benchmarks.gold import findings_of_others
+from neuralmedbench.benchmarks.sign_names import DESCRIBING, NAMING
 from neuralmedbench.benchmarks.sources import read_sources
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.cases import write_case
@@ -290,11 +292,42 @@ def test_a_benchmark_without_any_case_is_an_error():
         ("multiple sclerosis", "Several lesions of MS"),
         ("stroke", "Signal of a cerebral infarction"),
         ("Alzheimer disease", "A brain as in Alzheimer's dementia"),
+        ("glioblastoma", "Typical of a high-grade glioma"),
+        ("glioblastoma", "WHO grade 4 tumour"),
+        ("glioblastoma", "A neoplastic mass"),
+        ("meningioma", "Several meningiomas"),
+        ("multiple sclerosis", "RRMS lesions"),
+        ("multiple sclerosis", "Demyelinating plaques"),
+        ("multiple sclerosis", "Periventricular plaques"),
+        ("multiple sclerosis", "Dawson's fingers at right angles to the ventricles"),
+        ("normal pressure hydrocephalus", "DESH"),
+        ("acute ischaemic stroke", "Ischemic change of the insula"),
     ],
 )
 def test_findings_may_not_name_the_diagnosis_by_another_name_or_a_wider_or_narrower_term(diagnosis, finding):
     with pytest.raises(DataError, match="finding 1 names the diagnosis"):
         findings_by_case((("a1", diagnosis, (finding,)),))
+
+
+@pytest.mark.parametrize(
+    ("diagnosis", "finding"),
+    [
+        ("meningioma", "Uniform, strong enhancement with a dural tail"),
+        ("progressive supranuclear palsy", "Hummingbird sign of the midbrain"),
+        ("normal pressure hydrocephalus", "Ventriculomegaly with tight sulci"),
+        ("multiple sclerosis", "Ovoid lesions of high FLAIR signal at right angles to the ventricles"),
+        ("glioblastoma", "Plaque of calcium in the wall of the carotid siphon"),
+    ],
+)
+def test_what_is_seen_may_be_disclosed_even_if_it_is_typical(diagnosis, finding):
+    assert findings_by_case((("a1", diagnosis, (finding,)),)) == {}  # not refused; a single patient has no other one
+
+
+def test_the_lists_of_signs_are_of_diseases_of_the_vocabulary():
+    vocabulary = read_vocabulary(ROOT / "config" / "vocabulary" / "neurology.yaml")
+    for disease in (*NAMING, *DESCRIBING):
+        assert vocabulary.find(disease).name == disease
+    assert not {*chain(*NAMING.values())} & {*chain(*DESCRIBING.values())}
 
 
 def test_an_abbreviation_counts_only_as_it_is_written():
