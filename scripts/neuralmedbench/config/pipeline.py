@@ -94,7 +94,10 @@ class PipelineConfig(Section):
     graders: tuple[Name, ...] = Field(
         ("rubric",), description="Run list: files in `config/graders/`; the first grader with a value counts."
     )
-    vocabulary: str = Field("config/vocabulary/neurology.yaml", description="Vocabulary of diagnoses and anatomy.")
+    vocabulary: str = Field(
+        "config/vocabulary/neurology.yaml",
+        description="Vocabulary of diagnoses and anatomy. Beside it, `<name>.urgency.yaml` lists the time-critical diagnoses with their sources; only the tables read it.",
+    )
     published: tuple[Name, ...] = Field(
         (),
         description="Published numbers to show beside ours: files in `config/published/`; their tables are in `results/tables/paper/`.",

@@ -308,7 +308,14 @@ def demographics_takeaway(study: Study, tables: Tables) -> Takeaway:
     for name, benchmark in study.benchmarks.items():
         variables = {row["variable"] for row in tables["cohort"] if row["benchmark"] == name}
         recorded = [spaced(variable) for variable in DEMOGRAPHICS if variable in variables]
-        parts.append((name, f"recorded: {listing(recorded)}" if recorded else "neither age nor sex nor scanner is recorded"))
+        parts.append(
+            (
+                name,
+                f"{listing(recorded)} {'is' if len(recorded) == 1 else 'are'} recorded"
+                if recorded
+                else "neither age nor sex nor scanner is recorded",
+            )
+        )
         sizes.append((name, counted(len({item.patient_id for item in benchmark.items}), "patient")))
     return Takeaway(f"{capital(by_benchmark(parts))}." if parts else "No items.", by_benchmark(sizes) or "0 patients")
 

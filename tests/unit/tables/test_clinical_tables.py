@@ -234,7 +234,7 @@ def test_the_confusion_of_families_adds_up_to_the_answers_of_each_reference() ->
     assert {key: (row["answers"], row["share"]) for key, row in cells.items()} == {
         ("stroke", "brain tumour"): (1, 0.125), ("stroke", "normal brain"): (1, 0.125), ("stroke", "stroke"): (1, 0.125),
         ("stroke", "words not in the vocabulary"): (1, 0.125), ("stroke", "no readable diagnosis"): (4, 0.5),
-        ("brain tumour", "no readable diagnosis"): (4, 1.0),
+        ("brain tumour", "no readable diagnosis"): (4, 1.0), ("brain tumour", "brain tumour"): (0, 0.0),
     }  # fmt: skip
     assert cells["stroke", "stroke"]["n_patients"] == 2
 
@@ -306,7 +306,7 @@ def test_sentences_name_rates_with_their_intervals_and_patients() -> None:
         "Made up: M names an abnormality in 0 % (0 % to 78 %) of its answers about 2 patients with one, and none in 100 % (22 % to 100 %) of "
         "those about 2 patients without."
     )
-    assert first.n == "2 items, 2 patients"
+    assert first.n == "2 patients with and 2 patients without an abnormality"
     assert second.takeaway.startswith(
         "Made up: M calls a time-critical diagnosis something else or normal in 100 % (22 % to 100 %) of its answers about 2 patients, normal in"
     )

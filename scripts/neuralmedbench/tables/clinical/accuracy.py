@@ -26,7 +26,7 @@ from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway, best_of, largest, value_share
+from neuralmedbench.tables.words import Takeaway, best_of, by_benchmark, largest, value_share
 
 EXAMPLE_PREVALENCES = (0.05, 0.3)
 """Prevalences for which predictive values are given beside that of the set: examples, not those of any hospital."""
@@ -233,7 +233,9 @@ def predictive_value_rows(study: Study, answers: Sequence[TargetAnswers]) -> lis
         having, lacking = int(one.having.sum()), int(one.lacking.sum())
         for prevalence_of, prevalence in [(SET, having / (having + lacking)), *((EXAMPLE, value) for value in EXAMPLE_PREVALENCES)]:
             ppv, npv = predictive_values(sensitivity, specificity, prevalence)
-            cells = {f"{name}{end}": value for name, found in (("ppv", ppv), ("npv", npv)) for end, value in zip(ENDS, found, strict=True)}
+            cells: Cells = {
+                f"{name}{end}": value for name, found in (("ppv", ppv), ("npv", npv)) for end, value in zip(ENDS, found, strict=True)
+            }
             rows.append(
                 PredictiveValueRow(
                     benchmark=one.benchmark,
@@ -271,7 +273,7 @@ class ConfusionRow(ResultRow):
 
 
 def confusion_rows(study: Study) -> list[ConfusionRow]:
-    """Rows of `confusion.csv`: every cell of the cross-tabulation that an answer is in; shares are of the answers to that reference."""
+    """Rows of `confusion.csv`: cells of the cross-tabulation with an answer, and its diagonal; shares are of the answers to that reference."""
     rows = []
     for benchmark in study.benchmarks.values():
         asked = diagnostic_items(study, benchmark)
@@ -282,9 +284,9 @@ def confusion_rows(study: Study) -> list[ConfusionRow]:
             if not readings.complete:
                 continue
             named = np.array([one.group for one in readings.named])
-            cells = sorted(
-                {*zip(groups[readings.places].tolist(), named.tolist(), strict=True)}, key=lambda cell: (cell[0], _last(cell[1]))
-            )
+            asked_of = groups[readings.places].tolist()
+            found = {*zip(asked_of, named.tolist(), strict=True), *((reference, reference) for reference in asked_of)}
+            cells = sorted(found, key=lambda cell: (cell[0], _last(cell[1])))
             values = np.stack([np.where(groups == reference, readings.share(named == group), np.nan) for reference, group in cells], axis=1)
             for (reference, group), interval in zip(cells, jointly_resampled_rates(values, by), strict=True):
                 own = groups == reference
@@ -312,21 +314,21 @@ def _last(group: str) -> tuple[bool, str]:
 
 def accuracy_takeaway(study: Study, tables: Tables) -> Takeaway:
     """State how often the model of rank 1 tells abnormal from normal."""
-    parts, used = [], list[Cells]()
+    parts, sizes = [], []
     for name, benchmark in study.benchmarks.items():
         best = best_of(tables, name)
         own = [row for row in tables["accuracy"] if best and (row["benchmark"], row["model"]) == (name, best["model"])]
         found = {row["measure"]: row for row in own if row["kind"] == ABNORMAL.kind and row["value"] is not None}
         if best is None or set(found) != {SENSITIVITY, SPECIFICITY}:
             continue
-        used += found.values()
         sick, well = (counted(found[measure]["n_patients"], benchmark.cluster) for measure in (SENSITIVITY, SPECIFICITY))
+        sizes.append((name, f"{sick} with and {well} without an abnormality"))
         parts.append(
             f"{benchmark.config.title}: {study.models[best['model']].title} names an abnormality in {value_share(found[SENSITIVITY])} of its "
             f"answers about {sick} with one, and none in {value_share(found[SPECIFICITY])} of those about {well} without."
         )
     if parts:
-        return Takeaway(" ".join(parts), largest(used))
+        return Takeaway(" ".join(parts), by_benchmark(sizes))
     rows = tables["accuracy"]
     text = (
         "Normal against abnormal: no number for a model of rank 1."

@@ -126,12 +126,12 @@ def _name_of(asked: DiagnosticItems, place: int) -> str:
 def _must_not(study: Study, benchmark: BenchmarkStudy, model: str, asked: DiagnosticItems, urgent: Urgent) -> Iterator[Cells]:
     """Yield the share of the statements that must not be made and that a model makes, over all and over time-critical references."""
     outcomes = benchmark.outcomes
-    wanted = {item.item_id: names for item, gold in zip(outcomes.items, outcomes.gold, strict=True) if (names := forbidding(gold))}
+    wanted = {item.item_id: found for item, gold in zip(outcomes.items, outcomes.gold, strict=True) if (found := forbidding(gold))}
     made: dict[str, list[float]] = defaultdict(list)
     tables = [_by_answer(benchmark.grades.get((model, grader), [])) for grader in study.graders]
     for score in headline(benchmark.scores.get(model, [])):
-        names = wanted.get(score.item_id)
-        if names is None or score.missing:
+        names = wanted.get(score.item_id, [])
+        if not names or score.missing:
             continue
         if score.state != ResponseState.OK:  # as in the rubric: nothing was said
             made[score.item_id].append(0.0)
