@@ -1,24 +1,19 @@
 """Runs with missing or invalid values: tables, figures and page report them, and the rest is complete."""
 
 from __future__ import annotations
-
+import build_report
+import build_tables
 import json
 import math
+import matplotlib.pyplot as plt
+import pytest
 import re
+import record_provenance
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
-
-import matplotlib.pyplot as plt
-import pytest
-from jinja2 import Environment
-
-import build_report
-import build_tables
-import record_provenance
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
+from jinja2 import Environment
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.style import styled
 from neuralmedbench.files.tables import read_records, read_table, write_records
@@ -27,6 +22,8 @@ from neuralmedbench.records.items import Gold, Item, Runner
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Score, SimilarityRow
+from pathlib import Path
+from typing import Any
 
 MODELS = ("alpha", "beta")
 BOTH = (DEPTH, BREADTH)
@@ -131,12 +128,23 @@ VARIANTS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
             "gave no grade",
         ),
     ),
-    "no answer at all": (empty, (NO_RANK, "No answer has been graded", "No structured answer is here", "No pair of models answered")),
+    "no answer at all": (
+        empty,
+        (NO_RANK, "No answer has been graded", "No structured answer is here", "No pair of models answered", "Confusion: not measured"),
+    ),
     "all refused": (refused, ("passes 0 %", "No open answer of this run that says something", "No answer comes with a confidence")),
     "all tied": (tied, ("Beta VLM does not score significantly lower", "No gap between breadth and depth is given")),
     "no grade": (no_grader, (NO_RANK, "No answer has been graded", "gave no grade")),
     "no reference": (no_gold, (NO_RANK, "0 items, 0 patients")),
-    "one item": (one_item, ("1 item of 1 patient", "No gap between breadth and depth is given")),
+    "one item": (
+        one_item,
+        (
+            "1 item of 1 patient",
+            "No gap between breadth and depth is given",
+            "Sensitivity and specificity: not measured",
+            "No reference of this run is on the list",
+        ),
+    ),
 }
 
 
