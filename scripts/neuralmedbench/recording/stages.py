@@ -148,6 +148,7 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
                 *(f"results/similarity/{name}.parquet" for name in shared),
                 "results/ratings/ratings.parquet",
                 "config/rating.yaml",
+                *run.urgency_files,
                 *(f"config/published/{name}.yaml" for name in run.published),
             ],
             ["results/tables"],
