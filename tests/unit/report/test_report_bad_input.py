@@ -1,19 +1,24 @@
 """Runs with missing or invalid values: tables, figures and page report them, and the rest is complete."""
 
 from __future__ import annotations
-import build_report
-import build_tables
+
 import json
 import math
-import matplotlib.pyplot as plt
-import pytest
 import re
-import record_provenance
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pytest
 from jinja2 import Environment
+
+import build_report
+import build_tables
+import record_provenance
+from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.style import styled
 from neuralmedbench.files.tables import read_records, read_table, write_records
@@ -22,8 +27,6 @@ from neuralmedbench.records.items import Gold, Item, Runner
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Score, SimilarityRow
-from pathlib import Path
-from typing import Any
 
 MODELS = ("alpha", "beta")
 BOTH = (DEPTH, BREADTH)
