@@ -86,9 +86,7 @@ def _comparisons(results: Results) -> Iterator[ClaimRow]:
     for row in tables["revisions"]:
         tests = [row[name] for name in ("p_value", "p_difference") if row[name] is not None]
         if tests:  # more changed answers than repeats have, or another pass rate: two tests of one comparison
-            yield _claim(
-                REVISION, {**dict.fromkeys(("difference", "low", "high")), **row, **ends, "p_value": min(holm(tests))}, other=row["metric"]
-            )
+            yield _claim(REVISION, {**row, "p_value": min(holm(tests))}, other=row["metric"])
 
 
 def _claim(kind: str, row: Mapping[str, Any], **names: str | None) -> ClaimRow:
