@@ -111,11 +111,12 @@ def power_sentence(study: Study, tables: Tables) -> str:
         return ""
     parts = [f"{points(size, plus='')} points {WORDS[kind]}" for kind, size in sizes.items() if size < 1]
     never = [WORDS[kind] for kind, size in sizes.items() if size >= 1]
-    parts += [f"none of any size {listing(never, len(never))}"] if never else []
+    found = f"a difference of {listing(parts, len(parts))}" if parts else ""
+    none = f"no{'ne' if parts else ' difference'}, however large, {listing(never, len(never))}" if never else ""
     fewest, most = (end(row["n_patients"] for row in rows) for end in (min, max))
     patients = counted(most, "patient") if fewest == most else f"{fewest:,} to {counted(most, 'patient')}"
     return (
-        f"Power: with {patients}, 8 of 10 such studies would show a difference of {listing(parts, len(parts))}, after Holm's correction for all "
+        f"Power: with {patients}, 8 of 10 such studies would show {', but '.join(filter(None, (found, none)))}, after Holm's correction for all "
         f"{counted(len(tables['claims']), 'comparison')} that the sentences above may state."
     )
 

@@ -1,0 +1,110 @@
+"""All comparisons that a sentence at a glance may state are one family with one correction."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fixtures.claims import MENDING_SEED, MODELS, SETTINGS, measure_claims, null_study
+from fixtures.tables import BREADTH, DEPTH
+from neuralmedbench.estimates.exact import holm
+from neuralmedbench.tables.claims import WORDS, claim_rows, power_sentence
+from neuralmedbench.tables.contrasts import picture_sentence
+from neuralmedbench.tables.decomposition import decomposition_sentence
+from neuralmedbench.tables.revisions import RevisionRow, change_sentences
+from neuralmedbench.tables.verdict import _leader
+from neuralmedbench.tables.words import MODELS as PAIRS
+from neuralmedbench.tables.words import PICTURES, REVISION, claims_of
+
+
+@pytest.fixture(scope="module")
+def drawn() -> tuple[SimpleNamespace, dict[str, list[object]]]:
+    return null_study(np.random.default_rng(MENDING_SEED), 30, 0.6)
+
+
+def test_every_comparison_is_in_the_family_and_holm_is_over_all_of_them(drawn) -> None:
+    _, tables = drawn
+    rows = tables["claims"]
+    assert len(rows) == 2 * 3 + 3 + 3 + 3, "pairs of two sets, pictures, findings, gaps"
+    assert [row.p_holm for row in rows] == holm([row.p_value for row in rows])
+    assert all(row.significant == (row.p_holm < 0.05) for row in rows)
+    assert {row.kind for row in rows} == set(WORDS) - {REVISION}
+    told = next(row for row in rows if row.kind == "findings")
+    parts = next(row for row in tables["decomposition"] if row.model == told.model)
+    assert told.p_value == max(parts.gain_p, parts.effect_p, parts.beyond_p)
+
+
+def test_a_new_revision_is_compared_in_the_same_family(drawn) -> None:
+    study, tables = drawn
+    row = RevisionRow(benchmark=DEPTH, model="alpha", metric="passed", difference=-0.3, p_value=0.001, p_difference=0.5, n_patients=30)
+    found = claim_rows(SimpleNamespace(study=study, tables={**tables, "revisions": [row]}))
+    last = found[-1]
+    assert (last.kind, last.model, last.other, last.difference, last.p_value) == (REVISION, "alpha", "passed", -0.3, 0.002)
+    assert last.p_holm == pytest.approx(0.002 * len(found))
+    assert last.significant
+
+
+def test_no_sentence_names_a_difference_that_is_not_significant_in_the_family(drawn) -> None:
+    study, tables = drawn
+    claims = [dict(row) for row in tables["claims"]]
+    best = {
+        "model": "alpha",
+        "title": "Alpha",
+        "rank": 1,
+        "pass1": 0.6,
+        "pass1_low": 0.5,
+        "pass1_high": 0.7,
+        "n_items": 60,
+        "n_patients": 30,
+    }
+    board = [
+        {**best, "benchmark": DEPTH, "model": name, "title": name.title(), "rank": place + 1, "in_reference_pool": False}
+        for place, name in enumerate(MODELS)
+    ]
+    for significant in (False, True):
+        rows = [row | {"significant": significant, "difference": -0.2 if row["kind"] == PICTURES else 0.2} for row in claims]
+        cells = {
+            "claims": rows,
+            "leaderboard": board,
+            "decomposition": [dict(row) | {"shown": True, "share": 0.5} for row in tables["decomposition"]],
+        }
+        assert ("every other model scores significantly lower" in _leader(study, cells, DEPTH)) is significant
+        assert ("Beta and Gamma do not score significantly lower" in _leader(study, cells, DEPTH)) is not significant
+        assert ("did significantly worse without them" in picture_sentence(study, cells)) is significant
+        assert ("The findings repair" in decomposition_sentence(study, cells, DEPTH)) is significant
+        revised = [{"benchmark": DEPTH, "model": "alpha", "metric": "passed"}]
+        told = change_sentences(study, cells | {"revisions": revised, "claims": [*rows, {**rows[0], "kind": REVISION, "model": "alpha"}]})
+        assert ("answers otherwise than the one before" in told[0] and "not shown" not in told[0]) is significant
+
+
+def test_three_equal_models_on_two_benchmarks_hardly_ever_differ() -> None:
+    found = measure_claims(12, 0.6, 60, MENDING_SEED)
+    assert found["any"] <= 0.1
+    assert found["uncorrected"] > found["any"]
+
+
+def test_the_last_sentence_says_how_large_a_difference_the_run_can_show(drawn) -> None:
+    study, tables = drawn
+    rows = [dict(row) for row in tables["claims"]]
+    sentence = power_sentence(study, {"claims": rows})
+    assert sentence.startswith("Power: with 30 to 60 patients, 8 of 10 such studies would show a difference of ")
+    assert "between two models" in sentence
+    assert sentence.endswith("after Holm's correction for all 15 comparisons that the sentences above may state.")
+    pair = next(row for row in rows if row["kind"] == PAIRS and row["benchmark"] == DEPTH)
+    half = (pair["high"] - pair["low"]) / 2
+    assert pair["detectable"] > 1.4 * half, "more than what one uncorrected comparison would show"
+    wide = [row | {"detectable": 1.5} for row in rows if row["kind"] == PAIRS]
+    assert "8 of 10 such studies would show no difference, however large, between two models, after" in power_sentence(
+        study, {"claims": wide}
+    )
+    assert ", but none, however large, between two models, after" in power_sentence(study, {"claims": [*rows[6:], *wide]})
+    assert power_sentence(study, {"claims": []}) == ""
+
+
+def test_claims_are_looked_up_by_their_cells() -> None:
+    rows = [{"kind": PAIRS, "benchmark": one, "model": "a", "significant": one == DEPTH} for one in (DEPTH, BREADTH)]
+    assert claims_of({"claims": rows}, PAIRS) == rows[:1]
+    assert claims_of({"claims": rows}, PAIRS, significant=False, benchmark=BREADTH) == rows[1:]
+    assert SETTINGS.confidence == 0.95
