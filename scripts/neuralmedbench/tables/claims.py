@@ -16,7 +16,7 @@ from neuralmedbench.records.words import counted, listing, points
 from neuralmedbench.tables.declare import SCORED, Results, Suppression, Table, arm_labels
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import MODELS, PICTURES, REVISION, SIDES, TOLD
+from neuralmedbench.tables.words import MODELS, PICTURES, REVISION, SIDES, TOLD, cluster_of
 
 POWER = 0.8
 """Share of studies like this one that would show the difference in the column `detectable`."""
@@ -114,7 +114,8 @@ def power_sentence(study: Study, tables: Tables) -> str:
     found = f"a difference of {listing(parts, len(parts))}" if parts else ""
     none = f"no{'ne' if parts else ' difference'}, however large, {listing(never, len(never))}" if never else ""
     fewest, most = (end(row["n_patients"] for row in rows) for end in (min, max))
-    patients = counted(most, "patient") if fewest == most else f"{fewest:,} to {counted(most, 'patient')}"
+    size = counted(most, cluster_of(rows))
+    patients = size if fewest == most else f"{fewest:,} to {size}"
     return (
         f"Power: with {patients}, 8 of 10 such studies would show {', but '.join(filter(None, (found, none)))}, after Holm's correction for all "
         f"{counted(len(tables['claims']), 'comparison')} that the sentences above may state."
