@@ -18,14 +18,15 @@ from typing import TypeVar
 from neuralmedbench.config.checklists import ANSWERED, Answer, AnswerSheet, ChecklistItem
 from neuralmedbench.config.load import nearest
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.records.results import mark_of
 
 TEMPLATES = Path(__file__).parent / "templates"
 NAMED = re.compile(r'(data-)?\belement="([a-z0-9-]+)"')
 INCLUDED = re.compile(r'{% include "(blocks/[^"]+)" %}')
 NOT_READ = re.compile(r"<(svg|script|template)\b.*?</\1>", flags=re.DOTALL)
 """Drawings and data: a number or a sentence stands in a table or in text."""
-NO_CONTENT = re.compile(r"\W*|none|unknown|not known|\(hidden\)|<\d+", flags=re.IGNORECASE)
-"""Text of an element without content: dashes, unknown values, and the marks of suppressed cells."""
+NO_CONTENT = re.compile(r"\W*|none|unknown|not known|not recorded", flags=re.IGNORECASE)
+"""Text of an element without content, beside the marks of suppressed cells: dashes and unknown values."""
 VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"})
 """Tags that are never closed."""
 NOTHING = "nothing to show in this run"
@@ -79,7 +80,8 @@ class _ElementParser(HTMLParser):
             pass
 
     def handle_data(self, data: str) -> None:
-        if self._open and not NO_CONTENT.fullmatch(data.strip()):
+        text = data.strip()
+        if self._open and not NO_CONTENT.fullmatch(text) and not mark_of({"text": text}):
             benchmark = self._open[-1][2]
             for _, name, _ in self._open:
                 if name:

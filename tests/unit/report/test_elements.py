@@ -201,6 +201,7 @@ def test_an_answer_about_one_of_two_benchmarks_is_partly_one(run: tuple[PageSour
 
 def test_hidden_cells_are_no_content() -> None:
     html = '<td data-element="a"><b>&lt;5</b></td><td data-element="b">(hidden)</td><td data-element="c">unknown <br> –</td>'
+    html += '<td data-element="f">&lt;10 patients</td>'
     assert filled_elements({"x": html}) == {}
     assert filled_elements({"x": '<p data-element="d"><img alt="">0 %</p><td data-element="e"><svg><text>1</text></svg></td>'}) == {
         "x.d": {""}
