@@ -9,7 +9,8 @@ from fixtures.coverage import QUANTITIES, coverage, truth
 from neuralmedbench.estimates import intervals
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
 from neuralmedbench.estimates.prediction_powered import RatedAnswers, calibrated_rate
-from neuralmedbench.tables.axes import breadth_depth_gap
+from neuralmedbench.tables.axes import Side, breadth_depth_gap
+from neuralmedbench.tables.floors import Floor
 
 STUDIES, SETTINGS = 200, IntervalSettings(resamples=400)
 FRAGILE = [
@@ -72,7 +73,7 @@ def test_intervals_hold_the_truth_where_few_patients_have_most_items(kind: tuple
 
 
 def test_percentiles_are_taken_of_resamples_that_are_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A corrected rate may leave 0 to 1, and a gap -1 to 1: if its resamples were cut there, an end could never lie beyond them."""
+    """A corrected rate may leave 0 to 1, and a score may lie far below its floor: resamples that were cut would make the ends too near."""
     seen: list[np.ndarray] = []
     taken = intervals.percentile_interval
     monkeypatch.setattr(intervals, "percentile_interval", lambda drawn, *rest: (seen.append(drawn), taken(drawn, *rest))[1])
@@ -85,11 +86,14 @@ def test_percentiles_are_taken_of_resamples_that_are_not_cut(monkeypatch: pytest
             by=ByPatient(patients, settings),
         )
     )  # fmt: skip
-    names = [[f"{side}{place}" for place in patients] for side in "bd"]
-    breadth_depth_gap((none, np.repeat([0.8, 0.4], 12), names[0]), (some, none, names[1]), settings)
-    corrected, gaps = seen
+    floor = np.repeat([0.8, 0.4], 12)
+    breadth, depth = (
+        Side(score, Floor(floor, floor, floor > 0), [f"{name}{place}" for place in patients]) for name, score in (("b", none), ("d", some))
+    )
+    breadth_depth_gap(breadth, depth, settings)
+    corrected, above_floor = seen[:2]
     assert corrected.min() < 0
-    assert gaps.min() < -1
+    assert above_floor.min() < -1
 
 
 def test_from_three_raters_on_the_corrected_rate_holds_for_the_average_panel() -> None:
