@@ -170,6 +170,21 @@ def definitions_on(page: str) -> dict[str, str]:
     }
 
 
+def test_the_leaderboard_has_pass_at_5_of_the_row_of_ranked_differentials(made: Path, tmp_path: Path) -> None:
+    root = tmp_path / "study"
+    shutil.copytree(made, root)
+    of_kind(root, None)
+    build(root, ("alpha",))
+    tables = root / "results" / "tables"
+    of_family = {(row["benchmark"], row["model"], row["family"]): row for row in read_table(tables / "families.csv")}
+    board = [row for row in read_table(tables / "leaderboard.csv") if row["benchmark"] == DEPTH]
+    for row in board:
+        ranked = of_family[DEPTH, row["model"], RANKED_DIFFERENTIAL]
+        names = [f"{rate}{end}" for rate in ("pass5", "candidates5") for end in ("", "_low", "_high")] + ["all_right"]
+        assert [row[name] for name in names] == [ranked[name] for name in names]
+    assert (board[0]["differential_items"], board[0]["differential_patients"], board[0]["n_items"]) == ("6", "6", "12")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_definition_on_the_page_names_what_its_items_ask_for_and_nothing_else(kind: str, made: Path, tmp_path: Path) -> None:
     root = tmp_path / "study"
