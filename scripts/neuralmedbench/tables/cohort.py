@@ -316,7 +316,7 @@ def demographics_takeaway(study: Study, tables: Tables) -> Takeaway:
                 else "neither age nor sex nor scanner is recorded",
             )
         )
-        sizes.append((name, counted(len({item.patient_id for item in benchmark.items}), "patient")))
+        sizes.append((name, counted(len({item.patient_id for item in benchmark.items}), benchmark.cluster)))
     return Takeaway(f"{capital(by_benchmark(parts))}." if parts else "No items.", by_benchmark(sizes) or "0 patients")
 
 

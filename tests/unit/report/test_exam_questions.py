@@ -69,7 +69,20 @@ def made(config: dict[str, object], *items: Item) -> BenchmarkStudy:
 
     return BenchmarkStudy(
         **dict.fromkeys(
-            ("name", "gold", "scores", "responses", "grades", "similarity", "audit", "flow", "pictures", "questions", "sampled")
+            (
+                "name",
+                "gold",
+                "scores",
+                "responses",
+                "grades",
+                "similarity",
+                "audit",
+                "flow",
+                "pictures",
+                "questions",
+                "sampled",
+                "vocabulary",
+            )
         ),  # type: ignore[arg-type]
         config=Config(),  # type: ignore[arg-type]
         items=list(items),
