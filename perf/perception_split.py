@@ -1,9 +1,9 @@
 """Measure how often the perception-or-reasoning block says something false, on simulated studies with a known truth.
 
 Run on purpose (`python perf/perception_split.py`), never a test; the studies are those of `tests/fixtures/perception.py`. Columns: how often a
-share is headlined, how often the interval of d - f holds its true value, and how often that of the share does, in all studies and where it is
-given. It fails where chance does not explain that a share is headlined without an effect in more than 5 %, or that d - f is held in less
-than 93 % of the studies.
+share is headlined, and told from one half; how often the interval of d - f holds its true value, and how often that of the share does, in all
+studies and where it is given. It fails where chance does not explain that a share is headlined without an effect in more than 5 %, or that
+d - f is held in less than 93 % of the studies.
 """
 
 import argparse

@@ -73,7 +73,8 @@ def floors(outcomes: Outcomes, vocabulary: Vocabulary) -> dict[str, Floor]:
     five = Floor(np.full(size, np.nan), np.full(size, np.nan), np.zeros(size, dtype=bool))
     families: dict[Hashable, list[int]] = defaultdict(list)
     for index, item in enumerate(outcomes.items):
-        families[item.family, item.runner].append(index)
+        # an open question and a dialogue are passed by the same answer
+        families[item.family, Runner.OPEN if item.runner is Runner.DIALOGUE else item.runner].append(index)
     for members in families.values():
         items, gold = [outcomes.items[index] for index in members], [outcomes.gold[index] for index in members]
         patients = codes_of(outcomes.patients[members])
@@ -129,8 +130,11 @@ def _chosen(passes: Floats, first: npt.NDArray[np.bool_], turns: Floats, guesses
     """Return the pass rate of each item in each split, shape (splits, items), of the constants that are best for the half without it."""
     found = np.zeros(first.shape)
     for half, turn in zip((first, np.logical_not(first)), turns, strict=True):
-        best = np.argsort(-(np.logical_not(half).astype(np.float64) @ passes + turn), axis=1)[:, :guesses]
-        found = np.where(half, passes.T[best].max(axis=1), found)
+        sums = np.logical_not(half).astype(np.float64) @ passes
+        best = np.argsort(-(sums + turn), axis=1)[:, :guesses]
+        # an answer that passed nothing in the other half is not known there
+        known = np.take_along_axis(sums, best, axis=1) > 0
+        found = np.where(half, np.where(known[:, :, None], passes.T[best], 0.0).max(axis=1), found)
     # nothing is learned where all patients are in one half
     return np.where(np.asarray(first.any(axis=1) & ~first.all(axis=1))[:, None], found, 0.0)
 

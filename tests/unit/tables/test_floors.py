@@ -62,6 +62,20 @@ def test_a_constant_is_never_chosen_on_the_patient_whom_it_answers_for() -> None
     assert not found["pass1"].shared.any()
 
 
+def test_an_answer_that_no_other_patient_has_is_in_no_list() -> None:
+    """Six diagnoses of six patients: a list of five of them would pass most, but three patients know only three."""
+    found = floors(diagnoses(*COMMON, RARE[0]), VOCABULARY)["candidates5"]
+    assert found.chosen.tolist() == [0.0] * 6
+    assert found.hindsight.sum() == 5
+
+
+def test_dialogues_and_open_questions_of_a_family_have_one_constant() -> None:
+    items = [diagnosis_item(0), replace(diagnosis_item(1), runner=Runner.DIALOGUE)]
+    found = floors(outcomes_of(items, [Gold(item_id=one.item_id, answer="normal brain") for one in items]), VOCABULARY)["pass1"]
+    assert found.shared.all()
+    assert found.chosen.tolist() == [1.0, 1.0]
+
+
 def test_the_rule_of_the_item_decides_which_constant_passes() -> None:
     """A narrower term passes for a wider reference; a synonym is the same answer."""
     found = floors(diagnoses("acute ischaemic stroke", "acute ischemic stroke", "glioblastoma", "GBM", "meningioma"), VOCABULARY)
