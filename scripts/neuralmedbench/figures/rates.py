@@ -8,7 +8,7 @@ from typing import Any
 from neuralmedbench.figures.panels import dagger_note, legend, names, offset, panels, short, whisker
 from neuralmedbench.figures.style import GRID, INK, PRIOR, WIDTH_IN, Look, looks, percent_axis
 from neuralmedbench.figures.table import Row, difference_words, first_sentences, groups, having, number, rate_words, sample_size, value_of
-from neuralmedbench.records.results import RANKED_DIFFERENTIAL
+from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import counted, percent, spaced
 
 PASS1 = ("pass1", "pass1_low", "pass1_high")
@@ -232,7 +232,7 @@ def describe_axes(rows: list[Row]) -> str:
 
 def _task(row: Row, axis: str) -> str:
     """Name one side of a pair: benchmark and family."""
-    family = str(row[f"{axis}_family"] or "").replace("_", " ")
+    family = FAMILY_TITLES.get(str(row[f"{axis}_family"]), "").lower()
     return f"{row[f'{axis}_benchmark']}{f' ({family})' if family else ''}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,7 +12,8 @@ import numpy as np
 from neuralmedbench.estimates.intervals import NOTHING, ByPatient, Floats, Interval, IntervalSettings, bootstrap_p_value, rate_interval
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Axis
-from neuralmedbench.records.words import counted, points
+from neuralmedbench.records.results import FAMILY_TITLES
+from neuralmedbench.records.words import counted, listing, points
 from neuralmedbench.tables.declare import SCORED, Suppression, Table, of_study
 from neuralmedbench.tables.floors import BRACKET, Floor
 from neuralmedbench.tables.outcomes import Key
@@ -182,7 +184,7 @@ def _axis_row(study: Study, model: str, breadth: tuple[BenchmarkStudy, str], dep
 
 
 UNKNOWN, UNSHARED = "score not known", "too few patients with the same answer"
-UNEARNED = "no better than the best constant answer on either axis"
+UNEARNED = "not shown to be better than the best constant answer on either axis"
 
 
 def gap_is_shown(gap: Gap) -> bool:
@@ -238,7 +240,7 @@ def _pair_of(row: Cells) -> tuple[str, ...]:
 
 def task(row: Cells, axis: str) -> str:
     """Name one side of a row: benchmark and family."""
-    return f"{row[f'{axis}_benchmark']} ({row[f'{axis}_family'].replace('_', ' ')})"
+    return f"{row[f'{axis}_benchmark']} ({FAMILY_TITLES[row[f'{axis}_family']].lower()})"
 
 
 def axes_takeaway(study: Study, tables: Tables) -> Takeaway:
@@ -249,8 +251,8 @@ def axes_takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway(without_head(sentence), size + whole_size(study, tables))
     if not rows:
         return Takeaway("A gap needs a breadth and a depth benchmark that the same model answered; this run has none.", "0 models")
-    notes = sorted({row["note"] for row in rows if row["note"]}, key=[UNSHARED, UNEARNED, UNKNOWN].index)
-    why = "; ".join(notes) or "too few patients for an interval"
+    notes = Counter(row["note"] or "too few patients for an interval" for row in rows)
+    why = listing([f"{note} ({number} of {len(rows)} rows)" for note, number in notes.most_common()], len(notes))
     return Takeaway(f"No gap between breadth and depth is given: {why}.", size + whole_size(study, tables))
 
 

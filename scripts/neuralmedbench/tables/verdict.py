@@ -200,7 +200,8 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
         return f"{sentence}."
     if not others:
         return f"{sentence}; every other model scores significantly lower."
-    rest = "" if len(others) == len(ranked) - 1 else ", all others do"
+    left = len(ranked) - 1 - len(others)
+    rest = "" if not left else ", the other one does" if left == 1 else ", all others do"
     return f"{sentence}; {listing(others)} {'does' if len(others) == 1 else 'do'} not score significantly lower{rest}."
 
 

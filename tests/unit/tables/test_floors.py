@@ -286,12 +286,12 @@ def test_a_row_says_why_it_has_no_gap_and_which_share_of_the_items_could_be_earn
     silent = axis_rows(study_of(scored(FEW, [False] * 12), scored(FEW, [False] * 12)))[0]
     assert (silent.gap, silent.note) == (None, UNEARNED)
     told = axes_takeaway(SimpleNamespace(benchmarks={}), {"axes": [dict(alone)], "claims": [], "leaderboard": []})
-    assert told.takeaway == "No gap between breadth and depth is given: too few patients with the same answer."
+    assert told.takeaway == "No gap between breadth and depth is given: too few patients with the same answer (1 of 1 rows)."
 
 
 def gaps(*bounds: tuple[float, float], significant: bool = True) -> dict[str, list[dict[str, object]]]:
     """Give the rows of one model, one for each pair of a breadth and a depth set, with these bounds of its gap."""
-    deep = {"depth_benchmark": "deep", "depth_family": "diagnosis"}
+    deep = {"depth_benchmark": "deep", "depth_family": "differential_diagnosis"}
     rows, claims = [], []
     for place, (low, high) in enumerate(bounds):
         broad = {"breadth_benchmark": f"b{place}", "breadth_family": "classification"}
@@ -301,7 +301,7 @@ def gaps(*bounds: tuple[float, float], significant: bool = True) -> dict[str, li
         claims.append(
             dict(
                 ClaimRow(
-                    kind=SIDES, benchmark="deep", family="diagnosis", model="m", p_value=0.01, significant=significant and here, **broad
+                    kind=SIDES, benchmark="deep", family="differential_diagnosis", model="m", p_value=0.01, significant=significant and here, **broad
                 )
             )
         )
