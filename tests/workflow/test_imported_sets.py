@@ -122,12 +122,17 @@ def responses(run: Path) -> dict[tuple[str, str, str], list[Response]]:
 def test_an_imported_set_of_pairs_is_asked_scored_and_shown_beside_chance(run: Path) -> None:
     rows = {row["model"]: row for row in table(run, "leaderboard") if row["benchmark"] == "mediconfusion"}
     assert (rows["asker"]["n_items"], rows["asker"]["n_patients"], rows["asker"]["missing"]) == (str(2 * PAIRS), str(PAIRS), "0")
-    assert float(rows["prior"]["pass1"]) == 0.5, "two options: chance is one half"
+    assert float(rows["prior"]["pass1"]) == 0.5, "each pair has both answers: a constant earns one half"
+    assert float(rows["prior"]["chance"]) == 0.5, "two options: chance is one half"
     rates = [row for row in table(run, "rates") if row["benchmark"] == "mediconfusion"]
     assert {row["arm"] for row in rates} == {"full", "no_image"}
-    assert {row["n_items"] for row in rates if row["metric"] == "pair_right" and row["slice"] == "all"} == {str(PAIRS)}
+    pairs = {row["arm"]: row for row in rates if row["metric"] == "pair_right" and row["slice"] == "all"}
+    assert (pairs["full"]["n_items"], pairs["full"]["note"]) == (str(PAIRS), "")
+    assert (pairs["no_image"]["n_items"], pairs["no_image"]["value"]) == ("0", "")
+    assert "share" in pairs["no_image"]["note"], "without pictures both questions of a pair are one request"
     assert "both of a pair right" in rows["asker"]["note"]
-    assert (rows["prior"]["title"], rows["prior"]["note"]) == ("Chance (one option)", "one option at random; not a model")
+    assert rows["prior"]["title"] == "Best constant answer"
+    assert rows["prior"]["note"].endswith("not a model. One option at random: 50 %")
     assert "MediConfusion" in (run / "results" / "report.html").read_text(encoding="utf-8")
 
 

