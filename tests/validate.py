@@ -33,6 +33,7 @@ class Series:
 SERIES = {
     "axis_correlation": Series(("tests/fixtures/two_axes.py",), "tests/unit/tables/test_axis_correlation.py"),
     "perception_split": Series(("tests/fixtures/perception.py",), "tests/unit/tables/test_decomposition.py"),
+    "claims": Series(("tests/fixtures/claims.py",), "tests/unit/tables/test_claims.py"),
     "breadth_depth": Series(("tests/fixtures/floors.py",), "tests/unit/tables/test_floors.py"),
     "confidence_intervals": Series(("tests/fixtures/coverage.py",), "tests/unit/estimates/test_coverage.py"),
     "deface_phantoms": Series(("tests/fixtures/face.py",), "tests/unit/deid/test_deface.py"),
