@@ -233,7 +233,7 @@ def leaderboard_takeaway(study: Study, tables: Tables) -> Takeaway:
 def methods_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise the unit of independence and the number of resamples."""
     settings = study.settings
-    text = f"Patients are what is independent: {percent(settings.confidence)} intervals, {settings.resamples:,} resamples of patients, Holm's correction within a benchmark."
+    text = f"Patients are what is independent: {percent(settings.confidence)} intervals, {settings.resamples:,} resamples of patients, Holm's correction within a benchmark, and at a glance over all comparisons."
     return Takeaway(text, whole_size(study, tables))
 
 
