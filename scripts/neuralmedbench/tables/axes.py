@@ -37,7 +37,7 @@ def above_floor(score: Floats | float, floor: Floats | float) -> Floats:
         return np.where(room > 0, (np.asarray(score) - floor) / room, np.nan)
 
 
-FEWEST_SHARED = 5
+FEWEST_SHARED = 8
 """With fewer patients who share their answer with another one there is no gap. (Our rule: perf/breadth_depth.py.)"""
 
 
