@@ -1,9 +1,11 @@
-"""`nmb score`: score a file of answers without the workflow."""
+"""`nmb score`: score files of answers, and test the default grader on pairs of one's own, without the workflow."""
 
 from __future__ import annotations
 
+import csv
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.cli.verbs import VerbGroup, argument
@@ -44,3 +46,56 @@ def score_structured(args: Namespace) -> int:
     if predictions.warnings:
         print(f"{args.predictions.name}: {'; '.join(predictions.warnings)}", file=sys.stderr)
     return 0
+
+
+PAIRS = argument("--pairs", type=Path, required=True, help="TSV with a first line of column names; further columns are kept")
+OUT = argument("--out", type=Path, required=True, help="TSV file to write")
+
+
+@SCORE.verb(
+    "diagnoses",
+    PAIRS,
+    OUT,
+    argument("--whole-answers", action="store_true", help="the column `answer` holds whole answers of a model: read them first"),
+    argument(
+        "--vocabulary", type=Path, default=Path("config/vocabulary/neurology.yaml"), help="(default: config/vocabulary/neurology.yaml)"
+    ),
+    example="--pairs our-pairs.tsv --out graded.tsv",
+)
+def score_diagnoses(args: Namespace) -> int:
+    """Test the default grader on answers that clinicians wrote.
+
+    Columns: reference, answer, and side and location where the reference has them. Adds `verdict` (pass, fail, not_graded) and `relation`.
+    With a column `expected` (pass or fail) the summary has sensitivity and specificity (docs/graders.md).
+    """
+    from neuralmedbench.files.vocabulary import read_vocabulary
+    from neuralmedbench.scoring.pairs import DIAGNOSES, grade_diagnoses, read_pairs, summary
+
+    rows = grade_diagnoses(read_pairs(args.pairs, DIAGNOSES), read_vocabulary(args.vocabulary), whole_answers=args.whole_answers)
+    _write(args.out, rows)
+    print("\n".join(summary(rows, DIAGNOSES)))
+    return 0
+
+
+@SCORE.verb("statements", PAIRS, OUT, example="--pairs our-statements.tsv --out graded.tsv")
+def score_statements(args: Namespace) -> int:
+    """Test the default grader on texts that do or do not make a statement.
+
+    Columns: statement, text. Adds `verdict` (stated, not_stated, unclear). With a column `expected` (stated or not_stated) the summary has
+    sensitivity and specificity (docs/graders.md).
+    """
+    from neuralmedbench.scoring.pairs import STATEMENTS, grade_statements, read_pairs, summary
+
+    rows = grade_statements(read_pairs(args.pairs, STATEMENTS))
+    _write(args.out, rows)
+    print("\n".join(summary(rows, STATEMENTS)))
+    return 0
+
+
+def _write(path: Path, rows: Sequence[dict[str, str]]) -> None:
+    from neuralmedbench.runtime.atomic_write import atomic_file
+
+    with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), delimiter="\t", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

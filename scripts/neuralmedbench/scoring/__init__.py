@@ -10,6 +10,7 @@ llm.model_grading: GraderRun, grade_with_model
 llm.reasoning: COMPLETENESS, EFFICIENCY, FACTUALITY
 llm.task: MAX_CHARACTERS
 matching: MAX_PLACES, ReferenceAnswer, resolve, says_no_lesion, side_right, sides
+pairs: DIAGNOSES, STATEMENTS, grade_diagnoses, grade_statements, read_pairs, summary
 parse: parse_answer, plain_text
 rubric: CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric, verdict
 scores: PASS_VALUE, elect_sample, score_responses
