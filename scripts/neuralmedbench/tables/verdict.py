@@ -300,9 +300,11 @@ def _statements(study: Study) -> list[str]:
             "Tiers and the tables further down are corrected within a benchmark and may call more differences significant. (Our rule.)"
         ),
         (
-            "Perception share (d - f) / (1 - f) and reasoning share (1 - d) / (1 - f), with f the score under full and d the score with the "
-            "findings disclosed; not drawn when the findings made it worse. (Our rule.) For comparison, neurologists labelled 100 wrong answers "
-            "in the paper: 51 % reasoning, 27 % perception, 22 % other."
+            "Perception or reasoning: d - f always stands with its sign, interval and p value, with f the score under full and d the score with the "
+            "findings disclosed. The share of the errors that the findings repair, (d - f) / (1 - f), is given only where d is shown to be above f, "
+            "above the score with another patient's findings and above that with the findings alone. What they do not repair is not thereby "
+            "reasoning. (Our rules.) For comparison, neurologists labelled 100 wrong answers in the paper: 51 % reasoning, 27 % perception, 22 % "
+            "other."
         ),
         "Similarity of words is descriptive. Hard clinical pairs are told apart worse than by chance, so it never decides a pass.",
     ]
