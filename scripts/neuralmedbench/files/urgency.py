@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.files.yaml_text import load_yaml
+from neuralmedbench.files.vocabulary import read_yaml_record
 from neuralmedbench.records.urgency import Urgency
 from neuralmedbench.records.vocabulary import Vocabulary
 
@@ -47,16 +46,7 @@ def read_urgency(path: Path, vocabulary: Vocabulary) -> Urgency:
     """
     if not path.is_file():
         return Urgency()
-    try:
-        found = TypeAdapter(_File).validate_python(load_yaml(path.read_text(encoding="utf-8")))
-    except (yaml.YAMLError, UnicodeDecodeError):
-        message = f"{path.as_posix()}: not valid YAML"
-        raise ConfigError(message) from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        message = f"{path.as_posix()}: {where or 'the file'}: {first['msg'][0].lower()}{first['msg'][1:]}"
-        raise ConfigError(message) from None
+    found = read_yaml_record(path, _File)
     for key in (*found.time_critical, *found.not_time_critical):
         if key not in vocabulary.diagnoses:
             message = f"{path.as_posix()}: the vocabulary has no diagnosis {key!r}; correct the key or remove the line"

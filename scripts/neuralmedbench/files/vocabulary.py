@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -13,6 +14,8 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.yaml_text import load_yaml
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
@@ -48,11 +51,20 @@ def read_vocabulary(path: Path) -> Vocabulary:
         If the file is absent or malformed, a name or a code belongs to two diagnoses, or a parent does not exist.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-        file = TypeAdapter(_File).validate_python(load_yaml(text))
+        file = read_yaml_record(path, _File)
     except FileNotFoundError:
         message = f"{path.as_posix()}: the vocabulary is not there; set `vocabulary` in config/config.yaml"
         raise ConfigError(message) from None
+    diagnoses: dict[str, Diagnosis] = {key: replace(entry, key=key) for key, entry in file.diagnoses.items()}
+    vocabulary = Vocabulary(version=file.version, digest=sha256_of(path), diagnoses=diagnoses, locations=file.locations)
+    _check(path, vocabulary)
+    return vocabulary
+
+
+def read_yaml_record(path: Path, record: type[T]) -> T:
+    """Read the vocabulary, or a file beside it, as one record; an absent file is a FileNotFoundError, a malformed one a ConfigError."""
+    try:
+        return TypeAdapter(record).validate_python(load_yaml(path.read_text(encoding="utf-8")))
     except (yaml.YAMLError, UnicodeDecodeError):
         message = f"{path.as_posix()}: not valid YAML"
         raise ConfigError(message) from None
@@ -61,10 +73,6 @@ def read_vocabulary(path: Path) -> Vocabulary:
         where = ".".join(str(part) for part in first["loc"])
         message = f"{path.as_posix()}: {where or 'the file'}: {first['msg'][0].lower()}{first['msg'][1:]}"
         raise ConfigError(message) from None
-    diagnoses: dict[str, Diagnosis] = {key: replace(entry, key=key) for key, entry in file.diagnoses.items()}
-    vocabulary = Vocabulary(version=file.version, digest=sha256_of(path), diagnoses=diagnoses, locations=file.locations)
-    _check(path, vocabulary)
-    return vocabulary
 
 
 def _check(path: Path, vocabulary: Vocabulary) -> None:

@@ -66,7 +66,7 @@ def score_responses(
         If a response belongs to no item, or two have the same key.
     """
     references = {item_id: ReferenceAnswer.of(row, vocabulary) for item_id, row in gold.items()}
-    by_grader = [_by_response(rows) for rows in grades]
+    by_grader = [grades_by_response(rows) for rows in grades]
     scores, seen = [], set[Key]()
     for response in responses:
         key = response_key(response)
@@ -84,7 +84,19 @@ def score_responses(
     return elect(scores, vocabulary)
 
 
-def _by_response(rows: Iterable[Grade]) -> dict[tuple[Key, str], Criteria]:
+def grades_by_response(rows: Iterable[Grade]) -> dict[tuple[Key, str], Criteria]:
+    """Sort the grades of one grader; failed ones are left out.
+
+    Parameters
+    ----------
+    rows : iterable of Grade
+        Grades of any responses.
+
+    Returns
+    -------
+    dict of (Key, str) to dict of str to Grade
+        By the key of the response and the digest of its text, then by criterion: a grade counts only for the text it was made for.
+    """
     table: dict[tuple[Key, str], Criteria] = {}
     for row in rows:
         if row.state is GradeState.OK and row.value is not None:

@@ -17,7 +17,7 @@ from neuralmedbench.records.words import counted, listing, points
 from neuralmedbench.tables.declare import SCORED, Suppression, Table, of_study
 from neuralmedbench.tables.floors import BRACKET, Floor
 from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import SIDES, Takeaway, claims_of, whole_size, without_head
 
@@ -167,19 +167,16 @@ def _axis_row(study: Study, model: str, breadth: tuple[BenchmarkStudy, str], dep
         )
         if outcomes.counts[Key(model)].missing_fraction > study.settings.max_missing_fraction:
             values = np.full(len(values), np.nan)  # missing answers would count as errors of the model
-        interval = rate_interval(values, by)
-        row |= {f"{axis}_benchmark": benchmark.name, f"{axis}_family": family, axis: interval.value}
-        row |= {f"{axis}_low": interval.low, f"{axis}_high": interval.high, f"{axis}_prior": floor.interval(by).value}
-        row |= {f"{axis}_shared": float(floor.shared.mean())}
+        row |= {f"{axis}_benchmark": benchmark.name, f"{axis}_family": family} | with_ends({axis: rate_interval(values, by)})
+        row |= {f"{axis}_prior": float(floor.chosen.mean()), f"{axis}_shared": float(floor.shared.mean())}
         sides.append(Side(values, floor, [item.patient_id for item, keep in zip(outcomes.items, kept, strict=True) if keep]))
     gap = breadth_depth_gap(sides[0], sides[1], study.settings)
-    for axis, part in (("breadth", gap.breadth), ("depth", gap.depth)):
-        row |= {f"{axis}_above": part.value, f"{axis}_above_low": part.low, f"{axis}_above_high": part.high}
+    row |= with_ends({"breadth_above": gap.breadth, "depth_above": gap.depth})
     note = _why_no_gap(sides, gap)
     # the patients of the gap where there is one, else those of the two rates
     row["n_patients"] = min(len(set((side if note else side.earnable).patients)) for side in sides)
     if not note:
-        row |= {"gap": gap.difference.value, "gap_low": gap.difference.low, "gap_high": gap.difference.high, "gap_p": gap.p_value}
+        row |= with_ends({"gap": gap.difference}) | {"gap_p": gap.p_value}
     return AxesRow(**row, note=note)
 
 

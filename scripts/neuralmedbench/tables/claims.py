@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+import numpy as np
 from scipy import stats
 
+from neuralmedbench.estimates.comparisons import smallest_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Axis
@@ -17,9 +19,6 @@ from neuralmedbench.tables.declare import SCORED, Results, Suppression, Table, a
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import MODELS, PICTURES, REVISION, SIDES, TOLD, cluster_of
-
-POWER = 0.8
-"""Share of studies like this one that would show the difference in the column `detectable`."""
 
 WORDS = {
     MODELS: "between two models",
@@ -98,9 +97,10 @@ def _detectable(row: ClaimRow, alpha: float, comparisons: int) -> float | None:
     """Return the smallest difference that would be significant in 80 % of such studies, if no other comparison were; from the interval's width."""
     if row.low is None or row.high is None or row.n_patients is None or row.n_patients < 2:
         return None
-    degrees = row.n_patients - 1
-    reach = stats.t.ppf(1 - alpha / 2 / comparisons, degrees) + stats.t.ppf(POWER, degrees)
-    return float((row.high - row.low) / 2 / stats.t.ppf(1 - alpha / 2, degrees) * reach)
+    half, patients = (row.high - row.low) / 2, row.n_patients
+    # the interval's half width is Student's t times the standard error, which the bootstrap has too small by that root
+    spread = half / stats.t.ppf(1 - alpha / 2, patients - 1) * np.sqrt((patients - 1) / patients)
+    return smallest_difference(spread, 1 - alpha / comparisons, patients)
 
 
 def power_sentence(study: Study, tables: Tables) -> str:

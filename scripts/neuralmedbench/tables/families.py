@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.intervals import Interval, rate_intervals
+from neuralmedbench.estimates.intervals import rate_intervals
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import items_of
 from neuralmedbench.tables.declare import ALL, MODEL, RANKED, REPEATABLE, SCORED, Suppression, Table
 from neuralmedbench.tables.outcomes import PRIOR, Key
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, best_of, by_benchmark, share
 
@@ -122,7 +122,7 @@ def _model_rows(study: Study, benchmark: BenchmarkStudy, model: str, head: Cells
         if model == PRIOR:
             by = outcomes.by_patient(study.settings).at(mask)
             found = {name: floor.at(mask).interval(by) for name, floor in benchmark.floors.items() if name in RATES}
-            yield row | _with_ends(found.items())
+            yield row | with_ends(found)
             continue
         counts = outcomes.counts[Key(model)]
         expected, missing = int(counts.samples[mask].sum()), int(counts.missing[mask].sum())
@@ -135,11 +135,7 @@ def _rates(study: Study, benchmark: BenchmarkStudy, key: Key, family: str, mask:
     outcomes = benchmark.outcomes
     columns = [outcomes.metric(name, key, within_family=family != RANKED_DIFFERENTIAL) for name in RATES]
     values = np.where(mask[:, None], np.stack(columns, axis=1), np.nan)
-    return _with_ends(zip(RATES, rate_intervals(values, outcomes.by_patient(study.settings)), strict=True))
-
-
-def _with_ends(intervals: Iterable[tuple[str, Interval]]) -> Cells:
-    return {f"{name}{end}": value for name, one in intervals for end, value in zip(("", "_low", "_high"), one[:3], strict=True)}
+    return with_ends(dict(zip(RATES, rate_intervals(values, outcomes.by_patient(study.settings)), strict=True)))
 
 
 def definitions(study: Study) -> dict[str, str]:

@@ -150,11 +150,11 @@ def _passes(items: Sequence[Item], gold: Sequence[Gold], patients: Ints, vocabul
     references = [(row.answer, row.aliases, row.icd10, row.lesion and (row.lesion.location, row.lesion.side)) for row in gold]
     firsts = {repr(reference): place for place, reference in reversed(list(enumerate(references)))}
     constants = _lesion_constants(gold, patients) if _asks_place(items[0]) else _diagnosis_constants(gold, patients, vocabulary)
-    rows = {
-        name: [verdict(constant, items[place], ReferenceAnswer.of(gold[place], vocabulary))[1] for constant in constants]
-        for name, place in firsts.items()
-    }
-    return np.array([rows[repr(reference)] for reference in references], dtype=np.float64)
+    rows = {}
+    for name, place in firsts.items():
+        reference = ReferenceAnswer.of(gold[place], vocabulary)
+        rows[name] = [verdict(constant, items[place], reference)[1] for constant in constants]
+    return np.array([rows[repr(one)] for one in references], dtype=np.float64)
 
 
 def _asks_place(item: Item) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.estimates.concordance import COEFFICIENTS, Level, Pairs, concordance
-from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings, codes_of
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, codes_of
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.words import counted, decimal
@@ -17,7 +17,7 @@ from neuralmedbench.tables.axis_correlation import MODELS_FOR_A_CORRELATION
 from neuralmedbench.tables.clinicians.opinions import Opinions, grades_of, opinions_of
 from neuralmedbench.tables.declare import Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, cluster_of
 
@@ -188,15 +188,9 @@ def _row(study: Study, judge: _Judge, scores: Sequence[Score], opinions: Mapping
     if units < FEWEST_UNITS:
         wanted = tuple(name for name in wanted if name == "bias")
     found = concordance(pairs, wanted, OVER[level])
-    row: Cells = {"level": level, "model": model} | _bounds(found)
+    row: Cells = {"level": level, "model": model} | with_ends(found)
     same = same_maker(study.all_graders[judge.name], study.models[model], study.all_graders) if judge.kind == "grader" and model else ""
     return row | {"n": units, "n_patients": len({score.patient_id for score in scores}), "same_maker": same}
-
-
-def _bounds(found: Mapping[str, Interval]) -> Cells:
-    return {
-        f"{name}{end}": value for name, interval in found.items() for end, value in zip(("", "_low", "_high"), interval[:3], strict=True)
-    }
 
 
 def _pairs(judge: _Judge, scores: Sequence[Score], opinions: Mapping[Key, Opinions], level: str, settings: IntervalSettings) -> Pairs:

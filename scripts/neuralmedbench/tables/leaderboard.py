@@ -8,14 +8,14 @@ import numpy as np
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.estimates.comparisons import rank_ranges, tiers
-from neuralmedbench.estimates.intervals import Floats, Interval, rate_interval
+from neuralmedbench.estimates.intervals import Floats, rate_interval
 from neuralmedbench.records.words import capital, counted, percent
 from neuralmedbench.tables.calibrated import CalibratedRow, calibrated_rows, corrects_score
 from neuralmedbench.tables.contrasts import Pair, model_pairs
 from neuralmedbench.tables.declare import Suppression, Table
 from neuralmedbench.tables.floors import BRACKET, chance
 from neuralmedbench.tables.outcomes import PAIR_RIGHT, PAIR_SAME, PRIOR, Key, Outcomes
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study, is_sampled
 from neuralmedbench.tables.words import Takeaway, by_benchmark, models_of, titles_of, whole_size
 
@@ -116,10 +116,6 @@ def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) 
     return [*(rows[model] for model in order), *([_prior_row(study, benchmark)] if outcomes.items else [])]
 
 
-def _bounds(name: str, interval: Interval) -> Cells:
-    return {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
-
-
 def _head(benchmark: BenchmarkStudy) -> Cells:
     outcomes = benchmark.outcomes
     patients = len(set(outcomes.patients.tolist()))
@@ -151,8 +147,7 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
         "brier": counts.brier if counts.missing_fraction <= study.settings.max_missing_fraction else None,
         "note": "; ".join((*_origin(benchmark, model, config), *_notes(outcomes, key, study.settings.max_missing_fraction, config.reader))),
     }
-    for name in ("pass1", "pass5", "candidates5", "rubric"):
-        row |= _bounds(name, rates[name])
+    row |= with_ends({name: rates[name] for name in ("pass1", "pass5", "candidates5", "rubric")})
     row |= {name: mean_of(counts.grades[name]) for name in ("main_condition", "core_diagnosis")}
     if config.reader and counts.missing_fraction > study.settings.max_missing_fraction:
         # a reader answers a sample of the items, so the rate of all is not known: the bounds stay, readers.csv has the sample
@@ -193,8 +188,7 @@ def _notes(outcomes: Outcomes, key: Key, limit: float, reader: str | None) -> li
 def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Cells:
     by = benchmark.outcomes.by_patient(study.settings)
     row = _head(benchmark) | {"model": PRIOR, "title": PRIOR_TITLE, "baseline": True, "interval": BRACKET}
-    for name, floor in benchmark.floors.items():
-        row |= _bounds(name, floor.interval(by))
+    row |= with_ends({name: floor.interval(by) for name, floor in benchmark.floors.items()})
     note = "the best constant answer, chosen on other patients; the upper end is that of the best in hindsight; not a model"
     guess = chance(benchmark.outcomes)
     return row | {"chance": guess, "note": note if guess is None else f"{note}. One option at random: {percent(guess)}"}

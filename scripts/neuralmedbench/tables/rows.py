@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,11 @@ Cells = dict[str, Any]
 
 Tables = Mapping[str, list[Cells]]
 """Rows by table, as read by sentences."""
+
+
+def with_ends(intervals: Mapping[str, Sequence[Any]]) -> Cells:
+    """Return the cells of values and their intervals by name: `x`, `x_low` and `x_high`; an interval begins with value, low and high."""
+    return {f"{name}{end}": one[place] for name, one in intervals.items() for place, end in enumerate(("", "_low", "_high"))}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from neuralmedbench.tables.clinical.readings import (
 )
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway, best_of, by_benchmark, largest, value_share
 
@@ -233,9 +233,6 @@ def predictive_value_rows(study: Study, answers: Sequence[TargetAnswers]) -> lis
         having, lacking = int(one.having.sum()), int(one.lacking.sum())
         for prevalence_of, prevalence in [(SET, having / (having + lacking)), *((EXAMPLE, value) for value in EXAMPLE_PREVALENCES)]:
             ppv, npv = predictive_values(sensitivity, specificity, prevalence)
-            cells: Cells = {
-                f"{name}{end}": value for name, found in (("ppv", ppv), ("npv", npv)) for end, value in zip(ENDS, found, strict=True)
-            }
             rows.append(
                 PredictiveValueRow(
                     benchmark=one.benchmark,
@@ -246,13 +243,10 @@ def predictive_value_rows(study: Study, answers: Sequence[TargetAnswers]) -> lis
                     prevalence_of=prevalence_of,
                     n_patients_with=one.asked.patients_of(one.having),
                     n_patients_without=one.asked.patients_of(one.lacking),
-                    **cells,
+                    **with_ends({"ppv": ppv, "npv": npv}),
                 )
             )
     return rows
-
-
-ENDS = ("", "_low", "_high")
 
 
 @dataclass(frozen=True, kw_only=True)

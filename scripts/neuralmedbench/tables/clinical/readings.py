@@ -17,7 +17,7 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.records.urgency import TimeCritical
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary
-from neuralmedbench.scoring.matching import resolve
+from neuralmedbench.scoring.matching import RIGHT, resolve
 from neuralmedbench.tables.groups import NORMAL, Mask
 from neuralmedbench.tables.outcomes import Key, headline
 from neuralmedbench.tables.study import BenchmarkStudy, Study
@@ -35,8 +35,6 @@ INDETERMINATE = ("refused", "truncated", "unparsable", "abstained", "unrecognise
 
 TIME_CRITICAL, ALL_REFERENCES = "time_critical", "all"
 """References of `urgency.csv` beside single diagnoses."""
-
-RIGHT_RELATIONS = frozenset({"exact", "synonym", "child"})
 
 
 class TargetCondition(NamedTuple):
@@ -237,7 +235,7 @@ def readings_of(study: Study, benchmark: BenchmarkStudy, model: str, asked: Diag
 
 def is_right(score: Score) -> bool:
     """Return True if a grader passed an answer or the vocabulary finds the reference in its first diagnosis."""
-    return bool(score.passed) or (score.state == ResponseState.OK and score.relation in RIGHT_RELATIONS)
+    return bool(score.passed) or (score.state == ResponseState.OK and score.relation in RIGHT)
 
 
 def _read(score: Score, truth: Finding, vocabulary: Vocabulary, known: dict[str, Diagnosis | None]) -> Finding:

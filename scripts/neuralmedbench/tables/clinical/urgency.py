@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from neuralmedbench.estimates.intervals import NOTHING, rate_interval
 from neuralmedbench.estimates.suppression import Label
-from neuralmedbench.records.keys import Key as ResponseKey
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import ResponseState
-from neuralmedbench.records.scores import Grade, GradeState, Score
+from neuralmedbench.records.scores import Score
 from neuralmedbench.records.urgency import TimeCritical
 from neuralmedbench.records.words import counted
+from neuralmedbench.scoring.scores import grades_by_response
 from neuralmedbench.tables.clinical.readings import (
     ALL_REFERENCES,
     NO_DIAGNOSIS,
@@ -128,7 +128,7 @@ def _must_not(study: Study, benchmark: BenchmarkStudy, model: str, asked: Diagno
     outcomes = benchmark.outcomes
     wanted = {item.item_id: found for item, gold in zip(outcomes.items, outcomes.gold, strict=True) if (found := forbidding(gold))}
     made: dict[str, list[float]] = defaultdict(list)
-    tables = [_by_answer(benchmark.grades.get((model, grader), [])) for grader in study.graders]
+    tables = [grades_by_response(benchmark.grades.get((model, grader), [])) for grader in study.graders]
     for score in headline(benchmark.scores.get(model, [])):
         names = wanted.get(score.item_id, [])
         if not names or score.missing:
@@ -139,7 +139,7 @@ def _must_not(study: Study, benchmark: BenchmarkStudy, model: str, asked: Diagno
         judged = (table.get((response_key(score), score.text_sha256), {}) for table in tables)
         grades = next((one for one in judged if all(name in one for name in names)), None)
         if grades is not None:
-            made[score.item_id].append(float(np.mean([grades[name] for name in names])))
+            made[score.item_id].append(float(np.mean([grades[name].value or 0.0 for name in names])))
     critical = {asked.items[place].item_id for place in urgent}
     counts = outcomes.counts[Key(model)]
     for references in (ALL_REFERENCES, TIME_CRITICAL):
@@ -169,15 +169,6 @@ def _must_not(study: Study, benchmark: BenchmarkStudy, model: str, asked: Diagno
             "n_items": len(places),
             "n_patients": len(set(outcomes.patients[places].tolist())),
         }
-
-
-def _by_answer(grades: Sequence[Grade]) -> dict[tuple[ResponseKey, str], dict[str, float]]:
-    """Return the values of one grader by response and criterion."""
-    found: dict[tuple[ResponseKey, str], dict[str, float]] = defaultdict(dict)
-    for row in grades:
-        if row.state is GradeState.OK and row.value is not None:
-            found[response_key(row), row.text_sha256][row.criterion] = row.value
-    return found
 
 
 def urgency_takeaway(study: Study, tables: Tables) -> Takeaway:
