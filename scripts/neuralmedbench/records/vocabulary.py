@@ -121,12 +121,15 @@ class Vocabulary:
         By key, in the order of the file.
     locations : dict of str to tuple of str
         Synonyms by anatomical term; parts of a region are among them.
+    languages : tuple of str
+        Languages of the names of diagnoses (ISO 639-1). An answer in another one cannot be judged by them.
     """
 
     version: str
     digest: str
     diagnoses: dict[str, Diagnosis]
     locations: dict[str, tuple[str, ...]]
+    languages: tuple[str, ...] = ("en",)
 
     @cached_property
     def index(self) -> dict[str, Diagnosis]:
