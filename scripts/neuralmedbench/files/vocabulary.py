@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.yaml_text import load_yaml
-from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
+from neuralmedbench.records.vocabulary import Diagnosis, Region, Regions, Vocabulary, normal_form
 
 T = TypeVar("T")
 
@@ -26,10 +26,16 @@ class _Entry(Diagnosis):
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+class _Region(Region):
+    """A region in the file."""
+
+
+@dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 class _File:
     version: str
     diagnoses: dict[str, _Entry]
     locations: dict[str, tuple[str, ...]]
+    regions: dict[str, _Region] = field(default_factory=dict)
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
@@ -38,7 +44,8 @@ def read_vocabulary(path: Path) -> Vocabulary:
     Parameters
     ----------
     path : Path
-        A YAML file with `version`, `diagnoses` (key -> fields of :class:`Diagnosis`) and `locations` (term -> synonyms).
+        A YAML file with `version`, `diagnoses` (key -> fields of :class:`Diagnosis`), `locations` (term -> synonyms) and, if sites matter,
+        `regions` (name -> fields of :class:`Region`).
 
     Returns
     -------
@@ -56,7 +63,9 @@ def read_vocabulary(path: Path) -> Vocabulary:
         message = f"{path.as_posix()}: the vocabulary is not there; set `vocabulary` in config/config.yaml"
         raise ConfigError(message) from None
     diagnoses: dict[str, Diagnosis] = {key: replace(entry, key=key) for key, entry in file.diagnoses.items()}
-    vocabulary = Vocabulary(version=file.version, digest=sha256_of(path), diagnoses=diagnoses, locations=file.locations)
+    vocabulary = Vocabulary(
+        version=file.version, digest=sha256_of(path), diagnoses=diagnoses, locations=file.locations, regions=Regions(dict(file.regions))
+    )
     _check(path, vocabulary)
     return vocabulary
 
@@ -89,6 +98,11 @@ def _check(path: Path, vocabulary: Vocabulary) -> None:
     for term, synonyms in vocabulary.locations.items():
         for name in {normal_form(entry) for entry in (term, *synonyms)}:
             _claim(path, places, name, term)
+    regions = vocabulary.regions.entries
+    for name, region in regions.items():
+        if absent := [wider for wider in region.within if wider not in regions]:
+            message = f"{path.as_posix()}: regions: {name}: there is no region {absent[0]!r}"
+            raise ConfigError(message)
 
 
 def _check_ancestors(path: Path, vocabulary: Vocabulary, entry: Diagnosis) -> None:

@@ -22,6 +22,6 @@ scores: Evidence, Grade, GradeState, ParseStatus, Prediction, Rating, RatingPart
 served: ServedModel, printable_name, served_by
 taxonomy: ERRORS, ERROR_AXIS, ErrorCode, ErrorGroup, PaperClass, TAXONOMY, counts_under, error_of, unknown_errors
 urgency: TimeCritical, Urgency
-vocabulary: Diagnosis, Vocabulary, normal_form
+vocabulary: Diagnosis, Region, Regions, Vocabulary, normal_form
 words: DASH, DASHED, ONCE, capital, counted, decimal, items_of, listing, p_equals, p_value, percent, percent_span, percent_with_span, plural, points, points_span, spaced, whole
 """

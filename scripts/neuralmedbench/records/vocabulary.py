@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 SCHEMA_VERSION = 1
@@ -88,6 +88,8 @@ class Diagnosis:
         Presentation and imaging in a few sentences.
     classes, subtype : str
         Its class and subtype in NeuroVLM-Bench, or empty.
+    focal : bool
+        It and all narrower terms lie at one site: named at another, they are another one.
     """
 
     key: str
@@ -100,6 +102,7 @@ class Diagnosis:
     description: str = ""
     classes: str = ""
     subtype: str = ""
+    focal: bool = False
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -108,8 +111,41 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Region:
+    """A region of the head: the regions within which it lies (an artery's territory is one), and further names."""
+
+    within: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """The regions of a vocabulary by name."""
+
+    entries: dict[str, Region] = field(default_factory=dict)
+
+    @cached_property
+    def names(self) -> dict[str, frozenset[str]]:
+        """Regions by the normal form of each of their names; `frontoparietal` names two."""
+        named: dict[str, set[str]] = {}
+        for region, entry in self.entries.items():
+            for name in (region, *entry.names):
+                named.setdefault(normal_form(name), set()).add(region)
+        return {name: frozenset(regions) for name, regions in named.items()}
+
+    @cached_property
+    def around(self) -> dict[str, frozenset[str]]:
+        """Each region with all regions within which it lies."""
+
+        def wider(region: str) -> frozenset[str]:
+            return frozenset({region}).union(*(wider(name) for name in self.entries[region].within))
+
+        return {region: wider(region) for region in self.entries}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Vocabulary:
-    """Diagnoses and anatomy.
+    """Diagnoses and anatomy; two vocabularies are equal only if they are the same object.
 
     Attributes
     ----------
@@ -123,6 +159,10 @@ class Vocabulary:
         Synonyms by anatomical term; parts of a region are among them.
     languages : tuple of str
         Languages of the names of diagnoses (ISO 639-1). An answer in another one cannot be judged by them.
+    regions : Regions
+        Finer than the locations, for telling one site of a disease from another.
+    added : Diagnosis, optional
+        The diagnosis that :meth:`with_diagnosis` put into another vocabulary, `base`.
     """
 
     version: str
@@ -130,10 +170,19 @@ class Vocabulary:
     diagnoses: dict[str, Diagnosis]
     locations: dict[str, tuple[str, ...]]
     languages: tuple[str, ...] = ("en",)
+    regions: Regions = field(default_factory=Regions)
+    added: Diagnosis | None = None
+    base: Vocabulary | None = None
+
+    def with_diagnosis(self, entry: Diagnosis) -> Vocabulary:
+        """Return a vocabulary with one diagnosis more, or in place of the one of its key; its names come before those of others."""
+        return replace(self, diagnoses={**self.diagnoses, entry.key: entry}, added=entry, base=self)
 
     @cached_property
     def index(self) -> dict[str, Diagnosis]:
         """Diagnosis by the normal form of each of its names."""
+        if self.base is not None and self.added is not None:
+            return {**self.base.index, **{normal_form(term): self.added for term in self.added.terms}}
         return {normal_form(term): entry for entry in self.diagnoses.values() for term in entry.terms}
 
     @cached_property

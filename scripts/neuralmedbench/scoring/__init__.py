@@ -9,12 +9,13 @@ llm.grader_requests: grader_model, read_model_grader, scored_responses
 llm.model_grading: GraderRun, grade_with_model
 llm.reasoning: COMPLETENESS, EFFICIENCY, FACTUALITY
 llm.task: MAX_CHARACTERS
-matching: MAX_PLACES, RIGHT, ReferenceAnswer, resolve, says_no_lesion, side_right, sides
+matching: RIGHT, ReferenceAnswer, resolve, says_no_lesion
 pairs: DIAGNOSES, STATEMENTS, grade_diagnoses, grade_statements, read_pairs, summary
 parse: parse_answer, plain_text
 rubric: CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric, verdict
 scores: PASS_VALUE, elect_sample, grades_by_response, score_responses
 similarity: TransformerEncoder, comparable_responses, similarity_rows, weights_folder
+sites: MAX_PLACES, side_right, sides
 structured.form: STEPS, form_of
 structured.metrics: compatible_metrics, corrected_metrics
 structured.prediction_rows: read_predictions

@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 
-from neuralmedbench.records.items import NO_LESION, Gold, Lesion
+from neuralmedbench.records.items import NO_LESION, Gold
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
+from neuralmedbench.scoring.names import LINKING_WORDS, expand, named_by_words, spell, word_set, write_out
+from neuralmedbench.scoring.sites import SIDES, elsewhere, mentioned_places, mentioned_regions, sides
 
 CUTS = re.compile(
     r"\s(?:with|without|due to|secondary to|caused by|causing|involving|affecting|in|of|at|from|after|following|on|within|rather than|"
@@ -40,6 +43,66 @@ BARE_DENIAL = frozenset(BARE_DENIAL_WORDS.split())
 
 RULE_OUT = re.compile(r"\br/o\b", re.IGNORECASE)
 
+DENIED = re.compile(
+    r"\b(?:excluded|ruled out|unlikely|not likely|less likely|not (?:present|seen|found)|absent|rejected|refuted)\b", re.IGNORECASE
+)
+"""Words that deny the clause in which they stand."""
+
+DENIALS = word_set("excluded ruled out unlikely likely less not absent rejected refuted")
+
+EITHER_WORD = re.compile(r"\s(?:or|vs\.?|versus)\s", re.IGNORECASE)
+
+EITHER = re.compile(r"\s(?:or|vs\.?|versus)\s|/", re.IGNORECASE)
+
+OTHER_MATTER = re.compile(
+    r"\b(?:with(?! (?:lewy|aura))|without|causing|presenting|after|following|mimicking|simulating|resembling|imitating|compressing|extending|complicated by|"
+    r"rather than|instead of|over|given|because|based on|on a background|as|sparing|in a|in an)\b",
+    re.IGNORECASE,
+)
+"""Words behind which a line speaks of something else than what the diagnosis is and where."""
+
+FITTING = re.compile(r"\b(?:consistent|compatible|keeping|line|fits?) with\b", re.IGNORECASE)
+"""Words before a diagnosis that fits, so that this `with` begins nothing else."""
+
+AFTERMATH = word_set("resection resected postoperative postsurgical sequela sequelae complication complications treated scar gliosis sign")
+
+DESCRIPTIVE = word_set(
+    "sporadic familial idiopathic spontaneous classic typical symptomatic ruptured unruptured aneurysmal hypertensive solitary multiple single"
+    " large small giant cystic hemorrhagic infiltrating intraventricular adult childhood pediatric"
+)
+"""Words of a reference that describe its diagnosis and leave it the same."""
+
+KINDS = (
+    {"acute": r"\b(?:hyper ?acute|acute|sub ?acute|recent|new)\b", "chronic": r"\b(?:chronic|old|remote|previous|prior|longstanding)\b"},
+    {
+        "aneurysm": r"\b(?<!non )(?:aneurysm(?:al|s)?)\b",
+        "trauma": r"\b(?:traumatic|post ?traumatic|trauma|head injury)\b",
+        "hypertension": r"\b(?:hypertensive|hypertension|htn)\b",
+        "amyloid": r"\b(?:amyloid|caa)\b",
+        "malformation": r"\b(?:avm|arteriovenous malformation|cavernoma|cavernous)\b",
+        "vasoconstriction": r"\b(?:rcvs|vasoconstriction)\b",
+        "perimesencephalic": r"\b(?:perimesencephalic|non aneurysmal)\b",
+        "infarct": r"\b(?:infarct(?:ion)?|transformation|conversion)\b",
+        "anticoagulation": r"\b(?:anticoagula\w+|warfarin|coagulopath\w+)\b",
+        "metastasis": r"\b(?:metasta\w+)\b",
+        "venous": r"\b(?:venous)\b",
+    },
+    {"primary": r"\bprimary\b(?! or)", "secondary": r"\bsecondary\b(?! to)|\bmetastatic\b"},
+    {
+        "sporadic": r"\bsporadic\b",
+        "variant": r"\b(?:variant (?:cjd|creutzfeldt)|vcjd)\b",
+        "inherited": r"\b(?:familial|inherited|genetic)\b",
+        "iatrogenic": r"\biatrogenic\b",
+    },
+    {"ruptured": r"\b(?:ruptured|rupture)\b", "unruptured": r"\bun ?ruptured\b"},
+    {"mutant": r"\bidh\d? ?mutant\b", "wildtype": r"\bidh\d? ?wild ?type\b"},
+    *(
+        {number: rf"\b{before}(?: type)? (?:{number}|{roman})\b" for number, roman in (("1", "i"), ("2", "ii"), ("3", "iii"), ("4", "iv"))}
+        for before in ("chiari", "neurofibromatosis", "grade")
+    ),
+)
+"""Axes of which a diagnosis has one kind: another kind than the reference's is another diagnosis."""
+
 OF_ALL = frozenset({"history", "family", "risk", "screening", "mimicking", "resembles", "resembling", "simulating", "imitating", "pseudo"})
 """Words that change the meaning of all diagnoses after them: `history of stroke or seizure`."""
 
@@ -48,9 +111,6 @@ OTHER_THING = OF_ALL | {"mimic", "mimics", "like", "non"}
 
 MAX_LINE_CHARACTERS = 300
 """A longer line is a paragraph, not a diagnosis."""
-
-SIDES = {"left": "left", "right": "right", "bilateral": "bilateral", "bilaterally": "bilateral", "both": "bilateral", "midline": "midline"}
-"""Words that state a side, and the side."""
 
 LEAD_IN = re.compile(
     r"^\W*(?:(?:final|working|leading|main|primary|most likely)\s)?diagnosis\s*[:=–—-]|"
@@ -79,16 +139,6 @@ MIN_PLURAL = 4
 """A word of this many letters or fewer has no plural ending: the s of `ms` is part of it."""
 
 CHRONIC = frozenset({"chronic", "old", "remote", "prior", "previous", "healed", "residual", "longstanding"})
-
-MAX_PLACES = 3
-"""A location that names more regions than this is a guess."""
-
-SUPPLIED = {
-    "middle cerebral artery territory": frozenset({"insula", "frontal lobe", "parietal lobe", "temporal lobe", "basal ganglia"}),
-    "anterior cerebral artery territory": frozenset({"frontal lobe", "cingulate gyrus", "corpus callosum"}),
-    "posterior cerebral artery territory": frozenset({"occipital lobe", "medial temporal lobe", "thalamus"}),
-}
-"""Regions that an artery supplies: any of them is a right location for an infarct of its territory."""
 
 NOTHING = frozenset({"none", "no", "nil", "absent", "negative", "no focal lesion", "no focal abnormality"})
 ABOUT_SYMPTOMS = re.compile(r"\s(?:with|causing|presenting|due to|secondary to)\s", re.IGNORECASE)
@@ -120,6 +170,11 @@ class ReferenceAnswer:
     entry: Diagnosis
     vocabulary: Vocabulary
 
+    @property
+    def wording(self) -> str:
+        """Its words and those of its preferred name."""
+        return f"{self.gold.answer} {self.entry.name}"
+
     @classmethod
     def of(cls, gold: Gold, vocabulary: Vocabulary) -> ReferenceAnswer:
         """Prepare the reference of one item; if the vocabulary lacks it, it is added under its own name.
@@ -129,30 +184,47 @@ class ReferenceAnswer:
         """
         plain = re.sub(r"\([^()]*\)", " ", gold.answer)
         known = vocabulary.find(plain) or vocabulary.find(gold.answer) or (vocabulary.find(gold.icd10) if gold.icd10 else None)
-        entry = known or Diagnosis(key=REFERENCE_KEY, name=gold.answer)
+        entry = known or _described(plain, vocabulary) or Diagnosis(key=REFERENCE_KEY, name=gold.answer)
         aliases = tuple(alias for alias in (gold.answer, *gold.aliases) if normal_form(alias))
         # an ICD-10 code of the answers table that the vocabulary does not use is another name of the reference
         codes = (gold.icd10,) if gold.icd10 and not vocabulary.find(gold.icd10) else ()
+        if not codes and all((same := vocabulary.find(alias)) and same.key == entry.key for alias in aliases):
+            return cls(gold, entry, vocabulary)
         entry = replace(entry, synonyms=(*entry.synonyms, *aliases), icd10=(*entry.icd10, *codes))
-        others = {key: other for key, other in vocabulary.diagnoses.items() if key != entry.key}
-        return cls(gold, entry, replace(vocabulary, diagnoses={**others, entry.key: entry}))
+        return cls(gold, entry, vocabulary.with_diagnosis(entry))
+
+
+def _described(text: str, vocabulary: Vocabulary) -> Diagnosis | None:
+    """Return the diagnosis of a reference whose further words only describe it: side, place, stage; what stands behind a comma may be any."""
+    head = re.split(r"[,;]", text, maxsplit=1)[0]
+    words = normal_form(head).split()
+    harmless = _describing_words(vocabulary)
+    for start, end in _spans(len(words)):
+        entry = _find_words(words[start:end], vocabulary)
+        if entry is not None and set(words[:start] + words[end:]) <= harmless:
+            return entry
+    return None
+
+
+def _describing_words(vocabulary: Vocabulary) -> set[str]:
+    """Return the words that leave a diagnosis as it is: sides, places, stages, certainty."""
+    places = {word for name in (*vocabulary.places, *vocabulary.regions.names) for word in name.split()}
+    return places | {*SIDES, *AFTER, *DOUBT, *LINKING_WORDS, *CHRONIC, *DESCRIPTIVE}
 
 
 def relation(answer: str, reference: ReferenceAnswer) -> Relation | None:
     """Return how one line of a differential relates to the reference; None for an empty line.
 
-    `sibling`: both share a wider term, or the diagnosis is right but the line states the other side or another artery's territory.
+    `sibling`: both share a wider term, or the diagnosis is right but the line states the other side, another site or another kind of it.
     """
     if not normal_form(answer):
         return None
     # the reference word for word is exact even if the vocabulary would read it otherwise
     if normal_form(answer) == normal_form(reference.gold.answer):
         return Relation.EXACT
-    named = resolve(answer, reference.vocabulary)
-    if named is None:
-        return Relation.UNRELATED
-    lineage = _lineage(named, reference)
-    if lineage in RIGHT and _elsewhere(answer, reference):
+    relations = {_lineage(entry, reference): entry for entry in _named(answer, reference.vocabulary)}
+    lineage = next((lineage for lineage in Relation if lineage in relations), Relation.UNRELATED)
+    if lineage in RIGHT and (_elsewhere(answer, relations[lineage], reference) or _another_kind(answer, reference.wording)):
         return Relation.SIBLING
     return lineage
 
@@ -178,20 +250,79 @@ def resolve(text: str, vocabulary: Vocabulary) -> Diagnosis | None:
     doubt and the plural are ignored; a negation, `history of` or `mimic` is not, and `no infarct or tumour` denies both. A denial at the end
     reaches back to the preceding comma.
     """
+    named = _named(text, vocabulary)
+    return named[0] if len(named) == 1 else _narrowest(named, vocabulary)
+
+
+@lru_cache(maxsize=1 << 14)
+def _named(text: str, vocabulary: Vocabulary) -> list[Diagnosis]:
+    """Return the diagnosis of a line; several, if each tells more of one and the same: an embolic infarct of the MCA territory."""
     whole = vocabulary.find(text)
     if whole or len(text) > MAX_LINE_CHARACTERS:
-        return whole
+        return [whole] if whole else []
     # without bracketed text, unless the bracket denies the line
-    text = RULE_OUT.sub("rule out", NOT_NEGATION.sub(" ", text))
-    plain = BRACKETS.sub(" ", text)
-    if any(is_bare_negation(bracket) for bracket in BRACKETS.findall(text)):
-        return None
+    text = spell(expand(RULE_OUT.sub("rule out", NOT_NEGATION.sub(" ", text))), vocabulary)
+    plain, brackets = BRACKETS.sub(" ", text), BRACKETS.findall(text)
+    if any(is_bare_negation(bracket) for bracket in brackets):
+        return []
     if whole := vocabulary.find(plain) or _whole_name(normal_form(plain).split(), vocabulary):
-        return whole
-    if re.search(r"\b(?:excluded|ruled out|unlikely|not likely)\b", plain, re.IGNORECASE):
-        return None
-    # neither a name as a whole nor denied as a whole: look at its parts
-    return _narrowest([entry for piece in asserted_parts(plain) if (entry := _resolve_piece(piece, vocabulary))], vocabulary)
+        return [whole]
+    asserted = _without_denied_clauses(plain)
+    return [] if asserted is None or _leaves_open(asserted, vocabulary) else _named_in_parts(asserted, brackets, vocabulary)
+
+
+def _named_in_parts(text: str, brackets: list[str], vocabulary: Vocabulary) -> list[Diagnosis]:
+    """Look at the parts of a line that is no name as a whole and not denied as a whole."""
+    parts = list(asserted_parts(text))
+    by_words = [entry for entry in _named_in_any_order(text, parts, brackets, vocabulary) if not _another_kind(text, entry.name)]
+    named = [entry for piece in parts if (entry := _resolve_piece(piece, vocabulary))]
+    if EITHER_WORD.search(text):  # each alternative counts, in whatever order its words stand
+        named += _named_in_any_order(text, parts, [], vocabulary)
+    if not named:
+        return [entry] if (entry := _narrowest(by_words, vocabulary)) else []
+    narrowest = _narrowest(named, vocabulary)
+    if narrowest is None:
+        return []
+    return [entry for entry in by_words if narrowest in vocabulary.ancestors(entry.key)] or [narrowest]
+
+
+def _without_denied_clauses(text: str) -> str | None:
+    """Leave out the clauses that deny what they name; None if a denial stands alone and so denies all before it."""
+    clauses = re.split(r"([;,.]\s|\s-\s)", text)
+    kept = ""
+    for index in range(0, len(clauses), 2):
+        clause = clauses[index]
+        denied = DENIED.search(clause) or DENIED_AFTER.search(clause)
+        if denied and not (set(normal_form(clause).split()) - BARE_DENIAL - DENIALS):
+            return None
+        if not denied:
+            kept += clause + (clauses[index + 1] if index + 1 < len(clauses) else "")
+    return kept
+
+
+def _named_in_any_order(text: str, parts: list[str], brackets: list[str], vocabulary: Vocabulary) -> list[Diagnosis]:
+    """Return the diagnoses whose words stand in the asserted parts of a line, in whatever order."""
+    heads = [OTHER_MATTER.split(FITTING.sub(" ", part), maxsplit=1)[0] for part in [*parts, *brackets] if not DENIED_AFTER.search(part)]
+    heads = [write_out(head, vocabulary) for head in heads]
+    heads = [head for head in heads if not has_negation(re.sub(r"\bnon\b", " ", normal_form(head))) and not _speaks_of_another(head)]
+    if EITHER.search(text):
+        return [entry for head in heads for entry in named_by_words(head, vocabulary)]
+    return named_by_words(" ".join(heads), vocabulary)
+
+
+def _leaves_open(text: str, vocabulary: Vocabulary) -> bool:
+    """Return True if a line has an alternative that the vocabulary does not know: `ADEM or a mitochondrial crisis`."""
+    harmless = _describing_words(vocabulary)
+    for alternative in EITHER_WORD.split(OTHER_MATTER.split(FITTING.sub(" ", text), maxsplit=1)[0])[1:]:
+        head = re.split(r"[,;]", alternative, maxsplit=1)[0]
+        words = set(normal_form(head).split())
+        if words - harmless and not _resolve_piece(head, vocabulary) and not named_by_words(write_out(head, vocabulary), vocabulary):
+            return True
+    return False
+
+
+def _speaks_of_another(text: str) -> bool:
+    return bool((OTHER_THING | AFTERMATH) & set(normal_form(text).split()))
 
 
 def is_bare_negation(text: str) -> bool:
@@ -315,37 +446,35 @@ def _lineage(named: Diagnosis, reference: ReferenceAnswer) -> Relation:
     return Relation.SIBLING if wider & wider_reference else Relation.UNRELATED
 
 
-def _elsewhere(answer: str, reference: ReferenceAnswer) -> bool:
-    named, lesion = ABOUT_SYMPTOMS.split(answer, maxsplit=1)[0], reference.gold.lesion
-    if lesion and lesion.side in {"left", "right"} and sides(named) == {"left", "right"} - {lesion.side}:
+def _elsewhere(answer: str, named: Diagnosis, reference: ReferenceAnswer) -> bool:
+    vocabulary, lesion = reference.vocabulary, reference.gold.lesion
+    line = expand(answer)
+    about, expected = ABOUT_SYMPTOMS.split(line, maxsplit=1)[0], f"{reference.gold.answer} {lesion.location if lesion else ''}"
+    if lesion and lesion.side in {"left", "right"} and sides(about) == {"left", "right"} - {lesion.side}:
         return True
     # another artery's territory, if both name one
-    right = _territories(f"{reference.gold.answer} {lesion.location if lesion else ''}", reference.vocabulary)
-    stated = _territories(named, reference.vocabulary)
-    return bool(right and stated) and not right & stated
-
-
-def sides(text: str) -> set[str]:
-    """Return the sides that a text states: any of `left`, `right`, `bilateral`, `midline`."""
-    return {SIDES[word] for word in normal_form(text).split() if word in SIDES}
+    right, stated = _territories(expected, vocabulary), _territories(about, vocabulary)
+    if right and stated and not right & stated:
+        return True
+    focal = any(entry.focal for entry in (named, reference.entry, *vocabulary.ancestors(reference.entry.key)))
+    here = OTHER_MATTER.split(line, maxsplit=1)[0]
+    return focal and elsewhere(mentioned_regions(here, vocabulary), mentioned_regions(expected, vocabulary), vocabulary)
 
 
 def _territories(text: str, vocabulary: Vocabulary) -> set[str]:
     return {place for place in mentioned_places(text, vocabulary) if place.endswith("territory")}
 
 
-def mentioned_places(text: str, vocabulary: Vocabulary) -> set[str]:
-    """Return the anatomical terms of the vocabulary in a text, up to `sparing` or a negation."""
-    words = re.split(r"\b(?:sparing|spares|no|not|without|excluding|except)\b", normal_form(text))[0].split()
-    places, start = set[str](), 0
-    while start < len(words):  # the longest term at each word
-        end = next((end for end in range(len(words), start, -1) if " ".join(words[start:end]) in vocabulary.places), None)
-        if end is None:
-            start += 1
-        else:
-            places.add(vocabulary.places[" ".join(words[start:end])])
-            start = end
-    return places
+def _another_kind(answer: str, reference: str) -> bool:
+    """Return True if two texts name different kinds on one axis: acute or chronic, aneurysmal or traumatic, type 1 or 2."""
+    stated = normal_form(OTHER_MATTER.split(expand(answer), maxsplit=1)[0])
+    expected = normal_form(reference)
+    for axis in KINDS:
+        ours = {kind for kind, words in axis.items() if re.search(words, stated)}
+        theirs = {kind for kind, words in axis.items() if re.search(words, expected)}
+        if ours and theirs and not ours & theirs:
+            return True
+    return False
 
 
 def reference_rank(differential: tuple[str, ...], reference: ReferenceAnswer) -> int | None:
@@ -359,25 +488,3 @@ def says_no_lesion(text: str, vocabulary: Vocabulary) -> bool:
     nothing = vocabulary.find(NO_LESION)
     named = resolve(text, vocabulary)
     return normal_form(text) in NOTHING or (named is not None and nothing is not None and named.key == nothing.key)
-
-
-def location_right(text: str, lesion: Lesion, vocabulary: Vocabulary) -> bool:
-    """Return True if a stated location is that of the lesion; more than `MAX_PLACES` regions are never right.
-
-    A part of a region counts as the region. For an artery's territory its supplied regions count, if no other region is named.
-    """
-    places = mentioned_places(text, vocabulary)
-    expected = vocabulary.places.get(normal_form(lesion.location))
-    if expected is None:
-        return f" {normal_form(lesion.location)} " in f" {normal_form(text)} "
-    if len(places) > MAX_PLACES:
-        return False
-    return expected in places or (bool(places) and places <= SUPPLIED.get(expected, frozenset()))
-
-
-def side_right(text: str, lesion: Lesion) -> bool:
-    """Return True if a stated side is that of the lesion, or the reference has no side; `left` with `right` counts as `bilateral`."""
-    stated = sides(text)
-    if {"left", "right"} <= stated:
-        stated = {"bilateral"}
-    return not lesion.side or stated == {lesion.side}

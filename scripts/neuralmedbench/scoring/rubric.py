@@ -17,15 +17,12 @@ from neuralmedbench.scoring.matching import (
     RIGHT,
     ReferenceAnswer,
     Relation,
-    location_right,
-    mentioned_places,
     reference_rank,
     relation,
     says_no_lesion,
-    side_right,
-    sides,
 )
 from neuralmedbench.scoring.parse import parse_answer
+from neuralmedbench.scoring.sites import location_right, mentioned_places, side_right, sides
 
 SHARE = 0.6
 """Share of a statement's words that one or two neighbouring sentences must contain. Our choice; labelled so in the report."""

@@ -14,8 +14,9 @@ from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints
 from neuralmedbench.records.items import NO_LESION, Family, Gold, Item, Runner
 from neuralmedbench.records.scores import ParseStatus, Prediction
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
-from neuralmedbench.scoring.matching import MAX_PLACES, ReferenceAnswer
+from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.rubric import verdict
+from neuralmedbench.scoring.sites import MAX_PLACES
 from neuralmedbench.tables.outcomes import K, Outcomes
 
 SPLITS, SEED = 100, 1

@@ -1,0 +1,266 @@
+"""Find the names of diagnoses in a clinical line whose words stand in another order, in other forms or misspelt."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from functools import lru_cache
+
+from neuralmedbench.records.vocabulary import Diagnosis, Regions, Vocabulary, normal_form
+from neuralmedbench.scoring.sites import longest_terms
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a list written as one text."""
+    return frozenset(text.split())
+
+
+MIN_MISSPELT = 6
+"""Letters of a word that may be misspelt by one of them; in shorter words one letter too often makes another word."""
+
+SHORTHAND = (
+    (r"(?<!\w)L(?=[ /-])(?! ?\d)", "left"),
+    (r"(?<!\w)R(?=[ /-])(?!/o)", "right"),
+    (r"(?<!\w)(?:LT|Lt)(?!\w)", "left"),
+    (r"(?<!\w)(?:RT|Rt)(?!\w)", "right"),
+    (r"(?i)(?<!\w)b/l(?!\w)", "bilateral"),
+    (r"(?i)(?<!\w)w/o(?!\w)", "without"),
+    (r"(?i)(?<!\w)w/", "with "),
+    (r"(?i)(?<!\w)c/w(?!\w)", "consistent with"),
+    (r"(?i)(?<!\w)(?:d/t|2/2|2°|2ry)(?!\w)(?: to\b)?", "due to"),
+    (r"(?i)(?<!\w)h/o(?!\w)", "history of"),
+    (r"(?i)(?<!\w)s/p(?!\w)", "after"),
+    (r"(?i)\bi\.e\.", ", "),
+    (r"(?<![\w)])\?+\s*(?=\w)", "possible "),
+)
+"""Shorthand of case notes and what it stands for."""
+
+HEDGES = re.compile(
+    r"\b(?:un)?till? proven otherwise\b|\b(?:would be|is|as) (?:at the )?top of (?:my|the|our) (?:list|differential)\b|"
+    r"\b(?:is |strongly |heavily )?favou?red(?: diagnosis| (?:over|to) .*)?\b|\bby (?:\d+ )?\w+ criteria\b|\bmost likely(?: in a?etiology)?\b|"
+    r"\bin (?:a?etiology|origin|nature|type)\b|\b(?:my|our) (?:leading|first|top|working) (?:diagnosis|choice|consideration)\b",
+    re.IGNORECASE,
+)
+"""Words of a clinician's certainty that leave the diagnosis as it is."""
+
+PHRASES = (
+    (r"\bcentral nervous system\b", "cns"),
+    (r"\bherpes simplex virus\b|\bhsv(?: ?[12])?\b", "herpes simplex"),
+    (r"\bcollection of blood\b|\bblood collection\b", "hemorrhage"),
+    (r"\bintra ?parenchymal\b|\bintra ?cerebral\b|\bparenchymal\b", "intracerebral"),
+    (r"\bhemorrhagic (?:stroke|cva)\b", "hemorrhage"),
+    (r"\bmid line\b", "midline"),
+    (r"\bsmall vessels?\b|\bmicrovascular\b", "smallvessel"),
+    (r"\b(\d) ?p (\d+) ?q\b", r"\1p\2q"),
+    (r"\bco ?deleted\b", "codeleted"),
+    (r"\bwild ?type\b", "wildtype"),
+)
+"""Phrases of the normal form and the word by which they are compared."""
+
+SAME_WORD = {
+    "bleed": "hemorrhage",
+    "bleeding": "hemorrhage",
+    "hematoma": "hemorrhage",
+    "hemorrhages": "hemorrhage",
+    "hematomata": "hemorrhage",
+    "infarction": "infarct",
+    "infarcted": "infarct",
+    "stroke": "infarct",
+    "cva": "infarct",
+    "lacune": "lacunar infarct",
+    "capsular": "internal capsule",
+    "neoplasm": "tumor",
+    "tumoral": "tumor",
+    "metastatic": "metastasis",
+    "metastases": "metastasis",
+    "htn": "hypertensive",
+    "hypertension": "hypertensive",
+    "ectasia": "ectopia",
+    "haemangioma": "hemangioma",
+    "oligodendroglial": "oligodendroglioma",
+    "ependymal": "ependymoma",
+    "thrombosed": "thrombosis",
+    "sinovenous": "venous sinus",
+    "ruptured": "rupture",
+    "degenerative": "degeneration",
+    "demyelinating": "demyelination",
+    "epileptic": "epilepsy",
+    "seizures": "seizure",
+    "tuberculous": "tuberculosis",
+    "cryptococcal": "cryptococcus",
+    "bacterial": "pyogenic",
+    "purulent": "pyogenic",
+    "i": "1",
+    "ii": "2",
+    "iii": "3",
+    "iv": "4",
+    "one": "1",
+    "two": "2",
+    "three": "3",
+    "four": "4",
+    "neurocognitive": "dementia",
+    "jacob": "jakob",
+}
+"""Words that are compared as one."""
+
+VESSELS = frozenset({"sinus", "vein"})
+"""Nouns that name the vessel of a region and are words of diagnoses, too: thrombosis of the superior sagittal sinus."""
+
+REAL_WORDS = word_set(
+    "arthritis contract course familiar former generic healing health injection insult literal lesson limit media median medical pupillary radiate simple"
+    " simpler spiral stratum terminal verbal decide steel surge spacing sparse context content"
+)
+"""Words of English that are one letter away from a word of a name."""
+
+LINKING_WORDS = word_set("a an the of in on at to for with and or by from as is are was this that its due secondary")
+LOOSE_WORDS = word_set(
+    "disease disorder syndrome condition type grade who cns brain cerebral cerebri intracranial classic typical acute lesion"
+    " deformity anomaly malformation variant form nos idiopathic spontaneous territory distribution major"
+)
+"""Words that a name may lack and still be no other one's."""
+
+GENERIC = word_set(
+    "tumor infarct hemorrhage infection lesion malformation encephalitis encephalopathy dementia disease abscess cyst glioma aneurysm"
+    " metastasis thrombosis injury normal seizure epilepsy headache neoplasm angiopathy vasculitis"
+)
+"""Words that alone name a group: only the name as it is written counts."""
+
+
+def expand(text: str) -> str:
+    """Write out the shorthand of case notes and leave out phrases of certainty."""
+    for short, long in SHORTHAND:
+        text = re.sub(short, long, text)
+    return HEDGES.sub(" ", text)
+
+
+@lru_cache(maxsize=16)
+def known_words(vocabulary: Vocabulary) -> frozenset[str]:
+    """Return the words of all names, regions, places and descriptions."""
+    if vocabulary.base is not None and vocabulary.added is not None:
+        return known_words(vocabulary.base) | {word for term in vocabulary.added.terms for word in normal_form(term).split()}
+    texts = [text for entry in vocabulary.diagnoses.values() for text in (*entry.terms, entry.description)]
+    words = {word for text in (*texts, *vocabulary.places, *vocabulary.regions.names) for word in normal_form(text).split()}
+    return frozenset(words | set(SAME_WORD) | REAL_WORDS)
+
+
+def write_out(text: str, vocabulary: Vocabulary) -> str:
+    """Replace abbreviations of the vocabulary, as written, by the names of their diagnoses."""
+    return re.sub(r"(?<![\w-])\w[\w-]+(?![\w-])", lambda match: _abbreviations(vocabulary).get(match.group(), match.group()), text)
+
+
+@lru_cache(maxsize=16)
+def _abbreviations(vocabulary: Vocabulary) -> dict[str, str]:
+    return {short: entry.name for entry in vocabulary.diagnoses.values() for short in entry.abbreviations}
+
+
+def spell(text: str, vocabulary: Vocabulary) -> str:
+    """Mend long words that are misspelt by one letter (one too many, too few, wrong, or two exchanged) and can only be one known word."""
+    return re.sub(rf"(?<!\w)[^\W\d_]{{{MIN_MISSPELT - 1},}}(?!\w)", lambda match: _nearest(match.group(), vocabulary), text)
+
+
+@lru_cache(maxsize=1 << 14)
+def _nearest(word: str, vocabulary: Vocabulary) -> str:
+    from rapidfuzz import process
+    from rapidfuzz.distance import OSA
+
+    known, plain = known_words(vocabulary), normal_form(word)
+    if plain in known or singular(plain) in known or not plain.isascii():
+        return word
+    near = [name for name, *_ in process.extract(plain, _long_words(vocabulary, plain[0]), scorer=OSA.distance, score_cutoff=1, limit=9)]
+    for candidates in ([name for name in near if len(name) == len(plain)], near):
+        if len({singular(name) for name in candidates}) == 1:
+            return candidates[0]
+    return word
+
+
+@lru_cache(maxsize=1 << 8)
+def _long_words(vocabulary: Vocabulary, first: str) -> list[str]:
+    """Return the long words of names and places that begin with a letter."""
+    if vocabulary.base is not None and vocabulary.added is not None:
+        terms, others = vocabulary.added.terms, _long_words(vocabulary.base, first)
+    else:
+        terms, others = (*vocabulary.index, *vocabulary.places, *vocabulary.regions.names), []
+    words = {word for term in terms for word in normal_form(term).split() if word[0] == first and len(word) >= MIN_MISSPELT}
+    return sorted(words.union(others))
+
+
+def singular(word: str) -> str:
+    """Return a plural word in the singular."""
+    if len(word) <= 4 or word.endswith(("ss", "us", "is")):  # the s of a short word is part of it
+        return word
+    for plural, single in (("ies", "y"), ("ses", "sis"), ("s", "")):
+        if word.endswith(plural):
+            return word.removesuffix(plural) + single
+    return word
+
+
+@lru_cache(maxsize=1 << 14)
+def compared_words(text: str, regions: Regions) -> frozenset[str]:
+    """Return the words by which a text is compared: in the singular, regions and equal words by one name, without linking words."""
+    plain = normal_form(text)
+    for phrase, word in PHRASES:
+        plain = re.sub(phrase, word, plain)
+    words = plain.split()
+    ends = dict(longest_terms(words, regions.names))
+    compared: set[str] = set()
+    position = 0
+    while position < len(words):
+        end = ends.get(position)
+        if end is not None:
+            compared.update(regions.names[" ".join(words[position:end])])
+            if singular(words[end - 1]) in VESSELS:
+                compared.add(singular(words[end - 1]))
+            position = end
+            continue
+        single = singular(words[position])
+        compared.update(SAME_WORD.get(words[position], SAME_WORD.get(single, single)).split())
+        position += 1
+    return frozenset(compared - LINKING_WORDS)
+
+
+@lru_cache(maxsize=16)
+def names_by_words(vocabulary: Vocabulary) -> dict[frozenset[str], str]:
+    """Return the key of the diagnosis of each set of compared words that belongs to its names alone.
+
+    A name without its loose words counts where it is no other one's.
+    """
+    if vocabulary.base is not None and vocabulary.added is not None:
+        entry = vocabulary.added
+        return {**names_by_words(vocabulary.base), **{words: entry.key for words in _sets_of_words(entry, vocabulary) if _telling(words)}}
+    owners: list[dict[frozenset[str], set[str]]] = [defaultdict(set), defaultdict(set)]
+    for entry in vocabulary.diagnoses.values():
+        if entry.classes == "normal":  # `no lesion`: what is absent has to be read in order
+            continue
+        for name in (entry.name, *entry.synonyms):
+            words = compared_words(name, vocabulary.regions)
+            owners[0][words].add(entry.key)
+            if len(rest := words - LOOSE_WORDS) > 1 or words == rest:
+                owners[1][rest].add(entry.key)
+    full, loose = owners
+    sets = {words: keys for words, keys in loose.items() if words not in full} | full
+    return {words: next(iter(keys)) for words, keys in sets.items() if len(keys) == 1 and _telling(words)}
+
+
+def _sets_of_words(entry: Diagnosis, vocabulary: Vocabulary) -> set[frozenset[str]]:
+    return {compared_words(name, vocabulary.regions) for name in (entry.name, *entry.synonyms)}
+
+
+def _telling(words: frozenset[str]) -> bool:
+    """Return True if words name one diagnosis in whatever order: not only loose ones, and no single word of a group."""
+    return bool(words - LOOSE_WORDS) and (len(words) > 1 or not words & GENERIC)
+
+
+@lru_cache(maxsize=16)
+def _names_with_word(vocabulary: Vocabulary) -> dict[str, list[frozenset[str]]]:
+    by_word = defaultdict(list)
+    for words in names_by_words(vocabulary):
+        by_word[min(words)].append(words)
+    return by_word
+
+
+def named_by_words(text: str, vocabulary: Vocabulary) -> list[Diagnosis]:
+    """Return the diagnoses all of whose words a text contains, in whatever order; of a name within a longer one only the longer."""
+    words, keys, names = compared_words(text, vocabulary.regions), names_by_words(vocabulary), _names_with_word(vocabulary)
+    matched = [name for word in words for name in names.get(word, ()) if name <= words]
+    longest = [name for name in matched if not any(name < other for other in matched)]
+    return [vocabulary.diagnoses[key] for key in dict.fromkeys(keys[name] for name in longest)]

@@ -1,0 +1,31 @@
+"""The default grader on words that nobody who wrote its rules has made: `tests/words/`, see the README there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT
+from fixtures.scoring import vocabulary
+from neuralmedbench.scoring.pairs import DIAGNOSES, FAIL, PASS, grade_diagnoses, read_pairs
+
+WANTED = {"accept": PASS, "reject": FAIL}
+
+
+def agreed(path: Path) -> list[dict[str, str]]:
+    """Return the graded English answers on which both labels agree."""
+    rows = [row for row in read_pairs(path, DIAGNOSES) if row["language"] == "en" and row["expected"] == row["second"] in WANTED]
+    return grade_diagnoses(rows, vocabulary())
+
+
+def share(rows: list[dict[str, str]], label: str) -> float:
+    verdicts = [row["verdict"] == WANTED[label] for row in rows if row["expected"] == label]
+    return sum(verdicts) / len(verdicts)
+
+
+@pytest.mark.parametrize(("half", "sensitivity", "specificity"), [("mend", 0.89, 0.99)])
+def test_answers_of_others_are_read(half, sensitivity, specificity):
+    rows = agreed(ROOT / f"tests/words/answers_{half}.tsv")
+    assert share(rows, "accept") >= sensitivity
+    assert share(rows, "reject") >= specificity
