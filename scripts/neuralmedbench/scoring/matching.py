@@ -64,6 +64,9 @@ OTHER_MATTER = re.compile(
 FITTING = re.compile(r"\b(?:consistent|compatible|keeping|line|fits?) with\b", re.IGNORECASE)
 """Words before a diagnosis that fits, so that this `with` begins nothing else."""
 
+CAUSED = re.compile(r"\s(?:due to|secondary to|caused by|from|presenting|leading to|complicat\w+|confirmed)\s", re.IGNORECASE)
+"""Words behind which a reference tells its cause or its course."""
+
 AFTERMATH = word_set("resection resected postoperative postsurgical sequela sequelae complication complications treated scar gliosis sign")
 
 DESCRIPTIVE = word_set(
@@ -94,6 +97,8 @@ KINDS = (
         "inherited": r"\b(?:familial|inherited|genetic)\b",
         "iatrogenic": r"\biatrogenic\b",
     },
+    {"behaviour": r"\bbehavio(?:u)?ral\b", "language": r"\b(?:semantic|non ?fluent|logopenic|language)\b"},
+    {"dominant": r"\bautosomal dominant\b|\bspinocerebellar\b", "recessive": r"\brecessive\b"},
     {"ruptured": r"\b(?:ruptured|rupture)\b", "unruptured": r"\bun ?ruptured\b"},
     {"mutant": r"\bidh\d? ?mutant\b", "wildtype": r"\bidh\d? ?wild ?type\b"},
     *(
@@ -184,7 +189,7 @@ class ReferenceAnswer:
         """
         plain = re.sub(r"\([^()]*\)", " ", gold.answer)
         known = vocabulary.find(plain) or vocabulary.find(gold.answer) or (vocabulary.find(gold.icd10) if gold.icd10 else None)
-        entry = known or _described(plain, vocabulary) or Diagnosis(key=REFERENCE_KEY, name=gold.answer)
+        entry = known or _described(plain, vocabulary) or _unknown(gold.answer, vocabulary)
         aliases = tuple(alias for alias in (gold.answer, *gold.aliases) if normal_form(alias))
         # an ICD-10 code of the answers table that the vocabulary does not use is another name of the reference
         codes = (gold.icd10,) if gold.icd10 and not vocabulary.find(gold.icd10) else ()
@@ -196,20 +201,51 @@ class ReferenceAnswer:
 
 def _described(text: str, vocabulary: Vocabulary) -> Diagnosis | None:
     """Return the diagnosis of a reference whose further words only describe it: side, place, stage; what stands behind a comma may be any."""
-    head = re.split(r"[,;]", text, maxsplit=1)[0]
-    words = normal_form(head).split()
-    harmless = _describing_words(vocabulary)
+    plain = _plainly_named(re.split(r"[,;]", text, maxsplit=1)[0], vocabulary)
+    head, whole = _named(CAUSED.split(text, maxsplit=1)[0], vocabulary), _named(text, vocabulary)
+    entry = plain or (head[0] if len(head) == 1 else None)
+    if entry is None:
+        return None
+    narrower = [below for below in whole if entry in vocabulary.ancestors(below.key)]
+    entry = narrower[0] if len(narrower) == 1 else entry
+    # words that the vocabulary does not know make a member of a group: dengue encephalitis is not any encephalitis
+    group = any(below.parent == entry.key for below in vocabulary.diagnoses.values())
+    return entry if plain is not None or not group else None
+
+
+def _plainly_named(text: str, vocabulary: Vocabulary) -> Diagnosis | None:
+    """Return the diagnosis of a name with words beside it that change nothing."""
+    words = normal_form(text).split()
+    harmless, places = _describing_words(vocabulary), _place_words(vocabulary)
     for start, end in _spans(len(words)):
-        entry = _find_words(words[start:end], vocabulary)
-        if entry is not None and set(words[:start] + words[end:]) <= harmless:
+        entry, rest = _find_words(words[start:end], vocabulary), set(words[:start] + words[end:])
+        # a group with a place is one of its members: a pineal tumour is no schwannoma
+        if entry is not None and rest <= harmless and (entry.parent or not rest & places):
             return entry
     return None
 
 
-def _describing_words(vocabulary: Vocabulary) -> set[str]:
+def _unknown(text: str, vocabulary: Vocabulary) -> Diagnosis:
+    """Return an entry for a reference that the vocabulary lacks: its name, the part before what it causes, and its abbreviation."""
+    plain = BRACKETS.sub(" ", text)
+    heads = [part for part in (plain, OTHER_MATTER.split(plain, maxsplit=1)[0], CAUSED.split(plain, maxsplit=1)[0]) if normal_form(part)]
+    heads += [re.split(r"[,;]", head, maxsplit=1)[0] for head in heads]
+    short = re.search(r"((?:[\w-]+[\s-]+){2,6})\(([A-Z][A-Za-z]{1,6})\)\s*(?:$|[.,;]|with\b|due\b|caused\b|secondary\b)", text)
+    initials = "".join(word[0] for word in re.split(r"[\s-]+", short.group(1)) if word).casefold() if short else ""
+    abbreviations = (short.group(2),) if short and initials.endswith(short.group(2).casefold()) else ()
+    names = tuple(dict.fromkeys(head.strip(" .,;") for head in heads if normal_form(head) and _plainly_named(head, vocabulary) is None))
+    return Diagnosis(key=REFERENCE_KEY, name=text, synonyms=names, abbreviations=abbreviations)
+
+
+@lru_cache(maxsize=16)
+def _describing_words(vocabulary: Vocabulary) -> frozenset[str]:
     """Return the words that leave a diagnosis as it is: sides, places, stages, certainty."""
-    places = {word for name in (*vocabulary.places, *vocabulary.regions.names) for word in name.split()}
-    return places | {*SIDES, *AFTER, *DOUBT, *LINKING_WORDS, *CHRONIC, *DESCRIPTIVE}
+    return _place_words(vocabulary) | {*SIDES, *AFTER, *DOUBT, *LINKING_WORDS, *CHRONIC, *DESCRIPTIVE}
+
+
+@lru_cache(maxsize=16)
+def _place_words(vocabulary: Vocabulary) -> frozenset[str]:
+    return frozenset({word for name in (*vocabulary.places, *vocabulary.regions.names) for word in name.split()})
 
 
 def relation(answer: str, reference: ReferenceAnswer) -> Relation | None:
@@ -275,6 +311,8 @@ def _named_in_parts(text: str, brackets: list[str], vocabulary: Vocabulary) -> l
     """Look at the parts of a line that is no name as a whole and not denied as a whole."""
     parts = list(asserted_parts(text))
     by_words = [entry for entry in _named_in_any_order(text, parts, brackets, vocabulary) if not _another_kind(text, entry.name)]
+    if any(entry.key == REFERENCE_KEY for entry in by_words) and not EITHER_WORD.search(text):
+        return [entry for entry in by_words if entry.key == REFERENCE_KEY]
     named = [entry for piece in parts if (entry := _resolve_piece(piece, vocabulary))]
     if EITHER_WORD.search(text):  # each alternative counts, in whatever order its words stand
         named += _named_in_any_order(text, parts, [], vocabulary)

@@ -35,6 +35,12 @@ SHORTHAND = (
 )
 """Shorthand of case notes and what it stands for."""
 
+INTRODUCTION = re.compile(
+    r"^(?:(?!\bnot?\b)[^.;])*?\bdiagnos[ie]s(?: (?!is|would|remains|not?\b)[\w',-]+){0,8} (?:is|would be|remains)\b[\s:*]*|^\W*(?:final )?diagnosis\W*:\W*",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence that comes to its diagnosis: `based on the history, the most likely diagnosis in this patient is`."""
+
 HEDGES = re.compile(
     r"\b(?:un)?till? proven otherwise\b|\b(?:would be|is|as) (?:at the )?top of (?:my|the|our) (?:list|differential)\b|"
     r"\b(?:is |strongly |heavily )?favou?red(?: diagnosis| (?:over|to) .*)?\b|\bby (?:\d+ )?\w+ criteria\b|\bmost likely(?: in a?etiology)?\b|"
@@ -119,6 +125,12 @@ LOOSE_WORDS = word_set(
 )
 """Words that a name may lack and still be no other one's."""
 
+DESCRIBING_WORDS = word_set(
+    "related induced associated onset adult early late atypical progressive isolated childhood juvenile infantile sporadic familial hereditary"
+    " definite probable possible presumed confirmed chronic subacute recurrent left right bilateral severe mild active primary multiple"
+)
+"""Words that a reference outside the vocabulary may have beyond its name."""
+
 GENERIC = word_set(
     "tumor infarct hemorrhage infection lesion malformation encephalitis encephalopathy dementia disease abscess cyst glioma aneurysm"
     " metastasis thrombosis injury normal seizure epilepsy headache neoplasm angiopathy vasculitis"
@@ -130,7 +142,7 @@ def expand(text: str) -> str:
     """Write out the shorthand of case notes and leave out phrases of certainty."""
     for short, long in SHORTHAND:
         text = re.sub(short, long, text)
-    return HEDGES.sub(" ", text)
+    return HEDGES.sub(" ", INTRODUCTION.sub("", text))
 
 
 @lru_cache(maxsize=16)
@@ -242,7 +254,11 @@ def names_by_words(vocabulary: Vocabulary) -> dict[frozenset[str], str]:
 
 
 def _sets_of_words(entry: Diagnosis, vocabulary: Vocabulary) -> set[frozenset[str]]:
-    return {compared_words(name, vocabulary.regions) for name in (entry.name, *entry.synonyms)}
+    """Return the sets of words of an added entry's names, also without the words that only describe: `atypical Dravet syndrome`."""
+    full = {compared_words(name, vocabulary.regions) for name in (entry.name, *entry.synonyms)}
+    bare = {words - LOOSE_WORDS - DESCRIBING_WORDS for words in full}
+    known = known_words(vocabulary.base) if vocabulary.base is not None else frozenset()
+    return full | {words for words in bare if len(words) > 1 or words - known}
 
 
 def _telling(words: frozenset[str]) -> bool:

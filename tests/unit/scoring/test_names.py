@@ -149,6 +149,56 @@ def test_a_reference_with_its_site_in_words_is_known_by_all_names_of_the_disease
     assert related("ADEM", "acute disseminated encephalomyelitis, post-infectious") in RIGHT
 
 
+@pytest.mark.parametrize(
+    ("reference", "key"),
+    [
+        ("Medulloblastoma confirmed by pathology.", "medulloblastoma"),
+        ("Creutzfeldt-Jacob disease", "creutzfeldt-jakob"),
+        ("Tuberculous meningitis with disseminated tuberculosis", "tuberculous-meningitis"),
+        ("Ischaemic stroke due to occlusion of the posterior cerebral artery", "acute-pca-infarct"),
+        ("Dengue encephalitis with mixed movement disorders", "reference"),
+        ("Pineal tumour", "reference"),
+        ("Paraneoplastic neuropathy due to meningioma", "reference"),
+    ],
+)
+def test_a_reference_is_the_diagnosis_that_its_first_words_name(reference, key):
+    assert ReferenceAnswer.of(Gold(item_id="i", answer=reference), vocabulary()).entry.key == key
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "passes"),
+    [
+        ("Encephalitis due to dengue virus", "Dengue encephalitis with mixed movement disorders", True),
+        ("Dravet syndrome (severe myoclonic epilepsy of infancy)", "Atypical Dravet Syndrome (DS).", True),
+        ("Neuronal intranuclear inclusion disease", "Adult-onset neuronal intranuclear inclusion disease (NIID) with keratitis", True),
+        ("NIID", "Adult-onset neuronal intranuclear inclusion disease (NIID) with keratitis", True),
+        ("encephalitis", "Dengue encephalitis", False),
+        ("no dengue encephalitis", "Dengue encephalitis", False),
+        ("dengue encephalitis or malaria", "Dengue encephalitis", False),
+        ("Herpes simplex encephalitis", "Dengue encephalitis", False),
+    ],
+)
+def test_a_reference_outside_the_vocabulary_is_compared_by_the_words_of_its_name(answer, reference, passes):
+    assert (related(answer, reference) in RIGHT) is passes
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Based on the history, the most likely diagnosis in this patient is trigeminal neuralgia.",
+        "**Final Diagnosis:** Trigeminal neuralgia",
+        "The diagnosis would be trigeminal neuralgia",
+    ],
+)
+def test_a_sentence_that_comes_to_its_diagnosis_names_it(answer):
+    assert related(answer, "trigeminal neuralgia") in RIGHT
+
+
+def test_a_sentence_that_denies_its_diagnosis_does_not_name_it():
+    assert related("The diagnosis is not trigeminal neuralgia", "trigeminal neuralgia") not in RIGHT
+    assert related("There is no doubt that no diagnosis is trigeminal neuralgia", "trigeminal neuralgia") not in RIGHT
+
+
 def test_a_reference_of_an_unknown_kind_is_not_taken_for_its_wider_group():
     assert related("Herpes simplex encephalitis", "varicella zoster encephalitis") not in RIGHT
     assert related("varicella-zoster encephalitis", "varicella zoster encephalitis") in RIGHT
