@@ -36,6 +36,7 @@ from neuralmedbench.records.questions import (
     QuestionImage,
     Refusal,
 )
+from neuralmedbench.records.value_rules import problem_of_values
 from neuralmedbench.runtime.atomic_write import atomic_file, atomic_folder, write_text
 
 LONG_WORDS = 60
@@ -206,7 +207,7 @@ def _problem(question: Question, gold: Gold | None) -> str:
         return "the answer belongs to another question"
     if problem := problem_of_options(question):
         return problem
-    return _problem_of_choice(question, gold) if question.runner is Runner.CHOICE else ""
+    return _problem_of_choice(question, gold) if question.runner is Runner.CHOICE else problem_of_values(question.answer_schema, gold)
 
 
 def _problem_of_choice(question: Question, gold: Gold | None) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.records.items import Disclosure, Exemplar, Family, Gold, Item, Runner, ShownLesion, gold_fields
+from neuralmedbench.records.value_rules import example_of, fields_of, problem_of_values
 
 LABELLED = frozenset({"modality", "sequence", "plane"})
 """Answer fields that the label of a picture would reveal."""
@@ -36,7 +37,7 @@ class BenchmarkItems:
     def checked(self, benchmark: str) -> BenchmarkItems:
         """Validate, and return itself.
 
-        DataError: no item, a repeated id, gold without an item, or oracle slices mixed with others. ConfigError: picture labels would
+        DataError: no item, a repeated id, gold without an item, a reference value that no rule can use, or oracle slices mixed with others. ConfigError: picture labels would
         reveal what is asked.
         """
         ids = [item.item_id for item in self.items]
@@ -47,6 +48,11 @@ class BenchmarkItems:
         if len(set(ids)) != len(ids) or not answered <= set(ids):
             message = f"{benchmark}: item ids are not unique, or gold names a missing item"
             raise DataError(message)
+        schemas = {item.item_id: item.answer_schema for item in self.items}
+        for gold in self.gold:
+            if reason := problem_of_values(schemas[gold.item_id], gold):
+                message = f"{gold.item_id}: {reason}; correct it in answers.jsonl, or import the data set again"
+                raise DataError(message)
         # labels must not reveal scored fields
         scored = {gold.item_id for gold in self.gold if gold.fields and LABELLED & gold_fields(gold.fields).keys()}
         if any(item.item_id in scored and item.label_policy != "none" for item in self.items):
@@ -71,6 +77,9 @@ def exemplars_of(items: Iterable[Item], gold: Mapping[str, Gold]) -> tuple[Exemp
 
 def _answer(item: Item, gold: Gold) -> str:
     # the answer in the form that the prompt requests, with full confidence
+    if item.runner is Runner.STRUCTURED and gold.values:
+        stated = {value.field: example_of(value) for value in gold.values}
+        return json.dumps({name: stated.get(name) for name in fields_of(item.answer_schema)} | {"confidence": 1})
     if item.runner is Runner.STRUCTURED and gold.fields is not None:
         known = gold_fields(gold.fields) | {"confidence": 1}
         keys = json.loads(item.answer_schema).get("properties", {}) if item.answer_schema else known

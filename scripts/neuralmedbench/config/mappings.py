@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from neuralmedbench.config.load import check, read_yaml, wildcard
 from neuralmedbench.config.section import Section
 from neuralmedbench.records.items import Axis, Family
 
 FOLDER = "mappings"
+
+RuleName = Literal["number", "whole_number", "index", "date", "weeks_and_days", "interval", "label", "box", "keywords", "words"]
+"""Names of `records.value_rules.RULES`; a test compares them."""
+
+FieldName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+"""Key of a value in an answer."""
 
 
 class PictureForm(Section):
@@ -63,6 +69,56 @@ class AnswerMapping(Section):
     aliases: str = Field("", description="Column of equally right names: a list, a JSON list, or text separated by `;`.")
 
 
+class RulesMapping(Section):
+    """The rule of a field where it differs between rows: the first of these columns whose cell is a key of `names` decides."""
+
+    columns: tuple[str, ...] = Field(min_length=1, description="Columns, in this order.")
+    names: dict[str, RuleName] = Field(min_length=1, description="Rule by the text of the cell.")
+
+
+class FieldMapping(Section):
+    """One field of a structured answer: a value that is compared with its reference by a rule, without a grader."""
+
+    column: str = Field(description="Column of the reference. An empty cell is no reference: the field is not scored in this row.")
+    rule: RuleName | None = Field(
+        None,
+        description="Its rule: `number` (between limits), `whole_number` (equal after rounding), `index`, `date` (MM/DD/YYYY), `weeks_and_days`,"
+        " `interval`, `label`, `box` (intersection over union), `keywords`, `words`.",
+    )
+    rules: RulesMapping | None = Field(None, description="The rule by row, in place of `rule`.")
+    words: str = Field("", description="What the prompt says of it; absent: the words of the rule.")
+    low: str = Field("", description="Column of the lower limit of a number.")
+    high: str = Field("", description="Column of the upper limit.")
+    within: float | None = Field(
+        None, ge=0, lt=1, description="Limits as a share of the reference, in place of `low` and `high`: 0.05 is 5 %."
+    )
+    at_least: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="Share of agreement from which a value is right (`box` 0.5, `interval` 1). `keywords` and `words` only describe where it is"
+        " absent.",
+    )
+    size: tuple[float, float] | None = Field(
+        None, description="Boxes in pixels: width and height of every picture. Answers are asked for as fractions."
+    )
+    size_column: str = Field("", description="Boxes in pixels: column of the width and height of the picture, where a row has it; else `size`.")
+    missing: tuple[str, ...] = Field((), description="Texts that mark an empty cell, for example `NA`; `words` then expects nothing.")
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> Self:
+        if (self.rule is None) == (self.rules is None):
+            message = "set one of `rule` and `rules`"
+            raise ValueError(message)
+        if bool(self.low) != bool(self.high) or (self.low and self.within is not None):
+            message = "limits are `low` together with `high`, or `within`"
+            raise ValueError(message)
+        if self.rule == "number" and not self.low and self.within is None:
+            message = "a number needs both limits: `low` and `high`, or `within`"
+            raise ValueError(message)
+        return self
+
+
 class ImagesMapping(PictureForm):
     """Where the pictures of a question are."""
 
@@ -91,7 +147,12 @@ class MappingConfig(Section):
         description="Column with a list of objects, one per question: their keys become columns, in addition to those of the row; `_place` is"
         " the number within the row.",
     )
-    runner: Literal["choice", "open"] = Field(description="How it is asked: with options, or openly.")
+    skip_blank: tuple[str, ...] = Field(
+        (), description="Columns of which none may be empty: other rows are padding, neither asked nor counted among the rows found."
+    )
+    runner: Literal["choice", "open", "structured"] = Field(
+        description="How it is asked: with options, openly, or for a JSON object with `fields`."
+    )
     family: Family = Field(Family.QUESTION_ANSWERING, description="Task family; determines prompt and grading of open answers.")
     id: tuple[str, ...] = Field(
         (),
@@ -110,6 +171,10 @@ class MappingConfig(Section):
     )
     text: tuple[str, ...] = Field((), description="Columns with the text of the case, in order.")
     options: OptionsMapping | None = Field(None, description="Options; required by the runner `choice`.")
+    fields: dict[FieldName, FieldMapping] = Field(
+        {},
+        description="Values of the answer, by key; required by the runner `structured`. An answer passes if all that can be right are right.",
+    )
     answer: AnswerMapping | None = Field(None, description="The right answer; absent: the set has none, or it is `options.right`.")
     images: ImagesMapping | None = Field(None, description="Pictures; absent: the set has none.")
     tags: tuple[str, ...] = Field((), description="Columns by which tables may group: each becomes a tag `<column>:<value>`.")
@@ -129,7 +194,16 @@ class MappingConfig(Section):
             message = "`case_in_question` needs `question`, the column that holds both"
             raise ValueError(message)
         if (self.runner == "choice") != (self.options is not None):
-            message = "the runner choice needs `options`, the runner open has none"
+            message = "the runner choice needs `options`, the other runners have none"
+            raise ValueError(message)
+        if (self.runner == "structured") != bool(self.fields) or (self.fields and self.answer):
+            message = "the runner structured needs `fields` and no `answer`, the other runners have no `fields`"
+            raise ValueError(message)
+        if taken := {"confidence", "reasoning"} & set(self.fields):
+            message = f"every answer has the key {min(taken)} of its own; give the field another name"
+            raise ValueError(message)
+        if self.fields and self.family is not Family.QUESTION_ANSWERING:
+            message = "`fields` are asked for by the family question_answering"
             raise ValueError(message)
         if self.answer and self.options and self.options.right:
             message = "`options.right` is the answer; leave `answer` out"

@@ -299,4 +299,6 @@ def _allowed(schema: dict[str, object]) -> str:
     labels = schema.get("enum")
     if isinstance(labels, list):
         return " | ".join("null" if label is None else json.dumps(label) for label in labels)
+    if "description" in schema:  # a value: its words say the form
+        return f"{schema['description']} | null"
     return "your steps, in a few sentences" if schema.get("type") == "string" else "a number from 0 to 1 | null"

@@ -10,7 +10,7 @@ case: Audit, CaseRecord, FileFate, PictureFate, PictureManifest, Plane, Sequence
 checklist: ONLY_IN_CHECKLISTS, SECTIONS
 columns: ANSWER_COLUMNS, ANSWER_KEY_COLUMNS, PICTURE_COLUMNS, RECORD_COLUMNS, UNKNOWN_DAY
 curation: CurationRecord, DECISION_COLUMNS, Decision, KEPT, KeptQuestion, PoolModel, RECORD, REMOVED, RemovedQuestion, StageCount
-items: Arm, Axis, Criterion, DIAGNOSES, Disclosure, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, Level, NO_LESION, OPTION, Runner, ShownLesion, Strategy, Turn, gold_fields
+items: Arm, Axis, Criterion, DIAGNOSES, Disclosure, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, Level, NO_LESION, OPTION, ReferenceValue, Runner, ShownLesion, Strategy, Turn, gold_fields
 keys: Key, response_key, text_digest
 questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal
 requests: Fact, Inquiry, Request, RequestImage, RequestTurn
@@ -22,6 +22,8 @@ scores: Evidence, Grade, GradeState, ParseStatus, Prediction, Rating, RatingPart
 served: ServedModel, printable_name, served_by
 taxonomy: ERRORS, ERROR_AXIS, ErrorCode, ErrorGroup, PaperClass, TAXONOMY, counts_under, error_of, unknown_errors
 urgency: TimeCritical, Urgency
+value_reading: keywords_of, read_number
+value_rules: RULES, example_of, fields_of, is_right, problem_of_values, read_value, share_of, threshold, values_schema, write_value
 vocabulary: Diagnosis, Region, Regions, Vocabulary, normal_form
 words: DASH, DASHED, ONCE, capital, counted, decimal, items_of, listing, p_equals, p_value, percent, percent_span, percent_with_span, plural, points, points_span, spaced, whole
 """

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 NO_LESION = "no lesion"
 """Answer to a lesion item of a case without a lesion."""
@@ -267,6 +267,30 @@ def gold_fields(fields: GoldFields) -> dict[str, str]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReferenceValue:
+    """Reference of one field of a structured answer, and the rule of its data set by which it is compared (`records.value_rules`).
+
+    Attributes
+    ----------
+    field, rule : str
+        Key in the answer, and name of the rule.
+    value : str
+        The reference; lists (boxes, keywords) are JSON.
+    low, high : float or None
+        Limits between which a number is right, both included.
+    at_least : float or None
+        Share of agreement from which a value is right; None: that of the rule.
+    """
+
+    field: str
+    rule: str
+    value: str
+    low: float | None = None
+    high: float | None = None
+    at_least: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Gold:
     """Reference answer of an item. Read by score, tables, the rating round and the leak test; never by prompts or infer.
 
@@ -277,7 +301,9 @@ class Gold:
     choice : str
         Letter of the right option (runner `choice`); `answer` is then its text.
     fields : GoldFields or None
-        Structured items only.
+        Structured items of NeuroVLM-Bench's form only.
+    values : tuple of ReferenceValue
+        Structured items whose answer is a number, a date, an index, a box...; one per field.
     differentials : tuple of str
         Other diagnoses to consider, ranked.
     findings, findings_complete : tuple of str, bool
@@ -307,6 +333,7 @@ class Gold:
     must_not: tuple[str, ...] = ()
     turn_leaders: tuple[str, ...] = ()
     established: str = ""
+    values: tuple[ReferenceValue, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 class ParseStatus(StrEnum):
@@ -182,10 +182,13 @@ class Score:
     confidence, abstained : float or None, bool
         As in :class:`Prediction`.
     fields : dict of str to str or None
-        Structured items: the answered fields after normalisation of spelling (an absent field is an abstention); lesion items: `lesion`,
+        Structured items: the answered fields after normalisation of spelling (an absent field is an abstention, an empty one could not be
+        read); lesion items: `lesion`,
         `location` and `side` as answered; other open items: `location` and `side` of a checklist.
     fields_right : dict of str to bool or None
         Structured items: correctness of each field with ground truth.
+    fields_share : dict of str to float or None
+        Structured items with values: agreement of each field whose rule has degrees (boxes: intersection over union), 0 to 1.
     fields_abstained : tuple of str
         Structured items: fields with ground truth that a readable answer left null.
     turn_passes : tuple of bool
@@ -228,6 +231,7 @@ class Score:
     abstained: bool = False
     fields: dict[str, str] | None = None
     fields_right: dict[str, bool] | None = None
+    fields_share: dict[str, float] | None = None
     fields_abstained: tuple[str, ...] = ()
     turn_passes: tuple[bool, ...] = ()
     turn_leaders: tuple[str, ...] = ()

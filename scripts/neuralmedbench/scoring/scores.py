@@ -12,6 +12,7 @@ from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
 from neuralmedbench.records.keys import Key, response_key, text_digest
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Prediction, Score
+from neuralmedbench.records.value_rules import RULES, is_right, read_value, share_of
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, reference_rank, relation
 from neuralmedbench.scoring.parse import parse_answer
@@ -173,6 +174,8 @@ def _verdict(
 
 
 def _structured(prediction: Prediction, gold: Gold, *, answered: bool) -> dict[str, Any]:
+    if gold.values:
+        return _values(prediction, gold, answered=answered)
     if gold.fields is None:
         return {}
     # fields without a reference label are not scored; an unreadable answer is wrong in all others but abstains in none
@@ -184,6 +187,25 @@ def _structured(prediction: Prediction, gold: Gold, *, answered: bool) -> dict[s
         "passed": right.get("class"),
         "fields_right": right,
         "fields_abstained": tuple(name for name in FIELDS if read and name in wanted and name not in given),
+    }
+
+
+def _values(prediction: Prediction, gold: Gold, *, answered: bool) -> dict[str, Any]:
+    """Compare every value with its reference by its rule; an answer passes if all values that can be right are right."""
+    given = prediction.fields or {} if answered else {}
+    read = {value.field: read_value(value.rule, given[value.field]) if value.field in given else None for value in gold.values}
+    verdicts = {value.field: is_right(read[value.field], value) for value in gold.values}
+    right = {name: verdict for name, verdict in verdicts.items() if verdict is not None}
+    named = prediction.parse_status is not ParseStatus.FAILED
+    return {
+        "passed": all(right.values()) if right else None,
+        "fields_right": right,
+        "fields_share": {
+            value.field: 0.0 if read[value.field] is None else share_of(read[value.field], value)
+            for value in gold.values
+            if RULES[value.rule].degrees
+        },
+        "fields_abstained": tuple(value.field for value in gold.values if named and value.field not in (prediction.fields or {})),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from typing import Any
 from neuralmedbench.files.yaml_text import load_yaml
 from neuralmedbench.records.items import GoldFields, gold_fields
 from neuralmedbench.records.scores import ParseStatus, Prediction
+from neuralmedbench.records.value_rules import RULES, fields_of, read_value, write_value
+from neuralmedbench.scoring.sections import clean, read_sections, without_thoughts
 
 FIELDS = ("modality", "sequence", "plane", "class", "subtype")
 ALIASES = Path(__file__).with_name("field_aliases.yaml")
@@ -27,12 +29,18 @@ MAX_LABEL = 80
 """A longer value cannot be a label and is cut."""
 
 
+JSON_TYPES = {"number": (int, float), "integer": int, "string": str, "array": list}
+"""Python types of the types of a JSON schema."""
+
+
 def parse_structured(text: str, schema: str) -> Prediction:
-    """Parse a structured answer by its JSON schema (empty: the five fields and a confidence).
+    """Parse a structured answer by its JSON schema (empty: the five labels of NeuroVLM-Bench and a confidence).
 
     `strict`: the whole text is one object that fits the schema; `repaired`: the object was extracted or repaired, or a value is not an exact
     label; `failed`: there is no object. A null or absent field is an abstention; an unknown label is kept and is wrong.
     """
+    if rules := fields_of(schema):
+        return _parse_values(text, schema, rules)
     value, whole = find_answer_object(text)
     if value is None or not set(value) & set(FIELDS):
         return Prediction(parse_status=ParseStatus.FAILED)
@@ -42,21 +50,64 @@ def parse_structured(text: str, schema: str) -> Prediction:
         if name in FIELDS
     }
     fields = {name: answered[:MAX_LABEL] for name, answered in labels.items() if answered is not None}
-    confidence = value.get("confidence")
-    number = (
-        float(confidence) if isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1 else None
-    )
     return Prediction(
         parse_status=ParseStatus.STRICT if whole and _fits(value, schema) else ParseStatus.REPAIRED,
         differential=(fields["class"],) if "class" in fields else (),
         fields=fields,
-        confidence=number if "class" in fields else None,
+        confidence=_confidence(value) if "class" in fields else None,
         abstained="class" not in fields,
     )
 
 
-def find_answer_object(text: str) -> tuple[dict[str, Any] | None, bool]:
-    """Find the JSON object of an answer; the second value is True if it is the whole text. None if there is none. Never raises."""
+def _confidence(answer: dict[str, Any]) -> float | None:
+    value = answer.get("confidence")
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1 else None
+
+
+def _parse_values(text: str, schema: str, rules: dict[str, str]) -> Prediction:
+    """Parse an answer with values: each is read by the rule of its field, and written in one way.
+
+    `failed`: no value can be read, and the answer does not abstain either. A value that cannot be read beside others is empty: its field is
+    wrong. If one value is asked for, it may stand without an object, alone or after `ANSWER:`.
+    """
+    answer, whole = find_answer_object(text, rules)
+    if answer is None or not set(answer) & set(rules):
+        answer, whole = _bare_value(text, rules), False
+    given = {name: text_of_value(answer[name]) for name in rules if answer.get(name) is not None}
+    given = {name: words for name, words in given.items() if rules[name] == "words" or words.lower() not in _aliases()["null_words"]}
+    read = {name: value for name, words in given.items() if (value := read_value(rules[name], words)) is not None}
+    if not set(answer) & set(rules) or (given and not read):
+        return Prediction(parse_status=ParseStatus.FAILED)
+    fields = {name: write_value(rules[name], read[name]) if name in read else "" for name in given}
+    decisive = {name: words for name, words in fields.items() if words and RULES[rules[name]].at_least is not None}
+    stated = "; ".join(f"{name} {words}" if len(rules) > 1 else words for name, words in (decisive or fields).items())
+    return Prediction(
+        parse_status=ParseStatus.STRICT if whole and read.keys() == given.keys() and _fits(answer, schema) else ParseStatus.REPAIRED,
+        differential=(stated,) if stated else (),
+        fields=fields,
+        confidence=_confidence(answer) if read else None,
+        abstained=not read,
+    )
+
+
+def text_of_value(value: Any) -> str:
+    """Return a decoded JSON value as the text that a rule reads."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _bare_value(text: str, rules: dict[str, str]) -> dict[str, Any]:
+    """Return the value of the only field of an answer that is no object: after `ANSWER:`, or a text of one line."""
+    sections = read_sections(text, ("REASONING", "ANSWER", "CONFIDENCE"))
+    lines = [line for line in without_thoughts(text).splitlines() if line.strip()]
+    bare = clean(sections.text("ANSWER")) or (lines[0].strip() if len(lines) == 1 and not sections.lines else "")
+    return dict.fromkeys(rules, bare) if bare and len(rules) == 1 else {}
+
+
+def find_answer_object(text: str, names: Collection[str] = FIELDS) -> tuple[dict[str, Any] | None, bool]:
+    """Find the JSON object of an answer that has one of these keys; the second value is True if it is the whole text.
+
+    None if there is none. Never raises.
+    """
     text = text[:MAX_CHARACTERS]
     value = read_json(text)
     if isinstance(value, dict):
@@ -68,7 +119,7 @@ def find_answer_object(text: str) -> tuple[dict[str, Any] | None, bool]:
         piece = text[match.start() : end + 1] if end > 0 else ""
         repaired = re.sub(r",\s*\}", "}", piece)  # a trailing comma
         value = read_json(piece) or read_json(repaired) or _literal(repaired)
-        if isinstance(value, dict) and set(value) & set(FIELDS):
+        if isinstance(value, dict) and set(value) & set(names):
             last = value
     return last, False
 
@@ -136,6 +187,9 @@ def _fits(value: dict[str, Any], schema: str) -> bool:
     if set(value) - {REASONING} != set(properties):
         return False
     allowed = all(value[name] in rule["enum"] for name, rule in properties.items() if "enum" in rule)
+    allowed &= all(
+        value[name] is None or isinstance(value[name], JSON_TYPES[rule["type"][0]]) for name, rule in properties.items() if "title" in rule
+    )
     confidence = value.get("confidence")
     number = confidence is None or (isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1)
     return allowed and number

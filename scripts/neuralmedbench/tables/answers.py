@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from neuralmedbench.records.items import Item, Runner
 from neuralmedbench.records.scores import ParseStatus, Score
+from neuralmedbench.records.value_rules import fields_of
 from neuralmedbench.records.words import counted, percent
 from neuralmedbench.scoring.parse import plain_text
 from neuralmedbench.scoring.structured.form import STEPS, form_of
-from neuralmedbench.scoring.structured_answer import find_answer_object
+from neuralmedbench.scoring.structured_answer import FIELDS, find_answer_object
 from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
@@ -144,7 +145,11 @@ def _steps(benchmark: BenchmarkStudy, runner: Runner, scores: list[Score]) -> li
 
 def _passed(score: Score, item: Item) -> int:
     """Count the steps that one answer passes; an unreadable answer passes none."""
-    value = None if score.parse_status == ParseStatus.FAILED else find_answer_object(plain_text(score.text))[0]
+    value = (
+        None
+        if score.parse_status == ParseStatus.FAILED
+        else find_answer_object(plain_text(score.text), fields_of(item.answer_schema) or FIELDS)[0]
+    )
     return form_of(item.answer_schema).passed(value)
 
 

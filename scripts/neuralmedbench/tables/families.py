@@ -13,6 +13,7 @@ from neuralmedbench.estimates.intervals import rate_intervals
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
+from neuralmedbench.records.value_rules import fields_of
 from neuralmedbench.records.words import items_of
 from neuralmedbench.tables.declare import ALL, MODEL, RANKED, REPEATABLE, SCORED, Suppression, Table
 from neuralmedbench.tables.outcomes import PRIOR, Key
@@ -29,8 +30,8 @@ PASS_RULES = {
 }
 """What a free answer, or the last one of a dialogue, must do to pass, by family."""
 
-CHOICE_RULE, CLASS_RULE = "chooses the right option", "gives the class of the picture"
-"""The same for items with options, and for structured answers, whatever their family."""
+CHOICE_RULE, CLASS_RULE, VALUES_RULE = "chooses the right option", "gives the class of the picture", "gives the reference values"
+"""The same for items with options, and for structured answers of labels and of values, whatever their family."""
 
 RATES = ("pass1", "pass5", "candidates5", "all_right")
 
@@ -39,7 +40,9 @@ def pass_rule(item: Item) -> str:
     """Return what an answer to an item must do to pass."""
     if item.runner is Runner.CHOICE:
         return CHOICE_RULE
-    return CLASS_RULE if item.runner is Runner.STRUCTURED else PASS_RULES[item.family]
+    if item.runner is Runner.STRUCTURED:
+        return VALUES_RULE if fields_of(item.answer_schema) else CLASS_RULE
+    return PASS_RULES[item.family]
 
 
 def pass_rules(items: Iterable[Item]) -> dict[str, list[Family]]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
+from functools import cache
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, codes_of, rate_interval
-from neuralmedbench.records.items import NO_LESION, Family, Gold, Item, Runner
+from neuralmedbench.records.items import NO_LESION, Family, Gold, Item, ReferenceValue, Runner
 from neuralmedbench.records.scores import ParseStatus, Prediction
+from neuralmedbench.records.value_reading import keywords_of
+from neuralmedbench.records.value_rules import fields_of, is_right, read_value, threshold
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.rubric import verdict
@@ -24,6 +27,14 @@ SPLITS, SEED = 100, 1
 
 MOST_ANSWERS, MOST_PLACES = 50, 10
 """Diagnoses, texts of options and lesion locations that are tried as constants: those of most patients. (Our rule.)"""
+
+MOST_VALUES, TRIED = 500, 200
+"""Answers of values that are tried as constants: of more than these, those that pass most of about this many items. (Our rule.)"""
+
+T = TypeVar("T", str, "Constant")
+
+Constant = tuple[tuple[str, str], ...]
+"""An answer with values: text by field."""
 
 BRACKET = "bracket"
 """Method of the interval of a floor: from the low end of the rate of the constant chosen on other patients to the high end of that in hindsight."""
@@ -67,15 +78,16 @@ def floors(outcomes: Outcomes, vocabulary: Vocabulary) -> dict[str, Floor]:
 
     One constant for each family; for structured items, whose pictures show what they are, also one for each modality, sequence, plane and
     source (tag `dataset:`), if that earns more. Whether a constant passes is decided by the rule of the item: letter or text of an option, class,
-    diagnosis by the vocabulary, place and side of a lesion (up to three places may be named).
+    diagnosis by the vocabulary, place and side of a lesion (up to three places may be named), values by the rules of their fields.
     """
     size = len(outcomes.items)
     one = Floor(np.zeros(size), np.zeros(size), np.zeros(size, dtype=bool))
     five = Floor(np.full(size, np.nan), np.full(size, np.nan), np.zeros(size, dtype=bool))
     families: dict[Hashable, list[int]] = defaultdict(list)
     for index, item in enumerate(outcomes.items):
-        # an open question and a dialogue are passed by the same answer
-        families[item.family, Runner.OPEN if item.runner is Runner.DIALOGUE else item.runner].append(index)
+        # an open question and a dialogue are passed by the same answer; values are asked for by name
+        form = tuple(fields_of(item.answer_schema)) if item.runner is Runner.STRUCTURED else ()
+        families[item.family, Runner.OPEN if item.runner is Runner.DIALOGUE else item.runner, form].append(index)
     for members in families.values():
         items, gold = [outcomes.items[index] for index in members], [outcomes.gold[index] for index in members]
         patients = codes_of(outcomes.patients[members])
@@ -144,6 +156,8 @@ def _passes(items: Sequence[Item], gold: Sequence[Gold], patients: Ints, vocabul
     """Return which constant passes which item of one family and runner, shape (items, constants), 0 to 1."""
     if items[0].runner is Runner.CHOICE:
         return _option_passes(items, gold, patients)
+    if items[0].runner is Runner.STRUCTURED and fields_of(items[0].answer_schema):
+        return _value_passes(gold, patients)
     if items[0].runner is Runner.STRUCTURED:
         labels = [row.fields.diagnosis_class if row.fields else None for row in gold]
         return np.array([[label == constant for constant in _commonest(labels, patients)] for label in labels], dtype=np.float64)
@@ -162,7 +176,7 @@ def _asks_place(item: Item) -> bool:
     return item.family is Family.LESION_RECOGNITION
 
 
-def _commonest(answers: Sequence[str | None], patients: Ints, number: int = MOST_ANSWERS) -> list[str]:
+def _commonest(answers: Sequence[T | None], patients: Ints, number: int = MOST_ANSWERS) -> list[T]:
     """Return the answers of most patients, in that order."""
     counts = Counter(
         answer for answer, _ in sorted({(answer, int(patient)) for answer, patient in zip(answers, patients, strict=True) if answer})
@@ -181,6 +195,64 @@ def _option_passes(items: Sequence[Item], gold: Sequence[Gold], patients: Ints) 
         by_text = [float(text == right) if text in offered else 1 / max(len(item.options), 1) for text in texts]
         rows.append([*(float(letter == row.choice) for letter in letters), *by_text])
     return np.array(rows, dtype=np.float64)
+
+
+def _value_passes(gold: Sequence[Gold], patients: Ints) -> Floats:
+    """One answer for all items: the values of a reference, with either limit in place of a number.
+
+    The items that a number passes change only at a limit, so the best constant number is one. For keywords, which a list of words without
+    sense can pass, also the commonest keywords together.
+    """
+    common = _commonest(
+        [constant for row in gold for constant in _constants_of(row)],
+        np.repeat(patients, [len(_constants_of(row)) for row in gold]),
+        len(gold) * 3,
+    )
+    constants = [*_keyword_lists(gold, patients), *common]
+    tried = gold[:: max(len(gold) // TRIED, 1)]
+    if len(constants) > MOST_VALUES:
+        earned = _pass_matrix(tried, constants).sum(axis=0)
+        constants = [constants[place] for place in np.sort(np.argsort(-earned, kind="stable")[:MOST_VALUES])]
+    return _pass_matrix(gold, constants)
+
+
+def _constants_of(gold: Gold) -> list[Constant]:
+    """Return the reference as an answer, and again with the lower and with the upper limit of every number."""
+    values = [value for value in gold.values if threshold(value) is not None]
+    own = tuple((value.field, " ".join(keywords_of(value.value)) if value.rule == "keywords" else value.value) for value in values)
+    if all(value.low is None for value in values):
+        return [own]
+    ends = [
+        [repr(end) if end is not None else text for end, (_, text) in zip(limits, own, strict=True)]
+        for limits in ([v.low for v in values], [v.high for v in values])
+    ]
+    return [own, *(tuple((value.field, text) for value, text in zip(values, texts, strict=True)) for texts in ends)]
+
+
+def _keyword_lists(gold: Sequence[Gold], patients: Ints) -> list[Constant]:
+    keywords = [
+        (word, patient)
+        for row, patient in zip(gold, patients, strict=True)
+        for value in row.values
+        if value.rule == "keywords" and value.at_least is not None
+        for word in keywords_of(value.value)
+    ]
+    fields = sorted({value.field for row in gold for value in row.values if value.rule == "keywords"})
+    listed = " ".join(_commonest([word for word, _ in keywords], np.array([patient for _, patient in keywords], dtype=np.int64)))
+    return [tuple((field, listed) for field in fields)] if listed else []
+
+
+def _pass_matrix(gold: Sequence[Gold], constants: Sequence[Constant]) -> Floats:
+    """Return which constant passes which item, shape (items, constants); every text is read once per rule."""
+    answers, read = [dict(constant) for constant in constants], cache(read_value)
+    rows: dict[tuple[ReferenceValue, ...], list[bool]] = {}
+    for row in gold:
+        if row.values not in rows:
+            wanted = [value for value in row.values if threshold(value) is not None]
+            rows[row.values] = [
+                all(is_right(read(value.rule, answer.get(value.field, "")), value) for value in wanted) for answer in answers
+            ]
+    return np.array([rows[row.values] for row in gold], dtype=np.float64)
 
 
 def _diagnosis_constants(gold: Sequence[Gold], patients: Ints, vocabulary: Vocabulary) -> list[Prediction]:

@@ -15,6 +15,7 @@ from neuralmedbench.estimates.repeats import pass_at_k
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import ParseStatus, Score
+from neuralmedbench.records.value_rules import threshold
 from neuralmedbench.tables.shared_requests import joined_clusters, paired_members, request_codes
 
 PAIR_RIGHT, PAIR_PART, PAIR_WRONG, PAIR_SAME = PAIR_METRICS = ("pair_right", "pair_part", "pair_wrong", "pair_same")
@@ -255,7 +256,12 @@ def gather_outcomes(
 
 
 def can_pass(item: Item, gold: Gold | None) -> bool:
-    """Return True if an item has the reference that its pass rule needs: a class for structured items, an answer for the others."""
+    """Return True if an item has the reference that its pass rule needs.
+
+    For structured items a class, or a value whose rule can say right or wrong; an answer for the others.
+    """
+    if item.runner is Runner.STRUCTURED and gold is not None and gold.values:
+        return any(threshold(value) is not None for value in gold.values)
     if item.runner is Runner.STRUCTURED:
         return gold is not None and gold.fields is not None and gold.fields.diagnosis_class is not None
     return gold is not None

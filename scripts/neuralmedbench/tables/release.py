@@ -82,7 +82,8 @@ def _by_item(study: Study, benchmark: BenchmarkStudy) -> Iterator[tuple[Label, s
             yield ("differential", family), item.item_id
             yield (f"differential {family}", level), item.item_id
     for gold in benchmark.gold:
-        for name in gold_labels(gold.fields) if gold.fields is not None else ():
+        names = gold_labels(gold.fields) if gold.fields is not None else [value.field for value in gold.values]
+        for name in names:
             yield (f"field {name}", ""), gold.item_id
 
 

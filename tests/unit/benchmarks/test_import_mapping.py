@@ -232,7 +232,7 @@ def test_a_column_that_is_not_there_is_told_with_those_that_are(tmp_path):
     [
         ({"opton": {"column": "o"}}, r"mine\.yaml: unknown key 'opton'; did you mean 'options'\?"),
         ({"options": {"colum": "o"}}, r"unknown key 'options\.colum'; did you mean 'column'\?"),
-        ({"runner": "chioce"}, r"runner: input should be 'choice' or 'open', found 'chioce'; did you mean 'choice'\?"),
+        ({"runner": "chioce"}, r"runner: input should be 'choice', 'open' or 'structured', found 'chioce'; did you mean 'choice'\?"),
         ({"options": {"column": "o", "fixed": ["Yes", "No"]}}, "set one of `column`, `columns`, `fixed`, or `right` together with `wrong`"),
         ({"question": ""}, "set `question` .its column., `ask` .fixed words., or both"),
         ({"runner": "open"}, "the runner choice needs `options`, the runner open has none"),

@@ -25,7 +25,7 @@ from neuralmedbench.estimates.intervals import (
     resampling_weights,
 )
 from neuralmedbench.estimates.repeats import pass_at_k
-from neuralmedbench.tables.rates import macro_f1
+from neuralmedbench.tables.fields import macro_f1
 
 FAST = IntervalSettings(resamples=2000)
 

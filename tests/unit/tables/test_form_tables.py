@@ -17,7 +17,7 @@ from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import score_responses
 from neuralmedbench.tables.answers import validity_rows
-from neuralmedbench.tables.rates import field_rows
+from neuralmedbench.tables.fields import field_rows
 from neuralmedbench.tables.study import Study
 
 PICTURES = [replace(PICTURE_ITEM, item_id=f"demo/{n}", patient_id=f"p{n}", answer_schema=answer_schema()) for n in range(8)]

@@ -14,6 +14,7 @@ from typing import Any
 from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
 from neuralmedbench.benchmarks.adapters.options import digest_order, letter_of, numbered_letter, options_of, without_empty_end
 from neuralmedbench.benchmarks.adapters.rows import cell_text, choice_gold, column_text, day_of, filled_texts, plain_id, refusal_of
+from neuralmedbench.benchmarks.adapters.values import asked_values, reference_values, value_gold
 from neuralmedbench.benchmarks.gold import criteria
 from neuralmedbench.benchmarks.question_items import option_name
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
@@ -60,6 +61,8 @@ def read(mapping: MappingConfig, source: SourceFolder) -> Iterator[QuestionEntry
         added = {FILE: table.stem, FOLDER: table.parent.name}
         for number, row in enumerate(source.rows(table, [mapping.each] if mapping.each else needed, under=mapping.under), start=1):
             where = f"{table.relative_to(source.folder).as_posix()}, row {number}"
+            if not all(column_text(row, column) for column in mapping.skip_blank):
+                continue
             for place, question in enumerate(_questions_of_row(mapping.each, row), start=1):
                 try:
                     yield _entry(mapping, source, _with_columns({**question, **added, PLACE: place}, needed), number)
@@ -76,6 +79,8 @@ def columns_of(mapping: MappingConfig) -> list[str]:
         named += [options.column, *options.columns[:2], options.right, *(column for column in options.wrong if "*" not in column)]
     if mapping.answer:
         named += [mapping.answer.column, mapping.answer.aliases]
+    for value in mapping.fields.values():
+        named += [value.column, value.low, value.high, *(value.rules.columns if value.rules else ())]
     if images:
         named += images.columns
     return list(dict.fromkeys(column for column in named if column and column not in BUILT_IN))
@@ -104,6 +109,7 @@ def _entry(mapping: MappingConfig, source: SourceFolder, row: Mapping[str, Any],
         vignette, asked = vignette_and_lead_in(asked)
     if asked and mapping.question and mapping.ask:
         asked = f"{asked}\n{mapping.ask}"
+    values = reference_values(mapping.fields, row)
     question = Question(
         question_id=question_id,
         runner=Runner(mapping.runner),
@@ -116,8 +122,10 @@ def _entry(mapping: MappingConfig, source: SourceFolder, row: Mapping[str, Any],
         language=column_text(row, mapping.language_column)[:2].lower() or mapping.language,
         date=day_of(row.get(mapping.date)) if mapping.date else "",
         tags=tuple(f"{column.lstrip('_')}:{value}" for column in mapping.tags for value in filled_texts(_tag_values(row[column]))),
+        answer_schema=asked_values(mapping.fields, row) if mapping.fields else "",
     )
-    return QuestionEntry(question=question, gold=_gold(mapping, question, names, row), pictures=pictures)
+    gold = value_gold(question_id, values, mapping.established) if mapping.fields else _gold(mapping, question, names, row)
+    return QuestionEntry(question=question, gold=gold, pictures=pictures)
 
 
 def _id(mapping: MappingConfig, row: Mapping[str, Any], number: int) -> str:

@@ -83,6 +83,8 @@ class Baseline:
             return self._choice(messages, generator(messages, seed, self._reader.name), temperature)
         if form is forms.BaselineForm.ANSWER:
             return forms.short(forms.UNDETERMINED, 0.0)  # these models cannot answer in free text
+        if form is forms.BaselineForm.FIELDS and (nothing := forms.no_values(messages)):
+            return nothing  # nor give numbers, dates and the like
         # a reader without evidence abstains; otherwise draw a ranking and write it
         opinion = self._reader.read(messages)
         if opinion.scores is None:

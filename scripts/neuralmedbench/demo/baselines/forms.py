@@ -89,6 +89,10 @@ FORM_MARKS = {
 """If two patterns match at one position the first counts: a checklist also has the headers of the short form."""
 
 
+KEYS = re.compile(r'^"(\w+)": ', re.MULTILINE)
+"""A key of the requested JSON object, with the words that say what is asked."""
+
+
 @dataclass(frozen=True)
 class BaselineCandidate:
     """A hypothesis with the evidence for and against it."""
@@ -168,6 +172,13 @@ def fields(
         "confidence": None if confidence is None else round(confidence, 3),
     }
     return json.dumps(answer)
+
+
+def no_values(messages: Sequence[MessageInput]) -> str:
+    """Write null for every key of the JSON object that the last user message requests; empty if they are the keys of a picture's labels."""
+    asked = next(message.text for message in reversed(messages) if message.role == "user")
+    names = KEYS.findall(asked[asked.rfind("JSON") :])
+    return json.dumps(dict.fromkeys(names)) if names and not {"modality", "class"} <= set(names) else ""
 
 
 def paragraph(text: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from neuralmedbench.scoring.structured_answer import FIELDS, label
+from neuralmedbench.records.value_rules import fields_of, read_value
+from neuralmedbench.scoring.structured_answer import FIELDS, label, text_of_value
 
 SUBTYPES = {
     "stroke": frozenset({"ischemic", "hemorrhagic"}),
@@ -31,8 +32,8 @@ SUBTYPES = {
 """Subtypes by class; the other classes have none."""
 
 STEPS = ("parse", "required_fields", "enums", "consistency")
-"""Checks of an answer, in order: it is an object; it has every key; every value is a label of its field or null, and every number is from 0
-to 1; the subtype belongs to the class, and only an MRI has a sequence."""
+"""Checks of an answer, in order: it is an object; it has every key; every value is a label of its field (or can be read by its rule) or null,
+and every confidence is from 0 to 1; the subtype belongs to the class, and only an MRI has a sequence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +41,14 @@ class StructuredForm:
     """The requested form of a structured answer.
 
     `keys` must be present (null allowed); `labels` are the allowed values by key, None among them allows null; `numbers` are keys of a
-    number from 0 to 1 or null; `names` maps each field of `FIELDS` to its key.
+    number from 0 to 1 or null; `names` maps each field of `FIELDS` to its key; `rules` are the rules of values by key.
     """
 
     keys: frozenset[str]
     labels: Mapping[str, frozenset[str | None]]
     numbers: frozenset[str]
     names: Mapping[str, str]
+    rules: Mapping[str, str] = field(default_factory=dict)
 
     def passed(self, answer: Mapping[str, Any] | None) -> int:
         """Count the steps of `STEPS` that an answer passes, up to the first that fails."""
@@ -61,7 +63,8 @@ class StructuredForm:
 
     def _in_vocabulary(self, answer: Mapping[str, Any]) -> bool:
         named = all(isinstance(answer[key], str | None) and answer[key] in labels for key, labels in self.labels.items())
-        return named and all(answer[key] is None or is_share(answer[key]) for key in self.numbers)
+        readable = all(answer[key] is None or read_value(rule, text_of_value(answer[key])) is not None for key, rule in self.rules.items())
+        return named and readable and all(answer[key] is None or is_share(answer[key]) for key in self.numbers)
 
     def _consistent(self, answer: Mapping[str, Any]) -> bool:
         texts = {name: answer[key] for name, key in self.names.items() if isinstance(answer[key], str)}
@@ -118,7 +121,8 @@ def form_of(schema: str) -> StructuredForm:
         keys=frozenset(rules),
         labels={key: frozenset(rule["enum"]) for key, rule in rules.items() if "enum" in rule},
         numbers=frozenset({"confidence"} & rules.keys()),
-        names={name: name for name in FIELDS if name in rules},
+        names={name: name for name in FIELDS if name in rules and name not in fields_of(schema)},
+        rules=fields_of(schema),
     )
 
 

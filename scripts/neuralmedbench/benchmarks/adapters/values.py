@@ -1,0 +1,92 @@
+"""Read the reference values of a row by the `fields` of a mapping."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from neuralmedbench.benchmarks.adapters.rows import cell_text, column_text, list_entries
+from neuralmedbench.config.mappings import FieldMapping
+from neuralmedbench.errors import DataError
+from neuralmedbench.records.items import Gold, ReferenceValue
+from neuralmedbench.records.value_rules import read_value, values_schema
+
+
+def asked_values(fields: Mapping[str, FieldMapping], row: Mapping[str, Any]) -> str:
+    """Return the JSON schema of the answer to a row."""
+    return values_schema([(name, _rule_of(name, field, row), field.words) for name, field in fields.items()])
+
+
+def reference_values(fields: Mapping[str, FieldMapping], row: Mapping[str, Any]) -> tuple[ReferenceValue, ...]:
+    """Return the references of a row, without those of empty cells; DataError, which does not quote a cell, if one cannot be read."""
+    values = []
+    for name, field in fields.items():
+        rule = _rule_of(name, field, row)
+        text = _text_of(name, field, rule, row)
+        if text or (rule == "words" and field.missing):
+            low, high = _limits(name, field, rule, text, row)
+            values.append(ReferenceValue(field=name, rule=rule, value=text, low=low, high=high, at_least=field.at_least))
+    return tuple(values)
+
+
+def value_gold(question_id: str, values: Sequence[ReferenceValue], established: str) -> Gold | None:
+    """Return the gold of a question that asks for values; None without any reference."""
+    if not values:
+        return None
+    shown = [f"{value.field}: {value.value}" if len(values) > 1 else value.value for value in values]
+    return Gold(item_id=question_id, answer="; ".join(shown), established=established, values=tuple(values))
+
+
+def _rule_of(name: str, field: FieldMapping, row: Mapping[str, Any]) -> str:
+    if field.rule:
+        return field.rule
+    assert field.rules is not None
+    found = [field.rules.names[key] for column in field.rules.columns if (key := column_text(row, column)) in field.rules.names]
+    if not found:
+        message = f"{name}: no rule for this row; {' and '.join(field.rules.columns)} have none of {', '.join(field.rules.names)}"
+        raise DataError(message)
+    return found[0]
+
+
+def _text_of(name: str, field: FieldMapping, rule: str, row: Mapping[str, Any]) -> str:
+    """Return the reference as text; lists are JSON, boxes in fractions of the picture."""
+    cell = row[field.column]
+    if rule == "keywords":
+        words = [text for text in map(cell_text, list_entries(cell)) if text and text not in field.missing]
+        return json.dumps(words, ensure_ascii=False) if words else ""
+    text = json.dumps(cell) if isinstance(cell, list | tuple) else cell_text(cell)
+    if text in field.missing or not text:
+        return ""
+    return _in_fractions(name, field, text, row) if rule == "box" else text
+
+
+def _in_fractions(name: str, field: FieldMapping, text: str, row: Mapping[str, Any]) -> str:
+    box = read_value("box", text)
+    if box is None:
+        return text  # refused with its reason when the question is checked
+    size = tuple(_numbers(row.get(field.size_column)))[:2] or field.size or (1.0, 1.0)
+    fractions = [edge / size[place % 2] for place, edge in enumerate(box)] if len(size) == 2 and min(size) > 0 else []
+    if not fractions or max(fractions) > 1 or min(fractions) < 0:
+        message = f"{name}: the reference box is not within its picture; boxes in pixels need `size` or `size_column`"
+        raise DataError(message)
+    return json.dumps(fractions)
+
+
+def _numbers(cell: Any) -> list[float]:
+    return [value for entry in list_entries(cell) if (value := read_value("number", cell_text(entry))) is not None]
+
+
+def _limits(name: str, field: FieldMapping, rule: str, text: str, row: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    if rule != "number":
+        return None, None
+    value = read_value("number", text)
+    if field.within is not None and value is not None:
+        return value - field.within * abs(value), value + field.within * abs(value)
+    limits = [read_value("number", column_text(row, column)) if column else None for column in (field.low, field.high)]
+    if None in limits:
+        message = (
+            f"{name}: a limit of this number is missing or is no number; expected both {field.low or '`low`'} and {field.high or '`high`'}"
+        )
+        raise DataError(message)
+    return limits[0], limits[1]
