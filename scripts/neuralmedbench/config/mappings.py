@@ -194,7 +194,7 @@ class MappingConfig(Section):
             message = "`case_in_question` needs `question`, the column that holds both"
             raise ValueError(message)
         if (self.runner == "choice") != (self.options is not None):
-            message = "the runner choice needs `options`, the other runners have none"
+            message = f"the runner choice needs `options`, the runner {'structured' if self.runner == 'structured' else 'open'} has none"
             raise ValueError(message)
         if (self.runner == "structured") != bool(self.fields) or (self.fields and self.answer):
             message = "the runner structured needs `fields` and no `answer`, the other runners have no `fields`"

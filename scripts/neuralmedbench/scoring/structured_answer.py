@@ -29,7 +29,7 @@ MAX_LABEL = 80
 """A longer value cannot be a label and is cut."""
 
 
-JSON_TYPES = {"number": (int, float), "integer": int, "string": str, "array": list}
+JSON_TYPES: dict[str, type | tuple[type, ...]] = {"number": (int, float), "integer": int, "string": str, "array": list}
 """Python types of the types of a JSON schema."""
 
 

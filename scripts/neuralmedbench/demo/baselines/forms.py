@@ -92,6 +92,8 @@ FORM_MARKS = {
 KEYS = re.compile(r'^"(\w+)": ', re.MULTILINE)
 """A key of the requested JSON object, with the words that say what is asked."""
 
+LABELS_OF_A_PICTURE = frozenset({"reasoning", "modality", "sequence", "plane", "class", "subtype", "confidence"})
+
 
 @dataclass(frozen=True)
 class BaselineCandidate:
@@ -178,7 +180,7 @@ def no_values(messages: Sequence[MessageInput]) -> str:
     """Write null for every key of the JSON object that the last user message requests; empty if they are the keys of a picture's labels."""
     asked = next(message.text for message in reversed(messages) if message.role == "user")
     names = KEYS.findall(asked[asked.rfind("JSON") :])
-    return json.dumps(dict.fromkeys(names)) if names and not {"modality", "class"} <= set(names) else ""
+    return json.dumps(dict.fromkeys(names)) if set(names) - LABELS_OF_A_PICTURE else ""
 
 
 def paragraph(text: str) -> str:
