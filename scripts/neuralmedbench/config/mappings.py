@@ -102,7 +102,9 @@ class FieldMapping(Section):
     size: tuple[float, float] | None = Field(
         None, description="Boxes in pixels: width and height of every picture. Answers are asked for as fractions."
     )
-    size_column: str = Field("", description="Boxes in pixels: column of the width and height of the picture, where a row has it; else `size`.")
+    size_column: str = Field(
+        "", description="Boxes in pixels: column of the width and height of the picture, where a row has it; else `size`."
+    )
     missing: tuple[str, ...] = Field((), description="Texts that mark an empty cell, for example `NA`; `words` then expects nothing.")
 
     @model_validator(mode="after")

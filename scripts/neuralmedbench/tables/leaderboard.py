@@ -168,7 +168,7 @@ def _notes(outcomes: Outcomes, key: Key, limit: float, reader: str | None) -> li
     counts = outcomes.counts[key]
     notes = []
     if not outcomes.items:
-        notes.append("not scored: no item has a reference answer")
+        notes.append("not scored: no item has a reference that an answer can meet")
     elif reader:
         given = int((counts.samples - counts.missing).sum())
         whose = "a program in the place of a reader" if reader == "simulated" else "a person"
