@@ -10,6 +10,7 @@ from pathlib import Path
 
 from neuralmedbench.benchmarks.answers_table import read_answers
 from neuralmedbench.benchmarks.case_items import check_known
+from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import ConfigError
@@ -18,7 +19,9 @@ from neuralmedbench.files.pages import page, picture_figure, table, warning
 from neuralmedbench.files.raw_index import read_raw_index
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.records.items import Gold, Item, Kind
+from neuralmedbench.records.questions import ANSWERS
 from neuralmedbench.records.requests import Request, RequestTurn
+from neuralmedbench.records.value_rules import problem_of_values
 from neuralmedbench.records.vocabulary import Vocabulary
 
 SHOWN = 8
@@ -68,12 +71,28 @@ def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary:
         _check_cases(found, config, table, vocabulary)
         if config.kind is Kind.PICTURES:
             _check_listed_pictures(found, [row.case_id for row in read_case_table(table) if not row.exclude], data / "raw" / benchmark)
+    if config.questions:
+        _check_values(found, Path(config.questions))
     _check_audit(found, data / "deidentified" / benchmark / "audit.json")
     # requests can only be checked with their items
     items = _check_items(found, data, benchmark)
     if items:
         _check_requests(found, data / "prompts" / f"{benchmark}.parquet", config, items)
     return found
+
+
+def _check_values(found: CheckReport, folder: Path) -> None:
+    """Count the references of values by rule, and warn of those that no answer can meet."""
+    if not (folder / ANSWERS).is_file():
+        return
+    asked = read_questions(folder)
+    schemas = {question.question_id: question.answer_schema for question in asked.questions}
+    rules = Counter(value.rule for gold in asked.gold for value in gold.values)
+    if rules:
+        found.rows.append(("references of values", _counted(rules)))
+    for gold in asked.gold:
+        if problem := problem_of_values(schemas.get(gold.item_id, ""), gold):
+            found.warnings.append(f"{gold.item_id}: {problem}; correct it in {ANSWERS}, or import the data set again")
 
 
 def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path, vocabulary: Vocabulary) -> None:

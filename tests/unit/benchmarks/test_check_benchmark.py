@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,14 @@ from fixtures.items import write_csv
 from neuralmedbench.cli.benchmark import check_benchmark
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.files.lines import write_lines
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
-from neuralmedbench.records.items import Gold, Item
+from neuralmedbench.records.items import Disclosure, Family, Gold, Item, ReferenceValue, Runner
+from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGE_COLUMNS, IMAGES, QUESTIONS, Question
 from neuralmedbench.records.requests import Request
+from neuralmedbench.records.value_rules import values_schema
 
 
 def run(folder: Path, benchmark: str) -> str:
@@ -79,3 +83,28 @@ def test_the_page_shows_one_prompt_of_every_runner_and_arm_with_every_text_escap
     assert "<b>Which" not in page
     assert "items without an answer: 1" in output
     assert "look at this: arm no_text: no request" in output
+
+
+def test_a_reference_of_a_value_that_lost_its_limit_is_named_in_one_line(tmp_path, capsys):
+    """A person corrects answers.jsonl by hand; the check says what no answer can meet before anything is made."""
+    config = {"title": "Mine", "kind": "text", "axis": "breadth", "source": "raw", "subjects": "public", "questions": str(tmp_path / "q")}
+    put(tmp_path, {"config/benchmarks/mine.yaml": yaml.safe_dump(config)})
+    schema = values_schema([("answer", "number", "")])
+    asked = Question(
+        question_id="one", runner=Runner.STRUCTURED, family=Family.QUESTION_ANSWERING, question="How much?", answer_schema=schema
+    )
+    limits = {"one": {"low": 9.5, "high": 10.5}, "two": {"low": 9.5}}
+    gold = [
+        Gold(item_id=name, answer="10", values=(ReferenceValue(field="answer", rule="number", value="10", **own),))
+        for name, own in limits.items()
+    ]
+    (tmp_path / "q").mkdir()
+    write_lines(tmp_path / "q" / QUESTIONS, Question, [replace(asked, question_id=name) for name in limits])
+    write_lines(tmp_path / "q" / ANSWERS, Gold, gold)
+    write_lines(tmp_path / "q" / DISCLOSURES, Disclosure, [])
+    write_csv(tmp_path / "q" / IMAGES, ",".join(IMAGE_COLUMNS))
+    run(tmp_path, "mine")
+    output = capsys.readouterr().out
+    assert "references of values: number 2" in output
+    assert "look at this: two: answer: a number needs both limits (`low` and `high`, or `within`); correct it in answers.jsonl" in output
+    assert "look at this: one" not in output

@@ -161,6 +161,12 @@ def test_a_single_picture_is_described_by_fields_of_the_schema(models):
         assert answer["plane"] in {"axial", None}
 
 
+def test_values_that_these_models_cannot_give_are_null(models):
+    form = 'Answer with one JSON object with exactly these keys; null means that you cannot tell:\n"flag": 1 or 0 | null\n"confidence": a number'
+    for name in ("text", "image", "fusion"):
+        assert json.loads(models[name].answer(ask(form=form), seed=1, temperature=0.0)) == {"flag": None, "confidence": None}
+
+
 @pytest.mark.parametrize(
     "hostile",
     [

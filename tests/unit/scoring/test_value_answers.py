@@ -17,7 +17,6 @@ from neuralmedbench.records.items import Family, Gold, Item, ReferenceValue
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.value_rules import values_schema
-from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.scores import elect, score_responses
 from neuralmedbench.tables.answers import validity_rows
 from neuralmedbench.tables.families import VALUES_RULE, pass_rule
