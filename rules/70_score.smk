@@ -1,10 +1,38 @@
 """Scoring: graders and similarity compare the responses with gold, then each response is scored."""
 
 
-rule grade_responses:
-    """Grade the open answers and dialogues of one model with one grader."""
+rule plant_errors:
+    """Plant errors in answers made from the references of a benchmark: graders are tested on them before they are believed."""
     input:
-        responses="results/responses/{benchmark}/{model}.parquet",
+        item_table="data/items/{benchmark}.parquet",
+        gold="data/gold/{benchmark}.parquet",
+        vocabulary=RUN.config.vocabulary,
+        urgency=RUN.urgency_files,
+    output:
+        planted="results/planted/{benchmark}.parquet",
+    log:
+        "logs/plant_errors/{benchmark}.log",
+    conda:
+        "../envs/scoring.yaml"
+    resources:
+        mem_mb=700,
+    params:
+        patients=RUN.config.grader_checks.most,
+        code=code_hash("plant_errors"),
+    shell:
+        "python scripts/plant_errors.py --items {input.item_table} --gold {input.gold} --vocabulary {input.vocabulary:q}"
+        " --patients {params.patients} --out {output.planted} &> {log}"
+
+
+rule grade_responses:
+    """Grade the open answers and dialogues of one model, or (in place of a model) planted errors, with one grader."""
+    input:
+        answers=lambda wildcards: (
+            "results/planted/{benchmark}.parquet"
+            if wildcards.model == PLANTED
+            else "results/responses/{benchmark}/{model}.parquet"
+        ),
+        tested=tested_before,
         audit="data/deidentified/{benchmark}/audit.json",
         item_table="data/items/{benchmark}.parquet",
         gold="data/gold/{benchmark}.parquet",
@@ -29,11 +57,18 @@ rule grade_responses:
         max_failed_fraction=lookup(within=config, dpath="max_failed_fraction"),
         replay=lambda wildcards, input: REPLAY,
         control=lambda wildcards, input: CONTROL,
-        names=lambda wildcards: RUN.models[wildcards.model].names,
+        names=lambda wildcards: (
+            [] if wildcards.model == PLANTED else RUN.models[wildcards.model].names
+        ),
+        answers=lambda wildcards: (
+            f"--patients {RUN.patients_per_edit(wildcards.grader)} {BY_DEFAULT} --planted"
+            if wildcards.model == PLANTED
+            else "--responses"
+        ),
         code=code_hash("grade_responses"),
     shell:
         "python scripts/grade_responses.py --benchmark {wildcards.benchmark} --grader {wildcards.grader}"
-        " --audit {input.audit} --responses {input.responses} --items {input.item_table} --gold {input.gold}"
+        " --audit {input.audit} {params.answers} {input.answers} --items {input.item_table} --gold {input.gold}"
         " --vocabulary {input.vocabulary:q} --ledger {params.ledger} --max-failed-fraction {params.max_failed_fraction} {params.replay}"
         " --names {params.names:q} --control {params.control:q} --out {output.grades} &> {log}"
 
@@ -93,13 +128,19 @@ rule embed_similarity:
 
 
 rule score_responses:
-    """Score the responses of one model; the first grader of the run list with a value counts."""
+    """Score the responses of one model; the first grader of the run list with a value counts, if it is used for the criterion."""
     input:
         responses="results/responses/{benchmark}/{model}.parquet",
         item_table="data/items/{benchmark}.parquet",
         gold="data/gold/{benchmark}.parquet",
         grades=expand(
             "results/grades/{{benchmark}}/{{model}}/{grader}.parquet",
+            grader=RUN.graders,
+        ),
+        planted="results/planted/{benchmark}.parquet",
+        planted_grades=expand(
+            "results/grades/{{benchmark}}/{planted}/{grader}.parquet",
+            planted=PLANTED,
             grader=RUN.graders,
         ),
         vocabulary=RUN.config.vocabulary,
@@ -112,7 +153,10 @@ rule score_responses:
     resources:
         mem_mb=1000,
     params:
+        floor=lookup(within=config, dpath="grader_checks/floor"),
+        confidence=lookup(within=config, dpath="statistics/confidence"),
         code=code_hash("score_responses"),
     shell:
         "python scripts/score_responses.py --responses {input.responses} --items {input.item_table} --gold {input.gold}"
-        " --grades {input.grades} --vocabulary {input.vocabulary:q} --out {output.scores} &> {log}"
+        " --grades {input.grades} --planted {input.planted} --planted-grades {input.planted_grades}"
+        " --floor {params.floor} --confidence {params.confidence} --vocabulary {input.vocabulary:q} --out {output.scores} &> {log}"

@@ -82,6 +82,13 @@ rule build_tables:
             model=RUN.models,
             grader=RUN.all_graders,
         ),
+        planted=expand("results/planted/{benchmark}.parquet", benchmark=RUN.benchmarks),
+        planted_grades=expand(
+            "results/grades/{benchmark}/{planted}/{grader}.parquet",
+            benchmark=RUN.benchmarks,
+            planted=PLANTED,
+            grader=RUN.all_graders,
+        ),
         similarity=expand(
             "results/similarity/{benchmark}.parquet", benchmark=RUN.benchmarks
         ),
@@ -110,6 +117,7 @@ rule build_tables:
         benchmarks=list(RUN.benchmarks),
         models=list(RUN.models),
         graders=list(RUN.graders),
+        grader_floor=lookup(within=config, dpath="grader_checks/floor"),
         resamples=lookup(within=config, dpath="statistics/resamples"),
         seed=lookup(within=config, dpath="statistics/seed"),
         confidence=lookup(within=config, dpath="statistics/confidence"),
@@ -121,7 +129,7 @@ rule build_tables:
         code=code_hash("build_tables"),
     shell:
         "python scripts/build_tables.py --benchmarks {params.benchmarks} --models {params.models}"
-        " --graders {params.graders} --vocabulary {input.vocabulary:q} --resamples {params.resamples}"
+        " --graders {params.graders} --vocabulary {input.vocabulary:q} --grader-floor {params.grader_floor} --resamples {params.resamples}"
         " --seed {params.seed} --confidence {params.confidence}"
         " --max-missing-fraction {params.max_missing_fraction}"
         " --profile {params.profile} --min-patients-shown {params.min_patients_shown}"

@@ -21,6 +21,7 @@ from neuralmedbench.runtime.storage import check_places, check_project
 from neuralmedbench.models.model_run import RunLimits
 from neuralmedbench.models.resources import resources_of
 from neuralmedbench.recording.metadata import repair_metadata
+from neuralmedbench.records.scores import PLANTED
 from snakemake.exceptions import WorkflowError
 
 
@@ -51,6 +52,8 @@ RECORD_ARGUMENTS = shlex.join(
 REPLAY = "--replay" if RUN.config.replay else ""
 # caps and limits of the calls change no answer either: raising one plans nothing; `nmb run retry` requests what it had stopped
 CONTROL = RunLimits.of(RUN.config).write()
+# a grader that was paid for before it could be tested is tested only if the configuration asks for it
+BY_DEFAULT = "--by-default" if RUN.config.grader_checks.items_per_edit is None else ""
 
 
 name_this_run(main=workflow.is_main_process)
@@ -103,6 +106,12 @@ def slots_of_model(wildcards):
 def slots_of_grader(wildcards):
     """Return the resources (slots) of a grader's job."""
     return resources_of(RUN.all_graders[wildcards.grader].model)
+
+
+def tested_before(wildcards):
+    """Return the grades of planted errors, which a grader that asks a model gives before it grades the answers of a model."""
+    asks = RUN.all_graders[wildcards.grader].model and wildcards.model != PLANTED
+    return f"results/grades/{wildcards.benchmark}/{PLANTED}/{wildcards.grader}.parquet" if asks else []
 
 
 def names_of_graders(*kinds):

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from neuralmedbench.config.pipeline import GraderChecksConfig
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import gc_paused
 from neuralmedbench.runtime.commands import run_command
@@ -21,6 +22,9 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--models", nargs="*", default=[], help="run list")
     parser.add_argument("--graders", nargs="*", default=[], help="run list; the first grader with a value counts")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, relative to the root")
+    parser.add_argument(
+        "--grader-floor", type=float, default=GraderChecksConfig().floor, help="share of planted errors a grader must detect"
+    )
     parser.add_argument("--resamples", type=int, default=IntervalSettings.resamples)
     parser.add_argument("--seed", type=int, default=IntervalSettings.seed)
     parser.add_argument("--confidence", type=float, default=IntervalSettings.confidence)
@@ -36,7 +40,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     settings = IntervalSettings(args.resamples, args.seed, args.confidence, args.max_missing_fraction)
     with gc_paused():
-        study = read_study(args.root, args.benchmarks, args.models, args.graders, vocabulary=args.vocabulary, settings=settings)
+        study = read_study(
+            args.root,
+            args.benchmarks,
+            args.models,
+            args.graders,
+            vocabulary=args.vocabulary,
+            settings=settings,
+            grader_floor=args.grader_floor,
+        )
         write_tables(study, args.out_tables, args.out_metrics, Release(args.profile, args.min_patients_shown))
     return 0
 

@@ -10,6 +10,7 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Grade
 from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.scoring.jury import grade_with_jury
+from neuralmedbench.scoring.planted.checks import asked_of_all
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -25,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     jury = load_grader(args.config / "graders" / f"{args.grader}.yaml")
     files = {path.stem: path for path in args.grades}
-    members = {name: read_records(files[name], Grade) for name in jury.members}
+    members = asked_of_all({name: read_records(files[name], Grade) for name in jury.members})
     grades = grade_with_jury(members, jury=args.grader, rule=jury.rule)
     write_records(args.out, Grade, grades, key=lambda row: (response_key(row), row.criterion))
     return 0

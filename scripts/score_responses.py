@@ -9,8 +9,9 @@ from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.scores import Grade, Score
+from neuralmedbench.records.scores import Grade, PlantedAnswer, Score
 from neuralmedbench.runtime.commands import run_command
+from neuralmedbench.scoring.planted.checks import believed_grades
 from neuralmedbench.scoring.scores import score_responses
 
 
@@ -19,7 +20,17 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--responses", type=Path, required=True, help="responses of one model")
     parser.add_argument("--items", type=Path, required=True, help="items of the benchmark")
     parser.add_argument("--gold", type=Path, required=True, help="gold of the benchmark; without rows, nothing is scored")
-    parser.add_argument("--grades", type=Path, nargs="*", default=[], help="grades, one table per grader; the first with a value counts")
+    parser.add_argument(
+        "--grades",
+        type=Path,
+        nargs="*",
+        default=[],
+        help="grades, one table per grader; the first with a value, and not shown to miss planted errors, counts",
+    )
+    parser.add_argument("--planted", type=Path, required=True, help="answers with planted errors")
+    parser.add_argument("--planted-grades", type=Path, nargs="*", default=[], help="grades of them, in the order of --grades")
+    parser.add_argument("--floor", type=float, required=True, help="share of planted errors that a grader must detect")
+    parser.add_argument("--confidence", type=float, required=True, help="of the interval of that share")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
     parser.add_argument("--out", type=Path, required=True, help="table of scores to write")
     return parser.parse_args(argv)
@@ -31,7 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         read_records(args.responses, Response),
         {row.item_id: row for row in read_records(args.items, Item)},
         {row.item_id: row for row in read_records(args.gold, Gold)},
-        [read_records(path, Grade) for path in args.grades],
+        believed_grades(
+            [read_records(path, Grade) for path in args.grades],
+            read_records(args.planted, PlantedAnswer),
+            [read_records(path, Grade) for path in args.planted_grades],
+            floor=args.floor,
+            confidence=args.confidence,
+        ),
         vocabulary=read_vocabulary(args.vocabulary),
     )
     write_records(args.out, Score, scores, key=response_key)

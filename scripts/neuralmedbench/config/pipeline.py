@@ -11,6 +11,9 @@ from neuralmedbench.config.section import Name, Section
 SEQUENCE_ORDER = ("T1w", "ceT1w", "FLAIR", "T2w", "SWI", "T2starw", "PDw", "dwi", "CT", "ceCT")
 
 
+DEFAULT_ITEMS_PER_EDIT = 6
+
+
 class ImagingConfig(Section):
     """Normalisation of the scans."""
 
@@ -60,6 +63,36 @@ class SimilarityConfig(Section):
     bertscore_layer: int = Field(6, ge=1, description="Hidden layer used by BERTScore.")
 
 
+class GraderChecksConfig(Section):
+    """Test of the graders with planted errors (docs/graders.md)."""
+
+    items_per_edit: int | None = Field(
+        None,
+        ge=0,
+        le=1000,
+        description="Patients per planted error that a grader which asks a model is tested on; 0: none. Absent: 6, but none for a grader whose"
+        " grades are in its ledger from before it was tested, so that an update of the pipeline asks nothing by itself.",
+    )
+    rubric_items_per_edit: int = Field(20, ge=0, le=1000, description="The same for graders of kind `rubric`, which cost nothing.")
+    floor: float = Field(
+        0.8,
+        ge=0,
+        le=1,
+        description="A grader is not used for a criterion if the share of one of its planted errors that it detects is below this with its whole"
+        " interval.",
+    )
+
+    @property
+    def most(self) -> int:
+        """Patients per planted error that any grader may be tested on."""
+        return max(self.rubric_items_per_edit, self.for_models)
+
+    @property
+    def for_models(self) -> int:
+        """Patients per planted error for graders that ask a model."""
+        return DEFAULT_ITEMS_PER_EDIT if self.items_per_edit is None else self.items_per_edit
+
+
 class ReportConfig(Section):
     """The report."""
 
@@ -96,7 +129,7 @@ class PipelineConfig(Section):
     )
     vocabulary: str = Field(
         "config/vocabulary/neurology.yaml",
-        description="Vocabulary of diagnoses and anatomy. Beside it, `<name>.urgency.yaml` lists the time-critical diagnoses with their sources; only the tables read it.",
+        description="Vocabulary of diagnoses and anatomy. Beside it, `<name>.urgency.yaml` lists the time-critical diagnoses with their sources, for the tables and for planted errors.",
     )
     published: tuple[Name, ...] = Field(
         (),
@@ -124,6 +157,7 @@ class PipelineConfig(Section):
     )
     imaging: ImagingConfig = Field(default_factory=ImagingConfig, description="Normalisation.")
     slices: SlicesConfig = Field(default_factory=SlicesConfig, description="Slice selection.")
+    grader_checks: GraderChecksConfig = Field(default_factory=GraderChecksConfig, description="Planted errors.")
     similarity: SimilarityConfig = Field(default_factory=SimilarityConfig, description="Semantic similarity.")
     statistics: StatisticsConfig = Field(default_factory=StatisticsConfig, description="Intervals and tests.")
     report: ReportConfig = Field(default_factory=ReportConfig, description="The report.")

@@ -20,7 +20,7 @@ from neuralmedbench.files.cases import CaseRow, read_case_table
 from neuralmedbench.files.urgency import urgency_path
 from neuralmedbench.records.items import Kind
 from neuralmedbench.records.questions import IMPORT_RECORD, QUESTION_FILES
-from neuralmedbench.records.scores import SIMULATED_ROUND
+from neuralmedbench.records.scores import PLANTED, SIMULATED_ROUND
 
 
 def used_cases(folder: Path, benchmark: str) -> list[str]:
@@ -164,6 +164,11 @@ class Run:
                 message = f"{name}: slices.policy is lesion, which needs positions from an answers table; name it as `answers`, or choose another policy"
                 raise ConfigError(message)
         # models and graders, all of whose rate limit groups must exist
+        if PLANTED in config.models:
+            message = (
+                f"models: no model may be called {PLANTED!r}: results of planted errors have this name; rename config/models/{PLANTED}.yaml"
+            )
+            raise ConfigError(message)
         models = {name: load_model(folder / "models" / f"{name}.yaml") for name in config.models}
         graders = {name: load_grader(folder / "graders" / f"{name}.yaml") for name in config.graders}
         members = jury_members(folder, graders)
@@ -197,6 +202,11 @@ class Run:
     def all_graders(self) -> dict[str, GraderConfig]:
         """All graders: the run list, then the members of its juries."""
         return self.graders | self.members
+
+    def patients_per_edit(self, grader: str) -> int:
+        """Return on how many patients per planted error a grader is tested."""
+        checks = self.config.grader_checks
+        return checks.rubric_items_per_edit if self.all_graders[grader].kind == "rubric" else checks.for_models
 
     def recorded(self) -> list[str]:
         """Return the benchmarks that may be recorded: not private, or with `record: true`."""

@@ -19,7 +19,7 @@ from neuralmedbench.recording.repository import open_repository, why_not_version
 from neuralmedbench.recording.stages import TARGET, dvc_yaml, planned_rules
 from neuralmedbench.records.responses import MISSING_STATES, Response
 from neuralmedbench.records.results import COLUMNS
-from neuralmedbench.records.scores import Grade, GradeState
+from neuralmedbench.records.scores import PLANTED, Grade, GradeState
 from neuralmedbench.runtime.atomic_write import write_text
 
 CASE_FOLDERS = ("deidentified", "normalised", "slices")
@@ -153,6 +153,8 @@ def incomplete_files(run: Run, root: Path = Path()) -> list[IncompleteFile]:
     grades = [f"results/grades/{benchmark}/{model}/{grader}.parquet" for benchmark, model in pairs for grader in run.all_graders]
     tables = [IncompleteFile(path, _missing_answers(root / path)) for path in responses if (root / path).is_file()]
     tables += [IncompleteFile(path, _missing_grades(root / path)) for path in grades if (root / path).is_file()]
+    planted = [f"results/grades/{benchmark}/{PLANTED}/{grader}.parquet" for benchmark in run.benchmarks for grader in run.all_graders]
+    tables += [IncompleteFile(path, _failed_grades(root / path)) for path in planted if (root / path).is_file()]
     return [entry for entry in tables if entry.states]
 
 
@@ -162,6 +164,12 @@ def _missing_answers(path: Path) -> dict[str, int]:
 
 def _missing_grades(path: Path) -> dict[str, int]:
     return dict(Counter(str(row.state) for row in read_records(path, Grade) if row.state is not GradeState.OK))
+
+
+def _failed_grades(path: Path) -> dict[str, int]:
+    """Count the grades of planted errors that failed; a grader that was not asked about them is complete."""
+    failed = sum(row.state is GradeState.FAILED for row in read_records(path, Grade))
+    return {str(GradeState.FAILED): failed} if failed else {}
 
 
 def incomplete_line(files: list[IncompleteFile]) -> str:

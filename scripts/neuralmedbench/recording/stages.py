@@ -13,7 +13,7 @@ import yaml
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import Kind
-from neuralmedbench.records.scores import SIMULATED_ROUND
+from neuralmedbench.records.scores import PLANTED, SIMULATED_ROUND
 
 HEADER = "# Generated from the run lists by `make docs`; do not edit by hand. Snakemake is the engine, this is its ledger.\n"
 TARGET = "results/report.html"
@@ -21,6 +21,7 @@ CODE = ("Snakefile", "rules", "scripts")
 BENCHMARK, MODEL, GRADER = "${item.benchmark}", "${item.model}", "${item.grader}"
 RESPONSES, SCORES = f"results/responses/{BENCHMARK}/{MODEL}.parquet", f"results/scores/{BENCHMARK}/{MODEL}.parquet"
 GRADES = f"results/grades/{BENCHMARK}/{MODEL}/{GRADER}.parquet"
+PLANTED_ANSWERS, PLANTED_GRADES = f"results/planted/{BENCHMARK}.parquet", f"results/grades/{BENCHMARK}/{PLANTED}/{GRADER}.parquet"
 PROMPTS = f"data/prompts/{BENCHMARK}.parquet"
 ACCEPTED = f"config/benchmarks/{BENCHMARK}.leaks.json"
 LEAKS, LEAK_PAGE = f"data/leaks/{BENCHMARK}.json", f"data/leaks/{BENCHMARK}.html"
@@ -101,6 +102,21 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
             [PROMPTS, LEAKS, f"config/models/{MODEL}.yaml"],
             [RESPONSES, f"data/ledger/{BENCHMARK}/{MODEL}.jsonl"],
         ),
+        "plant_errors": _stage({"benchmark": shared}, [GOLD, run.config.vocabulary, *run.urgency_files], [PLANTED_ANSWERS]),
+        "grade_planted": _stage({"benchmark": shared, "grader": graders["rubric"]}, _planted_deps(), [PLANTED_GRADES]),
+        "grade_planted_with_model": _stage(
+            {"benchmark": shared, "grader": graders["llm"]},
+            [*_planted_deps(), "config/prompts"],
+            [PLANTED_GRADES, f"data/ledger/{BENCHMARK}/graders/{PLANTED}/{GRADER}.jsonl"],
+        ),
+        "decide_jury_planted": _stage(
+            {"benchmark": shared, "grader": graders["jury"]},
+            [
+                f"config/graders/{GRADER}.yaml",
+                *(f"results/grades/{BENCHMARK}/{PLANTED}/{member}.parquet" for member in _members(run, graders["jury"])),
+            ],
+            [PLANTED_GRADES],
+        ),
         "grade": _stage({"benchmark": shared, "model": models, "grader": graders["rubric"]}, _grade_deps(), [GRADES]),
         "grade_with_model": _stage(
             {"benchmark": shared, "model": models, "grader": graders["llm"]},
@@ -122,7 +138,11 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
         ),
         "score": _stage(
             {"benchmark": shared, "model": models},
-            [RESPONSES, GOLD, *(f"results/grades/{BENCHMARK}/{MODEL}/{grader}.parquet" for grader in run.graders)],
+            [
+                RESPONSES,
+                GOLD,
+                *(f"results/grades/{BENCHMARK}/{one}/{grader}.parquet" for one in (MODEL, PLANTED) for grader in run.graders),
+            ],
             [SCORES],
         ),
         "cases": _stage(
@@ -146,6 +166,7 @@ def dvc_yaml(run: Run, configfiles: Sequence[str] = ()) -> str:
             [
                 *(f"results/scores/{name}/{model}.parquet" for name in shared for model in models),
                 *(f"results/similarity/{name}.parquet" for name in shared),
+                *(f"results/grades/{name}/{PLANTED}/{grader}.parquet" for name in shared for grader in run.all_graders),
                 "results/ratings/ratings.parquet",
                 "config/rating.yaml",
                 *run.urgency_files,
@@ -207,6 +228,10 @@ def _simulated_ratings(run: Run, benchmarks: Sequence[str]) -> dict[str, Any]:
 
 def _grade_deps() -> list[str]:
     return [RESPONSES, GOLD, f"config/graders/{GRADER}.yaml"]
+
+
+def _planted_deps() -> list[str]:
+    return [PLANTED_ANSWERS, GOLD, f"config/graders/{GRADER}.yaml"]
 
 
 def _members(run: Run, juries: Sequence[str]) -> list[str]:

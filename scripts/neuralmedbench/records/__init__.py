@@ -18,7 +18,7 @@ responses: MISSING_STATES, Response, ResponseState, current_rows, token_count
 result_columns: TABLES
 results: CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, HIDDEN, NOT_SHOWN, PATIENT, POOL_MARKS, RANKED_DIFFERENTIAL, mark_of
 review: ExcludeReason, ReviewedFiles, SignedReview
-scores: Evidence, Grade, GradeState, ParseStatus, Prediction, Rating, RatingPart, SIMULATED_ROUND, Score, SimilarityRow
+scores: Evidence, Grade, GradeState, PLANTED, ParseStatus, PlantedAnswer, Prediction, Rating, RatingPart, SIMULATED_ROUND, Score, SimilarityRow
 served: ServedModel, printable_name, served_by
 taxonomy: ERRORS, ERROR_AXIS, ErrorCode, ErrorGroup, PaperClass, TAXONOMY, counts_under, error_of, unknown_errors
 urgency: TimeCritical, Urgency

@@ -129,6 +129,38 @@ class Grade:
     characters_sent: int = 0
 
 
+PLANTED = "planted"
+"""In place of a model's name: answers with planted errors, which test the graders. No model may have this name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlantedAnswer:
+    """An answer with a planted error, or an answer that such answers are made of; `scoring.planted` writes them.
+
+    Attributes
+    ----------
+    edit : str
+        The edit, or `right` or `wrong` for an answer without one.
+    base : str
+        The answer that was edited, `right` or `wrong`; empty for these themselves.
+    number : int
+        Place among the patients of its edit, from 0: a grader that costs money judges the first few.
+    text : str
+        The answer in the form that its question asks for.
+    expected : dict of str to bool
+        Whether it meets each criterion; criteria that the edit leaves open are not in it.
+    """
+
+    item_id: str
+    patient_id: str
+    benchmark: str
+    edit: str
+    base: str
+    number: int
+    text: str
+    expected: dict[str, bool]
+
+
 @dataclass(frozen=True, kw_only=True)
 class SimilarityRow:
     """Semantic similarity of one response's extracted answer to the reference: descriptive, never a verdict.

@@ -141,6 +141,7 @@ BLOCKS = (
         needs=_with_rows("reasoning"),
     ),
     Block(id="graders", name="Graders", group=TRUST, tables=("graders",), config=(RUN, "graders")),
+    Block(id="planted", name="Planted errors", group=TRUST, tables=("grader_checks",), config=(RUN, "grader_checks")),
     Block(id="juries", name="Juries", group=TRUST, tables=("juries",), config=("config/graders/", "members"), needs=_with_rows("juries")),
     Block(id="ratings", name="Clinicians", group=TRUST, tables=("ratings", "agreement", "raters"), config=("config/rating.yaml", "")),
     Block(

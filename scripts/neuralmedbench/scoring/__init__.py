@@ -6,12 +6,14 @@ checklist: may_be_checklist
 grade_explanations: explain_stored_grades
 jury: ballots, decide, grade_with_jury, has_quorum, votes_of
 llm.grader_requests: grader_model, read_model_grader, scored_responses
-llm.model_grading: GraderRun, grade_with_model
+llm.model_grading: GraderRun, grade_planted, grade_with_model, why_not_tested
 llm.reasoning: COMPLETENESS, EFFICIENCY, FACTUALITY
 llm.task: MAX_CHARACTERS
 matching: RIGHT, ReferenceAnswer, resolve, says_no_lesion
 pairs: DIAGNOSES, STATEMENTS, grade_diagnoses, grade_statements, read_pairs, summary
 parse: parse_answer, plain_text
+planted.answers: plant_errors, planted_responses
+planted.checks: EditCheck, asked_of_all, believed_grades, check_grader, unused_criteria, usable_grades
 rubric: CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric, verdict
 scores: PASS_VALUE, elect_sample, grades_by_response, score_responses
 similarity: TransformerEncoder, comparable_responses, similarity_rows, weights_folder

@@ -67,7 +67,7 @@ def error_sheets(study: Study, benchmark: BenchmarkStudy, model: str) -> dict[La
     codes = _codes_by_item(benchmark.items, benchmark.gold)
     found: dict[LabelSource, list[LabelSheet]] = {}
     for grader in study.graders:
-        if sheets := _of_grader(benchmark.grades.get((model, grader), []), scores, codes):
+        if sheets := _of_grader(study.used_grades(benchmark.name, model, grader), scores, codes):
             found[LabelSource(grader, "grader")] = sheets
     asked = frozenset(study.form.errors)
     rounds: dict[LabelSource, list[Rating]] = defaultdict(list)

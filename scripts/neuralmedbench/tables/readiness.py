@@ -263,7 +263,7 @@ def _answers(study: Study, benchmark: BenchmarkStudy, model: str) -> ModelAnswer
         scores=[row for row in headline(benchmark.scores[model]) if not row.missing and row.item_id in gold],
         items={row.item_id: row for row in benchmark.items},
         gold=gold,
-        hallucinated=hallucination_grades(benchmark.grades[model, grader] for grader in study.graders),
+        hallucinated=hallucination_grades(study.used_grades(benchmark.name, model, grader) for grader in study.graders),
         vocabulary=study.vocabulary,
     )
 

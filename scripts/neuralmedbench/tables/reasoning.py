@@ -277,7 +277,7 @@ def reasoning_rows(study: Study) -> list[ReasoningRow]:
         for name, benchmark in study.benchmarks.items()
         for model in study.models
         for grader in study.graders
-        for row in _step_rows(benchmark, model, benchmark.grades.get((model, grader), []), study)
+        for row in _step_rows(benchmark, model, study.used_grades(name, model, grader), study)
     ]
 
 

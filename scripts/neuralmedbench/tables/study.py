@@ -15,6 +15,7 @@ from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.juries import jury_members
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_readiness
 from neuralmedbench.config.model import GraderConfig, ModelConfig
+from neuralmedbench.config.pipeline import GraderChecksConfig
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.case_flow import flow_of_cases
@@ -31,9 +32,10 @@ from neuralmedbench.records.items import Gold, Item, Kind
 from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import PATIENT
-from neuralmedbench.records.scores import Grade, GradeState, Rating, RatingPart, Score, SimilarityRow
+from neuralmedbench.records.scores import PLANTED, Grade, GradeState, PlantedAnswer, Rating, RatingPart, Score, SimilarityRow
 from neuralmedbench.records.urgency import Urgency
 from neuralmedbench.records.vocabulary import Vocabulary
+from neuralmedbench.scoring.planted.checks import EditCheck, check_grader, unused_criteria, usable_grades
 from neuralmedbench.tables.floors import Floor, floors
 from neuralmedbench.tables.outcomes import Outcomes, gather_outcomes
 
@@ -64,6 +66,8 @@ class BenchmarkStudy:
         By model: True if its temperature is above 0.
     nonfinite : dict of str to int
         By kind: number of non-finite values (NaN, infinity), which were left out.
+    planted, planted_grades : list of PlantedAnswer, dict of str to list of Grade
+        Answers with planted errors, and what each grader made of them.
     participants : dict of str to Participant
         Age, sex and scanner by case, as kept by de-identification; empty for imported data sets.
     leaking, leaks_accepted : int
@@ -89,6 +93,13 @@ class BenchmarkStudy:
     participants: dict[str, Participant] = field(default_factory=dict)
     earlier: dict[str, list[Score]] = field(default_factory=dict)
     nonfinite: dict[str, int] = field(default_factory=dict)
+    planted: list[PlantedAnswer] = field(default_factory=list)
+    planted_grades: dict[str, list[Grade]] = field(default_factory=dict)
+
+    @cached_property
+    def checks(self) -> dict[str, list[EditCheck]]:
+        """What each grader made of planted errors; empty for a grader that was not tested."""
+        return {grader: check_grader(self.planted, grades) for grader, grades in self.planted_grades.items()}
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -127,6 +138,7 @@ class Study:
     settings: IntervalSettings
     members: dict[str, GraderConfig] = field(default_factory=dict)
     urgency: Urgency = field(default_factory=Urgency)
+    grader_floor: float = GraderChecksConfig().floor
 
     @property
     def all_graders(self) -> dict[str, GraderConfig]:
@@ -137,6 +149,12 @@ class Study:
     def readers(self) -> dict[str, str]:
         """People who answered the questions (`clinician`), and programs in their place (`simulated`), by name."""
         return {name: model.reader for name, model in self.models.items() if model.reader}
+
+    def used_grades(self, benchmark: str, model: str, grader: str) -> list[Grade]:
+        """Return the grades of a grader for a model, without the criteria for which it is not used."""
+        one = self.benchmarks[benchmark]
+        unused = unused_criteria(one.checks.get(grader, ()), self.grader_floor, self.settings.confidence)
+        return usable_grades(one.grades.get((model, grader), ()), unused)
 
     @cached_property
     def sampled_ratings(self) -> list[Rating]:
@@ -150,7 +168,14 @@ def is_sampled(model: ModelConfig) -> bool:
 
 
 def read_study(
-    root: Path, benchmarks: Sequence[str], models: Sequence[str], graders: Sequence[str], *, vocabulary: Path, settings: IntervalSettings
+    root: Path,
+    benchmarks: Sequence[str],
+    models: Sequence[str],
+    graders: Sequence[str],
+    *,
+    vocabulary: Path,
+    settings: IntervalSettings,
+    grader_floor: float = GraderChecksConfig().floor,
 ) -> Study:
     """Read a run.
 
@@ -164,6 +189,8 @@ def read_study(
         The vocabulary.
     settings : IntervalSettings
         Settings of all intervals.
+    grader_floor : float
+        Share of planted errors that a grader must detect.
 
     Returns
     -------
@@ -190,6 +217,7 @@ def read_study(
         vocabulary=known,
         urgency=read_urgency(root / urgency_path(vocabulary), known),
         settings=settings,
+        grader_floor=grader_floor,
     )
 
 
@@ -231,6 +259,10 @@ def _read_benchmark(
             for model, entry in models.items()
             for grader in graders
         },
+        planted=_records_if_there(results / "planted" / f"{name}.parquet", PlantedAnswer),
+        planted_grades={
+            grader: graded(_records_if_there(results / "grades" / name / PLANTED / f"{grader}.parquet", Grade)) for grader in graders
+        },
         similarity=numbers(results / "similarity" / f"{name}.parquet", SimilarityRow, "similarities"),
         audit=read_audit(data / "deidentified" / name / "audit.json"),
         flow=flow,
@@ -243,6 +275,10 @@ def _read_benchmark(
         leaks_accepted=leaks.accepted,
         nonfinite={kind: number for kind, number in nonfinite.items() if number},
     )
+
+
+def _records_if_there(path: Path, record: type[Record]) -> list[Record]:
+    return drop_nonfinite(read_records(path, record))[0] if path.is_file() else []
 
 
 def _case_flow(root: Path, name: str, config: BenchmarkConfig) -> list[dict[str, Any]]:

@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from neuralmedbench.errors import ConfigError
+from neuralmedbench.errors import ConfigError, ProviderError
 from neuralmedbench.models.console import log_served_models
 from neuralmedbench.models.destinations import check_destination
 from neuralmedbench.models.engine import answer_requests
@@ -88,10 +89,69 @@ def grade_with_model(responses: Iterable[Response], items: Mapping[str, Item], g
     ]
 
 
+def grade_planted(
+    responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], grading: GraderRun, *, by_default: bool
+) -> list[Grade]:
+    """Grade answers with planted errors; nothing is paid that nobody asked for.
+
+    Parameters
+    ----------
+    responses : iterable of Response
+        Planted answers of one benchmark.
+    items, gold : mapping
+        By item id.
+    grading : GraderRun
+        The grader; its ledger is `<graders>/planted/<grader>.jsonl`.
+    by_default : bool
+        True if the configuration does not say on how many patients graders are tested: a grader that was paid for grades before it was
+        ever tested is then left untested.
+
+    Returns
+    -------
+    list of Grade
+        As `grade_with_model`; empty if the grader is not tested, or if a replayed ledger lacks an answer.
+
+    Raises
+    ------
+    ConfigError, ProviderError
+        As `grade_with_model`.
+    """
+    run = grading.run
+    reason = why_not_tested(run.ledger, replay=run.replay, by_default=by_default)
+    if not reason:
+        try:
+            return grade_with_model(responses, items, gold, grading)
+        except ProviderError:
+            if not run.replay:
+                raise
+            reason = "its ledger lacks answers to these planted errors"
+    print(f"grader {run.model.name}: not tested with planted errors: {reason}", file=sys.stderr)
+    if not run.replay:
+        with open_ledger(run.ledger):  # an empty ledger records that nothing was asked
+            pass
+    return []
+
+
+def why_not_tested(ledger: Path, *, replay: bool, by_default: bool) -> str:
+    """Return the reason why a grader is not asked about planted errors, as in `grade_planted`; empty if it is asked."""
+    if _has_lines(ledger):
+        return ""
+    if replay:
+        return "nothing was asked about them when the run was recorded"
+    others = (path for path in ledger.parent.parent.glob(f"*/{ledger.name}") if path.parent != ledger.parent)
+    if by_default and any(map(_has_lines, others)):
+        return "it graded answers before it was tested; `grader_checks: {items_per_edit: 6}` in the configuration tests it"
+    return ""
+
+
+def _has_lines(ledger: Path) -> bool:
+    return ledger.exists() and ledger.stat().st_size > 0
+
+
 def _may_not_ask(run: ModelRun) -> str:
     """Return the reason why the grader may not or cannot be asked; empty if it can, or if its grades are in the ledger."""
     model = run.model
-    if run.replay and run.ledger.exists() and run.ledger.stat().st_size:
+    if run.replay and _has_lines(run.ledger):
         return ""
     try:
         check_destination(model, run.destinations)

@@ -1,0 +1,167 @@
+"""What a grader made of planted errors, and the criteria for which it is not used."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuralmedbench.estimates.exact import clopper_pearson
+from neuralmedbench.records.scores import PLANTED, Grade, GradeState, PlantedAnswer
+from neuralmedbench.records.taxonomy import ERROR_AXIS
+
+MET = 0.5
+"""A criterion is met from this value; an error is there from 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditCheck:
+    """What one grader made of one edit, for one criterion.
+
+    Attributes
+    ----------
+    edit : str
+        The edit.
+    criterion : str
+        The criterion; those of a rubric by their kind, without number (`criterion_kind`).
+    must : str
+        `fall`, `rise` or `stay`: what the edit does to the criterion.
+    n : int
+        Patients whose edited answer and the answer it is made of both have a grade.
+    detected : float
+        Of these, how many were graded as expected twice: before the edit and after it. Several criteria of one kind count in parts.
+    base_failed : float
+        How many were not graded as expected before the edit.
+    missing : int
+        Patients for whom one of the two grades failed.
+    """
+
+    edit: str
+    criterion: str
+    must: str
+    n: int
+    detected: float
+    base_failed: float
+    missing: int
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Return the exact interval of the share detected, 0 to 1; every patient counts once per edit."""
+        return clopper_pearson(self.detected, self.n, confidence) if self.n else (0.0, 1.0)
+
+    def below(self, floor: float, confidence: float) -> bool:
+        """Return True if the share detected is below a floor with its whole interval."""
+        return self.n > 0 and self.interval(confidence)[1] < floor
+
+
+def criterion_kind(criterion: str) -> str:
+    """Return the kind of a criterion: what stands before its number or its sequence.
+
+    Examples
+    --------
+    >>> criterion_kind("mentions_finding_3"), criterion_kind("names_signal_flair"), criterion_kind("core_diagnosis")
+    ('mentions_finding', 'names_signal', 'core_diagnosis')
+    """
+    return "names_signal" if criterion.startswith("names_signal_") else re.sub(r"_\d+$", "", criterion)
+
+
+def check_grader(planted: Iterable[PlantedAnswer], grades: Iterable[Grade]) -> list[EditCheck]:
+    """Compare a grader's grades of planted answers with what was expected.
+
+    Parameters
+    ----------
+    planted : iterable of PlantedAnswer
+        Of one benchmark.
+    grades : iterable of Grade
+        Of one grader for those of these answers that it was asked for.
+
+    Returns
+    -------
+    list of EditCheck
+        By edit and criterion, for the criteria that the grader judges; empty if it was not asked. An edit that changes a criterion has
+        rows for what it changes and for the two verdicts; one that changes nothing has rows for all criteria.
+    """
+    rows = list(planted)
+    values: dict[tuple[str, str], dict[str, float | None]] = defaultdict(dict)
+    for grade in grades:
+        if grade.state is not GradeState.SKIPPED:
+            values[grade.item_id, grade.strategy][grade.criterion] = grade.value
+    bases = {(row.item_id, row.edit): row for row in rows if not row.base}
+    found: dict[tuple[str, str, str], list[tuple[float, float] | None]] = defaultdict(list)
+    for row in (row for row in rows if row.base):
+        base = bases[row.item_id, row.base]
+        before, after = values[row.item_id, row.base], values[row.item_id, row.edit]
+        for (kind, must), criteria in _changes(base, row).items():
+            asked = [name for name in criteria if name in before and name in after]
+            graded = [
+                (_met(name, was) == base.expected[name], _met(name, now) == row.expected[name])
+                for name in asked
+                if (was := before[name]) is not None and (now := after[name]) is not None
+            ]
+            if asked:
+                share = (
+                    (float(np.mean([all(pair) for pair in graded])), float(np.mean([not pair[0] for pair in graded]))) if graded else None
+                )
+                found[row.edit, kind, must].append(share)
+    return [_check(edit, kind, must, shares) for (edit, kind, must), shares in found.items()]
+
+
+def _met(criterion: str, value: float) -> bool:
+    return value > 0 if criterion.startswith(ERROR_AXIS) else value >= MET
+
+
+def _changes(base: PlantedAnswer, edited: PlantedAnswer) -> dict[tuple[str, str], list[str]]:
+    """Group the criteria of an edit by their kind and by what must happen to them."""
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    changed = any(base.expected.get(name, value) != value for name, value in edited.expected.items())
+    for name, value in edited.expected.items():
+        if name in base.expected:
+            must = "stay" if base.expected[name] == value else "rise" if value else "fall"
+            if must != "stay" or not changed or name in ("main_condition", "core_diagnosis"):
+                groups[criterion_kind(name), must].append(name)
+    return groups
+
+
+def _check(edit: str, kind: str, must: str, shares: Sequence[tuple[float, float] | None]) -> EditCheck:
+    graded = [share for share in shares if share is not None]
+    return EditCheck(
+        edit=edit,
+        criterion=kind,
+        must=must,
+        n=len(graded),
+        detected=sum(share[0] for share in graded),
+        base_failed=sum(share[1] for share in graded),
+        missing=len(shares) - len(graded),
+    )
+
+
+def unused_criteria(checks: Iterable[EditCheck], floor: float, confidence: float) -> frozenset[str]:
+    """Return the kinds of criteria for which a grader is not used: those with an edit whose whole interval is below the floor."""
+    return frozenset(check.criterion for check in checks if check.below(floor, confidence))
+
+
+def asked_of_all(members: Mapping[str, Sequence[Grade]]) -> dict[str, list[Grade]]:
+    """Keep the grades of planted answers that every tested member of a jury was asked for: some members are tested on more patients."""
+    asked = [{(row.item_id, row.strategy) for row in rows if row.state is not GradeState.SKIPPED} for rows in members.values()]
+    shared = set.intersection(*tested) if (tested := [one for one in asked if one]) else set()
+    return {name: [row for row in rows if row.model != PLANTED or (row.item_id, row.strategy) in shared] for name, rows in members.items()}
+
+
+def believed_grades(
+    grades: Sequence[Iterable[Grade]],
+    planted: Sequence[PlantedAnswer],
+    planted_grades: Sequence[Iterable[Grade]],
+    *,
+    floor: float,
+    confidence: float,
+) -> list[list[Grade]]:
+    """Leave out what graders say about criteria for which they are not used; grades come in the order of the graders."""
+    tests = [unused_criteria(check_grader(planted, tested), floor, confidence) for tested in planted_grades]
+    return [usable_grades(rows, unused) for rows, unused in zip(grades, tests, strict=True)]
+
+
+def usable_grades(grades: Iterable[Grade], unused: frozenset[str]) -> list[Grade]:
+    """Leave out the grades for criteria for which a grader is not used."""
+    return [grade for grade in grades if criterion_kind(grade.criterion) not in unused]
