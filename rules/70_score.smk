@@ -1,29 +1,6 @@
 """Scoring: graders and similarity compare the responses with gold, then each response is scored."""
 
 
-rule plant_errors:
-    """Plant errors in answers made from the references of a benchmark: graders are tested on them before they are believed."""
-    input:
-        item_table="data/items/{benchmark}.parquet",
-        gold="data/gold/{benchmark}.parquet",
-        vocabulary=RUN.config.vocabulary,
-        urgency=RUN.urgency_files,
-    output:
-        planted="results/planted/{benchmark}.parquet",
-    log:
-        "logs/plant_errors/{benchmark}.log",
-    conda:
-        "../envs/scoring.yaml"
-    resources:
-        mem_mb=700,
-    params:
-        patients=RUN.config.grader_checks.most,
-        code=code_hash("plant_errors"),
-    shell:
-        "python scripts/plant_errors.py --items {input.item_table} --gold {input.gold} --vocabulary {input.vocabulary:q}"
-        " --patients {params.patients} --out {output.planted} &> {log}"
-
-
 rule grade_responses:
     """Grade the open answers and dialogues of one model, or (in place of a model) planted errors, with one grader."""
     input:
@@ -60,15 +37,15 @@ rule grade_responses:
         names=lambda wildcards: (
             [] if wildcards.model == PLANTED else RUN.models[wildcards.model].names
         ),
-        answers=lambda wildcards: (
-            f"--patients {RUN.patients_per_edit(wildcards.grader)} {BY_DEFAULT} --planted"
+        planted=lambda wildcards: (
+            f"--patients {RUN.patients_per_edit(wildcards.grader)} {BY_DEFAULT}"
             if wildcards.model == PLANTED
-            else "--responses"
+            else ""
         ),
         code=code_hash("grade_responses"),
     shell:
         "python scripts/grade_responses.py --benchmark {wildcards.benchmark} --grader {wildcards.grader}"
-        " --audit {input.audit} {params.answers} {input.answers} --items {input.item_table} --gold {input.gold}"
+        " --audit {input.audit} --responses {input.answers} {params.planted} --items {input.item_table} --gold {input.gold}"
         " --vocabulary {input.vocabulary:q} --ledger {params.ledger} --max-failed-fraction {params.max_failed_fraction} {params.replay}"
         " --names {params.names:q} --control {params.control:q} --out {output.grades} &> {log}"
 

@@ -1,4 +1,4 @@
-"""Grade the open answers and dialogues of one model, or answers with planted errors, with one grader."""
+"""Grade the open answers and dialogues of one model, or planted answers, with one grader."""
 
 import argparse
 from collections.abc import Sequence
@@ -12,12 +12,11 @@ from neuralmedbench.models.model_run import ModelRun, add_call_arguments, call_a
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import response_key
-from neuralmedbench.records.responses import Response
-from neuralmedbench.records.scores import Grade, PlantedAnswer
+from neuralmedbench.records.scores import Grade
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.scoring.llm.grader_requests import grader_model, read_model_grader, scored_responses
+from neuralmedbench.scoring.llm.grader_requests import grader_model, read_model_grader
 from neuralmedbench.scoring.llm.model_grading import GraderRun, grade_planted, grade_with_model
-from neuralmedbench.scoring.planted.answers import planted_responses
+from neuralmedbench.scoring.planted.answers import answers_to_grade
 from neuralmedbench.scoring.rubric import grade_with_rubric
 
 
@@ -27,11 +26,9 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--grader", required=True, help="name of the grader")
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument("--audit", type=Path, required=True, help="audit.json of the de-identification")
-    answers = parser.add_mutually_exclusive_group(required=True)
-    answers.add_argument("--responses", type=Path, help="responses of one model")
-    answers.add_argument("--planted", type=Path, help="answers with planted errors, on which the grader is tested")
-    parser.add_argument("--patients", type=int, default=0, help="with --planted: patients per edit")
-    parser.add_argument("--by-default", action="store_true", help="with --planted: leave a grader untested that graded answers before")
+    parser.add_argument("--responses", type=Path, required=True, help="responses of one model, or planted answers")
+    parser.add_argument("--patients", type=int, help="of planted answers: patients per edit")
+    parser.add_argument("--by-default", action="store_true", help="of planted answers: leave a grader untested that graded before")
     parser.add_argument("--items", type=Path, required=True, help="items of the benchmark")
     parser.add_argument("--gold", type=Path, required=True, help="gold of the benchmark")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
@@ -47,22 +44,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     grader = load_grader(args.config / "graders" / f"{args.grader}.yaml")
     items = {row.item_id: row for row in read_records(args.items, Item)}
     gold = {row.item_id: row for row in read_records(args.gold, Gold)}
-    vocabulary = read_vocabulary(args.vocabulary)
-    responses = (
-        planted_responses(read_records(args.planted, PlantedAnswer), items, args.patients)
-        if args.planted
-        else scored_responses(read_records(args.responses, Response), items, gold, vocabulary)
-    )
+    responses = answers_to_grade(args.responses, items, gold, vocabulary := read_vocabulary(args.vocabulary), planted=args.patients)
     if grader.kind == "rubric":
         grades = grade_with_rubric(responses, items, gold, vocabulary, grader=args.grader)
     else:
         allowed = load_benchmark(args.config, args.benchmark).allowed_destinations
         run = ModelRun(grader_model(args.grader, grader), destinations=allowed, **call_arguments(args))
-        grading = GraderRun(read_model_grader(args.grader, grader, args.names), run)
-        if args.planted:
-            grades = grade_planted(responses, items, gold, grading, by_default=args.by_default)
-        else:
-            grades = grade_with_model(responses, items, gold, grading)
+        grading = GraderRun(read_model_grader(args.grader, grader, args.names), run, by_default=args.by_default)
+        grades = (grade_with_model if args.patients is None else grade_planted)(responses, items, gold, grading)
     write_records(args.out, Grade, grades, key=lambda row: (response_key(row), row.criterion))
     return 0
 

@@ -6,7 +6,7 @@ import csv
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.tables import read_records
+from neuralmedbench.files.urgency import read_urgency, urgency_path
 from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.models.budget import NANO, SpendTotals, account_of, check_paid
 from neuralmedbench.models.destinations import check_destination, destination_of
@@ -26,14 +27,18 @@ from neuralmedbench.models.readers import requests_for
 from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.samples import SampleWalk, response_row
 from neuralmedbench.models.token_estimate import longest_answer
+from neuralmedbench.recording.grader_switch import GraderSwitch, grader_switches, switch_lines
 from neuralmedbench.records.items import Gold, Item, Strategy
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
+from neuralmedbench.records.scores import PLANTED
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.runtime.atomic_write import atomic_file
 from neuralmedbench.scoring.llm.grader_requests import read_model_grader, scored_responses
+from neuralmedbench.scoring.llm.model_grading import why_not_tested
 from neuralmedbench.scoring.llm.task import MAX_CHARACTERS
+from neuralmedbench.scoring.planted.answers import plant_errors, planted_responses
 from neuralmedbench.tables.papers.size import by_published_size, size_words
 
 VOTED = Strategy.SELF_CONSISTENCY
@@ -62,6 +67,8 @@ class PlanRow:
         Reason why no call is possible now; empty if calls are possible.
     note : str
         Remark for the person who reads the plan.
+    switches : tuple of GraderSwitch
+        Of a grader: what of its calls grades again what another version has graded.
     """
 
     benchmark: str
@@ -79,6 +86,7 @@ class PlanRow:
     account: str
     blocked: str
     note: str = ""
+    switches: tuple[GraderSwitch, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -149,6 +157,25 @@ class _Planner:
             # graders follow their model: their calls depend on its answers, present or still to come
             for grader, config in self._llm.items():
                 yield self._grader_row(name, model, grader, config, asked)
+        for grader, config in self._llm.items():
+            if not self._why_not_tested(grader):
+                yield self._planted_row(grader, config)
+
+    def _ledger(self, name: str, grader: str) -> Path:
+        return self._root / f"data/ledger/{self._benchmark}/graders/{name}/{grader}.jsonl"
+
+    def _why_not_tested(self, grader: str) -> str:
+        by_default = self._run.config.grader_checks.items_per_edit is None
+        return why_not_tested(self._ledger(PLANTED, grader), replay=self._run.config.replay, by_default=by_default)
+
+    def _planted_row(self, grader: str, config: GraderConfig) -> PlanRow:
+        assert config.model
+        patients = self._run.patients_per_edit(grader)
+        urgency = read_urgency(self._root / urgency_path(Path(self._run.config.vocabulary)), self._vocabulary)
+        planted = plant_errors(self._items.values(), self._gold, vocabulary=self._vocabulary, urgency=urgency, patients=patients)
+        requests = self._requests_for(planted_responses(planted, self._items, patients), grader, ())
+        entries = read_ledger(self._ledger(PLANTED, grader))
+        return self._row(PLANTED, grader, config.model, forecast_calls(requests, config.model, entries, root=self._root))
 
     def _grader_row(self, name: str, model: ModelConfig, grader: str, config: GraderConfig, asked: list[Request]) -> PlanRow:
         assert config.model
@@ -157,20 +184,31 @@ class _Planner:
         answered = {response_key(row) for row in present if row.state not in MISSING_STATES}
         # grader calls for answers that do not exist yet are estimated from placeholders
         expected = [row for row in _placeholder_answers(asked, model) if response_key(row) not in answered]
-        entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/graders/{name}/{grader}.jsonl")
-        outlook = forecast_calls(self._grader_requests(present, expected, grader, name), config.model, entries, root=self._root)
-        note = (
-            f"{len(expected)} answers of its model are still to come; they are counted here at half the longest length" if expected else ""
+        entries = read_ledger(self._ledger(name, grader))
+        requests = self._grader_requests(present, expected, grader, name)
+        outlook = forecast_calls(requests, config.model, entries, root=self._root)
+        notes = (
+            [f"{len(expected)} answers of its model are still to come; they are counted here at half the longest length"]
+            if expected
+            else []
         )
-        return self._row(name, grader, config.model, outlook, note)
+        if outlook.samples and (reason := self._why_not_tested(grader)):
+            notes.append(f"not tested with planted errors: {reason}")
+        row = self._row(name, grader, config.model, outlook, "; ".join(notes))
+        folder = self._ledger(name, grader).parent
+        return replace(row, switches=tuple(grader_switches(grader, config, requests, folder, self._run.folder)) if outlook.calls else ())
 
     def _grader_requests(self, present: list[Response], expected: list[Response], grader: str, model: str) -> list[Request]:
         items, gold = self._items, self._gold
-        llm_grader = read_model_grader(grader, self._llm[grader], self._run.models[model].names, root=self._root)
         answers = [
             *scored_responses(present, items, gold, self._vocabulary),
             *(row for row in expected if not row.repeat or row.strategy != VOTED),
         ]
+        return self._requests_for(answers, grader, self._run.models[model].names)
+
+    def _requests_for(self, answers: Iterable[Response], grader: str, names: Sequence[str]) -> list[Request]:
+        items, gold = self._items, self._gold
+        llm_grader = read_model_grader(grader, self._llm[grader], names, root=self._root)
         # equal answers to an item are graded once
         known = [row for row in answers if row.item_id in gold]
         wanted = {(row.item_id, row.text): row for row in known if llm_grader.wants(row, items[row.item_id], gold[row.item_id])}
@@ -301,13 +339,15 @@ def plan_lines(rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spend
     lines += left_out_lines(run)
     lines += list(dict.fromkeys(f"blocked: {row.blocked}" for row in rows if row.blocked))
     lines += [f"{row.benchmark}, {_asked(row)}: {row.note}" for row in rows if row.note and not row.blocked]
+    lines += switch_lines(switch for row in rows for switch in row.switches)
     return [*lines, *_group_lines(rows, run), *_cap_lines(rows, run, spending)]
 
 
 def write_plan(path: Path, rows: Iterable[PlanRow]) -> None:
     """Write a plan as CSV, one line per row, money in USD."""
-    values = [{**{key: value for key, value in asdict(row).items() if key != "outlook"}, **asdict(row.outlook)} for row in rows]
-    names = list(values[0]) if values else [field for field in PlanRow.__dataclass_fields__ if field != "outlook"]
+    nested = ("outlook", "switches")
+    values = [{**{key: value for key, value in asdict(row).items() if key not in nested}, **asdict(row.outlook)} for row in rows]
+    names = list(values[0]) if values else [field for field in PlanRow.__dataclass_fields__ if field not in nested]
     with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, names, lineterminator="\n")
         writer.writeheader()
@@ -334,6 +374,8 @@ def _cells(row: PlanRow) -> tuple[str, ...]:
 
 
 def _asked(row: PlanRow) -> str:
+    if row.model == PLANTED:
+        return f"{row.grader} on planted errors"
     return f"{row.grader} on {row.model}" if row.grader else row.model
 
 

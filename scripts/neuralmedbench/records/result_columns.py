@@ -574,6 +574,8 @@ TABLES = {
         "floor": "float",
         "against_floor": "str",
         "used": "bool",
+        "few_patients": "int",
+        "cluster": "str",
     },
     "calibrated": {
         "benchmark": "str",

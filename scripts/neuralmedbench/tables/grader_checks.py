@@ -9,7 +9,7 @@ from neuralmedbench.scoring.planted.checks import EditCheck, unused_criteria
 from neuralmedbench.tables.declare import Suppression, Table, of_study
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway
+from neuralmedbench.tables.words import Takeaway, by_benchmark, cluster_of
 
 BELOW, OPEN, REACHED = "below", "open", "reached"
 """The interval lies below the floor, holds it, or lies at or above it."""
@@ -96,13 +96,17 @@ def planted_takeaway(study: Study, tables: Tables) -> Takeaway:
     text = f"{capital('; '.join(parts))}."
     if opened:
         text += f" Not shown to reach {floor}: {opened} of {counted(len(rows), 'comparison')}."
-    return Takeaway(text, f"up to {counted(max((row['n_patients'] for row in rows), default=0), 'patient')} per planted error")
+    sizes = []
+    for benchmark in study.benchmarks:
+        if own := [row for row in rows if row["benchmark"] == benchmark]:
+            sizes.append((benchmark, f"up to {counted(max(row['n_patients'] for row in own), cluster_of(own))} per planted error"))
+    return Takeaway(text, by_benchmark(sizes) if sizes else "0 planted errors")
 
 
 TABLE = Table(
     name="grader_checks",
     row=GraderCheckRow,
     rows=of_study(grader_check_rows),
-    suppression=Suppression("benchmark grader criterion edit must", of_patients=False),
+    suppression=Suppression("benchmark grader criterion edit must floor against_floor used"),
     takeaways={"planted": planted_takeaway},
 )

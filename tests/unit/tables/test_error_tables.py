@@ -60,6 +60,9 @@ class OneStudy:
     form: RatingForm = field(default_factory=lambda: read_form(ROOT / "config" / "rating.yaml"))
     settings: IntervalSettings = SETTINGS
 
+    def used_grades(self, benchmark: str, model: str, grader: str) -> list[Grade]:
+        return self.benchmarks[benchmark].grades.get((model, grader), [])
+
     @property
     def all_graders(self) -> dict[str, GraderConfig]:
         return self.graders

@@ -26,7 +26,14 @@ def study(**changes: Any) -> Study:
     names = {"one": SimpleNamespace(title="One", baseline=False), "two": SimpleNamespace(title="Two", baseline=False)}
     form = SimpleNamespace(passes=SimpleNamespace(axis="dx_correct"))
     settings = SimpleNamespace(confidence=0.95, resamples=1000)
-    rest = {"benchmarks": {}, "models": names, "all_graders": {"judge": SimpleNamespace(title="Judge")}, "graders": {}, "readers": {}}
+    rest = {
+        "benchmarks": {},
+        "models": names,
+        "all_graders": {"judge": SimpleNamespace(title="Judge")},
+        "graders": {},
+        "readers": {},
+        "grader_floor": 0.8,
+    }
     return cast(Study, SimpleNamespace(**{**rest, "form": form, "settings": settings, **changes}))
 
 

@@ -33,10 +33,14 @@ class GraderRun:
     run : ModelRun
         The grader's model under the grader's name (`grader_model`), with its limits and the ledger of this grader for this model. Under
         `replay` a grader with an empty ledger asked nothing when the run was recorded and stays skipped.
+    by_default : bool
+        Of planted answers: True if the configuration does not say on how many patients graders are tested. A grader that was paid for
+        grades before it was ever tested is then left untested.
     """
 
     grader: ModelGrader
     run: ModelRun
+    by_default: bool = False
 
 
 def grade_with_model(responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], grading: GraderRun) -> list[Grade]:
@@ -89,9 +93,7 @@ def grade_with_model(responses: Iterable[Response], items: Mapping[str, Item], g
     ]
 
 
-def grade_planted(
-    responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], grading: GraderRun, *, by_default: bool
-) -> list[Grade]:
+def grade_planted(responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], grading: GraderRun) -> list[Grade]:
     """Grade answers with planted errors; nothing is paid that nobody asked for.
 
     Parameters
@@ -102,9 +104,6 @@ def grade_planted(
         By item id.
     grading : GraderRun
         The grader; its ledger is `<graders>/planted/<grader>.jsonl`.
-    by_default : bool
-        True if the configuration does not say on how many patients graders are tested: a grader that was paid for grades before it was
-        ever tested is then left untested.
 
     Returns
     -------
@@ -117,7 +116,7 @@ def grade_planted(
         As `grade_with_model`.
     """
     run = grading.run
-    reason = why_not_tested(run.ledger, replay=run.replay, by_default=by_default)
+    reason = why_not_tested(run.ledger, replay=run.replay, by_default=grading.by_default)
     if not reason:
         try:
             return grade_with_model(responses, items, gold, grading)

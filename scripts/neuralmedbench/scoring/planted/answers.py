@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.records.items import Arm, Gold, Item
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import PLANTED, PlantedAnswer
 from neuralmedbench.records.urgency import Urgency
 from neuralmedbench.records.vocabulary import Vocabulary
+from neuralmedbench.scoring.llm.grader_requests import scored_responses
 from neuralmedbench.scoring.planted.edits import EDITS, RIGHT, WRONG, Draft, Reference, right_answer, wrong_answer
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, GRADED_RUNNERS
 
@@ -91,6 +94,15 @@ def _row(edit: str, base: str, draft: Draft, reference: Reference, number: int) 
         text=draft.text(reference),
         expected=dict(draft.expected),
     )
+
+
+def answers_to_grade(
+    path: Path, items: Mapping[str, Item], gold: Mapping[str, Gold], vocabulary: Vocabulary, *, planted: int | None
+) -> list[Response]:
+    """Read the answers that a grader judges: those of a model, or planted ones of so many patients per edit."""
+    if planted is None:
+        return scored_responses(read_records(path, Response), items, gold, vocabulary)
+    return planted_responses(read_records(path, PlantedAnswer), items, planted)
 
 
 def planted_responses(rows: Iterable[PlantedAnswer], items: Mapping[str, Item], patients: int) -> list[Response]:

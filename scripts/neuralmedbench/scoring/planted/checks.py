@@ -12,6 +12,7 @@ import numpy as np
 from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.records.scores import PLANTED, Grade, GradeState, PlantedAnswer
 from neuralmedbench.records.taxonomy import ERROR_AXIS
+from neuralmedbench.scoring.planted.edits import EDITS
 
 MET = 0.5
 """A criterion is met from this value; an error is there from 1."""
@@ -105,7 +106,10 @@ def check_grader(planted: Iterable[PlantedAnswer], grades: Iterable[Grade]) -> l
                     (float(np.mean([all(pair) for pair in graded])), float(np.mean([not pair[0] for pair in graded]))) if graded else None
                 )
                 found[row.edit, kind, must].append(share)
-    return [_check(edit, kind, must, shares) for (edit, kind, must), shares in found.items()]
+    order = [edit.name for edit in EDITS]
+    return [
+        _check(*key, found[key]) for key in sorted(found, key=lambda key: (order.index(key[0]) if key[0] in order else len(order), key))
+    ]
 
 
 def _met(criterion: str, value: float) -> bool:
