@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,7 @@ from fixtures.models import model_config, picture, request
 from fixtures.tables import item
 from neuralmedbench.cli.model import plan_calls as command
 from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.models import engine
 from neuralmedbench.models.budget import Budget, account_of
 from neuralmedbench.models.conversation import PromptMessage, next_messages
@@ -25,8 +28,12 @@ from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
+from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestTurn
 from neuralmedbench.records.responses import Response, ResponseState
+from neuralmedbench.records.scores import PLANTED
+from neuralmedbench.records.urgency import Urgency
+from neuralmedbench.scoring.planted.answers import plant_errors
 
 PRICES = {"usd_per_million_prompt_tokens": 2.5, "usd_per_million_completion_tokens": 10, "dated": "2026-11-22"}
 
@@ -187,7 +194,7 @@ def planned(capsys, *configfiles: str) -> tuple[str, dict[tuple[str, str], dict[
 def test_the_command_names_calls_money_hosts_keys_limits_and_caps_and_sends_nothing(project, capsys, monkeypatch):
     monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("a connection was opened"))
     said, rows = planned(capsys, "limits.yaml")
-    assert list(rows) == [("text", ""), ("text", "llm"), ("paid", ""), ("paid", "llm"), ("other", ""), ("other", "llm")]
+    assert list(rows) == [("text", ""), ("text", "llm"), ("paid", ""), ("paid", "llm"), ("other", ""), ("other", "llm"), (PLANTED, "llm")]
     other = rows["other", ""]
     assert (other["samples"], other["calls"], other["destination"], other["allowed"]) == ("6", "6", "api.openai.com", "True")
     assert (other["key_env"], other["key_is_set"], other["prices_dated"], other["blocked"]) == ("NMB_OTHER", "True", "2026-11-22", "")
@@ -256,7 +263,61 @@ def test_members_of_a_jury_are_counted_and_the_jury_asks_nothing(project, capsys
     )
     Path("jury.yaml").write_text(yaml.safe_dump({"models": ["text"], "graders": ["jury", "first"]}), encoding="utf-8")
     _, rows = planned(capsys, "jury.yaml")
-    assert {name: rows[name]["calls"] for name in rows if name[1]} == {("text", "first"): "6", ("text", "second"): "6"}
+    assert {name: rows[name]["calls"] for name in rows if name[1]} == {
+        ("text", "first"): "6", ("text", "second"): "6", (PLANTED, "first"): "18", (PLANTED, "second"): "18",
+    }  # fmt: skip
+
+
+def test_planted_errors_are_planned_for_every_grader_that_asks_a_model(project, capsys):
+    """Three patients: right and wrong answer, negation, rival, padding of both, and an injection; ranks need a second diagnosis."""
+    said, rows = planned(capsys, "limits.yaml")
+    items = {row.item_id: row for row in read_records(Path("data/items/b.parquet"), Item)}
+    gold = {row.item_id: row for row in read_records(Path("data/gold/b.parquet"), Gold)}
+    vocabulary = read_vocabulary(Path("config/vocabulary/neurology.yaml"))
+    texts = {(row.item_id, row.text) for row in plant_errors(items.values(), gold, vocabulary=vocabulary, urgency=Urgency(), patients=6)}
+    assert rows[PLANTED, "llm"]["calls"] == str(len(texts)) == "18"
+    assert "llm on planted errors" in said
+    for patients, calls in (("0", "0"), ("1", "6")):
+        Path("few.yaml").write_text(f"grader_checks: {{items_per_edit: {patients}}}\n", encoding="utf-8")
+        assert planned(capsys, "limits.yaml", "few.yaml")[1][PLANTED, "llm"]["calls"] == calls
+
+
+def test_a_grader_of_an_earlier_run_is_not_planned_to_be_tested_unless_the_configuration_says_so(project, capsys, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    earlier = Path("data/ledger/b/graders/other/llm.jsonl")
+    earlier.parent.mkdir(parents=True)
+    earlier.write_text("{}\n", encoding="utf-8")
+    said, rows = planned(capsys, "limits.yaml")
+    assert (PLANTED, "llm") not in rows
+    assert "b, llm on other: 6 answers of its model are still to come" in said
+    assert "not tested with planted errors: it graded answers before it was tested" in said
+    Path("few.yaml").write_text("grader_checks: {items_per_edit: 6}\n", encoding="utf-8")
+    assert planned(capsys, "limits.yaml", "few.yaml")[1][PLANTED, "llm"]["calls"] == "18"
+
+
+def test_the_plan_says_what_a_switch_to_another_version_of_a_grader_costs(project, capsys, monkeypatch):
+    """Answers that another grader of the task, or the same one under another revision, has graded; not those of another task."""
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    asked = read_records(Path("data/prompts/b.parquet"), Request)
+    answers = [replace(response(one, 0, ResponseState.OK), text=f"{one.item_id} is this") for one in asked]
+    write_records(Path("results/responses/b/other.parquet"), Response, answers, key=lambda row: row.item_id)
+    shipped = yaml.safe_load(Path("config/graders/llm.yaml").read_text(encoding="utf-8"))
+    for name, changes in {"llm-new": {"prompt": "config/prompts/grader-v3.j2"}, "steps": {"task": "reasoning"}}.items():
+        Path(f"config/graders/{name}.yaml").write_text(yaml.safe_dump(shipped | changes), encoding="utf-8")
+    ledgers = Path("data/ledger/b/graders/other")
+    ledgers.mkdir(parents=True)
+    for name in ("llm", "steps"):
+        lines = [{"key": f"{name} {row.item_id}", "state": "ok", "text": "{}", "item_id": row.item_id} for row in answers[:2]]
+        text = [json.dumps({**line, "strategy": text_digest(row.text)}) for line, row in zip(lines, answers, strict=False)]
+        (ledgers / f"{name}.jsonl").write_text("\n".join(text) + "\n", encoding="utf-8")
+    Path("new.yaml").write_text(yaml.safe_dump({"models": ["other"], "graders": ["llm-new"]}), encoding="utf-8")
+    said, _ = planned(capsys, "limits.yaml", "new.yaml")
+    (line,) = [line for line in said.splitlines() if line.startswith("switch to ")]
+    assert line.startswith("switch to llm-new: llm graded these answers before; grading them again takes 2 calls, about ")
+    assert re.search(r"about 0\.\d\d USD, at most 0\.\d\d USD; the run list with llm in its place asks none of them$", line)
+    said, _ = planned(capsys, "limits.yaml")
+    (line,) = [line for line in said.splitlines() if line.startswith("switch to ")]
+    assert "switch to llm: it with another prompt, model or settings graded these answers before" in line
 
 
 def test_a_price_that_nobody_knows_is_said_and_a_model_that_may_cost_money_names_the_lines_that_end_it(project, capsys, monkeypatch):
