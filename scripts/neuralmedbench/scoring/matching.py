@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from neuralmedbench.records.items import NO_LESION, Gold
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
-from neuralmedbench.scoring.names import LINKING_WORDS, expand, named_by_words, spell, word_set, write_out
+from neuralmedbench.scoring.names import LINKING_WORDS, apart, expand, is_group, named_by_words, spell, word_set, write_out
 from neuralmedbench.scoring.sites import SIDES, elsewhere, mentioned_places, mentioned_regions, sides
 
 CUTS = re.compile(
@@ -20,12 +20,16 @@ CUTS = re.compile(
 )
 """Words and signs that end the name of a diagnosis; what follows describes it."""
 
-ALTERNATIVES = re.compile(r"[,;/&+]|\s(?:or|vs\.?|versus|and)\s", re.IGNORECASE)
+ALTERNATIVES = re.compile(r"[,;/&+]|\s(?:or|vs\.?|versus|and|oder|und|o|y|ou|et)\s", re.IGNORECASE)
 BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+EXAMPLE = re.compile(r"\b(?:e\.?g\b|such as|for example|or|vs|versus)|\?", re.IGNORECASE)
+"""Words in brackets that make their diagnosis an example or a question."""
+
 NEGATION = re.compile(
     r"\b(?:no|not|non|without|never|nor|neither|nothing|cannot|cant|(?:is|are|was|were|do|does|did|has|have|can|could)nt|absence|absent|negative|"
     r"denies|denied|against|exclude[sd]?|excluding|rules?|ruled|rejected|refuted|unlikely|improbable|implausible|doubtful|inconsistent|"
-    r"incompatible|lacks?|lacking|fails? to|free of|low (?:suspicion|probability|likelihood))\b"
+    r"incompatible|lacks?|lacking|fails? to|free of|low (?:suspicion|probability|likelihood)|"
+    r"kein\w*|nicht|ausgeschlossen|ausschluss|unwahrscheinlich|ningun\w*|descarta\w*|improbable|aucun\w*|exclu|exclue|pas)\b"
 )
 NOT_NEGATION = re.compile(r"\bnot (?:otherwise|elsewhere) (?:specified|classified)\b", re.IGNORECASE)
 
@@ -50,13 +54,13 @@ DENIED = re.compile(
 
 DENIALS = word_set("excluded ruled out unlikely likely less not absent rejected refuted")
 
-EITHER_WORD = re.compile(r"\s(?:or|vs\.?|versus)\s", re.IGNORECASE)
+EITHER_WORD = re.compile(r"\s(?:or|vs\.?|versus|oder|o|ou)\s", re.IGNORECASE)
 
-EITHER = re.compile(r"\s(?:or|vs\.?|versus)\s|/", re.IGNORECASE)
+EITHER = re.compile(rf"{EITHER_WORD.pattern}|/", re.IGNORECASE)
 
 OTHER_MATTER = re.compile(
     r"\b(?:with(?! (?:lewy|aura))|without|causing|presenting|after|following|mimicking|simulating|resembling|imitating|compressing|extending|complicated by|"
-    r"rather than|instead of|over|given|because|based on|on a background|as|sparing|in a|in an)\b",
+    r"rather than|instead of|over|given|because|based on|on a background|as|sparing|in a|in an|mit|ohne|nach|con|sin|tras|avec|sans|apres)\b",
     re.IGNORECASE,
 )
 """Words behind which a line speaks of something else than what the diagnosis is and where."""
@@ -76,10 +80,13 @@ DESCRIPTIVE = word_set(
 """Words of a reference that describe its diagnosis and leave it the same."""
 
 KINDS = (
-    {"acute": r"\b(?:hyper ?acute|acute|sub ?acute|recent|new)\b", "chronic": r"\b(?:chronic|old|remote|previous|prior|longstanding)\b"},
+    {
+        "acute": r"\b(?:hyper ?acute|acute|sub ?acute|recent|new|akut\w*|agud[oa]s?|aigue?s?)\b|急性",
+        "chronic": r"\b(?:chronic|old|remote|previous|prior|longstanding|chronisch\w*|cronic[oa]s?|chroniques?)\b|慢性|陈旧",
+    },
     {
         "aneurysm": r"\b(?<!non )(?:aneurysm(?:al|s)?)\b",
-        "trauma": r"\b(?:traumatic|post ?traumatic|trauma|head injury)\b",
+        "trauma": r"\b(?:traumatic|post ?traumatic|trauma|head injury|traumatisch\w*|traumatic[oa]|traumatique)\b|外伤",
         "hypertension": r"\b(?:hypertensive|hypertension|htn)\b",
         "amyloid": r"\b(?:amyloid|caa)\b",
         "malformation": r"\b(?:avm|arteriovenous malformation|cavernoma|cavernous)\b",
@@ -90,7 +97,7 @@ KINDS = (
         "metastasis": r"\b(?:metasta\w+)\b",
         "venous": r"\b(?:venous)\b",
     },
-    {"primary": r"\bprimary\b(?! or)", "secondary": r"\bsecondary\b(?! to)|\bmetastatic\b"},
+    {"primary": r"\bprimary\b(?! or)", "secondary": r"\bsecondary\b(?! to)|\bmetastatic\b", "intravascular": r"\bintravascular\b"},
     {
         "sporadic": r"\bsporadic\b",
         "variant": r"\b(?:variant (?:cjd|creutzfeldt)|vcjd)\b",
@@ -102,7 +109,10 @@ KINDS = (
     {"ruptured": r"\b(?:ruptured|rupture)\b", "unruptured": r"\bun ?ruptured\b"},
     {"mutant": r"\bidh\d? ?mutant\b", "wildtype": r"\bidh\d? ?wild ?type\b"},
     *(
-        {number: rf"\b{before}(?: type)? (?:{number}|{roman})\b" for number, roman in (("1", "i"), ("2", "ii"), ("3", "iii"), ("4", "iv"))}
+        {
+            number: rf"\b{before}(?: (?:type|typ|tipo))? (?:{number}|{roman})\b"
+            for number, roman in (("1", "i"), ("2", "ii"), ("3", "iii"), ("4", "iv"))
+        }
         for before in ("chiari", "neurofibromatosis", "grade")
     ),
 )
@@ -297,12 +307,14 @@ def _named(text: str, vocabulary: Vocabulary) -> list[Diagnosis]:
     if whole or len(text) > MAX_LINE_CHARACTERS:
         return [whole] if whole else []
     # without bracketed text, unless the bracket denies the line
-    text = spell(expand(RULE_OUT.sub("rule out", NOT_NEGATION.sub(" ", text))), vocabulary)
+    text = spell(expand(RULE_OUT.sub("rule out", NOT_NEGATION.sub(" ", apart(text, vocabulary)))), vocabulary)
     plain, brackets = BRACKETS.sub(" ", text), BRACKETS.findall(text)
     if any(is_bare_negation(bracket) for bracket in brackets):
         return []
+    brackets = [bracket for bracket in brackets if not EXAMPLE.search(bracket)]
     if whole := vocabulary.find(plain) or _whole_name(normal_form(plain).split(), vocabulary):
-        return [whole]
+        below = [entry for entry in _named_in_any_order("", [plain], brackets, vocabulary) if whole in vocabulary.ancestors(entry.key)]
+        return [_narrowest(below, vocabulary) or whole]
     asserted = _without_denied_clauses(plain)
     return [] if asserted is None or _leaves_open(asserted, vocabulary) else _named_in_parts(asserted, brackets, vocabulary)
 
@@ -311,6 +323,10 @@ def _named_in_parts(text: str, brackets: list[str], vocabulary: Vocabulary) -> l
     """Look at the parts of a line that is no name as a whole and not denied as a whole."""
     parts = list(asserted_parts(text))
     by_words = [entry for entry in _named_in_any_order(text, parts, brackets, vocabulary) if not _another_kind(text, entry.name)]
+    if _narrowest(by_words, vocabulary) is None:  # its cause is another diagnosis
+        parts = [head for part in parts if normal_form(head := CAUSED.split(part, maxsplit=1)[0])]
+        heads = _named_in_any_order(text, parts, brackets, vocabulary)
+        by_words = [entry for entry in heads if not _another_kind(text, entry.name)] if _narrowest(heads, vocabulary) else by_words
     if any(entry.key == REFERENCE_KEY for entry in by_words) and not EITHER_WORD.search(text):
         return [entry for entry in by_words if entry.key == REFERENCE_KEY]
     named = [entry for piece in parts if (entry := _resolve_piece(piece, vocabulary))]
@@ -321,6 +337,8 @@ def _named_in_parts(text: str, brackets: list[str], vocabulary: Vocabulary) -> l
     narrowest = _narrowest(named, vocabulary)
     if narrowest is None:
         return []
+    if is_group(narrowest.name, vocabulary) and (specific := _narrowest(by_words, vocabulary)):  # `pearly tumour (epidermoid)`
+        return [specific]
     return [entry for entry in by_words if narrowest in vocabulary.ancestors(entry.key)] or [narrowest]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import ChainMap, Counter, defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 
 from neuralmedbench.records.vocabulary import Diagnosis, Regions, Vocabulary, normal_form
@@ -138,6 +140,20 @@ GENERIC = word_set(
 """Words that alone name a group: only the name as it is written counts."""
 
 
+HAN = re.compile(r"[\u3400-\u9fff]")
+HAN_PUNCTUATION = str.maketrans("，、；：。（）", ",,;:.()")
+HAN_WORDS = {
+    "left": "左侧 左",
+    "right": "右侧 右",
+    "bilateral": "双侧",
+    "no": "未见明显 无明显 没有 未见 不考虑 不支持 排除 除外 否认 无",
+    "or": "或者 或 还是",
+    "with": "伴有 伴 合并 并发 导致 所致 继发 引起 破入",
+}
+HAN_SIGNS = {sign: word for word, signs in HAN_WORDS.items() for sign in signs.split()}
+"""Chinese words around the name of a diagnosis, and what they are read as."""
+
+
 def expand(text: str) -> str:
     """Write out the shorthand of case notes and leave out phrases of certainty."""
     for short, long in SHORTHAND:
@@ -145,28 +161,93 @@ def expand(text: str) -> str:
     return HEDGES.sub(" ", INTRODUCTION.sub("", text))
 
 
-@lru_cache(maxsize=16)
-def known_words(vocabulary: Vocabulary) -> frozenset[str]:
-    """Return the words of all names, regions, places and descriptions."""
-    if vocabulary.base is not None and vocabulary.added is not None:
-        return known_words(vocabulary.base) | {word for term in vocabulary.added.terms for word in normal_form(term).split()}
-    texts = [text for entry in vocabulary.diagnoses.values() for text in (*entry.terms, entry.description)]
-    words = {word for text in (*texts, *vocabulary.places, *vocabulary.regions.names) for word in normal_form(text).split()}
-    return frozenset(words | set(SAME_WORD) | REAL_WORDS)
+@dataclass(frozen=True)
+class Names:
+    """The names of diagnoses, ready for a search.
+
+    `words`: all words that are no misspelling; `long`: how many names have a long word, by first letter and word; `sets`: key of the diagnosis
+    by the words of its name; `by_word`: these sets by one of their words; `han`: names in Chinese, the longest first.
+    """
+
+    words: frozenset[str]
+    long: dict[str, Counter[str]]
+    sets: dict[frozenset[str], str]
+    by_word: dict[str, list[frozenset[str]]]
+    abbreviations: dict[str, str]
+    han: tuple[str, ...]
+
+
+@lru_cache(maxsize=64)
+def layers(vocabulary: Vocabulary) -> tuple[Names, ...]:
+    """Return the names of a vocabulary; those of a diagnosis that was added to another vocabulary come first."""
+    if vocabulary.base is None or vocabulary.added is None:
+        entries = vocabulary.diagnoses.values()
+        further = [*vocabulary.places, *vocabulary.regions.names]
+        guard = {word for text in (*further, *(entry.description for entry in entries)) for word in normal_form(text).split()}
+        return (_names(entries, _sets_of_words(vocabulary), guard | set(SAME_WORD) | REAL_WORDS, further),)
+    base = layers(vocabulary.base)
+    entry, known = vocabulary.added, base[0].words
+    full = {compared_words(name, vocabulary.regions) for name in (entry.name, *entry.synonyms)}
+    # a name that the vocabulary lacks also counts without the words that only describe: `atypical Dravet syndrome`
+    bare = {words - LOOSE_WORDS - DESCRIBING_WORDS for words in full}
+    sets = {words: entry.key for words in full | {words for words in bare if len(words) > 1 or words - known} if _telling(words)}
+    return (_names([entry], sets, set(), []), *base)
+
+
+def _names(entries: Collection[Diagnosis], sets: dict[frozenset[str], str], guard: set[str], further: Iterable[str]) -> Names:
+    terms = [normal_form(term) for entry in entries for term in entry.terms]
+    words = {word for term in terms for word in term.split()}
+    long: dict[str, Counter[str]] = defaultdict(Counter)
+    by_word: dict[str, list[frozenset[str]]] = defaultdict(list)
+    for word in (word for term in (*terms, *further) for word in term.split() if len(word) >= MIN_MISSPELT):
+        long[word[0]][word] += 1
+    for name in sets:
+        by_word[min(name)].append(name)
+    abbreviations = {short: entry.name for entry in entries for short in entry.abbreviations}
+    han = {term for entry in entries for term in entry.terms if HAN.search(term)}
+    return Names(frozenset(words | guard), long, sets, by_word, abbreviations, tuple(sorted(han, key=lambda term: (-len(term), term))))
+
+
+def _sets_of_words(vocabulary: Vocabulary) -> dict[frozenset[str], str]:
+    """Return the key of the diagnosis of each set of compared words that belongs to its names alone.
+
+    A name without its loose words counts where it is no other one's.
+    """
+    full, loose = defaultdict(set), defaultdict(set)
+    for entry in vocabulary.diagnoses.values():
+        if entry.classes == "normal":  # `no lesion`: what is absent has to be read in order
+            continue
+        for name in (entry.name, *entry.synonyms):
+            words = compared_words(name, vocabulary.regions)
+            full[words].add(entry.key)
+            if len(rest := words - LOOSE_WORDS) > 1 or words == rest:
+                loose[rest].add(entry.key)
+    sets = {words: keys for words, keys in loose.items() if words not in full} | full
+    return {words: next(iter(keys)) for words, keys in sets.items() if len(keys) == 1 and _telling(words)}
+
+
+def _telling(words: frozenset[str]) -> bool:
+    """Return True if words name one diagnosis in whatever order: not only loose ones, and no single word of a group."""
+    return bool(words - LOOSE_WORDS) and (len(words) > 1 or not words & GENERIC)
+
+
+def apart(text: str, vocabulary: Vocabulary) -> str:
+    """Set the names of diagnoses, sides and negations in Chinese text apart by spaces; other text stays as it is."""
+    if not HAN.search(text):
+        return text
+    pieces = [term for layer in layers(vocabulary) for term in layer.han] + sorted(HAN_SIGNS, key=len, reverse=True)
+    found = re.compile("|".join(map(re.escape, pieces)))
+    return found.sub(lambda match: f" {HAN_SIGNS.get(match.group(), match.group())} ", text.translate(HAN_PUNCTUATION))
 
 
 def write_out(text: str, vocabulary: Vocabulary) -> str:
     """Replace abbreviations of the vocabulary, as written, by the names of their diagnoses."""
-    return re.sub(r"(?<![\w-])\w[\w-]+(?![\w-])", lambda match: _abbreviations(vocabulary).get(match.group(), match.group()), text)
-
-
-@lru_cache(maxsize=16)
-def _abbreviations(vocabulary: Vocabulary) -> dict[str, str]:
-    return {short: entry.name for entry in vocabulary.diagnoses.values() for short in entry.abbreviations}
+    known = ChainMap(*(layer.abbreviations for layer in layers(vocabulary)))
+    return re.sub(r"(?<![\w-])\w[\w-]+(?![\w-])", lambda match: known.get(match.group(), match.group()), text)
 
 
 def spell(text: str, vocabulary: Vocabulary) -> str:
-    """Mend long words that are misspelt by one letter (one too many, too few, wrong, or two exchanged) and can only be one known word."""
+    """Mend long words that are misspelt by one letter (one too many, too few, wrong, or two exchanged); of several the more frequent one."""
     return re.sub(rf"(?<!\w)[^\W\d_]{{{MIN_MISSPELT - 1},}}(?!\w)", lambda match: _nearest(match.group(), vocabulary), text)
 
 
@@ -175,25 +256,15 @@ def _nearest(word: str, vocabulary: Vocabulary) -> str:
     from rapidfuzz import process
     from rapidfuzz.distance import OSA
 
-    known, plain = known_words(vocabulary), normal_form(word)
-    if plain in known or singular(plain) in known or not plain.isascii():
+    plain = normal_form(word)
+    if not plain.isascii() or any({plain, singular(plain)} & layer.words for layer in layers(vocabulary)):
         return word
-    near = [name for name, *_ in process.extract(plain, _long_words(vocabulary, plain[0]), scorer=OSA.distance, score_cutoff=1, limit=9)]
-    for candidates in ([name for name in near if len(name) == len(plain)], near):
-        if len({singular(name) for name in candidates}) == 1:
-            return candidates[0]
+    # of several near words one of the same length, then the one that more names have
+    for known in (layer.long.get(plain[0], Counter[str]()) for layer in layers(vocabulary)):
+        near = [name for name, *_ in process.extract(plain, known.keys(), scorer=OSA.distance, score_cutoff=1, limit=None)]
+        if near:
+            return max(near, key=lambda name: (len(name) == len(plain), known[name], name))
     return word
-
-
-@lru_cache(maxsize=1 << 8)
-def _long_words(vocabulary: Vocabulary, first: str) -> list[str]:
-    """Return the long words of names and places that begin with a letter."""
-    if vocabulary.base is not None and vocabulary.added is not None:
-        terms, others = vocabulary.added.terms, _long_words(vocabulary.base, first)
-    else:
-        terms, others = (*vocabulary.index, *vocabulary.places, *vocabulary.regions.names), []
-    words = {word for term in terms for word in normal_form(term).split() if word[0] == first and len(word) >= MIN_MISSPELT}
-    return sorted(words.union(others))
 
 
 def singular(word: str) -> str:
@@ -230,53 +301,15 @@ def compared_words(text: str, regions: Regions) -> frozenset[str]:
     return frozenset(compared - LINKING_WORDS)
 
 
-@lru_cache(maxsize=16)
-def names_by_words(vocabulary: Vocabulary) -> dict[frozenset[str], str]:
-    """Return the key of the diagnosis of each set of compared words that belongs to its names alone.
-
-    A name without its loose words counts where it is no other one's.
-    """
-    if vocabulary.base is not None and vocabulary.added is not None:
-        entry = vocabulary.added
-        return {**names_by_words(vocabulary.base), **{words: entry.key for words in _sets_of_words(entry, vocabulary) if _telling(words)}}
-    owners: list[dict[frozenset[str], set[str]]] = [defaultdict(set), defaultdict(set)]
-    for entry in vocabulary.diagnoses.values():
-        if entry.classes == "normal":  # `no lesion`: what is absent has to be read in order
-            continue
-        for name in (entry.name, *entry.synonyms):
-            words = compared_words(name, vocabulary.regions)
-            owners[0][words].add(entry.key)
-            if len(rest := words - LOOSE_WORDS) > 1 or words == rest:
-                owners[1][rest].add(entry.key)
-    full, loose = owners
-    sets = {words: keys for words, keys in loose.items() if words not in full} | full
-    return {words: next(iter(keys)) for words, keys in sets.items() if len(keys) == 1 and _telling(words)}
-
-
-def _sets_of_words(entry: Diagnosis, vocabulary: Vocabulary) -> set[frozenset[str]]:
-    """Return the sets of words of an added entry's names, also without the words that only describe: `atypical Dravet syndrome`."""
-    full = {compared_words(name, vocabulary.regions) for name in (entry.name, *entry.synonyms)}
-    bare = {words - LOOSE_WORDS - DESCRIBING_WORDS for words in full}
-    known = known_words(vocabulary.base) if vocabulary.base is not None else frozenset()
-    return full | {words for words in bare if len(words) > 1 or words - known}
-
-
-def _telling(words: frozenset[str]) -> bool:
-    """Return True if words name one diagnosis in whatever order: not only loose ones, and no single word of a group."""
-    return bool(words - LOOSE_WORDS) and (len(words) > 1 or not words & GENERIC)
-
-
-@lru_cache(maxsize=16)
-def _names_with_word(vocabulary: Vocabulary) -> dict[str, list[frozenset[str]]]:
-    by_word = defaultdict(list)
-    for words in names_by_words(vocabulary):
-        by_word[min(words)].append(words)
-    return by_word
+def is_group(name: str, vocabulary: Vocabulary) -> bool:
+    """Return True if a name has no word but those of groups: brain tumour, stroke."""
+    return not compared_words(name, vocabulary.regions) - LOOSE_WORDS - GENERIC
 
 
 def named_by_words(text: str, vocabulary: Vocabulary) -> list[Diagnosis]:
     """Return the diagnoses all of whose words a text contains, in whatever order; of a name within a longer one only the longer."""
-    words, keys, names = compared_words(text, vocabulary.regions), names_by_words(vocabulary), _names_with_word(vocabulary)
-    matched = [name for word in words for name in names.get(word, ()) if name <= words]
+    words, matched = compared_words(text, vocabulary.regions), dict[frozenset[str], str]()
+    for layer in reversed(layers(vocabulary)):
+        matched |= {name: layer.sets[name] for word in words for name in layer.by_word.get(word, ()) if name <= words}
     longest = [name for name in matched if not any(name < other for other in matched)]
-    return [vocabulary.diagnoses[key] for key in dict.fromkeys(keys[name] for name in longest)]
+    return [vocabulary.diagnoses[key] for key in dict.fromkeys(matched[name] for name in longest)]

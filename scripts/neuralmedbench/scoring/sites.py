@@ -8,8 +8,16 @@ from collections.abc import Container, Iterator
 from neuralmedbench.records.items import Lesion
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 
-SIDES = {"left": "left", "right": "right", "bilateral": "bilateral", "bilaterally": "bilateral", "both": "bilateral", "midline": "midline"}
+SIDE_WORDS = {
+    "left": "left links linksseitig linker linke linken izquierdo izquierda izquierdos izquierdas gauche gauches",
+    "right": "right rechts rechtsseitig rechter rechte rechten derecho derecha derechos derechas droit droite droits droites",
+    "bilateral": "bilateral bilaterally both beidseits beidseitig bilaterale bilaterales bilateraux",
+    "midline": "midline",
+}
+SIDES = {word: side for side, words in SIDE_WORDS.items() for word in words.split()}
 """Words that state a side, and the side."""
+
+SIDE_SIGNS = {"左": "left", "右": "right", "双侧": "bilateral"}
 
 MAX_PLACES = 3
 """A location that names more regions than this is a guess."""
@@ -26,7 +34,8 @@ SPARED = re.compile(r"\b(?:sparing|spares|no|not|without|excluding|except)\b")
 
 def sides(text: str) -> set[str]:
     """Return the sides that a text states: any of `left`, `right`, `bilateral`, `midline`."""
-    return {SIDES[word] for word in normal_form(text).split() if word in SIDES}
+    words = {SIDES[word] for word in normal_form(text).split() if word in SIDES}
+    return words | {side for sign, side in SIDE_SIGNS.items() if sign in text}
 
 
 def longest_terms(words: list[str], known: Container[str]) -> Iterator[tuple[int, int]]:

@@ -12,6 +12,7 @@ from neuralmedbench.records.items import Gold, Lesion
 from neuralmedbench.records.vocabulary import Diagnosis, normal_form
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, relation, resolve
 from neuralmedbench.scoring.names import MIN_MISSPELT, spell
+from neuralmedbench.scoring.sites import sides
 
 IN_FULL = [
     (entry, term) for entry in vocabulary().diagnoses.values() if entry.classes != "normal" for term in (entry.name, *entry.synonyms)
@@ -202,3 +203,31 @@ def test_a_sentence_that_denies_its_diagnosis_does_not_name_it():
 def test_a_reference_of_an_unknown_kind_is_not_taken_for_its_wider_group():
     assert related("Herpes simplex encephalitis", "varicella zoster encephalitis") not in RIGHT
     assert related("varicella-zoster encephalitis", "varicella zoster encephalitis") in RIGHT
+
+
+@pytest.mark.parametrize(
+    ("answer", "passes"),
+    [
+        ("Dementia (Alzheimer disease)", True),
+        ("Dementia (e.g. Alzheimer disease)", False),
+        ("Dementia (Alzheimer disease or vascular dementia)", False),
+        ("Dementia (not Alzheimer disease)", False),
+    ],
+)
+def test_a_bracket_may_say_which_member_of_a_group_it_is(answer, passes):
+    assert (related(answer, "Alzheimer disease") in RIGHT) is passes
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("Mediainfarkt links", {"left"}),
+        ("hematoma subdural derecho", {"right"}),
+        ("infarctus sylvien gauche", {"left"}),
+        ("左侧大脑中动脉梗死", {"left"}),
+        ("双侧丘脑", {"bilateral"}),
+        ("beidseits", {"bilateral"}),
+    ],
+)
+def test_sides_are_read_in_the_languages_of_the_names(text, stated):
+    assert sides(text) == stated
