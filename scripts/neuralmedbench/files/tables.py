@@ -7,9 +7,9 @@ import gc
 import math
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.machinery import ModuleSpec
@@ -178,7 +178,8 @@ def read_records(path: Path, record: type[R]) -> list[R]:
     Raises
     ------
     DataError
-        If the file is absent, not Parquet, or has other columns than the record.
+        If the file is absent, not Parquet, or has other columns than the record. A table of a former `schema_version` may lack columns that
+        have a default today.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -193,9 +194,10 @@ def read_records(path: Path, record: type[R]) -> list[R]:
     except pa.ArrowInvalid:
         message = f"{path.name}: not a Parquet file; delete it and run its stage again"
         raise DataError(message) from None
-    expected = arrow_schema(record)
-    if table.schema.names != expected.names:
-        differing = sorted(set(table.schema.names) ^ set(expected.names))
+    expected = arrow_schema(record).names
+    lacking = _added_since(table.schema.metadata, record) - set(table.schema.names)
+    if table.schema.names != [name for name in expected if name not in lacking]:
+        differing = sorted(set(table.schema.names) ^ set(expected))
         message = f"{path.name}: columns do not fit {record.__name__} ({', '.join(differing)}); run its stage again"
         raise DataError(message)
     try:
@@ -206,6 +208,14 @@ def read_records(path: Path, record: type[R]) -> list[R]:
         message = f"{path.name}: a value does not fit {record.__name__} at {where}; run its stage again"
         raise DataError(message) from None
     return rows
+
+
+def _added_since(metadata: Mapping[bytes, bytes] | None, record: type) -> set[str]:
+    """Return the columns that a table of a former version may lack: those with a default; none if the table is of today's version."""
+    version = int((metadata or {}).get(b"schema_version", b"0"))
+    if version >= sys.modules[record.__module__].SCHEMA_VERSION:
+        return set()
+    return {entry.name for entry in fields(record) if entry.default is not MISSING or entry.default_factory is not MISSING}
 
 
 class _NoPandas:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ from neuralmedbench.files.inside import file_inside
 from neuralmedbench.files.json_files import read_json, write_json
 from neuralmedbench.files.tables import read_records, write_records, write_table
 from neuralmedbench.records.case import CaseRecord, Sequence, Series, State
-from neuralmedbench.records.items import Gold, GoldFields, Lesion
+from neuralmedbench.records.items import SCHEMA_VERSION, Gold, GoldFields, Lesion
 from neuralmedbench.runtime.atomic_write import atomic_file, atomic_folder
 from neuralmedbench.runtime.commands import run_command
 
@@ -88,6 +89,28 @@ def test_an_unknown_column_is_an_error(tmp_path: Path) -> None:
     table = pq.read_table(path).append_column("surprise", pa.array(["x"]))
     pq.write_table(table, path)
     with pytest.raises(DataError, match=r"columns do not fit Gold \(surprise\)"):
+        read_records(path, Gold)
+
+
+def without(path: Path, column: str, version: str) -> None:
+    """Write a table again without a column, as code of another version of the record would have."""
+    table = pq.read_table(path).drop_columns([column])
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"schema_version": version.encode()}), path)
+
+
+def test_a_table_of_a_former_version_is_read_with_the_defaults_of_later_columns(tmp_path: Path) -> None:
+    path = tmp_path / "gold.parquet"
+    write_records(path, Gold, [GOLD], key=lambda row: row.item_id)
+    without(path, "values", "3")
+    assert read_records(path, Gold) == [replace(GOLD, values=())]
+
+
+@pytest.mark.parametrize(("column", "version"), [("values", str(SCHEMA_VERSION)), ("answer", "3")])
+def test_a_column_that_todays_version_or_every_version_has_may_not_be_absent(tmp_path: Path, column: str, version: str) -> None:
+    path = tmp_path / "gold.parquet"
+    write_records(path, Gold, [GOLD], key=lambda row: row.item_id)
+    without(path, column, version)
+    with pytest.raises(DataError, match=rf"columns do not fit Gold \({column}\)"):
         read_records(path, Gold)
 
 
