@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from neuralmedbench.errors import DataError
-from neuralmedbench.estimates.exact import clopper_pearson
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, rate_interval
 from neuralmedbench.files.external_files import delimited_rows
 from neuralmedbench.records.items import Axis, Family, Gold, Item, Lesion, Level, Runner
 from neuralmedbench.records.scores import ParseStatus
@@ -23,8 +25,6 @@ STATED, NOT_STATED, UNCLEAR = "stated", "not_stated", "unclear"
 
 UNREAD, ABSTAINED, EMPTY = "unread", "abstained", "empty"
 """Relations of answers that name no diagnosis: not in a form that the parser reads; declined; nothing written."""
-
-CONFIDENCE = 0.95
 
 Row = dict[str, str]
 OPEN_ITEM = Item(
@@ -142,7 +142,7 @@ def summary(rows: list[Row], kind: PairKind) -> list[str]:
     """Summarise graded pairs: the verdicts, and sensitivity and specificity where a column `expected` holds one of the two verdicts.
 
     A pair that was not graded counts as not found in both; rows with another word in `expected` (such as `unsure`) are left out of the two.
-    Intervals are exact and take pairs as independent; pairs of one reference are not, so they are too narrow by what these have in common.
+    Pairs of one `diagnosis` (where there is no such column: of one reference) have something in common; the intervals take them as a cluster.
     """
     verdicts = Counter(row["verdict"] for row in rows)
     lines = [f"{counted(len(rows), 'pair')}: {', '.join(f'{number} {name}' for name, number in sorted(verdicts.items()))}"]
@@ -159,9 +159,12 @@ def summary(rows: list[Row], kind: PairKind) -> list[str]:
         if not own:
             lines.append(f"{name}: no pair is expected to be {wanted}")
             continue
-        right = sum(found(row["verdict"]) for row in own)
-        low, high = clopper_pearson(right, len(own), CONFIDENCE)
-        lines.append(f"{name}: {percent_with_span(right / len(own), low, high)}, {right} of {len(own)} pairs expected to be {wanted}")
+        right = np.array([float(found(row["verdict"])) for row in own])
+        clusters = ByPatient([normal_form(row.get("diagnosis") or row[kind.columns[0]]) for row in own], IntervalSettings())
+        interval = rate_interval(right, clusters)
+        of = f"{int(right.sum())} of {len(own)} pairs expected to be {wanted}"
+        about = f"{counted(clusters.clusters, kind.columns[0])}"
+        lines.append(f"{name}: {percent_with_span(*interval[:3])}, {of}, of {about}")
     if left := len(rows) - used:
         lines.append(f"{counted(left, 'pair')} with another word in 'expected', left out of both")
     return lines

@@ -37,8 +37,8 @@ def test_pairs_get_verdict_and_relation_and_keep_their_columns(tmp_path: Path, c
     ]  # fmt: skip
     assert capsys.readouterr().out.splitlines() == [
         "5 pairs: 3 fail, 1 not_graded, 1 pass",
-        "sensitivity: 100 % (2 % to 100 %), 1 of 1 pairs expected to be pass",
-        "specificity: 67 % (9 % to 99 %), 2 of 3 pairs expected to be fail",
+        "sensitivity: 100 % (5 % to 100 %), 1 of 1 pairs expected to be pass, of 1 reference",
+        "specificity: 67 % (0 % to 100 %), 2 of 3 pairs expected to be fail, of 1 reference",
         "1 pair with another word in 'expected', left out of both",
     ]
 
@@ -63,7 +63,7 @@ def test_statements_are_stated_or_not(tmp_path: Path, capsys: pytest.CaptureFixt
     assert [row["verdict"] for row in rows] == ["stated", "not_stated", "unclear"]
     out = capsys.readouterr().out
     assert "sensitivity: 100 %" in out
-    assert "specificity: 50 % (1 % to 99 %), 1 of 2 pairs expected to be not_stated" in out
+    assert "specificity: 50 % (0 % to 100 %), 1 of 2 pairs expected to be not_stated, of 1 statement" in out
 
 
 def test_without_expected_verdicts_there_is_no_sensitivity() -> None:
@@ -99,3 +99,13 @@ def test_wrong_files_are_one_clear_line(tmp_path: Path, text: str, message: str)
 def test_an_absent_file_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"^absent\.tsv: no such file; expected a table with the columns reference, answer$"):
         read_pairs(tmp_path / "absent.tsv", DIAGNOSES)
+
+
+def test_pairs_of_one_diagnosis_count_as_a_cluster() -> None:
+    rows = [{"reference": f"r{n}", "answer": "x", "expected": "pass", "verdict": "pass" if n % 2 else "fail"} for n in range(40)]
+    alone, together = (
+        summary([{**row, "diagnosis": name(row)} for row in rows], DIAGNOSES)[1]
+        for name in (lambda row: row["reference"], lambda row: row["verdict"])
+    )
+    assert alone == "sensitivity: 50 % (35 % to 65 %), 20 of 40 pairs expected to be pass, of 40 references"
+    assert together == "sensitivity: 50 % (0 % to 100 %), 20 of 40 pairs expected to be pass, of 2 references"
