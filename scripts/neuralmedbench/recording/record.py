@@ -133,7 +133,7 @@ class IncompleteFile:
 
 
 def incomplete_files(run: Run, root: Path = Path()) -> list[IncompleteFile]:
-    """Find the tables of responses and grades that have missing rows.
+    """Find the tables of responses and grades that have rows which can be asked for again.
 
     Parameters
     ----------
@@ -163,7 +163,8 @@ def _missing_answers(path: Path) -> dict[str, int]:
 
 
 def _missing_grades(path: Path) -> dict[str, int]:
-    return dict(Counter(str(row.state) for row in read_records(path, Grade) if row.state is not GradeState.OK))
+    final = {GradeState.OK, GradeState.NOT_GRADED}  # the same answer is in the same language when it is read again
+    return dict(Counter(str(row.state) for row in read_records(path, Grade) if row.state not in final))
 
 
 def _failed_grades(path: Path) -> dict[str, int]:

@@ -116,7 +116,11 @@ def recount(name: str, answers: Sequence[ItemTrace]) -> float | int | None:
         "pass1": [one.passed / one.expected for one in answers],
         # bounds of pass@1: all missing answers pass, or none does
         "best_case": [(one.passed + one.missing) / one.expected for one in answers],
-        "candidates5": [sum(bool(row.in_candidates) for row in _counted(one)) / one.expected for one in _of_differentials(answers)],
+        "candidates5": [
+            sum(bool(row.in_candidates) for row in _counted(one)) / one.expected
+            for one in _of_differentials(answers)
+            if not any(row.other_language and row.in_candidates is None for row in _counted(one))
+        ],
     }
     shares["worst_case"] = shares["pass1"]
     if missing >= expected:  # without any answer a rate is unknown, not 0

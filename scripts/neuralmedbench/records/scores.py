@@ -18,11 +18,12 @@ class ParseStatus(StrEnum):
 
 
 class GradeState(StrEnum):
-    """Outcome of grading; only `ok` has a value."""
+    """Outcome of grading; only `ok` has a value. `not_graded`: the grader cannot read the language of the answer."""
 
     OK = "ok"
     FAILED = "failed"
     SKIPPED = "skipped"
+    NOT_GRADED = "not_graded"
 
 
 SIMULATED_ROUND = "simulated"
@@ -229,6 +230,10 @@ class Score:
         Dialogues of fixed rounds: rank 1 of each turn; empty if a turn names no diagnosis.
     text : str
         The scored text.
+    other_language : str
+        Language of the answer (ISO 639-1) if the vocabulary has no names in it and did not find rank 1: then `relation` is empty,
+        `right_family` None, `in_candidates` None unless a later candidate is the reference, and `passed` None unless another grader gave a
+        value. Empty otherwise.
     """
 
     item_id: str
@@ -268,6 +273,7 @@ class Score:
     turn_passes: tuple[bool, ...] = ()
     turn_leaders: tuple[str, ...] = ()
     text: str = ""
+    other_language: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

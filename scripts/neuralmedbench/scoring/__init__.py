@@ -5,6 +5,7 @@ Doors
 checklist: may_be_checklist
 grade_explanations: explain_stored_grades
 jury: ballots, decide, grade_with_jury, has_quorum, votes_of
+language: LANGUAGES
 llm.grader_requests: grader_model, read_model_grader, scored_responses
 llm.model_grading: GraderRun, grade_planted, grade_with_model, why_not_tested
 llm.reasoning: COMPLETENESS, EFFICIENCY, FACTUALITY

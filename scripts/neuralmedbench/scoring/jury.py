@@ -87,7 +87,7 @@ def grade_with_jury(members: Mapping[str, Sequence[Grade]], *, jury: str, rule: 
     -------
     list of Grade
         One row per response and criterion for which any member has a row. The explanation says how many voted. With fewer than half of
-        the members the grade is `failed`, or `skipped` if no member could be asked. Calls are recorded with the members only.
+        the members the grade is `failed`, or `skipped` (`not_graded`) if no member could be asked (read the language). Calls are recorded with the members only.
     """
     return [_grade(grades, len(members), jury=jury, rule=rule) for grades in ballots(members).values()]
 
@@ -100,7 +100,8 @@ def _grade(grades: Mapping[str, Grade], members: int, *, jury: str, rule: str) -
         value, state, summary = decide(list(votes.values()), rule), GradeState.OK, f"{summary}: {counts}"
     else:
         states = {grade.state for grade in grades.values()}
-        value, state = None, GradeState.SKIPPED if states == {GradeState.SKIPPED} else GradeState.FAILED
+        alike = len(states) == 1 and not votes
+        value, state = None, states.pop() if alike else GradeState.FAILED
     first = next(iter(grades.values()))
     # a jury makes no call, so nothing of its members' calls is counted again
     no_call = {"served_model": "", "fingerprint": "", "called_on": "", "destination": "", "attempts": 0, "characters_sent": 0}

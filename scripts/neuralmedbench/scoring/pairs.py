@@ -13,18 +13,20 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, rate_interval
 from neuralmedbench.files.external_files import delimited_rows
 from neuralmedbench.records.items import Axis, Family, Gold, Item, Lesion, Level, Runner
-from neuralmedbench.records.scores import ParseStatus
+from neuralmedbench.records.scores import ParseStatus, Prediction
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.records.words import counted, percent_with_span
-from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, relation
+from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, relation
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.rubric import contains_statement
+from neuralmedbench.scoring.unread import unread_line, unread_statement
 
 PASS, FAIL, NOT_GRADED = "pass", "fail", "not_graded"
 STATED, NOT_STATED, UNCLEAR = "stated", "not_stated", "unclear"
 
-UNREAD, ABSTAINED, EMPTY = "unread", "abstained", "empty"
-"""Relations of answers that name no diagnosis: not in a form that the parser reads; declined; nothing written."""
+UNREAD, ABSTAINED, EMPTY, OTHER_LANGUAGE = "unread", "abstained", "empty", "other_language"
+"""Relations of answers of which no diagnosis is read: not in a form that the parser reads; declined; nothing written; in a language for which
+the vocabulary has no names."""
 
 Row = dict[str, str]
 OPEN_ITEM = Item(
@@ -32,6 +34,8 @@ OPEN_ITEM = Item(
     level=Level.NONE, runner=Runner.OPEN, question="What is the most likely diagnosis?",
 )  # fmt: skip
 """The question to which whole answers are read: an open one for a ranked differential."""
+LINE = Prediction(parse_status=ParseStatus.STRICT)
+"""A single line has no sentences."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ def grade_diagnoses(rows: Iterable[Row], vocabulary: Vocabulary, *, whole_answer
     Returns
     -------
     list of dict
-        `pass` for the reference, a synonym or a narrower term; `not_graded` where no diagnosis was read; else `fail`.
+        `pass` for the reference, a synonym or a narrower term; `not_graded` where no diagnosis was read or could be; else `fail`.
     """
     references: dict[tuple[str, str, str], ReferenceAnswer] = {}
     graded = []
@@ -110,16 +114,18 @@ def grade_diagnoses(rows: Iterable[Row], vocabulary: Vocabulary, *, whole_answer
         if key not in references:
             lesion = Lesion(location=key[2], side=key[1].lower(), behaviour={}) if any(key[1:]) else None
             references[key] = ReferenceAnswer.of(Gold(item_id="pair", answer=key[0], lesion=lesion), vocabulary)
-        answer, why = _first_diagnosis(row["answer"]) if whole_answers else (row["answer"], EMPTY)
+        prediction = parse_answer(row["answer"], OPEN_ITEM) if whole_answers else LINE
+        answer, why = _first_diagnosis(prediction, row["answer"]) if whole_answers else (row["answer"], EMPTY)
         found = relation(answer, references[key])
+        if found in {None, Relation.UNRELATED} and unread_line((answer,), row["answer"], prediction, references[key]):
+            found, why = None, OTHER_LANGUAGE
         verdict = NOT_GRADED if found is None else PASS if found in RIGHT else FAIL
         graded.append({**row, "verdict": verdict, "relation": str(found or why)})
     return graded
 
 
-def _first_diagnosis(text: str) -> tuple[str, str]:
-    """Read the first diagnosis of a whole answer, and say why there is none."""
-    prediction = parse_answer(text, OPEN_ITEM)
+def _first_diagnosis(prediction: Prediction, text: str) -> tuple[str, str]:
+    """Return the first diagnosis of a whole answer, and why there is none."""
     if prediction.differential:
         return prediction.differential[0], ""
     if prediction.abstained:
@@ -128,10 +134,10 @@ def _first_diagnosis(text: str) -> tuple[str, str]:
 
 
 def grade_statements(rows: Iterable[Row]) -> list[Row]:
-    """Add `verdict` to pairs of a statement and a text: `stated`, `not_stated`, or `unclear` where there is nothing to compare."""
+    """Add `verdict` to pairs of a statement and a text: `stated`, `not_stated`, or `unclear` where there is nothing that can be compared."""
 
     def verdict(row: Row) -> str:
-        if not normal_form(row["text"]) or not normal_form(row["statement"]):
+        if not normal_form(row["text"]) or not normal_form(row["statement"]) or unread_statement(row["text"], row["statement"]):
             return UNCLEAR
         return STATED if contains_statement(row["text"], row["statement"]) else NOT_STATED
 

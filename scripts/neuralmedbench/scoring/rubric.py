@@ -23,6 +23,7 @@ from neuralmedbench.scoring.matching import (
 )
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.sites import location_right, mentioned_places, side_right, sides
+from neuralmedbench.scoring.unread import unread_criterion, unread_language, without_names
 
 SHARE = 0.6
 """Share of a statement's words that one or two neighbouring sentences must contain. Our choice; labelled so in the report."""
@@ -93,7 +94,8 @@ def grade_with_rubric(
     list of Grade
         `main_condition`, `core_diagnosis` and the criteria of the item's rubric, for every answered open or dialogue response; an answer
         that does not keep to the form earns nothing. What only a reader can judge has no grade: a free answer in other words than the
-        reference, and a criterion that is a question. Free answers have no `main_condition`.
+        reference, and a criterion that is a question. Free answers have no `main_condition`. What is in a language that cannot be read is
+        `not_graded`.
     """
     references = {item_id: ReferenceAnswer.of(row, vocabulary) for item_id, row in gold.items()}
     rows = []
@@ -107,14 +109,23 @@ def grade_with_rubric(
 def _grade_response(response: Response, item: Item, reference: ReferenceAnswer, grader: str) -> list[Grade]:
     prediction = parse_answer(response.text, item)
     main, core, why = verdict(prediction, item, reference)
-    rows = [(MAIN_CONDITION, main, 1.0, why), (CORE_DIAGNOSIS, core, 1.0, why)]
+    rows: list[tuple[str, bool | None, float, str]] = [(MAIN_CONDITION, main, 1.0, why), (CORE_DIAGNOSIS, core, 1.0, why)]
+    if not main and (language := unread_language(response.text, prediction, item, reference)):
+        rows = [(name, None, weight, without_names(language)) for name, _, weight, _ in rows]
     if item.family is Family.QUESTION_ANSWERING:  # only a diagnosis has a main condition
         rows = [] if _needs_reader(prediction, core=core) else rows[1:]
     for criterion in reference.gold.rubric:
         if criterion.text.rstrip().endswith(("?", "？")):  # only a reader can answer a question
             continue
-        rows.append((criterion.criterion, meets_criterion(prediction, reference, criterion), criterion.points, criterion.text))
-    return [make_grade(response, grader, name, value=float(value), weight=weight, explanation=why) for name, value, weight, why in rows]
+        met = meets_criterion(prediction, reference, criterion)
+        unread = unread_criterion(response.text, prediction, item, reference, criterion, met=met)
+        rows.append((criterion.criterion, None if unread else met, criterion.points, unread or criterion.text))
+    return [
+        make_grade(response, grader, name, value=float(value), weight=weight, explanation=why)
+        if value is not None
+        else make_grade(response, grader, name, value=None, weight=weight, explanation=f"not graded: {why}", missing=GradeState.NOT_GRADED)
+        for name, value, weight, why in rows
+    ]
 
 
 def verdict(prediction: Prediction, item: Item, reference: ReferenceAnswer) -> tuple[bool, bool, str]:
@@ -247,8 +258,17 @@ def _other_side(text: str, statement: str) -> bool:
     return len(wanted) == 1 and bool(stated) and not wanted & stated
 
 
-def make_grade(response: Response, grader: str, criterion: str, *, value: float | None, weight: float, explanation: str) -> Grade:
-    """Build a grade of a response; without a value it is `failed`."""
+def make_grade(
+    response: Response,
+    grader: str,
+    criterion: str,
+    *,
+    value: float | None,
+    weight: float,
+    explanation: str,
+    missing: GradeState = GradeState.FAILED,
+) -> Grade:
+    """Build a grade of a response; without a value its state is `missing`."""
     return Grade(
         item_id=response.item_id,
         benchmark=response.benchmark,
@@ -263,5 +283,5 @@ def make_grade(response: Response, grader: str, criterion: str, *, value: float 
         value=value,
         weight=weight,
         explanation=explanation,
-        state=GradeState.FAILED if value is None else GradeState.OK,
+        state=missing if value is None else GradeState.OK,
     )

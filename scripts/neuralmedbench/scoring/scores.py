@@ -18,6 +18,7 @@ from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, re
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
+from neuralmedbench.scoring.unread import unread_language
 
 Group = tuple[str, str, str, str]
 
@@ -158,17 +159,19 @@ def _verdict(
     if item.runner is Runner.CHOICE:
         # the letter decides, not the diagnosis: two options may be synonyms
         return {"passed": answered and prediction.choice == reference.gold.choice}
+    language = unread_language(response.text, prediction, item, reference) if answered else ""
     if item.family is Family.LESION_RECOGNITION:
-        return {**graded, "passed": passed}
+        return {**graded, "passed": passed, "other_language": language}
     lead = _relation(prediction, reference)
     rank = reference_rank(prediction.differential, reference) if answered else None
     return {
         **graded,
         "passed": passed,
-        "relation": lead or "",
-        "right_family": answered and lead is Relation.PARENT,
+        "relation": "" if language else lead or "",
+        "right_family": None if language else answered and lead is Relation.PARENT,
         "reference_rank": rank,
-        "in_candidates": rank is not None,
+        "in_candidates": None if language and rank is None else rank is not None,
+        "other_language": language,
         **_turns(response, item, reference),
     }
 

@@ -100,6 +100,7 @@ class FamilyRow(ResultRow):
     n_patients: int | None = None
     expected: int | None = None
     missing: int | None = None
+    not_graded_fraction: float | None = None
 
 
 def family_rows(study: Study, leaderboard: Sequence[Mapping[str, Any]]) -> list[FamilyRow]:
@@ -131,7 +132,8 @@ def _model_rows(study: Study, benchmark: BenchmarkStudy, model: str, head: Cells
         expected, missing = int(counts.samples[mask].sum()), int(counts.missing[mask].sum())
         # without any answer a rate is unknown, and so is that of a reader who answered a sample
         if missing < expected and (model not in study.readers or missing <= study.settings.max_missing_fraction * expected):
-            yield row | {"expected": expected, "missing": missing} | _rates(study, benchmark, Key(model), family, mask)
+            row |= {"expected": expected, "missing": missing, "not_graded_fraction": counts.not_graded_of(mask)}
+            yield row | _rates(study, benchmark, Key(model), family, mask)
 
 
 def _rates(study: Study, benchmark: BenchmarkStudy, key: Key, family: str, mask: npt.NDArray[np.bool_]) -> Cells:

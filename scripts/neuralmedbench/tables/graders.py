@@ -32,6 +32,7 @@ class GraderRow(ResultRow):
     ok: int | None = None
     failed: int | None = None
     skipped: int | None = None
+    not_graded: int | None = None
     mean_core_diagnosis: float | None = None
     mean_main_condition: float | None = None
     agreement_with_first: float | None = None
@@ -78,6 +79,7 @@ def _grader_row(benchmark: BenchmarkStudy, model: str, grader: str, first: dict[
         "ok": states[GradeState.OK],
         "failed": states[GradeState.FAILED],
         "skipped": states[GradeState.SKIPPED],
+        "not_graded": states[GradeState.NOT_GRADED],
         "mean_core_diagnosis": float(np.mean(means[CORE])) if means[CORE] else None,
         "mean_main_condition": float(np.mean(means[MAIN])) if means[MAIN] else None,
         "agreement_with_first": sum(own[key] == first[key] for key in shared) / len(shared) if shared else None,

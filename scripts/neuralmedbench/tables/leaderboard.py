@@ -9,7 +9,8 @@ import numpy as np
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.estimates.comparisons import rank_ranges, tiers
 from neuralmedbench.estimates.intervals import Floats, rate_interval
-from neuralmedbench.records.words import capital, counted, percent
+from neuralmedbench.records.words import capital, counted, listing, percent
+from neuralmedbench.scoring.language import LANGUAGES
 from neuralmedbench.tables.calibrated import CalibratedRow, calibrated_rows, corrects_score
 from neuralmedbench.tables.contrasts import Pair, model_pairs
 from neuralmedbench.tables.declare import Suppression, Table
@@ -72,6 +73,8 @@ class LeaderboardRow(ResultRow):
     expected: int | None = None
     missing: int | None = None
     missing_fraction: float | None = None
+    not_graded: int | None = None
+    not_graded_fraction: float | None = None
     best_case: float | None = None
     worst_case: float | None = None
     refused: int | None = None
@@ -142,6 +145,8 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
         "expected": int(counts.samples.sum()),
         "missing": int(counts.missing.sum()),
         "missing_fraction": counts.missing_fraction,
+        "not_graded": int(counts.not_graded.sum()),
+        "not_graded_fraction": counts.not_graded_of(counts.samples > 0),
         "best_case": mean_of(outcomes.metric("best_case", key)),
         "worst_case": rates["pass1"].value,
         "brier": counts.brier if counts.missing_fraction <= study.settings.max_missing_fraction else None,
@@ -177,6 +182,10 @@ def _notes(outcomes: Outcomes, key: Key, limit: float, reader: str | None) -> li
         )
     elif counts.missing_fraction > limit:
         notes.append(f"no rank: {counts.missing_fraction:.0%} of the answers are missing or not graded")
+    if counts.not_graded.any():
+        languages = listing([LANGUAGES[code] for code in counts.languages])
+        share = percent(counts.not_graded_of(counts.samples > 0))
+        notes.append(f"not graded: {share} of the answers are in {languages}, for which the vocabulary has no names")
     if outcomes.repeatable.any() and not counts.sampled:
         notes.append("temperature 0: no pass@5")
     right, same = (mean_of(outcomes.metric(name, key)) for name in (PAIR_RIGHT, PAIR_SAME))
@@ -197,9 +206,12 @@ def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Cells:
 def glance_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise how many of the expected answers are present."""
     rows = [row for name in study.benchmarks for row in models_of(tables, name)]
-    expected, missing = (sum(row.get(name) or 0 for row in rows) for name in ("expected", "missing"))
+    expected, missing, unread = (sum(row.get(name) or 0 for row in rows) for name in ("expected", "missing", "not_graded"))
+    missing -= unread
     text = f"{counted(len({row['model'] for row in rows}), 'model')} on {counted(len({row['benchmark'] for row in rows}), 'benchmark')}"
     absent = "none is missing" if not missing else f"{missing:,} are missing because of us"
+    if unread:
+        absent += f", and {unread:,} in another language {'is' if unread == 1 else 'are'} not graded"
     nothing = "No model has been scored yet, so nothing was found."
     return Takeaway(
         f"{text}: of {counted(expected, 'answer')} to the full request {absent}." if expected else nothing, whole_size(study, tables)

@@ -83,12 +83,16 @@ class Counts:
         Answers expected; 0 where the arm does not ask the item.
     passes, missing, false_names : ndarray of int
         Answers that pass; that are missing (no response, or no grade); that name a wrong diagnosis.
-    candidates : ndarray of int
-        Answers whose first five candidates hold the reference.
+    not_graded : ndarray of int
+        Of the missing ones those in a language for which the vocabulary has no names, without a value of another grader.
+    candidates, unlisted : ndarray of int
+        Answers whose first five candidates hold the reference; whose candidates cannot be read, because of their language.
     grades : dict of str to ndarray of float
         Mean grade by criterion (`main_condition`, `core_diagnosis`, `rubric`); NaN where there is none.
     pairs : dict of str to ndarray of float
         See `pair_shares`.
+    languages : tuple of str
+        Languages of the answers that were not graded (ISO 639-1).
     tally : dict of str to int
         Answers `refused`, `truncated`, `unparsable`, `abstained`.
     brier : float or None
@@ -100,10 +104,13 @@ class Counts:
     samples: Ints
     passes: Ints
     missing: Ints
+    not_graded: Ints
     false_names: Ints
     candidates: Ints
+    unlisted: Ints
     grades: dict[str, Floats]
     pairs: dict[str, Floats]
+    languages: tuple[str, ...]
     tally: dict[str, int]
     brier: float | None
     sampled: bool
@@ -121,6 +128,10 @@ class Counts:
     def missing_fraction(self) -> float:
         """Share of the expected answers that are missing."""
         return float(self.missing.sum() / max(int(self.samples.sum()), 1))
+
+    def not_graded_of(self, items: npt.NDArray[np.bool_]) -> float:
+        """Return the share of the expected answers to some items that were not graded because of their language."""
+        return float(self.not_graded[items].sum() / max(int(self.samples[items].sum()), 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +180,8 @@ class Outcomes:
             "false_alarm": counts.false_names,
         }
         if name in amounts:
-            return np.where(self.differential_items(key) | (name != "candidates5"), counts.mean_of(amounts[name]), np.nan)
+            listed = self.differential_items(key) & (counts.unlisted == 0)
+            return np.where(listed | (name != "candidates5"), counts.mean_of(amounts[name]), np.nan)
         # pass@5 and all-right need five samples that differ by design
         usable = (self.repeatable if within_family else self.differential_items(key)) & (counts.samples >= K) & counts.sampled
         if usable.any():
@@ -288,10 +300,11 @@ def _count(
             per_runner[row.runner] = max(per_runner[row.runner], row.repeat + 1)
     size = len(items)
     samples = np.array([per_runner[item.runner] if index in asked else 0 for index, item in enumerate(items)], dtype=np.int64)
-    passes, answered, false_names, candidates = (np.zeros(size, dtype=np.int64) for _ in range(4))
+    passes, answered, not_graded, false_names, candidates, unlisted = (np.zeros(size, dtype=np.int64) for _ in range(6))
     sums = {name: np.zeros((2, size)) for name in ("main_condition", "core_diagnosis", "rubric")}
     tally = dict.fromkeys(("refused", "truncated", "unparsable", "abstained"), 0)
     confidences: list[float] = []
+    languages = {row.other_language for row in rows if row.passed is None} - {""}
     for row in rows:
         index = place[row.item_id]
         for name, (total, number) in () if row.missing else sums.items():
@@ -299,6 +312,7 @@ def _count(
             if value is not None:
                 total[index] += value
                 number[index] += 1
+        not_graded[index] += bool(row.other_language) and row.passed is None
         if row.missing or row.passed is None:
             continue
         answered[index] += 1
@@ -307,6 +321,7 @@ def _count(
         unparsable = row.state == "ok" and row.parse_status == ParseStatus.FAILED
         false_names[index] += not row.passed and not row.abstained and row.state == "ok" and not unparsable
         candidates[index] += bool(row.in_candidates)
+        unlisted[index] += bool(row.other_language) and row.in_candidates is None
         if row.state in tally:
             tally[row.state] += 1
         tally["unparsable"] += unparsable
@@ -317,10 +332,13 @@ def _count(
         samples=samples,
         passes=passes,
         missing=np.maximum(samples - answered, 0),
+        not_graded=not_graded,
         false_names=false_names,
         candidates=candidates,
+        unlisted=unlisted,
         grades={name: np.where(number > 0, total / np.maximum(number, 1), np.nan) for name, (total, number) in sums.items()},
         pairs=pair_shares(items, ((place[row.item_id], row) for row in rows), samples, requests),
+        languages=tuple(sorted(languages)),
         tally=tally,
         brier=float(np.mean(confidences)) if confidences else None,
         sampled=sampled,

@@ -56,6 +56,7 @@ class RateRow(ResultRow):
     n_patients: int | None = None
     expected: int | None = None
     missing: int | None = None
+    not_graded_fraction: float | None = None
     n_requests: int | None = None
     note: str | None = None
 
@@ -112,6 +113,7 @@ def _rate_row(outcomes: Outcomes, key: Key, part: Part, *, name: str, known: Mas
         "n_patients": len(set(outcomes.patients[known].tolist())),
         "expected": int(counts.samples[known].sum()),
         "missing": int(counts.missing[known].sum()),
+        "not_graded_fraction": counts.not_graded_of(known),
         "n_requests": outcomes.request_count(key, known),
         "note": _note(outcomes, key, part, name, known),
     }

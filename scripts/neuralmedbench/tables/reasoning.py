@@ -107,7 +107,8 @@ class _Lists:
         sums = {name: np.zeros(size) for name in LIST_METRICS}
         for row in headline(benchmark.scores.get(model, [])):
             place = places.get(row.item_id)
-            if place is None or row.missing:
+            # a list in a language that cannot be read is missing, unless the reference was found in it
+            if place is None or row.missing or (row.other_language and row.reference_rank is None):
                 continue
             self.there[place] += 1
             self._add(place, row)
@@ -191,7 +192,7 @@ def turn_rows(study: Study) -> list[TurnRow]:
     rows = []
     for benchmark in study.benchmarks.values():
         for model, scores in benchmark.scores.items():
-            asked = [row for row in headline(scores) if row.turn_passes and not row.missing]
+            asked = [row for row in headline(scores) if row.turn_passes and not row.missing and not row.other_language]
             for measure, turn, values in _measures(asked, study.vocabulary):
                 rows.append(TurnRow(benchmark=benchmark.name, model=model, measure=measure, turn=turn, **_turn_cells(study, values)))
     return rows

@@ -75,8 +75,8 @@ def _by_level(pairs: list[Pair]) -> dict[str, list[Pair]]:
 
 def _similarity_row(study: Study, benchmark: str, model: str, metric: str, pairs: list[Pair]) -> Cells:
     known = [(score, near) for score, near in pairs if getattr(near, metric) is not None]
-    # expanded abbreviations count in the mean, not in the area
-    own = [(score, near) for score, near in known if not near.expanded]
+    # expanded abbreviations, and answers that the vocabulary cannot read, count in the mean, not in the area
+    own = [(score, near) for score, near in known if not near.expanded and not score.other_language]
     row: Cells = {"benchmark": benchmark, "model": model, "metric": metric, "n": len(known), "auc_n": len(own), "note": DESCRIPTIVE}
     if not known:
         return row

@@ -36,7 +36,7 @@ DOORS = {("prompts", "deid"), ("scoring", "models"), ("models", "demo")}
 WITHOUT_WORKFLOW = "deid/release"
 """De-identifies a folder of scans outside the workflow: runs ingest and de-identification in sequence, as the rules do."""
 STAGES = {"demo", "ingest", "deid", "imaging", "benchmarks", "prompts", "models", "scoring", "ratings"}
-HEAVY = {"litellm", "torch", "transformers", "sentence_transformers", "SimpleITK", "nilearn", "sklearn", "matplotlib"}
+HEAVY = {"litellm", "pycld2", "torch", "transformers", "sentence_transformers", "SimpleITK", "nilearn", "sklearn", "matplotlib"}
 FOR_PEOPLE = {"deidentify_scans", "score_structured"}
 """Commands that no rule calls, each also a verb of `nmb`, as its first line says. All other commands for people are verbs only."""
 

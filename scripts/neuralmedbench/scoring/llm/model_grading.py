@@ -190,5 +190,7 @@ def _with_call(grade: Grade, answer: Response) -> Grade:
 
 
 def _missing(response: Response, points: Mapping[str, float], grader: str, state: GradeState, why: str) -> list[Grade]:
-    rows = [make_grade(response, grader, criterion, value=None, weight=weight, explanation=why) for criterion, weight in points.items()]
-    return [replace(row, state=state) for row in rows]
+    return [
+        make_grade(response, grader, criterion, value=None, weight=weight, explanation=why, missing=state)
+        for criterion, weight in points.items()
+    ]
