@@ -34,6 +34,20 @@ SPELLINGS = (
 """British spellings, replaced by American ones before terms are compared."""
 
 
+ACCENTS = re.compile(
+    "[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]"
+)
+"""Accents of Latin, Greek and Cyrillic letters, points of Hebrew and Arabic ones. What combines in other scripts is a vowel, and stays."""
+
+
+@lru_cache(maxsize=1 << 12)
+def _sign_of_word(sign: str) -> str:
+    """Return a sign of a word, a digit of any script as 0 to 9, and a space for any other sign."""
+    if sign.isdecimal():
+        return str(unicodedata.decimal(sign))
+    return sign if sign.isalnum() or unicodedata.category(sign).startswith("M") else " "
+
+
 @lru_cache(maxsize=1 << 16)
 def normal_form(text: str) -> str:
     """Return a normal form that is equal for all spellings of a term.
@@ -47,7 +61,7 @@ def normal_form(text: str) -> str:
     -------
     str
         Lower-case letters (of any script) and digits, words separated by single spaces, without possessives, accents, punctuation and
-        British spellings.
+        British spellings. Vowel points of Hebrew and Arabic go like accents; the vowel signs of other scripts and the voiced Kana stay.
 
     Examples
     --------
@@ -55,12 +69,12 @@ def normal_form(text: str) -> str:
     'alzheimer disease'
     >>> normal_form("Intracerebral haemorrhage.")
     'intracerebral hemorrhage'
-    >>> normal_form("1. 脑梗死。")
+    >>> normal_form("１．脑梗死。")
     '1 脑梗死'
     """
     apart = unicodedata.normalize("NFKD", text.replace("’", "'")).casefold()
-    plain = "".join(letter for letter in apart if not unicodedata.combining(letter))
-    words = re.sub(r"[\W_]+", " ", re.sub(r"'s\b|'", "", plain)).strip()
+    plain = re.sub(r"'s\b|'", "", ACCENTS.sub("", apart))
+    words = " ".join("".join(map(_sign_of_word, unicodedata.normalize("NFC", plain))).split())
     for british, american in SPELLINGS:
         words = re.sub(british, american, words)
     return words

@@ -18,7 +18,8 @@ MARKER = re.compile(
     | \b(?:option|choice|answer)\s+(?=\(?[A-J]\)?\s+(?:is|would\s+be)\s+(?:the\s+)?(?:correct|right|best|most\s+(?:likely|appropriate)))
     | \bI(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|select|pick|go\s+with)\b
     | <(?:final_)?answer>
-    | (?:答案|正答|정답)[\s:：是为は은]*
+    | (?:答案|答え|回答|正答|正解|정답|답)[\s:：是为は은이]*
+    | \b(?:antwort|respuesta|réponse|risposta|resposta|odpowiedź|ответ|відповідь|απάντηση|الإجابة|الجواب|پاسخ|תשובה|उत्तर|คำตอบ)[\s*_`]*[:=]
     | ^[^\S\n]*+[>\#*_`]*+[^\S\n]*+(?:final\s+)?answer[^\S\n]*+[*_`]*+[^\S\n]*+$
     """,
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
@@ -28,6 +29,9 @@ MARKER = re.compile(
 MAX_MARKERS, MAX_CONTENT = 20, 2000
 """How many markers are tried, from the last, and how many characters after each are read."""
 
+IN_WORD = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+"""A letter or digit of a word; Chinese, Japanese and Korean stand next to a letter without a space."""
+
 BEFORE = re.compile(
     r"(?:[\s*_`\"'“”$(（\[{<>:：=#-]|\\[(\[]|\\(?:boxed|text|textbf|mathrm|mathbf)\b"
     r"|\b(?:most|likely|probably|therefore|thus|clearly|definitely|hence|indeed|option|choice|letter|answer|the|is)\b)*",
@@ -35,7 +39,7 @@ BEFORE = re.compile(
 )
 """Characters and words between a marker and its letter."""
 
-LETTER = re.compile(r"([A-Za-z])(?!\w|['-]\w)")
+LETTER = re.compile(rf"([A-Za-z])(?!{IN_WORD}|['-]\w)")
 AFTER = re.compile(r"[^\S\n]*[*_`\"'“”$)）\]}>.．。:：,，、; \t-]*")
 """Characters after a letter, in its line."""
 
@@ -44,10 +48,12 @@ GOES_ON = re.compile(r"(?:because|since|as|due|given|is|would)\b", re.IGNORECASE
 """If one of these words follows `A`, it is the letter: after the article they make no sense."""
 
 SENTENCE = re.compile(r"[^\n]*?(?=[.!?](?:\s|$)|\n|\Z)")
-ADJACENT = re.compile(r"[\s,/&+*)(]*(?:\b(?:or|and)\b\s*)?(?:option\s+)?\(?([A-J])\)?(?!\w|['-]\w)(?!\s+[a-z0-9])")
+ADJACENT = re.compile(
+    rf"[\s,/&+*)(]*(?:(?:\b(?:or|and)\b|和|或|及|与|と|や|또는|와|과)\s*)?(?:option\s+)?\(?([A-J])\)?(?!{IN_WORD}|['-]\w)(?!\s+[a-z0-9])"
+)
 """A letter directly after the first one, or joined to it by `or`, `and`, a comma..."""
-OTHER = re.compile(r"(?<![\w'-])([A-J])(?!\w|['-]\w)(?!\s+[a-z0-9])")
-"""A letter later in the sentence. Before a lower-case word it does not count: it is the subject of a reason (`A is less likely`), the article
+OTHER = re.compile(rf"(?<!{IN_WORD})(?<!['-])([A-J])(?!{IN_WORD}|['-]\w)(?!\s+[a-z0-9]|选项|選項|不|错|錯|은|는|は|が)")
+"""A letter later in the sentence. Before a lower-case word (`A选项`) it does not count: it is the subject of a reason (`A is less likely`), the article
 or the pronoun I."""
 
 WHOLE = re.compile(r"(?:the\s+)?(?:option\s+|choice\s+)?([A-Za-z])(?!\w|['-]\w)(.*)", re.IGNORECASE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.items import Family, Item, Runner
@@ -29,6 +30,26 @@ CONFIDENCE = re.compile(r"(\d{1,3}(?:\.\d{1,10})?|\.\d{1,10})\s*(%?)(.*)")
 
 FREE_ANSWER = ("REASONING", "ANSWER", "CONFIDENCE")
 """Sections of a free-text answer."""
+
+FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+SPACED = {
+    "，": ", ",
+    "、": ", ",
+    "；": "; ",
+    "：": ": ",
+    "。": ". ",
+    "！": "! ",
+    "？": "? ",
+    "（": " (",
+    "）": ") ",
+    "【": " [",
+    "】": "] ",
+}
+"""Signs that Chinese and Japanese write without a space."""
+
+SIGNS = {**FULL_WIDTH, **str.maketrans({**SPACED, "،": ",", "؛": ";", "؟": "?", "।": ".", "٪": "%", "٫": ".", "\u3000": " "})}
+RANK = re.compile(r"(?m)(^|\s)(\d{1,2})、")
+OTHER_DIGIT = re.compile(r"[^\D0-9]")
 
 REFUSAL = re.compile(
     r"\b(?:i(?: a|')?m sorry|i apologi[sz]e|i (?:cannot|can't|can not|am (?:not able|unable))|as an ai|i'm (?:not able|unable)|i won't)\b",
@@ -69,12 +90,22 @@ def parse_answer(text: str, item: Item) -> Prediction:
 
 
 def plain_text(text: str) -> str:
-    """Normalise a text for parsing: straight apostrophes, no NUL."""
-    return text.replace("’", "'").replace("\x00", "")
+    """Normalise a text for parsing: straight apostrophes, no NUL, and ASCII for full-width letters and the digits and signs of other scripts.
+
+    Examples
+    --------
+    >>> plain_text("ＡＮＳＷＥＲ：Ｂ"), plain_text("１、脑梗死，左侧"), plain_text("٠٫٧")
+    ('ANSWER: B', '1. 脑梗死, 左侧', '0.7')
+    """
+    text = text.replace("’", "'").replace("\x00", "")
+    if text.isascii():
+        return text
+    text = RANK.sub(r"\1\2. ", text).translate(SIGNS)
+    return OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
 
 
 def _parse_choice(text: str, options: tuple[str, ...]) -> Prediction:
-    letter = read_choice(text, options)
+    letter = read_choice(text, [plain_text(option) for option in options])
     if not letter:
         return Prediction(parse_status=ParseStatus.FAILED)
     sections = read_sections(text)
