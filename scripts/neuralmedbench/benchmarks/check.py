@@ -226,7 +226,7 @@ def _request(request: Request, root: Path) -> str:
     head = f"<h2>{escape(f'{request.runner}, arm {request.arm}, strategy {request.strategy}')}</h2><p>{escape(request.item_id)}</p>"
     turns = "".join(_turn(turn, root) for turn in request.turns)
     schema = f"<h3>Answer schema</h3><pre>{escape(request.answer_schema)}</pre>" if request.answer_schema else ""
-    return f"{head}<h3>System</h3><pre>{escape(request.system)}</pre>{turns}{schema}"
+    return f"{head}<h3>System</h3><pre dir='auto'>{escape(request.system)}</pre>{turns}{schema}"
 
 
 def _turn(turn: RequestTurn, root: Path) -> str:
@@ -237,4 +237,4 @@ def _turn(turn: RequestTurn, root: Path) -> str:
         for image in turn.images[:PICTURES]
     )
     more = f"<p>and {len(turn.images) - PICTURES} more pictures</p>" if len(turn.images) > PICTURES else ""
-    return f"<h3>User</h3><pre>{escape(turn.text)}</pre>{figures}{more}"
+    return f"<h3>User</h3><pre dir='auto'>{escape(turn.text)}</pre>{figures}{more}"

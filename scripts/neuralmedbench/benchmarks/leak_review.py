@@ -91,7 +91,7 @@ def _section(item: Item, gold: Gold, leaks: Sequence[AnswerLeak], requests: Sequ
 
 def _quote(text: str, start: int, end: int) -> str:
     before, after = text[max(0, start - AROUND) : start], text[end : end + AROUND]
-    return f"<blockquote>{escape(before)}<mark>{escape(text[start:end])}</mark>{escape(after)}</blockquote>"
+    return f"<blockquote dir='auto'>{escape(before)}<mark>{escape(text[start:end])}</mark>{escape(after)}</blockquote>"
 
 
 def read_accepted(path: Path, benchmark: str) -> AcceptedLeaks:

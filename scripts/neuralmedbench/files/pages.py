@@ -93,7 +93,7 @@ def _figure(png: bytes, caption: str, scale: float) -> str:
     data = b64encode(png).decode("ascii")
     return (
         f'<figure><img alt="{escape(caption)}" width="{width}" height="{height}" src="data:image/png;base64,{data}">'
-        f"<figcaption>{escape(caption)}</figcaption></figure>\n"
+        f'<figcaption dir="auto">{escape(caption)}</figcaption></figure>\n'
     )
 
 

@@ -127,7 +127,7 @@ function showReference() {
   place.replaceChildren();
   if (!item.reference.length) return;
   if (record.reference) {
-    place.append(make("div", { class: "reference" }, ...item.reference.map((line) => make("p", {}, line))));
+    place.append(make("div", { class: "reference" }, ...item.reference.map((line) => make("p", { dir: "auto" }, line))));
     return;
   }
   const first = axesOf(item).map((axis) => axis.name).filter((name) => PACKET.first_judgement.includes(name));
@@ -149,7 +149,7 @@ function ratingElement(item, record) {
     changed();
     show(false);
   });
-  const comment = make("textarea", { id: "comment", maxlength: 2000, "aria-label": "Comment" });
+  const comment = make("textarea", { id: "comment", dir: "auto", maxlength: 2000, "aria-label": "Comment" });
   comment.value = record.comment;
   comment.addEventListener("input", () => {
     record.comment = comment.value;
@@ -171,8 +171,8 @@ function ratingElement(item, record) {
 function turnElements(turn, place, turns) {
   const title = turns.length > 1 ? `Message ${place + 1} of ${turns.length}` : "What was asked";
   return [
-    make("h2", {}, title), make("pre", { class: "asked", tabindex: 0 }, turn.text), viewer(turn.pictures),
-    make("h2", {}, turns.length > 1 ? `Answer ${place + 1} of ${turns.length}` : "The answer"), make("pre", { class: "answer" }, turn.answer || "(no text)"),
+    make("h2", {}, title), make("pre", { class: "asked", dir: "auto", tabindex: 0 }, turn.text), viewer(turn.pictures),
+    make("h2", {}, turns.length > 1 ? `Answer ${place + 1} of ${turns.length}` : "The answer"), make("pre", { class: "answer", dir: "auto" }, turn.answer || "(no text)"),
   ];
 }
 function sections(item, record) {

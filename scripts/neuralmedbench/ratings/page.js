@@ -157,7 +157,7 @@ function viewer(pictures) {
   if (!pictures.length) return "";
   let at = 0;
   const image = make("img", { alt: "" });
-  const caption = make("figcaption", {});
+  const caption = make("figcaption", { dir: "auto" });
   const slider = (name, lowest, highest, value, step = 1) => make("input", { type: "range", min: lowest, max: highest, value, step, "aria-label": name });
   const [place, light, contrast, zoom] = [slider("Picture", 1, pictures.length, 1), slider("Brightness", 50, 200, 100), slider("Contrast", 50, 300, 100), slider("Size", 1, 3, 1, 0.5)];
   const look = () => {

@@ -53,6 +53,29 @@ def test_a_diagnosis_is_found_by_name_synonym_abbreviation_and_code():
     assert vocabulary().find("glioblastoma of the left frontal lobe") is None
 
 
+@pytest.mark.parametrize(("one", "other"), [("がん", "かん"), ("कि", "का"), ("เลือด", "ลือด"), ("মা", "মি"), ("வி", "வா"), ("한국", "한극")])
+def test_vowel_signs_and_voiced_kana_tell_words_apart(one, other):
+    assert normal_form(one) != normal_form(other)
+    assert " " not in normal_form(one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Sjögren", "sjogren"),
+        ("أَلَم", "الم"),
+        ("שָׁלוֹם", "שלום"),
+        ("Ёлка", "елка"),
+        ("ＧＢＭ", "gbm"),
+        ("ｶﾞﾝ", "ガン"),
+        ("T٢", "t2"),
+        ("१", "1"),
+    ],
+)
+def test_accents_points_and_widths_do_not(one, other):
+    assert normal_form(one) == normal_form(other)
+
+
 def test_british_and_american_spellings_have_one_form():
     assert normal_form("Haemorrhagic Tumour, ischaemic oedema") == normal_form("hemorrhagic tumor - ischemic edema")
 

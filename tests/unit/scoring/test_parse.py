@@ -13,6 +13,7 @@ from neuralmedbench.records.scores import ParseStatus
 from neuralmedbench.scoring.parse import parse_answer
 
 CHOICE_ITEM = replace(ITEM, runner=Runner.CHOICE, options=("glioma", "meningioma", "brain abscess"))
+CHOICE_IN_CHINESE = replace(CHOICE_ITEM, options=("脑梗死", "脑出血", "脑肿瘤（左）", "正常"))
 SCHEMA = json.dumps(
     {
         "properties": {
@@ -273,3 +274,40 @@ def test_the_words_of_an_open_answer_are_what_its_rubric_is_judged_by():
     item = replace(ITEM, family=Family.QUESTION_ANSWERING)
     prediction = parse_answer("ANSWER: Start heparin, then repeat the scan.\nCONFIDENCE: 0.4", item)
     assert (prediction.parse_status, prediction.findings) == (ParseStatus.STRICT, "Start heparin, then repeat the scan")
+
+
+def test_full_width_signs_and_digits_of_other_scripts_are_those_of_the_form():
+    chinese = parse_answer(
+        "DIFFERENTIAL：\n１．脑梗死（左侧）\n２、脑出血：基底节\nFINDINGS：高信号。水肿\nRATIONALE：符合\nCONFIDENCE：０．７", ITEM
+    )
+    assert (chinese.differential, chinese.findings, chinese.confidence) == (("脑梗死 (左侧)", "脑出血"), "高信号. 水肿", 0.7)
+    arabic = parse_answer("DIFFERENTIAL:\n١. احتشاء دماغي\n٢. نزف دماغي\nFINDINGS: وذمة\nCONFIDENCE: ٧٠٪", ITEM)
+    assert (arabic.differential, arabic.confidence) == (("احتشاء دماغي", "نزف دماغي"), 0.7)
+    in_a_line = parse_answer("DIFFERENTIAL: 1、脑梗死 2、脑出血", ITEM)
+    assert in_a_line.differential == ("脑梗死", "脑出血")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["答案：Ｂ", "答案是Ｂ。", "正确答案为（Ｂ）", "答案：B选项", "答案是B，因为A选项不符合", "（Ｂ）脑出血", "B、脑出血", "脑出血", "答えはBです。", "정답은 B입니다", "回答：B",
+     "Ответ: B", "Réponse : B", "Respuesta: **B**", "Antwort: B", "الإجابة: B", "תשובה: B", "उत्तर: B", "คำตอบ: B"],
+)  # fmt: skip
+def test_a_choice_is_read_behind_the_word_for_answer_in_other_languages(text):
+    assert parse_answer(text, CHOICE_IN_CHINESE).choice == "B"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "答案是A和B",
+        "答案：A或B",
+        "答案是B，不是A。",
+        "정답은 A와 B입니다",
+        "正答はＡとＢ",
+        "Respuesta a la pregunta",
+        "Antwort: unklar",
+        "脑出血或脑梗死",
+    ],
+)
+def test_two_choices_or_none_are_not_read_in_other_languages_either(text):
+    assert parse_answer(text, CHOICE_IN_CHINESE).choice == ""

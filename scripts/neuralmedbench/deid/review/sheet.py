@@ -224,7 +224,7 @@ def _headers(stage: CaseStage) -> str:
         ]
         if lines:
             opened = "" if action in {"kept", "added"} else " open"
-            entries = "".join(f"<li>{escape(line)}</li>" for line in lines)
+            entries = "".join(f'<li dir="auto">{escape(line)}</li>' for line in lines)
             parts.append(f"<details{opened}><summary>{action} ({len(lines)})</summary><ul>{entries}</ul></details>\n")
     question = checkbox("No element that was kept or cleaned names a person, a place or a device.")
     compared = "<p>Compared in the first file of each series, and in every file with an element that the previous ones lack.</p>\n"
@@ -238,7 +238,8 @@ def texts_section(stage: CaseStage) -> str:
     if not texts:
         return "<h2>Notes and record</h2><p>This case has none.</p>\n"
     shown = "".join(
-        f'<h3>{escape(path)}</h3><pre tabindex="0">{marked((stage.folder / path).read_text(encoding="utf-8"))}</pre>\n' for path in texts
+        f'<h3>{escape(path)}</h3><pre dir="auto" tabindex="0">{marked((stage.folder / path).read_text(encoding="utf-8"))}</pre>\n'
+        for path in texts
     )
     nameless = warning(NAMELESS) if case.checks.get("notes_without_known_names") else ""
     question = checkbox("No text names a person, a place, a calendar date or a number of the patient, and none gives the answer away.")

@@ -85,7 +85,7 @@ const taken = (entry, item) => ({ turns: item.turns.map((turn, place) => takenTu
 
 // ---- the form -----------------------------------------------------------------------------------
 function input(attributes, value, onInput) {
-  const element = make(attributes.type ? "input" : "textarea", attributes);
+  const element = make(attributes.type ? "input" : "textarea", { dir: "auto", ...attributes });
   element.value = value ?? "";
   element.addEventListener("input", () => onInput(element.value));
   return element;
@@ -132,7 +132,7 @@ function optionElements(form, turn, update) {
     const radio = make("input", { type: "radio", name: "option", value: letter });
     radio.checked = turn.choice === letter;
     radio.addEventListener("change", () => update(() => (turn.choice = letter)));
-    return make("label", {}, radio, `${letter}. ${text}`);
+    return make("label", {}, radio, `${letter}. `, make("span", { dir: "auto" }, text));
   });
   return make("fieldset", { "data-section": "ANSWER" }, make("legend", {}, "One option"), ...rows);
 }
@@ -187,8 +187,8 @@ function summary(form, turn) {
 function turnElements(item, record, place) {
   const turn = item.turns[place];
   const title = item.turns.length > 1 ? `Message ${place + 1} of ${item.turns.length}` : "The question";
-  const told = place < turnAt(record) ? [make("h2", {}, `Your answer ${place + 1}, locked`), make("pre", { class: "answer" }, summary(turn.form, record.turns[place]))] : [];
-  return [make("h2", {}, title), make("pre", { class: "asked", tabindex: 0 }, turn.text), viewer(turn.pictures), ...told];
+  const told = place < turnAt(record) ? [make("h2", {}, `Your answer ${place + 1}, locked`), make("pre", { class: "answer", dir: "auto" }, summary(turn.form, record.turns[place]))] : [];
+  return [make("h2", {}, title), make("pre", { class: "asked", dir: "auto", tabindex: 0 }, turn.text), viewer(turn.pictures), ...told];
 }
 function sections(item, record) {
   const first = waitsFor(item);

@@ -10,6 +10,8 @@ const make = (tag, attributes = {}, ...children) => {
   return element;
 };
 const words = (name) => name.replaceAll("_", " ");
+// Text that a model, a patient or a clinician may have written in any language: its first letter with a direction gives the base direction.
+const free = (tag, attributes, ...children) => make(tag, { dir: "auto", ...attributes }, ...children);
 
 function sortBy(header) {
   const body = header.closest("table").tBodies[0];
@@ -59,17 +61,17 @@ function fits(item) {
 // What was read in a checklist; the answer as it came stands below.
 function checklistElements(response) {
   if (!response.evidence.length) return [];
-  const said = (name, text) => make("div", { class: "quiet" }, `${name}: ${text || "nothing stated"}`);
+  const said = (name, text) => make("div", { class: "quiet" }, `${name}: `, text ? free("span", {}, text) : "nothing stated");
   const candidate = (name, place) => {
     const [speaksFor, against] = response.evidence[place] ?? ["", ""];
-    return make("li", {}, name, said("for", speaksFor), said("against", against));
+    return make("li", {}, free("span", {}, name), said("for", speaksFor), said("against", against));
   };
   return [make("ol", { class: "read" }, ...response.differential.map(candidate)), said("Seen", response.seen), said("Missing", response.missing)];
 }
 
 // The dialogue before the last answer, which stands below it.
 function dialogueElements(response) {
-  const turn = ([answer, told]) => [make("pre", {}, answer || "(no text)"), ...(told ? [make("pre", { class: "told" }, told)] : [])];
+  const turn = ([answer, told]) => [free("pre", {}, answer || "(no text)"), ...(told ? [free("pre", { class: "told" }, told)] : [])];
   return response.turns.flatMap(turn);
 }
 
@@ -85,13 +87,14 @@ function answerElement(response) {
   const element = make("details", { class: "answer" },
     make("summary", {},
       make("span", { class: `outcome ${outcome}` }, label),
-      make("span", { class: "first" }, first),
+      free("span", { class: "first" }, first),
       make("span", { class: "quiet" }, sample)),
     ...checklistElements(response),
     ...dialogueElements(response),
-    make("pre", {}, response.text || "(no text)"));
+    free("pre", {}, response.text || "(no text)"));
   for (const [grader, criterion, value, explanation] of response.grades) {
-    element.append(make("p", { class: "quiet" }, `${grader}, ${words(criterion)}: ${value === null ? "no grade" : Number(value.toFixed(2))}. ${explanation}`));
+    const given = `${grader}, ${words(criterion)}: ${value === null ? "no grade" : Number(value.toFixed(2))}. `;
+    element.append(make("p", { class: "quiet" }, given, free("span", {}, explanation)));
   }
   return element;
 }
@@ -117,7 +120,7 @@ function strategyElements(shown) {
 function pictureElement([digest, label]) {
   const held = document.getElementById(`picture-${digest}`);
   const shown = held ? make("img", { src: `data:image/webp;base64,${held.textContent}`, alt: label }) : "not on the machine that made this page";
-  return make("figure", {}, shown, make("figcaption", {}, label));
+  return make("figure", {}, shown, free("figcaption", {}, label));
 }
 
 function itemElement(item) {
@@ -126,14 +129,14 @@ function itemElement(item) {
     element.append(make("h4", {}, `Pictures (${item.images.length}, previews)`));
     element.append(make("div", { class: "pictures" }, ...item.images.map(pictureElement)));
   }
-  const asked = make("div", {}, make("h4", {}, "Question"), make("p", {}, item.question));
-  if (item.options.length) asked.append(make("ol", { class: "options" }, ...item.options.map((option) => make("li", {}, option))));
+  const asked = make("div", {}, make("h4", {}, "Question"), free("p", {}, item.question));
+  if (item.options.length) asked.append(make("ol", { class: "options" }, ...item.options.map((option) => free("li", {}, option))));
   if (item.facts.length) asked.append(make("p", { class: "quiet" }, item.facts.join(" · ")));
-  if (item.context) asked.append(make("details", {}, make("summary", { class: "quiet" }, "Context"), make("pre", {}, item.context)));
-  const right = make("div", {}, make("h4", {}, "Reference"), make("p", {}, make("b", {}, item.answer || "none")));
-  if (item.place) right.append(make("p", {}, `Place: ${item.place}`));
-  if (item.findings.length) right.append(make("ul", {}, ...item.findings.map((finding) => make("li", {}, finding))));
-  if (item.established) right.append(make("p", { class: "quiet" }, `Established by: ${item.established}`));
+  if (item.context) asked.append(make("details", {}, make("summary", { class: "quiet" }, "Context"), free("pre", {}, item.context)));
+  const right = make("div", {}, make("h4", {}, "Reference"), free("p", {}, make("b", {}, item.answer || "none")));
+  if (item.place) right.append(make("p", {}, "Place: ", free("span", {}, item.place)));
+  if (item.findings.length) right.append(make("ul", {}, ...item.findings.map((finding) => free("li", {}, finding))));
+  if (item.established) right.append(make("p", { class: "quiet" }, "Established by: ", free("span", {}, item.established)));
   element.append(make("div", { class: "two" }, asked, right));
   const ran = item.responses.filter((row) => row.arm === wants("arm") && (!wants("model") || row.model === wants("model")));
   const shown = ran.filter((row) => row.strategy === wants("strategy"));
