@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from fixtures.scoring import vocabulary
 from neuralmedbench.records.items import Gold, Lesion
 from neuralmedbench.records.vocabulary import Diagnosis, normal_form
-from neuralmedbench.scoring.matching import ALTERNATIVES, CUTS, RIGHT, ReferenceAnswer, Relation, relation, resolve
+from neuralmedbench.scoring.lines import ALTERNATIVES, CUTS, resolve
+from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, relation
 from neuralmedbench.scoring.sites import elsewhere, location_right, mentioned_regions, side_right, sides
 
 ENTRIES = tuple(vocabulary().diagnoses.values())

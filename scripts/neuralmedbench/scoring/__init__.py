@@ -6,11 +6,12 @@ checklist: may_be_checklist
 grade_explanations: explain_stored_grades
 jury: ballots, decide, grade_with_jury, has_quorum, votes_of
 language: LANGUAGES
+lines: resolve
 llm.grader_requests: grader_model, read_model_grader, scored_responses
 llm.model_grading: GraderRun, grade_planted, grade_with_model, why_not_tested
 llm.reasoning: COMPLETENESS, EFFICIENCY, FACTUALITY
 llm.task: MAX_CHARACTERS
-matching: RIGHT, ReferenceAnswer, resolve, says_no_lesion
+matching: RIGHT, ReferenceAnswer, says_no_lesion
 pairs: DIAGNOSES, STATEMENTS, grade_diagnoses, grade_statements, read_pairs, summary
 parse: parse_answer, plain_text
 planted.answers: answers_to_grade, plant_errors, planted_responses

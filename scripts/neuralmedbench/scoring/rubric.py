@@ -11,16 +11,8 @@ from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Prediction
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
-from neuralmedbench.scoring.matching import (
-    NEGATION,
-    REFERENCE_KEY,
-    RIGHT,
-    ReferenceAnswer,
-    Relation,
-    reference_rank,
-    relation,
-    says_no_lesion,
-)
+from neuralmedbench.scoring.lines import NEGATION, REFERENCE_KEY
+from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, reference_rank, relation, says_no_lesion
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.sites import location_right, mentioned_places, side_right, sides
 from neuralmedbench.scoring.unread import unread_criterion, unread_language, without_names

@@ -17,7 +17,8 @@ from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, ParseStatus, Score
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.records.words import counted
-from neuralmedbench.scoring.matching import resolve, says_no_lesion
+from neuralmedbench.scoring.lines import resolve
+from neuralmedbench.scoring.matching import says_no_lesion
 from neuralmedbench.scoring.sites import side_right, sides
 from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.groups import is_normal

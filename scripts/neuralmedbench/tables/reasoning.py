@@ -14,8 +14,8 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Grade, GradeState, Score
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.records.words import counted
+from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, EFFICIENCY, FACTUALITY
-from neuralmedbench.scoring.matching import resolve
 from neuralmedbench.tables.declare import ALL, MODEL, RANKED, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import DIRECT, FULL, K, Key, Outcomes, headline

@@ -9,7 +9,8 @@ import pytest
 from conftest import ROOT
 from fixtures.scoring import vocabulary
 from neuralmedbench.records.items import Gold, Lesion
-from neuralmedbench.scoring.matching import ReferenceAnswer, reference_rank, relation, resolve, says_no_lesion
+from neuralmedbench.scoring.lines import resolve
+from neuralmedbench.scoring.matching import ReferenceAnswer, reference_rank, relation, says_no_lesion
 from neuralmedbench.scoring.sites import location_right, side_right
 
 ACUTE, CHRONIC, BLEED = "acute ischaemic stroke", "chronic ischaemic infarct", "intracerebral haemorrhage"
@@ -288,7 +289,9 @@ def test_the_absence_of_a_lesion_is_understood(text):
     assert says_no_lesion(text, vocabulary())
 
 
-@pytest.mark.parametrize("text", ["infarct", "no oedema around the tumour", "not a normal brain", ""])
+@pytest.mark.parametrize(
+    "text", ["infarct", "no oedema around the tumour", "not a normal brain", "", "no disease of the small cerebral vessels"]
+)
 def test_a_lesion_is_not_taken_for_its_absence(text):
     assert not says_no_lesion(text, vocabulary())
 

@@ -10,7 +10,8 @@ import pytest
 from fixtures.scoring import vocabulary
 from neuralmedbench.records.items import Gold, Lesion
 from neuralmedbench.records.vocabulary import Diagnosis, normal_form
-from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, relation, resolve
+from neuralmedbench.scoring.lines import resolve
+from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, relation
 from neuralmedbench.scoring.names import MIN_MISSPELT, spell
 from neuralmedbench.scoring.sites import sides
 

@@ -17,7 +17,8 @@ from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.records.urgency import TimeCritical
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary
-from neuralmedbench.scoring.matching import RIGHT, resolve
+from neuralmedbench.scoring.lines import resolve
+from neuralmedbench.scoring.matching import RIGHT
 from neuralmedbench.tables.groups import NORMAL, Mask
 from neuralmedbench.tables.outcomes import Key, headline
 from neuralmedbench.tables.study import BenchmarkStudy, Study
