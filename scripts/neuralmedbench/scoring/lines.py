@@ -359,7 +359,11 @@ def _resolve_piece(piece: str, vocabulary: Vocabulary) -> Diagnosis | None:
         if entry is None or not _written_as_such(words[start:end], entry, head) or changes_meaning([*words[:start], *words[end:]]):
             continue
         # `no disease` of what? only of the brain as a whole is it a normal one
-        if entry.classes == "normal" and has_negation(head) and set(normal_form(piece).split()) - set(words) - _describing_words(vocabulary):
+        if (
+            entry.classes == "normal"
+            and has_negation(head)
+            and set(normal_form(piece).split()) - set(words) - _describing_words(vocabulary)
+        ):
             continue
         before, after = set(words[:start]), set(words[end:])
         wider = vocabulary.index.get(" ".join(words[end:]))
