@@ -32,7 +32,7 @@ WEEKS_DAYS = re.compile(
 )
 TO = r"\s*(?:,|;|to|and|through|until|-|–|—)\s*"
 INTERVAL = re.compile(rf"(?:between|from)?\s*[\[(]?\s*({NUMBER}){TO}({NUMBER})\s*[\])]?\s*(?:[^\d]*)", re.IGNORECASE)
-COORDINATES = r"\s*(-?\d+(?:\.\d+)?)\s*"
+COORDINATES = r"\s*(-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*"
 BOX = re.compile(rf"[\[(]\s*[\[(]?{COORDINATES},{COORDINATES}(?:[\])]\s*,?\s*[\[(])?,?{COORDINATES},{COORDINATES}[\])]")
 WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 NOTHING = frozenset({"", "na", "n/a", "none", "null"})

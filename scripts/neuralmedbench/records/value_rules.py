@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -235,12 +234,15 @@ def overlap(first: Sequence[float], second: Sequence[float]) -> float:
     (0.3333333333333333, 0.3333333333333333)
     """
     half = len(first) // 2
-    edges = [(max(first[k], second[k]), min(first[k + half], second[k + half])) for k in range(half)]
-    if any(high < low for low, high in edges):
-        return 0.0
-    common = math.prod(high - low for low, high in edges)
-    sizes = [math.prod(part[k + half] - part[k] for k in range(half)) for part in (first, second)]
-    union = sum(sizes) - common
+    common = size = other = 1.0
+    for low, high in zip(range(half), range(half, 2 * half), strict=True):
+        shared = min(first[high], second[high]) - max(first[low], second[low])
+        if shared < 0:
+            return 0.0
+        common *= shared
+        size *= first[high] - first[low]
+        other *= second[high] - second[low]
+    union = size + other - common
     return common / union if union > 0 else float(tuple(first) == tuple(second))
 
 

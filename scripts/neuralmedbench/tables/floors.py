@@ -28,7 +28,7 @@ SPLITS, SEED = 100, 1
 MOST_ANSWERS, MOST_PLACES = 50, 10
 """Diagnoses, texts of options and lesion locations that are tried as constants: those of most patients. (Our rule.)"""
 
-MOST_VALUES, TRIED = 500, 200
+MOST_VALUES, TRIED = 200, 200
 """Answers of values that are tried as constants: of more than these, those that pass most of about this many items. (Our rule.)"""
 
 T = TypeVar("T", str, "Constant")
