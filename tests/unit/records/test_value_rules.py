@@ -207,7 +207,8 @@ def test_a_reference_has_to_fit_what_the_question_asks_for() -> None:
         ("date", "01/09/2007"),
         ("weeks_and_days", "(14 weeks, 1 days)"),
         ("interval", "3 to 5"),
-        ("box", "[0.1, 0.2, 0.3, 0.4]"), ("box", "[1e-05, 0, 1, 1]"),
+        ("box", "[0.1, 0.2, 0.3, 0.4]"),
+        ("box", "[1e-05, 0, 1, 1]"),
     ],
 )
 def test_a_value_is_written_so_that_it_is_read_as_the_same(rule: str, text: str) -> None:
