@@ -47,7 +47,8 @@ SPACED = {
 }
 """Signs that Chinese and Japanese write without a space."""
 
-SIGNS = {**FULL_WIDTH, **str.maketrans({**SPACED, "،": ",", "؛": ";", "؟": "?", "।": ".", "٪": "%", "٫": ".", "\u3000": " "})}
+OTHER_SIGNS = {**SPACED, "،": ",", "؛": ";", "؟": "?", "।": ".", "٪": "%", "٫": ".", "\u3000": " "}
+SIGNS: dict[int, int | str] = {**FULL_WIDTH, **{ord(sign): text for sign, text in OTHER_SIGNS.items()}}
 RANK = re.compile(r"(?m)(^|\s)(\d{1,2})、")
 OTHER_DIGIT = re.compile(r"[^\D0-9]")
 
