@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from neuralmedbench.records.items import Criterion, Family, Gold, Item
 from neuralmedbench.records.scores import Prediction
 from neuralmedbench.scoring.language import LANGUAGES, WITHOUT_SPACES, language_of
-from neuralmedbench.scoring.matching import REFERENCE_KEY, ReferenceAnswer, resolve, says_no_lesion
+from neuralmedbench.scoring.lines import REFERENCE_KEY, resolve
+from neuralmedbench.scoring.matching import ReferenceAnswer, says_no_lesion
 from neuralmedbench.scoring.sections import DECORATION, LOOSE
 from neuralmedbench.scoring.sites import mentioned_places, sides
 
