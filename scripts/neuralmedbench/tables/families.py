@@ -61,11 +61,11 @@ def pass_definition(items: Sequence[Item]) -> str:
     Examples
     --------
     >>> pass_definition([])
-    'No item has a reference answer.'
+    'No item has a reference that an answer can meet.'
     """
     rules = pass_rules(items)
     if not rules:
-        return "No item has a reference answer."
+        return "No item has a reference that an answer can meet."
     parts = [
         f"{rule} ({', '.join(FAMILY_TITLES[family].lower() for family in own)})" if len(rules) > 1 else rule for rule, own in rules.items()
     ]
