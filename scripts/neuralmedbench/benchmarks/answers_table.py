@@ -40,6 +40,7 @@ class AnswerRow:
     lesion_position_mm: tuple[float, float, float] | None = None
     rationale: tuple[str, ...] = ()
     must_not: tuple[str, ...] = ()
+    harmful: tuple[str, ...] = ()
     established: str = ""
     level: Level = Level.NONE
     turn_leaders: tuple[str, ...] = ()
@@ -137,6 +138,7 @@ def answer_row(where: str, cells: dict[str, str]) -> AnswerRow:
         lesion_position_mm=read("lesion_position_mm", _position, 'three numbers "x y z" in mm (LPS+)'),
         rationale=parts("rationale"),
         must_not=parts("must_not"),
+        harmful=parts("harmful"),
         established=words("established"),
         turn_leaders=parts("turn_leaders"),
         level=read("level", lambda text: Level(text.lower() or Level.NONE), "direct, complex, dialogue or nothing"),

@@ -49,11 +49,12 @@ def gold_for(item_id: str, family: Family, answer: AnswerRow, vocabulary: Vocabu
         findings_complete=answer.findings_complete,
         lesion=_lesion(answer, vocabulary),
         rationale=answer.rationale,
-        must_not=answer.must_not,
+        must_not=(*answer.must_not, *answer.harmful),
         turn_leaders=tuple(_preferred_name(term, vocabulary) for term in answer.turn_leaders),
         established=answer.established,
     )
-    return replace(gold, rubric=criteria(family, gold))
+    capping = {f"must_not_{number}" for number in range(len(answer.must_not) + 1, len(gold.must_not) + 1)}
+    return replace(gold, rubric=tuple(replace(row, cap=row.criterion in capping) for row in criteria(family, gold)))
 
 
 def diagnosis_of(answer: AnswerRow, vocabulary: Vocabulary) -> Diagnosis | None:
@@ -82,7 +83,7 @@ def criteria(family: Family, gold: Gold) -> tuple[Criterion, ...]:
     """Build the rubric of one item from its gold.
 
     `states_side`, `states_location`, `names_signal_<sequence>`, `mentions_finding_<n>`, `considers_<n>` and `argues_<n>` earn points;
-    `must_not_<n>` costs points if the answer states it.
+    `must_not_<n>` costs points if the answer states it; `gold_for` marks those of harmful statements as capping.
     """
     rows: list[Criterion] = []
     if gold.lesion and family in LESION_FAMILIES:

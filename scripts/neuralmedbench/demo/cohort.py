@@ -45,6 +45,7 @@ class PhantomAnswer(Part):
     lesion_behaviour: dict[str, str] = Field(default_factory=dict)
     rationale: tuple[str, ...]
     must_not: tuple[str, ...] = ()
+    harmful: tuple[str, ...] = ()
     turn_leaders: tuple[str, ...] = ()
 
 

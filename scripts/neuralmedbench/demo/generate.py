@@ -288,6 +288,7 @@ def _answer(phantom: Phantom, patient: Patient) -> dict[str, str]:
         "lesion_position_mm": position,
         "rationale": " | ".join(answer.rationale),
         "must_not": " | ".join(answer.must_not),
+        "harmful": " | ".join(answer.harmful),
         "established": ESTABLISHED,
         "level": patient.level,
         "turn_leaders": " | ".join(answer.turn_leaders),

@@ -17,6 +17,7 @@ ANSWER_COLUMNS = (
     "lesion_position_mm",
     "rationale",
     "must_not",
+    "harmful",
     "established",
     "level",
     "turn_leaders",

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 NO_LESION = "no lesion"
 """Answer to a lesion item of a case without a lesion."""
@@ -239,11 +239,15 @@ class ShownLesion:
 
 @dataclass(frozen=True, kw_only=True)
 class Criterion:
-    """One criterion of a rubric: a statement about the answer and its points (negative ones are a penalty)."""
+    """One criterion of a rubric: a statement about the answer and its points (negative ones are a penalty).
+
+    `cap`: an answer that meets it is harmful and gets no points at all.
+    """
 
     criterion: str
     text: str
     points: float
+    cap: bool = False
 
 
 FIELD_KEYS = {"diagnosis_class": "class"}
@@ -309,7 +313,7 @@ class Gold:
     findings, findings_complete : tuple of str, bool
         Visible findings, in words that do not name the diagnosis; True if the list is complete.
     rationale, must_not : tuple of str
-        Statements that support the answer, and statements that would be wrong or dangerous.
+        Statements that support the answer, and statements that would be wrong or dangerous; those that cap the score come last.
     rubric : tuple of Criterion
         Built from all of these.
     turn_leaders : tuple of str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 
 class ParseStatus(StrEnum):
@@ -211,7 +211,9 @@ class Score:
         Value of the first grader in the run list that gave one, 0 to 1; 0 for a refused or truncated answer.
     rubric : float or None
         Fraction of the points, 0 to 1, by the first grader in the run list that graded the item's whole rubric; None without one. 0 for a
-        refused or truncated answer to an item with a rubric.
+        refused or truncated answer to an item with a rubric, and for an answer that meets a capping criterion.
+    rubric_uncapped : float or None
+        The same, but capping criteria only cost their points. None in files of earlier schema versions.
     confidence, abstained : float or None, bool
         As in :class:`Prediction`.
     fields : dict of str to str or None
@@ -264,6 +266,7 @@ class Score:
     main_condition: float | None = None
     core_diagnosis: float | None = None
     rubric: float | None = None
+    rubric_uncapped: float | None = None
     confidence: float | None = None
     abstained: bool = False
     fields: dict[str, str] | None = None

@@ -152,7 +152,7 @@ def _verdict(
     graded = {
         "main_condition": _first(grades, MAIN_CONDITION) if answered else 0.0,
         "core_diagnosis": _first(grades, CORE_DIAGNOSIS) if answered else 0.0,
-        "rubric": _rubric(grades, reference.gold) if answered else (0.0 if reference.gold.rubric else None),
+        **_rubric(grades, reference.gold, answered=answered),
     }
     core = graded["core_diagnosis"]
     passed = None if core is None else core >= PASS_VALUE
@@ -216,20 +216,25 @@ def _first(grades: Sequence[Criteria], criterion: str) -> float | None:
     return next((table[criterion].value for table in grades if criterion in table), None)
 
 
-def _rubric(grades: Sequence[Criteria], gold: Gold) -> float | None:
-    """Return the points earned over all positive points, 0 to 1, by the first grader that judged the item's whole rubric.
+def _rubric(grades: Sequence[Criteria], gold: Gold, *, answered: bool) -> dict[str, float | None]:
+    """Return the points earned over all positive points, 0 to 1, by the first grader that judged the item's whole rubric; and without caps.
 
     As in HealthBench (Arora et al., arXiv 2505.08775), but each item is clipped to 0..1 (there only the mean is), as LiveMedBench does with
-    its cases, so that one dangerous answer cannot outweigh good ones in a mean.
+    its cases, so that one dangerous answer cannot outweigh good ones in a mean. An answer that meets a capping criterion is harmful and gets 0.
     """
+    if not answered:
+        return dict.fromkeys(("rubric", "rubric_uncapped"), 0.0 if gold.rubric else None)
     names = [criterion.criterion for criterion in gold.rubric]
     available = sum(criterion.points for criterion in gold.rubric if criterion.points > 0)
     # one grader must have judged every criterion: points of two graders are not mixed
     judged = next((table for table in grades if names and all(name in table for name in names)), None)
     if judged is None or available <= 0:
-        return None
-    earned = sum(criterion.points * (judged[criterion.criterion].value or 0.0) for criterion in gold.rubric)
-    return min(1.0, max(0.0, earned / available))
+        return {"rubric": None, "rubric_uncapped": None}
+    values = {name: judged[name].value or 0.0 for name in names}
+    earned = sum(criterion.points * values[criterion.criterion] for criterion in gold.rubric)
+    share = min(1.0, max(0.0, earned / available))
+    harmful = any(criterion.cap and values[criterion.criterion] >= PASS_VALUE for criterion in gold.rubric)
+    return {"rubric": 0.0 if harmful else share, "rubric_uncapped": share}
 
 
 def _relation(prediction: Prediction, reference: ReferenceAnswer) -> Relation | None:

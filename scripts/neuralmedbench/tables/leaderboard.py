@@ -22,7 +22,7 @@ from neuralmedbench.tables.words import Takeaway, by_benchmark, models_of, title
 
 PRIOR_TITLE = "Best constant answer"
 RATES = ("pass1", "pass5", "candidates5", "all_right", "rubric")
-RATES_OF_ALL = frozenset({*RATES, "main_condition", "core_diagnosis"})
+RATES_OF_ALL = frozenset({*RATES, "main_condition", "core_diagnosis", "rubric_uncapped"})
 
 
 def mean_of(values: Floats) -> float | None:
@@ -68,6 +68,7 @@ class LeaderboardRow(ResultRow):
     rubric: float | None = None
     rubric_low: float | None = None
     rubric_high: float | None = None
+    rubric_uncapped: float | None = None
     n_items: int | None = None
     n_patients: int | None = None
     expected: int | None = None
@@ -153,7 +154,7 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
         "note": "; ".join((*_origin(benchmark, model, config), *_notes(outcomes, key, study.settings.max_missing_fraction, config.reader))),
     }
     row |= with_ends({name: rates[name] for name in ("pass1", "pass5", "candidates5", "rubric")})
-    row |= {name: mean_of(counts.grades[name]) for name in ("main_condition", "core_diagnosis")}
+    row |= {name: mean_of(counts.grades[name]) for name in ("main_condition", "core_diagnosis", "rubric_uncapped")}
     if config.reader and counts.missing_fraction > study.settings.max_missing_fraction:
         # a reader answers a sample of the items, so the rate of all is not known: the bounds stay, readers.csv has the sample
         row |= dict.fromkeys(name for name in row if name.removesuffix("_low").removesuffix("_high") in RATES_OF_ALL)

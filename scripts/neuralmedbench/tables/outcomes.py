@@ -88,7 +88,7 @@ class Counts:
     candidates, unlisted : ndarray of int
         Answers whose first five candidates hold the reference; whose candidates cannot be read, because of their language.
     grades : dict of str to ndarray of float
-        Mean grade by criterion (`main_condition`, `core_diagnosis`, `rubric`); NaN where there is none.
+        Mean grade by criterion (`main_condition`, `core_diagnosis`, `rubric`, `rubric_uncapped`); NaN where there is none.
     pairs : dict of str to ndarray of float
         See `pair_shares`.
     languages : tuple of str
@@ -301,7 +301,7 @@ def _count(
     size = len(items)
     samples = np.array([per_runner[item.runner] if index in asked else 0 for index, item in enumerate(items)], dtype=np.int64)
     passes, answered, not_graded, false_names, candidates, unlisted = (np.zeros(size, dtype=np.int64) for _ in range(6))
-    sums = {name: np.zeros((2, size)) for name in ("main_condition", "core_diagnosis", "rubric")}
+    sums = {name: np.zeros((2, size)) for name in ("main_condition", "core_diagnosis", "rubric", "rubric_uncapped")}
     tally = dict.fromkeys(("refused", "truncated", "unparsable", "abstained"), 0)
     confidences: list[float] = []
     languages = {row.other_language for row in rows if row.passed is None} - {""}

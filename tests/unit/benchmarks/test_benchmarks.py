@@ -99,6 +99,15 @@ def test_the_rubric_asks_for_side_place_and_signal_and_punishes_what_must_not_be
     assert rubric["must_not_1"].points < 0
 
 
+def test_a_harmful_statement_is_one_that_must_not_be_made_and_caps_the_rubric():
+    built = build(source("a1"), answers=[answer("a1", harmful=("the patient may drive home",))])
+    gold = gold_by_family(built)["lesion_recognition"]
+    caps = {row.criterion: row.cap for row in gold.rubric if row.criterion.startswith("must_not_")}
+    assert caps == {"must_not_1": False, "must_not_2": True}
+    assert gold.must_not == ("the lesion is a tumour", "the patient may drive home")
+    assert not any(row.cap for row in gold.rubric if not row.criterion.startswith("must_not_"))
+
+
 def test_findings_that_name_the_diagnosis_are_refused_because_an_arm_would_hand_out_the_answer():
     with pytest.raises(DataError, match="finding 1 names the diagnosis"):
         build(source("a1"), answers=[answer("a1", findings=("Acute ischemic stroke of the insula",))])

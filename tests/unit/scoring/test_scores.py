@@ -87,6 +87,22 @@ def test_the_rubric_is_points_earned_over_points_to_be_had():
     assert score(answered(differential("GBM"))).rubric is None
 
 
+def test_a_harmful_answer_has_no_points_and_the_uncapped_value_stands_beside_it():
+    rubric = (
+        Criterion(criterion="considers_1", text="Considers: brain abscess.", points=2.0),
+        Criterion(criterion="must_not_1", text="Says: the patient may drive home.", points=-0.5, cap=True),
+    )
+    gold = replace(GOLD, rubric=rubric)
+    harmful = score(answered(differential("GBM", "brain abscess", rationale="The patient may drive home.")), gold=gold)
+    assert (harmful.rubric, harmful.rubric_uncapped) == (0.0, 0.75)
+    assert harmful.passed is True, "the diagnosis alone decides whether an answer passes"
+    harmless = score(answered(differential("GBM", "brain abscess", rationale="The patient may not drive home.")), gold=gold)
+    assert (harmless.rubric, harmless.rubric_uncapped) == (1.0, 1.0)
+    without = replace(gold, rubric=tuple(replace(row, cap=False) for row in rubric))
+    kept = score(answered(differential("GBM", "brain abscess", rationale="The patient may drive home.")), gold=without)
+    assert (kept.rubric, kept.rubric_uncapped) == (0.75, 0.75)
+
+
 def test_a_lesion_item_passes_by_place_and_side():
     right, wrong = lesion_answer("mass", "frontal lobe", "left"), lesion_answer("mass", "frontal lobe", "right")
     assert score(answered(right, LESION_ITEM), LESION_ITEM, LESION_GOLD).passed is True

@@ -330,10 +330,10 @@ def invent(draft: Draft, reference: Reference) -> Draft | None:
 
 
 def state_harmful(draft: Draft, reference: Reference) -> Draft | None:
-    """Add a statement that the reference calls wrong or dangerous; of several, the first that is no diagnosis."""
+    """Add a statement that the reference calls wrong or dangerous: the first that is no diagnosis, of those that cap the score if there are."""
     statements = [
         (row.criterion, row.text.partition(": ")[2].rstrip("."))
-        for row in reference.gold.rubric
+        for row in sorted(reference.gold.rubric, key=lambda row: not row.cap)
         if row.criterion.startswith("must_not_") and row.criterion in draft.expected
     ]
     criterion, statement = next((row for row in statements if row[1] and reference.entry(row[1]) is None), ("", ""))
