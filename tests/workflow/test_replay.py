@@ -175,6 +175,8 @@ def test_a_number_of_the_leaderboard_leads_back_to_prompts_and_answers(finished_
         "results/tables/leaderboard.csv",
         "results/scores/demo-tiny/image.parquet",
         "results/grades/demo-tiny/image/rubric.parquet",
+        "results/planted/demo-tiny.parquet",
+        "results/grades/demo-tiny/planted/rubric.parquet",
         "results/responses/demo-tiny/image.parquet",
         "data/ledger/demo-tiny/image.jsonl",
         "data/prompts/demo-tiny.parquet",

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from neuralmedbench.config.code_hash import code_hash
 from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.records.scores import PLANTED
 
 METADATA = Path(".snakemake/metadata")
 
@@ -147,8 +148,9 @@ PLACES = tuple(
     re.compile(pattern)
     for pattern in (
         r"results/(?:responses|scores)/(?P<benchmark>[^/]+)/(?P<model>[^/]+)\.parquet",
+        rf"results/grades/(?P<benchmark>[^/]+)/{PLANTED}/.*",  # a tested grader judges the answers of every model
         r"results/grades/(?P<benchmark>[^/]+)/(?P<model>[^/]+)/.*",
-        r"results/(?:similarity|cases)/(?P<benchmark>[^/]+)\.parquet",
+        r"results/(?:similarity|cases|planted)/(?P<benchmark>[^/]+)\.parquet",
         r"data/(?:items|gold|disclosures|prompts)/(?P<benchmark>[^/]+)\.parquet",
         r"data/leaks/(?P<benchmark>[^/]+)\.(?:json|html)",
         r"data/(?:deidentified|normalised|slices|reviews|gold)/(?P<benchmark>[^/]+)/.*",

@@ -1,4 +1,4 @@
-"""Grades per grader, and agreement with the first grader: `graders.csv`."""
+"""Grades per grader, and agreement with the first grader, beyond chance and raw: `graders.csv`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neuralmedbench.estimates.concordance import Pairs, concordance
+from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings
 from neuralmedbench.records.items import Family, Runner
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import GradeState
-from neuralmedbench.records.words import capital, counted, percent
+from neuralmedbench.records.words import capital, counted, decimal, percent
+from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway
 
@@ -35,18 +38,26 @@ class GraderRow(ResultRow):
     not_graded: int | None = None
     mean_core_diagnosis: float | None = None
     mean_main_condition: float | None = None
+    kappa_with_first: float | None = None
+    kappa_with_first_low: float | None = None
+    kappa_with_first_high: float | None = None
     agreement_with_first: float | None = None
     note: str | None = None
 
 
 def grader_rows(study: Study) -> list[GraderRow]:
-    """Rows of `graders.csv`: counts and means of each grader, and its agreement with the first one on pass or fail."""
+    """Rows of `graders.csv`: counts and means of each grader, and its agreement with the first one on pass or fail (Cohen's kappa, and raw)."""
     rows = []
     for benchmark in study.benchmarks.values():
         for model in study.models:
             first = _verdicts(benchmark, model, next(iter(study.graders), ""))
             rows += [
-                GraderRow(**(_grader_row(benchmark, model, grader, first) | _other_task(study, grader)))
+                GraderRow(
+                    **(
+                        _grader_row(benchmark, model, grader, first, settings=study.settings, is_first=grader == next(iter(study.graders)))
+                        | _other_task(study, grader)
+                    )
+                )
                 for grader in study.graders
                 if benchmark.grades[model, grader]
             ]
@@ -66,7 +77,9 @@ def _verdicts(benchmark: BenchmarkStudy, model: str, grader: str) -> dict[Key, b
     return {response_key(grade): grade.value >= 0.5 for grade in grades if grade.criterion == CORE and grade.value is not None}
 
 
-def _grader_row(benchmark: BenchmarkStudy, model: str, grader: str, first: dict[Key, bool]) -> Cells:
+def _grader_row(
+    benchmark: BenchmarkStudy, model: str, grader: str, first: dict[Key, bool], *, settings: IntervalSettings, is_first: bool
+) -> Cells:
     grades, own = benchmark.grades[model, grader], _verdicts(benchmark, model, grader)
     states = Counter(grade.state for grade in grades)
     # agreement over the answers that both graders judged
@@ -82,9 +95,20 @@ def _grader_row(benchmark: BenchmarkStudy, model: str, grader: str, first: dict[
         "not_graded": states[GradeState.NOT_GRADED],
         "mean_core_diagnosis": float(np.mean(means[CORE])) if means[CORE] else None,
         "mean_main_condition": float(np.mean(means[MAIN])) if means[MAIN] else None,
+        **(with_ends({"kappa_with_first": _kappa(benchmark, own, first, settings)[:3]}) if not is_first and shared else {}),
         "agreement_with_first": sum(own[key] == first[key] for key in shared) / len(shared) if shared else None,
         "note": _left_to_readers(benchmark, model, own) if states[GradeState.OK] else "gave no grade",
     }
+
+
+def _kappa(benchmark: BenchmarkStudy, own: dict[Key, bool], first: dict[Key, bool], settings: IntervalSettings) -> Interval:
+    """Return Cohen's kappa of two graders' verdicts over the answers that both judged; patients are resampled."""
+    patients = {item.item_id: item.patient_id for item in benchmark.items}
+    shared = sorted(own.keys() & first.keys())
+    verdicts = np.array([[own[key], first[key]] for key in shared], dtype=np.float64).reshape(-1, 2)
+    units, by = np.zeros(len(shared), dtype=np.int64), ByPatient([patients[key[0]] for key in shared], settings)
+    pairs = Pairs(verdicts[:, 0], verdicts[:, 1], verdicts[:, 1] > PASS_VALUE, np.ones(len(shared)), units, by)
+    return concordance(pairs, ("kappa",))["kappa"]
 
 
 def _left_to_readers(benchmark: BenchmarkStudy, model: str, judged: Iterable[Key]) -> str:
@@ -110,9 +134,12 @@ def graders_takeaway(study: Study, tables: Tables) -> Takeaway:
         f"{study.all_graders[name].title} gave {counted(sum(row['ok'] for row in rows if row['grader'] == name), 'grade')}"
         for name in active
     ]
-    agreed = [row["agreement_with_first"] for row in rows if row["grader"] in active[1:] and row["agreement_with_first"] is not None]
-    if agreed:
-        parts.append(f"the others agree with the first on {percent(min(agreed))} to {percent(max(agreed))} of the answers")
+    later = [row for row in rows if row["grader"] in active[1:] and row["agreement_with_first"] is not None]
+    if later:
+        kappas = [row["kappa_with_first"] for row in later if row.get("kappa_with_first") is not None]
+        beyond = f"with kappa {decimal(min(kappas))} to {decimal(max(kappas))}" if kappas else "with a kappa that is not defined"
+        raw = [row["agreement_with_first"] for row in later]
+        parts.append(f"the others agree with the first {beyond} (raw: {percent(min(raw))} to {percent(max(raw))} of the answers)")
     parts += [f"{study.all_graders[name].title} gave none" for name in silent]
     missing = f", {failed:,} failed" if failed else ""
     return Takeaway(f"{capital('; '.join(parts))}.", f"{counted(given, 'grade')}{missing}, over all arms")

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralmedbench.config.model import GraderConfig
+from neuralmedbench.estimates.agreement import RaterTerms
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, rate_interval
 from neuralmedbench.records.scores import Grade
 from neuralmedbench.records.taxonomy import ERROR_AXIS
-from neuralmedbench.records.words import percent
+from neuralmedbench.records.words import decimal, percent
 from neuralmedbench.scoring.jury import ballots, decide, has_quorum, votes_of
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.tables.answer_errors import PRESENT
@@ -47,6 +48,7 @@ class JuryRow(ResultRow):
     mean: float | None = None
     low: float | None = None
     high: float | None = None
+    alpha: float | None = None
     unanimous: float | None = None
     spread: float | None = None
     member_mean: float | None = None
@@ -58,7 +60,8 @@ def jury_rows(study: Study) -> list[JuryRow]:
     """Rows of `juries.csv`.
 
     Per benchmark, model, jury and criterion (all criteria of rubrics are one) a row for the whole jury and one without each member
-    (`dropped`), over answers under the arm full and the strategy direct. `spread` is the mean of highest minus lowest vote, `unanimous`
+    (`dropped`), over answers under the arm full and the strategy direct. `alpha` is
+    Krippendorff's (ordinal, over answers with two votes), `spread` the mean of highest minus lowest vote, `unanimous`
     the share of answers with equal votes, `changed` the share with another verdict without the member, `difference` the gain of the mean
     without it, both over answers with a verdict either way. For an error the mean is the share of answers with it.
     """
@@ -121,12 +124,26 @@ def _row(criterion: str, rows: Sequence[tuple[str, Votes]], dropped: str, config
         "mean": interval.value if interval else None,
         "low": interval.low if interval else None,
         "high": interval.high if interval else None,
+        "alpha": _alpha([votes for votes in kept if len(votes) > 1]),
         "unanimous": float(np.mean([len(set(votes.values())) == 1 for votes in voted])) if voted else None,
         "spread": float(np.mean([max(votes.values()) - min(votes.values()) for votes in voted])) if voted else None,
         "member_mean": float(np.mean(alone)) if alone else None,
         "difference": float(np.mean([verdict - other for verdict, other in both])) if dropped and both else None,
         "changed": float(np.mean([abs(verdict - other) > 1e-9 for verdict, other in both])) if dropped and both else None,
     }
+
+
+def _alpha(ballots: Sequence[Votes]) -> float | None:
+    """Return Krippendorff's ordinal alpha of the members, over answers with two votes at least; None where all votes are the same."""
+    members = sorted({name for votes in ballots for name in votes})
+    # votes that are shares count in tenths
+    values = np.array([[votes.get(name, np.nan) for name in members] for votes in ballots], dtype=np.float64).round(1)
+    scale = np.unique(values[~np.isnan(values)])
+    if len(ballots) < 2 or len(scale) < 2:
+        return None
+    made = RaterTerms(values, scale)
+    alpha = float(made.coefficients(made.terms.sum(axis=0))["alpha_ordinal"])
+    return None if np.isnan(alpha) else alpha
 
 
 def _jury_value(criterion: str, votes: Votes, seated: int, rule: str) -> float | None:
@@ -144,8 +161,13 @@ def juries_takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway("No jury graded this run.", "0 answers")
     low, high = (percent(pick(row["unanimous"] for row in rows)) for pick in (min, max))
     span = low if low == high else f"{low} to {high}"
+    alphas = [row["alpha"] for row in rows if row.get("alpha") is not None]
+    ends = (decimal(min(alphas)), decimal(max(alphas))) if alphas else ("", "")
+    beyond = (
+        f"agree with alpha {ends[0] if ends[0] == ends[1] else ' to '.join(ends)}" if alphas else "have no alpha: all votes are the same"
+    )
     return Takeaway(
-        f"The members of a jury cast equal votes on {span} of the answers, by criterion and model.",
+        f"The members of a jury {beyond}, and cast equal votes on {span} of the answers, by criterion and model.",
         f"{max(row['n'] for row in rows):,} answers at most",
     )
 

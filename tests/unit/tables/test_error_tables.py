@@ -202,6 +202,8 @@ def test_a_jury_is_told_with_its_spread_and_without_each_member():
         "one vote of three is no grade"
     )
     assert (whole["voted"], whole["unanimous"], whole["spread"]) == (3.0, pytest.approx(2 / 3), pytest.approx(1 / 3))
+    # by hand: 9 votes on three answers, five of them 1 and four 0; in one answer 4 of 6 ordered pairs differ; a vote alone does not count
+    assert whole["alpha"] == pytest.approx(1 - (2 / 9) / (2 * 5 * 4 / (9 * 8)))
     assert (whole["changed"], whole["difference"], whole["member_mean"]) == (None, None, None)
     assert (rows["b"]["mean"], rows["b"]["changed"], rows["b"]["member_mean"]) == (0.75, 0.0, pytest.approx(1 / 3))
     assert (rows["a"]["changed"], rows["a"]["difference"]) == (pytest.approx(1 / 3), pytest.approx(-1 / 3)), (

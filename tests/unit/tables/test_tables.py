@@ -18,8 +18,9 @@ from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.items import Family, Gold, Level, Runner
+from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.results import COLUMNS
-from neuralmedbench.records.scores import ParseStatus, Rating, Score
+from neuralmedbench.records.scores import Grade, ParseStatus, Rating, Score
 from neuralmedbench.tables.outcomes import Key, gather_outcomes
 
 MODELS = ("alpha", "beta", "gamma")
@@ -144,6 +145,32 @@ def test_the_leaderboard_says_what_the_scores_say(study: Path, built: dict[str, 
     assert rows[3]["rank"] == ""
     metrics = json.loads((study / "results" / "metrics.json").read_text())
     assert metrics[DEPTH]["alpha"]["pass1"] == pytest.approx(float(alpha["pass1"]))
+
+
+def test_graders_agree_beyond_chance_first_and_raw_second(study: Path, built: dict[str, list[dict[str, str]]]) -> None:
+    row = next(row for row in built["graders"] if (row["benchmark"], row["model"], row["grader"]) == (DEPTH, "alpha", "llm"))
+    first, second = (
+        {response_key(grade): grade.value for grade in read_records(study / f"results/grades/{DEPTH}/alpha/{name}.parquet", Grade)
+         if grade.criterion == "core_diagnosis"}
+        for name in ("rubric", "llm")
+    )  # fmt: skip
+    pairs = [(first[key], second[key]) for key in first]
+    raw = sum(one == other for one, other in pairs) / len(pairs)
+    one, other = (sum(pair[side] for pair in pairs) / len(pairs) for side in (0, 1))
+    chance = one * other + (1 - one) * (1 - other)
+    assert float(row["agreement_with_first"]) == pytest.approx(raw, abs=1e-6)
+    assert float(row["kappa_with_first"]) == pytest.approx((raw - chance) / (1 - chance), abs=1e-6)
+    assert float(row["kappa_with_first_low"]) < float(row["kappa_with_first"]) < float(row["kappa_with_first_high"])
+    columns = list(row)
+    assert columns.index("kappa_with_first") < columns.index("agreement_with_first")
+    assert next(row for row in built["graders"] if row["grader"] == "rubric")["kappa_with_first"] == "", "of itself it says nothing"
+
+
+def test_planted_errors_say_which_grader_is_not_used(built: dict[str, list[dict[str, str]]]) -> None:
+    rows = {(row["grader"], row["criterion"], row["must"]): row for row in built["grader_checks"] if row["benchmark"] == DEPTH}
+    sees, passes = (rows[grader, "core_diagnosis", "fall"] for grader in ("rubric", "llm"))
+    assert (float(sees["detected"]), sees["used"], sees["base_failed"]) == (1.0, "true", "0.000000")
+    assert (float(passes["detected"]), passes["used"], passes["against_floor"]) == (0.0, "false", "below")
 
 
 def test_confidence_and_differentials_say_what_the_leaderboard_says(built: dict[str, list[dict[str, str]]]) -> None:

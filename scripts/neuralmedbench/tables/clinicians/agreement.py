@@ -127,9 +127,9 @@ class RaterRow(ResultRow):
     severity_low: float | None = None
     severity_high: float | None = None
     repeats: int | None = None
+    repeats_kappa: float | None = None
     repeats_same: float | None = None
     repeats_within_one: float | None = None
-    repeats_kappa: float | None = None
     controls_right: int | None = None
     controls_right_n: int | None = None
     controls_wrong: int | None = None
