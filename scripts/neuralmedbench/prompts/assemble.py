@@ -17,6 +17,7 @@ from neuralmedbench.prompts.labels import labelled_images
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.items import Arm, Disclosure, Exemplar, Family, Item, ItemImage, Runner, Strategy, Turn
 from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestImage, RequestTurn
+from neuralmedbench.records.value_rules import RULES
 
 STEPWISE = (Strategy.COT, Strategy.SELF_CONSISTENCY)
 """Strategies that ask for steps before the answer."""
@@ -299,6 +300,7 @@ def _allowed(schema: dict[str, object]) -> str:
     labels = schema.get("enum")
     if isinstance(labels, list):
         return " | ".join("null" if label is None else json.dumps(label) for label in labels)
-    if "description" in schema:  # a value: its words say the form
-        return f"{schema['description']} | null"
+    rule = RULES.get(str(schema.get("title")))
+    if rule is not None:
+        return f"{schema.get('description') or rule.asked} | null"
     return "your steps, in a few sentences" if schema.get("type") == "string" else "a number from 0 to 1 | null"

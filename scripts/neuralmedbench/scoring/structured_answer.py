@@ -187,12 +187,12 @@ def _fits(value: dict[str, Any], schema: str) -> bool:
     if set(value) - {REASONING} != set(properties):
         return False
     allowed = all(value[name] in rule["enum"] for name, rule in properties.items() if "enum" in rule)
-    allowed &= all(
-        value[name] is None or isinstance(value[name], JSON_TYPES[rule["type"][0]]) for name, rule in properties.items() if "title" in rule
+    typed = all(
+        value[name] is None or isinstance(value[name], JSON_TYPES[RULES[rule].json_type]) for name, rule in fields_of(schema).items()
     )
     confidence = value.get("confidence")
     number = confidence is None or (isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1)
-    return allowed and number
+    return allowed and typed and number
 
 
 def gold_labels(fields: GoldFields) -> dict[str, str]:

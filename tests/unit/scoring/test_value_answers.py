@@ -17,6 +17,7 @@ from neuralmedbench.records.items import Family, Gold, Item, ReferenceValue
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.value_rules import values_schema
+from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.scores import elect, score_responses
 from neuralmedbench.tables.answers import validity_rows
 from neuralmedbench.tables.families import VALUES_RULE, pass_rule
@@ -134,6 +135,21 @@ def test_the_prompt_says_each_value_in_words() -> None:
     assert words["sentence"] == "an index (a whole number) | null"
     assert words["confidence"] == "a number from 0 to 1 | null"
     assert words["reasoning"] == "your steps, in a few sentences"
+
+
+def test_a_schema_of_a_users_own_keeps_its_prompt_and_its_form() -> None:
+    """Its titles and descriptions are no rules of values."""
+    own = json.dumps(
+        {
+            "properties": {
+                "class": {"enum": ["tumor", None], "title": "Class"},
+                "confidence": {"type": "number", "description": "how sure", "title": "Confidence"},
+            }
+        }
+    )
+    assert fields_in_words(own) == {"class": '"tumor" | null', "confidence": "a number from 0 to 1 | null"}
+    item = replace(PICTURE_ITEM, answer_schema=own)
+    assert parse_answer('{"class": "tumor", "confidence": 0.5}', item).parse_status == "strict"
 
 
 def test_an_item_whose_rules_only_describe_cannot_pass() -> None:
