@@ -132,8 +132,11 @@ rule score_responses:
     params:
         floor=lookup(within=config, dpath="grader_checks/floor"),
         confidence=lookup(within=config, dpath="statistics/confidence"),
+        word_graders=RUN.graders_of("rubric"),
+        rubric_graders=RUN.rubric_graders,
         code=code_hash("score_responses"),
     shell:
         "python scripts/score_responses.py --responses {input.responses} --items {input.item_table} --gold {input.gold}"
         " --grades {input.grades} --planted {input.planted} --planted-grades {input.planted_grades}"
-        " --floor {params.floor} --confidence {params.confidence} --vocabulary {input.vocabulary:q} --out {output.scores} &> {log}"
+        " --floor {params.floor} --confidence {params.confidence} --word-graders {params.word_graders:q}"
+        " --rubric-graders {params.rubric_graders:q} --vocabulary {input.vocabulary:q} --out {output.scores} &> {log}"

@@ -12,7 +12,7 @@ from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, PlantedAnswer, Score
 from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.scoring.planted.checks import believed_grades
-from neuralmedbench.scoring.scores import score_responses
+from neuralmedbench.scoring.scores import RubricGraders, score_responses
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -31,6 +31,8 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--planted-grades", type=Path, nargs="*", default=[], help="grades of them, in the order of --grades")
     parser.add_argument("--floor", type=float, required=True, help="share of planted errors that a grader must detect")
     parser.add_argument("--confidence", type=float, required=True, help="of the interval of that share")
+    parser.add_argument("--word-graders", nargs="*", default=[], help="graders that judge rubrics by words: keyword coverage")
+    parser.add_argument("--rubric-graders", nargs="*", default=[], help="language models, or juries of them, that judge rubrics")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
     parser.add_argument("--out", type=Path, required=True, help="table of scores to write")
     return parser.parse_args(argv)
@@ -50,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             confidence=args.confidence,
         ),
         vocabulary=read_vocabulary(args.vocabulary),
+        rubrics=RubricGraders(args.word_graders, args.rubric_graders),
     )
     write_records(args.out, Score, scores, key=response_key)
     return 0

@@ -201,10 +201,14 @@ def test_the_tables_hold_every_arm_and_strategy_apart_with_its_own_n(run: Path) 
 
 def test_points_years_and_tags_of_a_set_are_in_the_tables_and_in_the_report(run: Path) -> None:
     rates = [row for row in table(run, "rates") if row["benchmark"] == "mixed"]
-    points = {(row["arm"], row["n_items"], float(row["value"])) for row in rates if (row["metric"], row["strategy"]) == ("rubric", "ask")}
+    points = {
+        (row["arm"], row["n_items"], float(row["value"]))
+        for row in rates
+        if (row["metric"], row["strategy"]) == ("keyword_coverage", "ask")
+    }
     assert points == {("full", "1", 1.0), ("no_image", "1", 1.0)}, "two points of two, and nothing that costs any"
     (row,) = [row for row in table(run, "leaderboard") if (row["benchmark"], row["model"]) == ("mixed", "asker")]
-    assert "" not in (row["rubric"], row["rubric_low"], row["rubric_high"])
+    assert {row["rubric"], row["rubric_low"], row["rubric_high"]} == {""}, "points found by words are in no leaderboard"
     groups = {(row["slice"], row["value_of_slice"]): row["n_items"] for row in rates if row["metric"] == "pass1"}
     assert (groups["year", "2025"], groups["split", "one"]) == ("1", "1")
     page = (run / "results" / "report.html").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from neuralmedbench.benchmarks.neurovlm_labels import SPELLINGS
 from neuralmedbench.benchmarks.sign_names import DESCRIBING, NAMING, sign_names
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.answer_leaks import SEVERITIES, AcceptedLeaks, AnswerLeak, AnswerLeaks
-from neuralmedbench.records.items import NO_LESION, Arm, Family, Gold, Item, Runner, gold_fields
+from neuralmedbench.records.items import DISCLOSES_FINDINGS, NO_LESION, Family, Gold, Item, Runner, gold_fields
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
@@ -22,11 +22,6 @@ NORMAL_CLASS = "normal"
 
 UNREVEALING = frozenset({"yes", "no", "true", "false", "none", "both", "neither", "all of the above", "none of the above"})
 """Answers too common to reveal anything in a text; the same holds for numbers and single letters."""
-
-DISCLOSING = frozenset(
-    {Arm.FINDINGS_DISCLOSED, Arm.FINDINGS_ONLY, Arm.FINDINGS_AND_HISTORY, Arm.FINDINGS_OF_ANOTHER, Arm.EVIDENCE_SUPPLIED}
-)
-"""Arms that show part of the gold on purpose; only the disclosed text is searched."""
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
@@ -242,7 +237,7 @@ def sent_texts_of(item: Item, requests: Iterable[Request]) -> dict[str, SentText
     purpose.
     """
     rows = list(requests)
-    plain, disclosing = ([row for row in rows if (row.arm in DISCLOSING) is wanted] for wanted in (False, True))
+    plain, disclosing = ([row for row in rows if (row.arm in DISCLOSES_FINDINGS) is wanted] for wanted in (False, True))
     # the item's own texts, then the rest of the messages (the template)
     own = item_texts(item)
     messages = _by_arm((row.arm, _message_text(row)) for row in plain)

@@ -234,6 +234,12 @@ class Run:
         """Return the graders of one kind, in run-list order."""
         return [name for name, grader in self.graders.items() if grader.kind == kind]
 
+    @property
+    def rubric_graders(self) -> list[str]:
+        """Graders that judge rubrics by a language model: of the task `rubric`, and juries with such a member; in run-list order."""
+        judging = {name for name, grader in self.all_graders.items() if grader.kind == "llm" and grader.task == "rubric"}
+        return [name for name, grader in self.graders.items() if name in judging or judging & set(grader.members)]
+
     def cases(self, benchmark: str) -> list[str]:
         """Return the case ids of a benchmark that are not excluded."""
         return [row.case_id for row in self.tables[benchmark] if not row.exclude]

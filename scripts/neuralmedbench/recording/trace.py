@@ -24,7 +24,7 @@ DIRECT = "direct"
 CANDIDATES = frozenset({Runner.OPEN, Runner.DIALOGUE})
 SAMPLES = 5
 """Samples of an item behind pass@5."""
-GRADES = ("main_condition", "core_diagnosis", "rubric")
+GRADES = ("main_condition", "core_diagnosis", "rubric", "keyword_coverage")
 
 
 def _sequence(item: Item, gold: Gold) -> str:

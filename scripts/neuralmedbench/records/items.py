@@ -66,6 +66,11 @@ class Arm(StrEnum):
     EVIDENCE_SUPPLIED = "evidence_supplied"
 
 
+DISCLOSES_FINDINGS = frozenset(
+    {Arm.FINDINGS_DISCLOSED, Arm.FINDINGS_OF_ANOTHER, Arm.FINDINGS_ONLY, Arm.FINDINGS_AND_HISTORY, Arm.EVIDENCE_SUPPLIED}
+)
+"""Arms that show statements of a reference, which an answer could copy."""
+
 FIRST_PART = re.compile(r"first_([1-9]\d?)_percent")
 """Name of an arm that shows the first part of a case's text, in per cent of its words."""
 

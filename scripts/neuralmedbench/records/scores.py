@@ -210,10 +210,12 @@ class Score:
     main_condition, core_diagnosis : float or None
         Value of the first grader in the run list that gave one, 0 to 1; 0 for a refused or truncated answer.
     rubric : float or None
-        Fraction of the points, 0 to 1, by the first grader in the run list that graded the item's whole rubric; None without one. 0 for a
-        refused or truncated answer to an item with a rubric, and for an answer that meets a capping criterion.
+        Fraction of the points, 0 to 1, by the first language model or jury in the run list that graded the item's whole rubric; None
+        without one. 0 for a refused or truncated answer to an item with a rubric, and for an answer that meets a capping criterion.
     rubric_uncapped : float or None
         The same, but capping criteria only cost their points. None in files of earlier schema versions.
+    keyword_coverage : float or None
+        As `rubric`, by the first grader that compares words.
     confidence, abstained : float or None, bool
         As in :class:`Prediction`.
     fields : dict of str to str or None
@@ -267,6 +269,7 @@ class Score:
     core_diagnosis: float | None = None
     rubric: float | None = None
     rubric_uncapped: float | None = None
+    keyword_coverage: float | None = None
     confidence: float | None = None
     abstained: bool = False
     fields: dict[str, str] | None = None

@@ -152,7 +152,7 @@ BLOCKS = (
         figures=("trust",),
         config=(RUN, "rating_rounds"),
     ),
-    Block(id="similarity", name="Similarity", group=TRUST, tables=("similarity",), config=(RUN, "similarity")),
+    Block(id="similarity", name="Similarity", group=TRUST, tables=("similarity", "rates"), config=(RUN, "similarity")),
     Block(id="arms", name="Picture controls", group=TRUST, tables=("arms", "rates"), figures=("arms",), config=(BENCHMARK, "arms")),
     Block(id="cases", name="Cases", group=DATA, files=("cases/*.parquet",), rule="bundle_cases", config=(RUN, "report")),
     Block(id="cohort", name="Data card", group=DATA, tables=("cohort",), config=(BENCHMARK, "")),

@@ -17,7 +17,7 @@ parse: parse_answer, plain_text
 planted.answers: answers_to_grade, plant_errors, planted_responses
 planted.checks: EditCheck, asked_of_all, believed_grades, check_grader, unused_criteria, usable_grades
 rubric: CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric, verdict
-scores: PASS_VALUE, elect_sample, grades_by_response, score_responses
+scores: PASS_VALUE, RubricGraders, elect_sample, grades_by_response, score_responses
 similarity: TransformerEncoder, comparable_responses, similarity_rows, weights_folder
 sites: MAX_PLACES, side_right, sides
 structured.form: STEPS, form_of

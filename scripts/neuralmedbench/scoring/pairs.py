@@ -18,7 +18,7 @@ from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.records.words import counted, percent_with_span
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, relation
 from neuralmedbench.scoring.parse import parse_answer
-from neuralmedbench.scoring.rubric import contains_statement
+from neuralmedbench.scoring.statements import contains_statement
 from neuralmedbench.scoring.unread import unread_line, unread_statement
 
 PASS, FAIL, NOT_GRADED = "pass", "fail", "not_graded"

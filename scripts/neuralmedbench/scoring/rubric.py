@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
 
 from neuralmedbench.records.items import Criterion, Family, Gold, Item, Lesion, Runner
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Prediction
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
-from neuralmedbench.scoring.lines import NEGATION, REFERENCE_KEY
+from neuralmedbench.scoring.lines import REFERENCE_KEY
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, reference_rank, relation, says_no_lesion
 from neuralmedbench.scoring.parse import parse_answer
-from neuralmedbench.scoring.sites import location_right, mentioned_places, side_right, sides
+from neuralmedbench.scoring.sites import location_right, mentioned_places, side_right
+from neuralmedbench.scoring.statements import contains_statement, prose, readable, sentences
 from neuralmedbench.scoring.unread import unread_criterion, unread_language, without_names
-
-SHARE = 0.6
-"""Share of a statement's words that one or two neighbouring sentences must contain. Our choice; labelled so in the report."""
-
-STEM = 6
-"""Words are compared by this many first letters."""
-WORDS_WITHOUT_CONTENT = (
-    "a an the of in on at to for with and or is are was were be been has have as by from that this it its which than there"
-)
-SMALL_WORDS = frozenset(WORDS_WITHOUT_CONTENT.split())
-
-SAME = {
-    "bright": "hyperintense",
-    "dark": "hypointense",
-    "hyperintensity": "hyperintense",
-    "hyperintensities": "hyperintense",
-    "hypointensity": "hypointense",
-    "dense": "hyperdense",
-    "shrinkage": "atrophy",
-    "enlarged": "wide",
-    "dilated": "wide",
-    "enlargement": "wide",
-    "tumor": "mass",
-    "both": "bilateral",
-}
-"""Synonyms of imaging signs, replaced before words are compared."""
 
 SIGNALS = {
     "hyperintense": ("hyperintense", "hyperintensity", "hyperintensities", "bright", "high signal", "increased signal", "elevated signal"),
@@ -54,7 +27,12 @@ SIGNALS = {
 }
 """Words for each signal behaviour of a lesion."""
 
-SEQUENCE_WORDS = {"t1w": ("t1",), "cet1w": ("contrast", "gadolinium", "post contrast", "t1c"), "t2w": ("t2",), "dwi": ("dwi", "diffusion")}
+SEQUENCE_WORDS = {
+    "t1w": ("t1", "t1w"),
+    "cet1w": ("contrast", "gadolinium", "post contrast", "t1c", "cet1w"),
+    "t2w": ("t2", "t2w"),
+    "dwi": ("dwi", "diffusion"),
+}
 MAIN_CONDITION = "main_condition"
 CORE_DIAGNOSIS = "core_diagnosis"
 GRADED_RUNNERS = frozenset({Runner.OPEN, Runner.DIALOGUE})
@@ -107,7 +85,7 @@ def _grade_response(response: Response, item: Item, reference: ReferenceAnswer, 
     if item.family is Family.QUESTION_ANSWERING:  # only a diagnosis has a main condition
         rows = [] if _needs_reader(prediction, core=core) else rows[1:]
     for criterion in reference.gold.rubric:
-        if criterion.text.rstrip().endswith(("?", "？")):  # only a reader can answer a question
+        if is_question(criterion):
             continue
         met = meets_criterion(prediction, reference, criterion)
         unread = unread_criterion(response.text, prediction, item, reference, criterion, met=met)
@@ -118,6 +96,11 @@ def _grade_response(response: Response, item: Item, reference: ReferenceAnswer, 
         else make_grade(response, grader, name, value=None, weight=weight, explanation=f"not graded: {why}", missing=GradeState.NOT_GRADED)
         for name, value, weight, why in rows
     ]
+
+
+def is_question(criterion: Criterion) -> bool:
+    """Return True if a criterion is a question, which only a reader can answer."""
+    return criterion.text.rstrip().endswith(("?", "？"))
 
 
 def verdict(prediction: Prediction, item: Item, reference: ReferenceAnswer) -> tuple[bool, bool, str]:
@@ -192,13 +175,14 @@ def meets_criterion(prediction: Prediction, reference: ReferenceAnswer, criterio
 def _meets_lesion(prediction: Prediction, reference: ReferenceAnswer, lesion: Lesion, name: str) -> bool:
     fields = prediction.fields or {}
     if name == "states_side":
-        return side_right(fields.get("side", prediction.findings), lesion)
-    # the field of the form where there is one, else the text of the findings
+        return side_right(fields.get("side", prose(prediction.findings)), lesion)
+    # the field of the form where there is one, else the sentences of the findings
     if name == "states_location" and "location" in fields:
         return location_right(fields["location"], lesion, reference.vocabulary)
     if name == "states_location":
         place = reference.vocabulary.places.get(normal_form(lesion.location), lesion.location)
-        return place in mentioned_places(prediction.findings, reference.vocabulary)
+        # by sentence, because a denial ends the places of a text
+        return any(place in mentioned_places(part, reference.vocabulary) for part in sentences(prediction.findings) if readable(part))
     sequence = name.removeprefix("names_signal_")
     behaviour = {key.lower(): value for key, value in lesion.behaviour.items()}.get(sequence, "")
     return _names_signal(f"{prediction.findings} {prediction.rationale}", sequence, behaviour)
@@ -207,47 +191,12 @@ def _meets_lesion(prediction: Prediction, reference: ReferenceAnswer, lesion: Le
 def _names_signal(text: str, sequence: str, behaviour: str) -> bool:
     sequences = SEQUENCE_WORDS.get(sequence, (sequence,))
     signals = SIGNALS.get(behaviour, (behaviour,))
-    sentences = [f" {normal_form(part)} " for part in text.split(".")]
-    return any(
-        _contains_any(part, sequences) and (_contains_any(part, signals) or contains_statement(part, behaviour)) for part in sentences
-    )
+    parts = [f" {normal_form(part)} " for part in text.split(".") if readable(part)]
+    return any(_contains_any(part, sequences) and (_contains_any(part, signals) or contains_statement(part, behaviour)) for part in parts)
 
 
 def _contains_any(sentence: str, words: Iterable[str]) -> bool:
     return any(f" {normal_form(word)} " in sentence for word in words)
-
-
-def contains_statement(text: str, statement: str) -> bool:
-    """Return True if one sentence, or two neighbouring ones, contain at least `SHARE` of a statement's content words.
-
-    Each word must be negated as in the statement, and the text must not state only the other side. A rough measure: beyond a few imaging
-    signs it knows no synonyms, and it misses paraphrases.
-    """
-    wanted = _content_stems(statement)
-    if not wanted:
-        return False
-    sentences = [part for part in re.split(r"(?<=[.!?;])\s+|\n", text) if part.strip()]
-    windows = [*sentences, *(f"{first} {second}" for first, second in pairwise(sentences))]
-    return any(len(wanted & _content_stems(window)) >= SHARE * len(wanted) and not _other_side(window, statement) for window in windows)
-
-
-def _content_stems(text: str) -> set[tuple[str, bool]]:
-    """Return the stems of the content words, each with True if it follows a negation in its clause."""
-    stems = set()
-    for clause in re.split(r"[,.;:!?]|\bbut\b|\bhowever\b", text, flags=re.IGNORECASE):
-        negated = False
-        for word in normal_form(clause).split():
-            if NEGATION.fullmatch(word):
-                negated = True
-            elif word not in SMALL_WORDS:
-                stems.add((SAME.get(word, word)[:STEM], negated))
-    return stems
-
-
-def _other_side(text: str, statement: str) -> bool:
-    wanted = sides(statement) & {"left", "right"}
-    stated = sides(text) & {"left", "right"}
-    return len(wanted) == 1 and bool(stated) and not wanted & stated
 
 
 def make_grade(

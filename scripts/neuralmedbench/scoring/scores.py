@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from neuralmedbench.errors import ScoringError
@@ -16,7 +16,7 @@ from neuralmedbench.records.value_rules import RULES, is_right, read_value, shar
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, reference_rank, relation
 from neuralmedbench.scoring.parse import parse_answer
-from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION
+from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION, is_question
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
 from neuralmedbench.scoring.unread import unread_language
 
@@ -26,6 +26,23 @@ PASS_VALUE = 0.5
 """An open item passes with a core-diagnosis grade of at least this value."""
 
 Criteria = dict[str, Grade]
+
+
+class RubricGraders(NamedTuple):
+    """Names of the graders that judge whole rubrics: by comparing words, and language models or juries of them."""
+
+    by_words: Collection[str] = ()
+    by_models: Collection[str] = ()
+
+
+NO_RUBRICS = RubricGraders()
+
+
+class Points(NamedTuple):
+    """Share of the points of a rubric, 0 to 1: with capping criteria, and without."""
+
+    capped: float | None
+    uncapped: float | None
 
 
 class Election(NamedTuple):
@@ -43,6 +60,7 @@ def score_responses(
     grades: Sequence[Iterable[Grade]],
     *,
     vocabulary: Vocabulary,
+    rubrics: RubricGraders = NO_RUBRICS,
 ) -> list[Score]:
     """Score the responses of one model.
 
@@ -56,6 +74,8 @@ def score_responses(
         Grades of each grader, in the order of the run list: the first grader with a value counts.
     vocabulary : Vocabulary
         Diagnoses and their synonyms.
+    rubrics : RubricGraders
+        Graders of which points are counted: keyword coverage by words, `rubric` by models.
 
     Returns
     -------
@@ -82,7 +102,7 @@ def score_responses(
         digest = text_digest(response.text)
         # a grade counts only for the text it was made for: the digest keeps grades of an earlier answer out
         criteria = [table.get((key, digest), {}) for table in by_grader]
-        scores.append(_score(response, digest, items[response.item_id], references.get(response.item_id), criteria))
+        scores.append(_score(response, digest, items[response.item_id], references.get(response.item_id), criteria, rubrics=rubrics))
     return elect(scores, vocabulary)
 
 
@@ -106,12 +126,20 @@ def grades_by_response(rows: Iterable[Grade]) -> dict[tuple[Key, str], Criteria]
     return table
 
 
-def _score(response: Response, digest: str, item: Item, reference: ReferenceAnswer | None, grades: Sequence[Criteria]) -> Score:
+def _score(
+    response: Response,
+    digest: str,
+    item: Item,
+    reference: ReferenceAnswer | None,
+    grades: Sequence[Criteria],
+    *,
+    rubrics: RubricGraders,
+) -> Score:
     missing = response.state in MISSING_STATES
     prediction = Prediction(parse_status=ParseStatus.ABSENT) if missing else parse_answer(response.text, item)
     verdict: dict[str, Any] = {}
     if reference is not None and not missing:
-        verdict = _verdict(response, item, prediction, reference, grades)
+        verdict = _verdict(response, item, prediction, reference, grades, rubrics=rubrics)
     return Score(
         item_id=item.item_id,
         case_id=item.case_id,
@@ -142,17 +170,28 @@ def _score(response: Response, digest: str, item: Item, reference: ReferenceAnsw
 
 
 def _verdict(
-    response: Response, item: Item, prediction: Prediction, reference: ReferenceAnswer, grades: Sequence[Criteria]
+    response: Response,
+    item: Item,
+    prediction: Prediction,
+    reference: ReferenceAnswer,
+    grades: Sequence[Criteria],
+    *,
+    rubrics: RubricGraders,
 ) -> dict[str, Any]:
     """Return the fields of a score that say right or wrong; a refused or truncated answer is wrong whatever its text."""
     answered = response.state is ResponseState.OK
     if item.runner is Runner.STRUCTURED:
         return _structured(prediction, reference.gold, answered=answered)
+    # what words cannot judge has no keyword coverage, whether answered or refused
+    by_words = () if any(is_question(criterion) for criterion in reference.gold.rubric) else rubrics.by_words
+    by_model = _points(grades, reference.gold, rubrics.by_models, answered=answered)
     # open items: the grades decide; a missing grade stays None and is never a zero
     graded = {
         "main_condition": _first(grades, MAIN_CONDITION) if answered else 0.0,
         "core_diagnosis": _first(grades, CORE_DIAGNOSIS) if answered else 0.0,
-        **_rubric(grades, reference.gold, answered=answered),
+        "rubric": by_model.capped,
+        "rubric_uncapped": by_model.uncapped,
+        "keyword_coverage": _points(grades, reference.gold, by_words, answered=answered).capped,
     }
     core = graded["core_diagnosis"]
     passed = None if core is None else core >= PASS_VALUE
@@ -216,25 +255,25 @@ def _first(grades: Sequence[Criteria], criterion: str) -> float | None:
     return next((table[criterion].value for table in grades if criterion in table), None)
 
 
-def _rubric(grades: Sequence[Criteria], gold: Gold, *, answered: bool) -> dict[str, float | None]:
-    """Return the points earned over all positive points, 0 to 1, by the first grader that judged the item's whole rubric; and without caps.
+def _points(grades: Sequence[Criteria], gold: Gold, graders: Collection[str], *, answered: bool) -> Points:
+    """Return the points earned over all positive points, 0 to 1, by the first of some graders that judged the item's whole rubric.
 
     As in HealthBench (Arora et al., arXiv 2505.08775), but each item is clipped to 0..1 (there only the mean is), as LiveMedBench does with
     its cases, so that one dangerous answer cannot outweigh good ones in a mean. An answer that meets a capping criterion is harmful and gets 0.
     """
-    if not answered:
-        return dict.fromkeys(("rubric", "rubric_uncapped"), 0.0 if gold.rubric else None)
     names = [criterion.criterion for criterion in gold.rubric]
     available = sum(criterion.points for criterion in gold.rubric if criterion.points > 0)
+    if not answered:
+        return Points(0.0, 0.0) if names and graders else Points(None, None)
     # one grader must have judged every criterion: points of two graders are not mixed
-    judged = next((table for table in grades if names and all(name in table for name in names)), None)
+    judged = next((table for table in grades if names and all(name in table and table[name].grader in graders for name in names)), None)
     if judged is None or available <= 0:
-        return {"rubric": None, "rubric_uncapped": None}
+        return Points(None, None)
     values = {name: judged[name].value or 0.0 for name in names}
     earned = sum(criterion.points * values[criterion.criterion] for criterion in gold.rubric)
     share = min(1.0, max(0.0, earned / available))
     harmful = any(criterion.cap and values[criterion.criterion] >= PASS_VALUE for criterion in gold.rubric)
-    return {"rubric": 0.0 if harmful else share, "rubric_uncapped": share}
+    return Points(0.0 if harmful else share, share)
 
 
 def _relation(prediction: Prediction, reference: ReferenceAnswer) -> Relation | None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from neuralmedbench.estimates.intervals import ByPatient, Floats, IntervalSettings, Ints, codes_of
 from neuralmedbench.estimates.repeats import pass_at_k
-from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
+from neuralmedbench.records.items import DIAGNOSES, DISCLOSES_FINDINGS, Gold, Item, Runner, Strategy
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.records.value_rules import threshold
@@ -64,6 +64,11 @@ K = 5
 
 FULL, DIRECT = "full", "direct"
 
+KEYWORD_COVERAGE = "keyword_coverage"
+
+POINTS = ("rubric", "rubric_uncapped", KEYWORD_COVERAGE)
+"""Shares of the points of rubrics: judged by language models, with and without caps, and found by words."""
+
 
 class Key(NamedTuple):
     """A model under one arm and one strategy."""
@@ -88,7 +93,8 @@ class Counts:
     candidates, unlisted : ndarray of int
         Answers whose first five candidates hold the reference; whose candidates cannot be read, because of their language.
     grades : dict of str to ndarray of float
-        Mean grade by criterion (`main_condition`, `core_diagnosis`, `rubric`, `rubric_uncapped`); NaN where there is none.
+        Mean grade by criterion (`main_condition`, `core_diagnosis`), and mean points (`POINTS`); NaN where there is
+        none. Arms that disclose findings have no points: an answer could copy them.
     pairs : dict of str to ndarray of float
         See `pair_shares`.
     languages : tuple of str
@@ -301,7 +307,9 @@ def _count(
     size = len(items)
     samples = np.array([per_runner[item.runner] if index in asked else 0 for index, item in enumerate(items)], dtype=np.int64)
     passes, answered, not_graded, false_names, candidates, unlisted = (np.zeros(size, dtype=np.int64) for _ in range(6))
-    sums = {name: np.zeros((2, size)) for name in ("main_condition", "core_diagnosis", "rubric", "rubric_uncapped")}
+    # under arms that disclose findings there are no points: an answer could copy the statements
+    points = () if key.arm in DISCLOSES_FINDINGS else POINTS
+    sums = {name: np.zeros((2, size)) for name in ("main_condition", "core_diagnosis", *points)}
     tally = dict.fromkeys(("refused", "truncated", "unparsable", "abstained"), 0)
     confidences: list[float] = []
     languages = {row.other_language for row in rows if row.passed is None} - {""}
@@ -336,7 +344,8 @@ def _count(
         false_names=false_names,
         candidates=candidates,
         unlisted=unlisted,
-        grades={name: np.where(number > 0, total / np.maximum(number, 1), np.nan) for name, (total, number) in sums.items()},
+        grades=dict.fromkeys(POINTS, np.full(size, np.nan))
+        | {name: np.where(number > 0, total / np.maximum(number, 1), np.nan) for name, (total, number) in sums.items()},
         pairs=pair_shares(items, ((place[row.item_id], row) for row in rows), samples, requests),
         languages=tuple(sorted(languages)),
         tally=tally,

@@ -13,7 +13,7 @@ from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Suppr
 from neuralmedbench.tables.fields import FieldRow, field_rows
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.leaderboard import RATES
-from neuralmedbench.tables.outcomes import DIRECT, FULL, PAIR_METRICS, Key, Outcomes
+from neuralmedbench.tables.outcomes import DIRECT, FULL, KEYWORD_COVERAGE, PAIR_METRICS, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import Study
@@ -77,7 +77,7 @@ def _rows_of(study: Study, outcomes: Outcomes) -> list[Cells]:
     for key in outcomes.counts:
         # groups only for the main condition
         parts = masks if (key.arm, key.strategy) == (FULL, DIRECT) else [("all", "all")]
-        wanted += [(key, part, name) for part in parts for name in (*RATES, *PAIR_METRICS)]
+        wanted += [(key, part, name) for part in parts for name in (*RATES, KEYWORD_COVERAGE, *PAIR_METRICS)]
         wanted += [(key, part, "false_alarm") for part in masks if part == ("normal_control", "true")]
     # columns of the same items are resampled together; rows keep the order of `wanted`
     together: dict[tuple[Part, str, Key | None], list[Key]] = {}

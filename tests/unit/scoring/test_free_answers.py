@@ -11,7 +11,7 @@ from neuralmedbench.records.items import Criterion, Gold, Item
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.rubric import grade_with_rubric
-from neuralmedbench.scoring.scores import score_responses
+from neuralmedbench.scoring.scores import RubricGraders, score_responses
 from neuralmedbench.tables.outcomes import Key, gather_outcomes
 
 
@@ -58,7 +58,8 @@ def scored(text: str, *criteria: Criterion) -> Score:
     gold = {item.item_id: Gold(item_id=item.item_id, answer="Thiamine at once", rubric=criteria)}
     response = answered(text, item)
     grades = grade_with_rubric([response], {item.item_id: item}, gold, vocabulary(), grader="rubric")
-    (score,) = score_responses([response], {item.item_id: item}, gold, [grades], vocabulary=vocabulary())
+    by_words = RubricGraders(by_words=["rubric"])
+    (score,) = score_responses([response], {item.item_id: item}, gold, [grades], vocabulary=vocabulary(), rubrics=by_words)
     return score
 
 
@@ -80,10 +81,10 @@ def test_a_criterion_that_asks_a_question_is_left_to_a_reader_and_so_is_its_rubr
     says = Criterion(criterion="must_include_1", text="Says: thiamine.", points=1.0)
     asks = Criterion(criterion="meets_1", text="Does the model advise thiamine?", points=5.0)
     answer = "ANSWER: thiamine at once\nCONFIDENCE: 0.8"
-    assert scored(answer, says).rubric == 1.0
+    assert scored(answer, says).keyword_coverage == 1.0
     other = scored("ANSWER: give thiamine\nCONFIDENCE: 0.8", says)
-    assert (other.passed, other.rubric) == (None, 1.0), "points are known where right or wrong is not"
-    assert scored(answer, says, asks).rubric is None
+    assert (other.passed, other.keyword_coverage) == (None, 1.0), "points are known where right or wrong is not"
+    assert scored(answer, says, asks).keyword_coverage is None
 
 
 def test_points_of_answers_that_no_grader_could_call_right_or_wrong_are_counted() -> None:
@@ -93,5 +94,5 @@ def test_points_of_answers_that_no_grader_could_call_right_or_wrong_are_counted(
     rows = [scored("ANSWER: give thiamine\nCONFIDENCE: 0.8", says)]
     outcomes = gather_outcomes(item.benchmark, item.axis, [item], [gold], scores={"fusion": rows}, sampled={"fusion": True})
     counts = outcomes.counts[Key("fusion")]
-    assert (counts.missing.tolist(), counts.grades["rubric"].tolist()) == ([1], [1.0])
-    assert recount("rubric", [ItemTrace(item=item, expected=1, scores=tuple(rows), responses=())]) == 1.0
+    assert (counts.missing.tolist(), counts.grades["keyword_coverage"].tolist()) == ([1], [1.0])
+    assert recount("keyword_coverage", [ItemTrace(item=item, expected=1, scores=tuple(rows), responses=())]) == 1.0

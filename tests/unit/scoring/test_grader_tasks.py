@@ -23,7 +23,7 @@ from neuralmedbench.records.taxonomy import ERROR_AXIS, TAXONOMY
 from neuralmedbench.scoring.llm.grader_requests import TASKS, ModelGrader, load_template
 from neuralmedbench.scoring.llm.model_grading import grade_with_model
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, EFFICIENCY, FACTUALITY
-from neuralmedbench.scoring.scores import score_responses
+from neuralmedbench.scoring.scores import RubricGraders, score_responses
 
 PROMPTS = ROOT / "config" / "prompts"
 FILES = {
@@ -106,9 +106,10 @@ def test_points_that_are_earned_stand_over_the_positive_points_and_an_item_is_ne
     assert {row.criterion: (row.value, row.weight) for row in grades} == {
         row.criterion: (value, row.points) for row, value in zip(CRITERIA, values, strict=True)
     }
-    (scored,) = score_responses([answered(TEXT)], items, gold, [grades], vocabulary=vocabulary())
+    judged = {"vocabulary": vocabulary(), "rubrics": RubricGraders(by_models=["llm-rubric"])}
+    (scored,) = score_responses([answered(TEXT)], items, gold, [grades], **judged)
     assert scored.rubric == pytest.approx(score)
-    assert score_responses([answered(TEXT)], items, gold, [grades[1:]], vocabulary=vocabulary())[0].rubric is None
+    assert score_responses([answered(TEXT)], items, gold, [grades[1:]], **judged)[0].rubric is None
 
 
 @pytest.mark.parametrize(

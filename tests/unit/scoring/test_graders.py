@@ -26,7 +26,8 @@ from neuralmedbench.records.items import Criterion, Gold, Runner
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import GradeState
 from neuralmedbench.scoring.llm import grader_requests, model_grading
-from neuralmedbench.scoring.rubric import contains_statement, grade_with_rubric
+from neuralmedbench.scoring.rubric import grade_with_rubric
+from neuralmedbench.scoring.statements import contains_statement
 
 CONFIG = load_grader(ROOT / "config" / "graders" / "llm.yaml")
 CONFIG = CONFIG.model_copy(update={"prompt": str(ROOT / "config" / "prompts" / "grader-v2.j2")})

@@ -13,14 +13,14 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import GradeState
 from neuralmedbench.scoring.rubric import grade_with_rubric
-from neuralmedbench.scoring.scores import score_responses
+from neuralmedbench.scoring.scores import RubricGraders, score_responses
 
 
 def score(response, item=ITEM, gold=GOLD, grades=None):
     items, answers = {item.item_id: item}, {gold.item_id: gold} if gold else {}
     if grades is None:
         grades = [grade_with_rubric([response], items, answers, vocabulary(), grader="rubric")]
-    return score_responses([response], items, answers, grades, vocabulary=vocabulary())[0]
+    return score_responses([response], items, answers, grades, vocabulary=vocabulary(), rubrics=RubricGraders(["rubric"], ["llm"]))[0]
 
 
 def test_an_open_item_passes_by_the_core_diagnosis():
@@ -82,9 +82,25 @@ def test_the_rubric_is_points_earned_over_points_to_be_had():
         Criterion(criterion="must_not_1", text="Says: meningioma.", points=-1.0),
     )
     gold = replace(GOLD, rubric=rubric)
-    assert score(answered(differential("GBM", "brain abscess")), gold=gold).rubric == pytest.approx(1 / 3)
-    assert score(answered(differential("meningioma", "brain abscess")), gold=gold).rubric == 0.0
-    assert score(answered(differential("GBM"))).rubric is None
+    assert score(answered(differential("GBM", "brain abscess")), gold=gold).keyword_coverage == pytest.approx(1 / 3)
+    assert score(answered(differential("meningioma", "brain abscess")), gold=gold).keyword_coverage == 0.0
+    assert score(answered(differential("GBM"))).keyword_coverage is None
+
+
+def test_points_found_by_words_are_keyword_coverage_and_never_points_of_the_rubric():
+    says = Criterion(criterion="considers_1", text="Considers: brain abscess.", points=1.0)
+    gold = replace(GOLD, rubric=(says,))
+    response = answered(differential("GBM", "brain abscess"))
+    words = grade_with_rubric([response], {ITEM.item_id: ITEM}, {ITEM.item_id: gold}, vocabulary(), grader="rubric")
+    model = [replace(row, grader="llm", value=0.0) for row in words]
+    for grades in ([words, model], [model, words]):
+        row = score(response, gold=gold, grades=grades)
+        assert (row.keyword_coverage, row.rubric) == (1.0, 0.0)
+    assert (score(response, gold=gold).keyword_coverage, score(response, gold=gold).rubric) == (1.0, None)
+    refused = answered("", state=ResponseState.REFUSED)
+    assert (score(refused, gold=gold).keyword_coverage, score(refused, gold=gold).rubric) == (0.0, 0.0)
+    asks = replace(says, text="Is an abscess considered?")
+    assert score(refused, gold=replace(gold, rubric=(says, asks))).keyword_coverage is None, "words could not have judged it"
 
 
 def test_a_harmful_answer_has_no_points_and_the_uncapped_value_stands_beside_it():
@@ -93,13 +109,19 @@ def test_a_harmful_answer_has_no_points_and_the_uncapped_value_stands_beside_it(
         Criterion(criterion="must_not_1", text="Says: the patient may drive home.", points=-0.5, cap=True),
     )
     gold = replace(GOLD, rubric=rubric)
-    harmful = score(answered(differential("GBM", "brain abscess", rationale="The patient may drive home.")), gold=gold)
+
+    def judged(rationale, known=gold):
+        response = answered(differential("GBM", "brain abscess", rationale=rationale))
+        grades = grade_with_rubric([response], {ITEM.item_id: ITEM}, {ITEM.item_id: known}, vocabulary(), grader="llm")
+        return score(response, gold=known, grades=[grades])
+
+    harmful = judged("The patient may drive home.")
     assert (harmful.rubric, harmful.rubric_uncapped) == (0.0, 0.75)
     assert harmful.passed is True, "the diagnosis alone decides whether an answer passes"
-    harmless = score(answered(differential("GBM", "brain abscess", rationale="The patient may not drive home.")), gold=gold)
+    harmless = judged("The patient may not drive home.")
     assert (harmless.rubric, harmless.rubric_uncapped) == (1.0, 1.0)
     without = replace(gold, rubric=tuple(replace(row, cap=False) for row in rubric))
-    kept = score(answered(differential("GBM", "brain abscess", rationale="The patient may drive home.")), gold=without)
+    kept = judged("The patient may drive home.", without)
     assert (kept.rubric, kept.rubric_uncapped) == (0.75, 0.75)
 
 

@@ -18,7 +18,7 @@ from fixtures.tables import BREADTH, DEPTH, item, score, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.tables import read_records, read_table, write_records
-from neuralmedbench.records.items import DIAGNOSES, Family, Gold, Item, Level, Runner
+from neuralmedbench.records.items import DIAGNOSES, DISCLOSES_FINDINGS, Family, Gold, Item, Level, Runner
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
 from neuralmedbench.records.scores import Grade, Rating, Score
 from neuralmedbench.tables.families import CHOICE_RULE, CLASS_RULE, PASS_RULES, family_rows, pass_definition, pass_rules
@@ -302,13 +302,37 @@ def test_clinicians_who_rated_the_reasoning_stand_beside_the_depth_score_and_sim
     assert ("reasoning was not measured" in blocks["leaderboard"]) == ("reasoning was not measured" in blocks["glance"]) == simulated
 
 
-def test_points_of_the_rubric_stand_apart_without_an_interval_and_are_called_not_validated(made: Path, tmp_path: Path) -> None:
+def test_points_found_by_words_are_in_no_leaderboard_and_are_called_keyword_coverage(made: Path, tmp_path: Path) -> None:
+    root = tmp_path / "study"
+    shutil.copytree(made, root)
+    path = root / "results" / "scores" / DEPTH / "alpha.parquet"
+    rows = [replace(row, keyword_coverage=0.43217) for row in read_records(path, Score)]
+    write_records(path, Score, rows, key=lambda row: (row.item_id, row.arm, row.repeat))
+    blocks = blocks_of(build(root, ("alpha",)))
+    assert "43 %</td>" in blocks["similarity"]
+    assert "Keyword coverage: share of the points" in blocks["similarity"]
+    assert [name for name, block in blocks.items() if "0.432170" in block] == ["similarity"], "nowhere else"
+    assert {row["rubric"] for row in read_table(root / "results/tables/leaderboard.csv")} == {""}
+
+
+def test_points_that_a_model_judged_stand_in_the_leaderboard_and_say_so(made: Path, tmp_path: Path) -> None:
     root = tmp_path / "study"
     shutil.copytree(made, root)
     path = root / "results" / "scores" / DEPTH / "alpha.parquet"
     rows = [replace(row, rubric=0.4) for row in read_records(path, Score)]
     write_records(path, Score, rows, key=lambda row: (row.item_id, row.arm, row.repeat))
     block = blocks_of(build(root, ("alpha",)))["leaderboard"]
-    assert ">Rubric<" not in block
-    assert "Statements, not validated" in block
+    assert "Rubric, judged by a model" in block
     assert '<td class="number" data-value="0.400000">40 %</td>' in block
+
+
+def test_there_are_no_points_under_arms_that_disclose_findings(mixed: SimpleNamespace) -> None:
+    """Findings copied from the request would earn most of them."""
+    one, arms = question(0, DX), ["full", "no_image", *sorted(DISCLOSES_FINDINGS)]
+    scores = [score(one, "m", passed=True, arm=arm, rubric=0.4, keyword_coverage=0.4) for arm in arms]
+    gold = [Gold(item_id=one.item_id, answer="stroke")]
+    mixed.benchmarks[DEPTH].outcomes = gather_outcomes(DEPTH, "depth", [one], gold, scores={"m": scores}, sampled={"m": True})
+    rows = [row for row in rate_rows(mixed) if row.slice == "all"]
+    assert {row.arm for row in rows if row.metric == "pass1"} == set(arms)
+    for metric in ("rubric", "keyword_coverage"):
+        assert {row.arm for row in rows if row.metric == metric} == {"full", "no_image"}
