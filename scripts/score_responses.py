@@ -20,13 +20,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--responses", type=Path, required=True, help="responses of one model")
     parser.add_argument("--items", type=Path, required=True, help="items of the benchmark")
     parser.add_argument("--gold", type=Path, required=True, help="gold of the benchmark; without rows, nothing is scored")
-    parser.add_argument(
-        "--grades",
-        type=Path,
-        nargs="*",
-        default=[],
-        help="grades, one table per grader; the first with a value, and not shown to miss planted errors, counts",
-    )
+    parser.add_argument("--grades", type=Path, nargs="*", default=[], help="grades by grader; the first with a believed value counts")
     parser.add_argument("--planted", type=Path, required=True, help="answers with planted errors")
     parser.add_argument("--planted-grades", type=Path, nargs="*", default=[], help="grades of them, in the order of --grades")
     parser.add_argument("--floor", type=float, required=True, help="share of planted errors that a grader must detect")
