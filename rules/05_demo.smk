@@ -15,7 +15,7 @@ rule generate_phantom:
     log:
         "logs/generate_phantom/{benchmark}_{case}.log",
     wildcard_constraints:
-        benchmark="demo|demo-tiny",
+        benchmark="demo|demo-tiny|demo-words",
     conda:
         "../envs/demo.yaml"
     resources:
@@ -36,7 +36,7 @@ rule gather_answers:
     log:
         "logs/gather_answers/{benchmark}.log",
     wildcard_constraints:
-        benchmark="demo|demo-tiny",
+        benchmark="demo|demo-tiny|demo-words",
     conda:
         "../envs/demo.yaml"
     resources:
@@ -110,7 +110,7 @@ rule cut_demo_pictures:
     log:
         "logs/cut_demo_pictures/{benchmark}-slices.log",
     wildcard_constraints:
-        benchmark="demo|demo-tiny",
+        benchmark="demo|demo-tiny|demo-words",
     conda:
         "../envs/demo.yaml"
     resources:

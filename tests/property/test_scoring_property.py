@@ -243,7 +243,7 @@ def test_the_parts_of_the_parsers_never_raise(text: str) -> None:
     value, _ = find_answer_object(text)
     assert value is None or isinstance(value, dict)
     assert read_grader_object(text) is None or isinstance(read_grader_object(text), dict)
-    assert read_choice(text, OPTIONS) in {"", *"ABCDEFG"}
+    assert read_choice(text, OPTIONS).letter in {"", *"ABCDEFG"}
     assert is_checklist(text) in {True, False}
     assert len(read_candidates(text.splitlines())[0]) <= max(1, len(text))
     assert without_thoughts(read_sections(text).text("FINDINGS")) is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,8 @@ from neuralmedbench.recording.metadata import METADATA, Link, RowScope, code_lin
 from neuralmedbench.recording.table_lookup import TableCell
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.scores import Score
+from neuralmedbench.records.scores import ParseStatus, Score
+from neuralmedbench.scoring.parse import why_unread
 from neuralmedbench.tables.outcomes import can_pass
 
 DIRECT = "direct"
@@ -294,6 +295,8 @@ def _listing(cell: TableCell, benchmark: str, model: str, arm: str, *, answers: 
         request = one.responses[0].request_id[:SHORT] if one.responses else "none"
         call = f"call {keys[0][:SHORT]} (the first of {len(keys)})" if keys else "no call"
         yield f"  {one.item.item_id}: {one.passed} of {one.expected} passed, {one.missing} missing; request {request}, {call}"
+        unread = Counter(why_unread(row.text, one.item) for row in one.scores if row.parse_status == ParseStatus.FAILED)
+        yield from (f"    {number} not read: {why}" for why, number in sorted(unread.items()) if why)
     if len(shown) < len(answers):
         yield f"  and {len(answers) - len(shown)} more items (--responses 0 lists all)"
     if shown:

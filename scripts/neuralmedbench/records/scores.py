@@ -9,10 +9,14 @@ SCHEMA_VERSION = 6
 
 
 class ParseStatus(StrEnum):
-    """How an answer was parsed."""
+    """How an answer was parsed.
+
+    `contradicted`: a choice whose letter is followed by the words of another option; the letter counts, as in the scorers of most data sets.
+    """
 
     STRICT = "strict"
     REPAIRED = "repaired"
+    CONTRADICTED = "contradicted"
     FAILED = "failed"
     ABSENT = "absent"
 

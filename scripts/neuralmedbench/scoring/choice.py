@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.vocabulary import normal_form
@@ -13,8 +14,9 @@ from neuralmedbench.scoring.sections import MAX_CHARACTERS, THINKING
 MARKER = re.compile(
     r"""
       (?P<boxed>\\boxed\s*\{)
-    | ["'](?:final_?|correct_?|selected_?)?(?:answer|choice|option)["']\s*:\s*(?P<quote>["'])
-    | \b(?:answer|choice|option)\b[\s*_`"]*(?:is|are|(?:would|should|must)(?:\s+most)?(?:\s+likely)?\s+be|:|=)
+    | ["'](?:[a-z]{1,20}[_ ]?){0,2}(?:answer|choice|option)(?:[_ ]?(?:choice|letter|option|key|label|text))?["']\s*:\s*(?P<quote>["'])
+    | (?<![^\W_])(?:answer|choice|option)(?:_(?:choice|letter|option))?(?![a-z])[\s*_`"]*
+      (?:is|are|(?:would|should|must)(?:\s+most)?(?:\s+likely)?\s+be|:|=)
     | \b(?:option|choice|answer)\s+(?=\(?[A-J]\)?\s+(?:is|would\s+be)\s+(?:the\s+)?(?:correct|right|best|most\s+(?:likely|appropriate)))
     | \bI(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|select|pick|go\s+with)\b
     | <(?:final_)?answer>
@@ -44,6 +46,8 @@ AFTER = re.compile(r"[^\S\n]*[*_`\"'“”$)）\]}>.．。:：,，、; \t-]*")
 """Characters after a letter, in its line."""
 
 UNDECIDED = re.compile(r"(?:not|neither|none|either|both|unclear|unknown|uncertain|impossible)\b", re.IGNORECASE)
+DENIED = re.compile(r"(?:not|rather\s+than|instead\s+of)\s+(?:option\s+)?\(?([A-J])\)?(?!\w|['-]\w)")
+"""A letter that an answer denies: `not B`, `rather than (C)`."""
 GOES_ON = re.compile(r"(?:because|since|as|due|given|is|would)\b", re.IGNORECASE)
 """If one of these words follows `A`, it is the letter: after the article they make no sense."""
 
@@ -56,25 +60,46 @@ OTHER = re.compile(rf"(?<!{IN_WORD})(?<!['-])([A-J])(?!{IN_WORD}|['-]\w)(?!\s+[a
 """A letter later in the sentence. Before a lower-case word (`A选项`) it does not count: it is the subject of a reason (`A is less likely`), the article
 or the pronoun I."""
 
+LINE_LETTER = re.compile(r"(?:(?:the\s+)?(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s+)?([A-J])[*_`]{0,3}\s?[.):\]}．）、][*_`\s]*(.*)")
+"""A letter at the beginning of a line, with a sign that no article or pronoun has."""
+ANOTHER = re.compile(r"(?:\b(?i:or|and|versus|vs)\b|/)\.?\s*(?:[Oo]ption\s+)?\(?([A-J])(?:[.)\]:]|\s*$)")
+"""A second letter in such a line: `B. meningioma or C. abscess`."""
+
+CLOSING = re.compile(r"\b(?:is|as)\s+[(\"'*]{0,3}([A-J])[)\"'*.!]{0,4}$")
+MAX_SENTENCE = 40
+"""Longest sentence that may end in its letter, in words."""
+
 WHOLE = re.compile(r"(?:the\s+)?(?:option\s+|choice\s+)?([A-Za-z])(?!\w|['-]\w)(.*)", re.IGNORECASE)
 LATIN = "\u024f"
 """The last accented Latin letter; the normal form removes accents from letters up to this one."""
 SIGNS = " \t*_`\"'“”$()[]{}<>.:,;（）：。，、．"
 
 
-def read_choice(text: str, options: Sequence[str]) -> str:
-    """Read the letter of the chosen option; empty if no choice can be recognised.
+class Choice(NamedTuple):
+    """The letter of an option (empty: none was recognised), and True if the words behind the letter are those of another option."""
 
-    No choice is read if the last marker is followed by two letters, a letter that is not offered, or a letter with the text of another
-    option. Without a marker the whole text, its first line or its last line must be a choice and nothing else: letters within prose are
-    never read.
+    letter: str = ""
+    contradicted: bool = False
+
+
+def read_choice(text: str, options: Sequence[str]) -> Choice:
+    """Read the chosen option.
+
+    No choice is read if the last marker is followed by two letters or by a letter that is not offered. Without a marker the whole text,
+    its first line or its last line must be a choice and nothing else, or begin with a letter and a full stop, bracket or colon, where no
+    other line begins with another letter: letters within prose are never read.
     """
     plain = THINKING.sub("", text[:MAX_CHARACTERS])
+    denied = set[str]()
     # the last marker first: models repeat their answer at the end
     for content in reversed(list(_marked(plain))):
-        if (letter := _chosen(content, options)) is not None:
-            return letter
-    return _unmarked(plain, options)
+        choice = _chosen(content, options)
+        if choice is not None:
+            return Choice() if choice.letter in denied else choice
+        denied |= set(DENIED.findall(content[: _length(BEFORE, content) + 40].partition("\n")[0]))
+    choice = _unmarked(plain, options) or _leading(plain, options)
+    choice = choice if choice.letter else _closing(plain, options)
+    return Choice() if choice.letter in denied else choice
 
 
 def _marked(text: str) -> Iterator[str]:
@@ -99,43 +124,50 @@ def _inside(text: str) -> str:
     return text
 
 
-def _chosen(content: str, options: Sequence[str]) -> str | None:
-    """Return the letter after a marker; empty if it is not a single offered letter, None if nothing there names an option."""
+def _chosen(content: str, options: Sequence[str]) -> Choice | None:
+    """Return the choice after a marker; without a letter if it is not a single offered option, None if nothing there names an option."""
     # the option's own words, or words that refuse to choose
     content = content[_length(BEFORE, content) :]
     if named := _words_of(content, options):
-        return named
-    if UNDECIDED.match(content):
-        return ""
-    # a letter, unless it is a small letter followed by prose, the article A or the pronoun I
-    letter = LETTER.match(content)
-    if letter is None:
+        return Choice(named)
+    if DENIED.match(content):
         return None
-    name, rest = letter.group(1), content[letter.end() :]
+    if UNDECIDED.match(content):
+        return Choice()
+    letter = LETTER.match(content)
+    if letter is None or _is_prose(letter, content, options):
+        return None
+    name, rest = letter[1].upper(), content[letter.end() :]
+    words = rest[_length(AFTER, rest) :]
+    if name not in LETTERS[: len(options)] or _second(name, words, options):
+        return Choice()
+    return Choice(name, _contradicts(name, words, options))
+
+
+def _contradicts(name: str, words: str, options: Sequence[str]) -> bool:
+    """Return True if the words behind a letter are those of another option, and not merely the beginning of its own."""
+    named = _words_of(words, options)
+    own, other = (_form(options[LETTERS.index(letter)]) if letter else "" for letter in (name, named))
+    return named not in {"", name} and not own.startswith(other)
+
+
+def _is_prose(letter: re.Match[str], content: str, options: Sequence[str]) -> bool:
+    """Return True for a small letter followed by prose, the article A and the pronoun I."""
+    rest = content[letter.end() :]
     between = _length(AFTER, rest)
     words = rest[between:]
-    if name.islower() and rest[:1] not in {")", "]", "."} and words.partition("\n")[0].strip():
-        return None
-    name = name.upper()
-    if (
-        name in "AI"
-        and words[:1].isalnum()
-        and rest[:between].isspace()
-        and not _option_length(name, words, options)
-        and not GOES_ON.match(words)
-    ):
-        return None
-    return "" if name not in LETTERS[: len(options)] or _second(name, words, options) else name
+    if letter[1].islower() and rest[:1] not in {")", "]", "."} and words.partition("\n")[0].strip():
+        return True
+    name = letter[1].upper()
+    alone = name in "AI" and words[:1].isalnum() and rest[:between].isspace()
+    return alone and not _option_length(name, words, options) and not GOES_ON.match(words)
 
 
 def _second(name: str, words: str, options: Sequence[str]) -> bool:
-    """Return True if another option is named besides a letter: by its text, or by its letter in the sentence or alone in the next line."""
-    if (named := _words_of(words, options)) and named != name:
-        return True
-    words = words[_option_length(name, words, options) :]
+    """Return True if another letter is named besides a letter: directly, later in the sentence, or alone in the next line."""
+    words = DENIED.sub("", words[_option_length(name, words, options) :])
     if adjacent := ADJACENT.match(words.partition("\n")[0]):
         return adjacent.group(1) != name
-    # later in the sentence, or alone in the next line
     sentence = words[: _length(SENTENCE, words)]
     following = next((line for line in words.split("\n")[1:] if line.strip()), "")
     return bool(set(OTHER.findall(sentence)) & set(LETTERS[: len(options)]) - {name}) or _whole(following, options) not in {"", name}
@@ -173,13 +205,35 @@ def _form(text: str) -> str:
     return f"{normal_form(text)} {''.join(sign for sign in text if sign > LATIN and sign.isalnum())}".strip()
 
 
-def _unmarked(text: str, options: Sequence[str]) -> str:
-    """Return the letter of a text that is a choice as a whole, or whose first or last line is the only choice among its lines."""
+def _unmarked(text: str, options: Sequence[str]) -> Choice | None:
+    """Return the choice of a text that is a choice as a whole, or whose first or last line is the only choice among its lines."""
     if letter := _whole(" ".join(text.split()), options):
-        return letter
+        return Choice(letter)
     read = [_whole(line, options) for line in text.splitlines() if line.strip(SIGNS + "#>-")]
     named = set(read) - {""}
-    return named.pop() if len(named) == 1 and (read[0] or read[-1]) else ""
+    return Choice(named.pop()) if len(named) == 1 and (read[0] or read[-1]) else None
+
+
+def _leading(text: str, options: Sequence[str]) -> Choice:
+    """Return the choice of a text whose first or last line begins with a letter, whatever words follow; no other line names another."""
+    lines = [line.lstrip(SIGNS + "#>-•") for line in text.splitlines() if line.strip(SIGNS + "#>-•")]
+    begun = [match if (match := LINE_LETTER.match(line)) and match[1] in LETTERS[: len(options)] else None for line in lines]
+    named = {match[1] for match in begun if match} | {letter for line in lines if (letter := _whole(line, options))}
+    match = next((match for match in (*begun[:1], *begun[-1:]) if match), None)
+    if match is None or named != {match[1]}:
+        return Choice()
+    words = match[2]
+    if ADJACENT.match(words) or ANOTHER.search(words) or UNDECIDED.match(words):
+        return Choice()
+    return Choice(match[1], _contradicts(match[1], words, options))
+
+
+def _closing(text: str, options: Sequence[str]) -> Choice:
+    """Return the choice of a single short sentence that ends in `is D`, with no other letter in it."""
+    line = text.strip()
+    match = CLOSING.search(line)
+    alone = match is not None and "\n" not in line and len(line.split()) <= MAX_SENTENCE and set(OTHER.findall(line)) <= {match[1]}
+    return Choice(match[1]) if match and alone and match[1] in LETTERS[: len(options)] else Choice()
 
 
 def _whole(line: str, options: Sequence[str]) -> str:

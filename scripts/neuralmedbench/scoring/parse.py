@@ -1,9 +1,10 @@
-"""Parse an answer, without its gold: only what is written in the requested form is read."""
+"""Parse an answer, without its gold: the requested form first, then the usual other ones."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import replace
 
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.items import Family, Item, Runner
@@ -12,7 +13,8 @@ from neuralmedbench.records.scores import ParseStatus, Prediction
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.checklist import ChecklistCandidate, read_candidate, read_candidates, read_checklist
 from neuralmedbench.scoring.choice import read_choice
-from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections
+from neuralmedbench.scoring.free_form import free_answer, leading_statement, lesion_object, stated_diagnoses
+from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections, without_thoughts
 from neuralmedbench.scoring.structured_answer import parse_structured
 
 MAX_CANDIDATES = 5
@@ -27,6 +29,17 @@ ABSTENTION = re.compile(
     r"not enough information.*)"
 )
 CONFIDENCE = re.compile(r"(\d{1,3}(?:\.\d{1,10})?|\.\d{1,10})\s*(%?)(.*)")
+
+NONE_SEEN = re.compile(
+    r"\s*(?:there (?:is|are) )?no (?:visible |focal |definite )?lesions?(?: (?:is|are) (?:seen|visible|shown|present))?\s*(?:[.\n]|$)", re.I
+)
+NO_LESION = {"lesion": "no lesion", "location": "", "side": ""}
+
+COPIED = re.compile(
+    r"<(?:(?:most likely|next) diagnosis|your whole answer|the letter of one option|anatomical region|one paragraph)[^<>\n]*>"
+)
+LOOP = 60
+"""An answer whose last characters, this many, stand in it three times repeats itself."""
 
 FREE_ANSWER = ("REASONING", "ANSWER", "CONFIDENCE")
 """Sections of a free-text answer."""
@@ -71,8 +84,9 @@ def parse_answer(text: str, item: Item) -> Prediction:
     Returns
     -------
     Prediction
-        `strict` if the form is kept, `repaired` if it is recognisable, `failed` otherwise: then nothing is read from the text, so that
-        prose never counts as rank 1. Never raises.
+        `strict` if the form is kept; `repaired` if it is recognisable, or if the answer commits itself in another usual form;
+        `contradicted` if the letter of a choice stands before the words of another option; `failed` otherwise: then nothing is read from
+        the text, so that a mention never counts as rank 1. Never raises.
     """
     text = plain_text(text)
     if item.runner is Runner.STRUCTURED:
@@ -85,9 +99,45 @@ def parse_answer(text: str, item: Item) -> Prediction:
         prediction = _parse_open_answer(read_sections(text, FREE_ANSWER))
     else:
         prediction = parse_checklist(text, item.family) or _parse_differential(read_sections(text))
+        prediction = _with_statement(prediction, text)
+    if prediction.parse_status is ParseStatus.FAILED and item.runner in (Runner.OPEN, Runner.DIALOGUE):
+        prediction = _parse_other_form(without_thoughts(text), item.family) or prediction
     if prediction.parse_status is ParseStatus.FAILED:
         return Prediction(parse_status=ParseStatus.FAILED, abstained=not text.strip() or bool(REFUSAL.search(text)))
     return prediction
+
+
+def why_unread(text: str, item: Item) -> str:
+    """Say why nothing was read from an answer.
+
+    Parameters
+    ----------
+    text : str
+        The model's answer.
+    item : Item
+        The question.
+
+    Returns
+    -------
+    str
+        A few words without any of the answer's own; empty if it was read.
+    """
+    if parse_answer(text, item).parse_status is not ParseStatus.FAILED:
+        return ""
+    plain = without_thoughts(plain_text(text)).strip()
+    reasons = (
+        (not text.strip(), "empty"),
+        (not plain, "nothing but thoughts"),
+        (REFUSAL.search(plain) is not None, "refuses"),
+        (COPIED.search(plain) is not None, "copies the form without filling it in"),
+        (len(plain) > 3 * LOOP and plain.count(plain[-LOOP:]) > 2, "repeats itself until its end, without an answer"),
+        (item.runner is Runner.CHOICE, "names no option, more than one, or one that is not offered"),
+        (item.runner is Runner.STRUCTURED, "has no JSON object with one of the fields, or no value that its rule reads"),
+        (item.family is Family.LESION_RECOGNITION, "has no LESION, in lines or in JSON"),
+        (item.family is Family.QUESTION_ANSWERING, "has no ANSWER and is too long to be one"),
+    )
+    nothing = "calls nothing the diagnosis: no section, label, sentence, list or JSON does"
+    return next((words for holds, words in reasons if holds), nothing)
 
 
 def plain_text(text: str) -> str:
@@ -106,14 +156,14 @@ def plain_text(text: str) -> str:
 
 
 def _parse_choice(text: str, options: tuple[str, ...]) -> Prediction:
-    letter = read_choice(text, [plain_text(option) for option in options])
+    letter, contradicted = read_choice(text, [plain_text(option) for option in options])
     if not letter:
         return Prediction(parse_status=ParseStatus.FAILED)
     sections = read_sections(text)
     confidence, plain = confidence_of(sections)
     asked = text.strip() == letter or (sections.strict and sections.text("ANSWER") == letter)
     return Prediction(
-        parse_status=status_of(plain and asked),
+        parse_status=ParseStatus.CONTRADICTED if contradicted else status_of(plain and asked),
         differential=(options[LETTERS.index(letter)],),
         choice=letter,
         confidence=confidence,
@@ -245,6 +295,41 @@ def _parse_differential(sections: Sections) -> Prediction:
         findings=sections.text("FINDINGS"),
         rationale=sections.text("RATIONALE") or sections.text("REASONING"),
         confidence=None if abstained else confidence,
+        abstained=abstained,
+    )
+
+
+def _with_statement(prediction: Prediction, text: str) -> Prediction:
+    """Put first what an answer calls the most likely diagnosis, if its list is headed in another way than requested and lacks it at rank 1."""
+    if prediction.parse_status is not ParseStatus.REPAIRED or not prediction.differential or "DIFFERENTIAL:" in text or "|" in text:
+        return prediction
+    stated = leading_statement(without_thoughts(text))
+    if not stated or abstains(stated) or normal_form(stated) == normal_form(prediction.differential[0]):
+        return prediction
+    others = tuple(name for name in prediction.differential if normal_form(name) != normal_form(stated))
+    return replace(prediction, differential=(stated, *others)[:MAX_CANDIDATES], evidence=())
+
+
+def _parse_other_form(text: str, family: Family) -> Prediction | None:
+    """Parse an answer in one of the usual other forms; None if it is in none of them. A refusal is in none."""
+    if REFUSAL.search(text) and not leading_statement(text):
+        return None
+    if family is Family.LESION_RECOGNITION:
+        fields: dict[str, str] | None = dict(NO_LESION) if NONE_SEEN.match(text) else lesion_object(text) or None
+        names: tuple[str, ...] = (fields["lesion"],) if fields else ()
+    elif family is Family.QUESTION_ANSWERING:
+        fields, answer = None, free_answer(text)
+        names = (answer,) if normal_form(answer) else ()
+    else:
+        fields, names = None, stated_diagnoses(text, bare=family is Family.DIFFERENTIAL_DIAGNOSIS)
+    if not names:
+        return None
+    abstained = abstains(names[0]) and not (fields and normal_form(names[0]) == "none")
+    return Prediction(
+        parse_status=ParseStatus.REPAIRED,
+        differential=() if abstained else names,
+        findings=names[0] if family is Family.QUESTION_ANSWERING else "",
+        fields=None if abstained else fields,
         abstained=abstained,
     )
 

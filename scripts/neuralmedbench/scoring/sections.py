@@ -21,6 +21,7 @@ DECORATION = re.compile(r"^[\s>#*_`\-•]+")
 THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
 NUMBERED = re.compile(r"\s*(\d{1,2})[.)]\s*(.*)")
 INLINE_NUMBER = re.compile(r"(?<!\S)(?=\d{1,2}[.)]\s)")
+PLACEHOLDER = re.compile(r"<[^<>]*>|<?(?:the )?(?:most likely|next|first|second) diagnosis>?", re.IGNORECASE)
 MAX_CHARACTERS = 200_000
 
 
@@ -78,6 +79,6 @@ def _header(words: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Strip decoration, quotation marks and the full stop; a placeholder of the form (`<diagnosis>`) counts as empty."""
+    """Strip decoration, quotation marks and the full stop; a placeholder of the form (`<diagnosis>`) counts as empty, also without its brackets."""
     plain = re.sub(r"[*_`]{1,3}", "", text).strip(" \t\"'.,;")
-    return "" if re.fullmatch(r"<[^<>]*>", plain) else plain
+    return "" if PLACEHOLDER.fullmatch(plain) else plain

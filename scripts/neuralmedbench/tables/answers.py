@@ -113,8 +113,9 @@ def validity_rows(study: Study) -> list[ValidityRow]:
     """Rows of `validity.csv`: arm full, strategy direct.
 
     `answered` is a share of the expected answers; every other step is a share of the answers that are present, refused and truncated ones
-    included. `parse_strict`, `parse_repaired` and `parse_failed` add up to all of them. Structured answers also have the steps of `form.STEPS`,
-    each of which counts only answers that pass the steps before it.
+    included. `parse_strict`, `parse_repaired`, `parse_failed` and, of choices, `parse_contradicted` (a letter before the words of another
+    option) add up to all of them. Structured answers also have the steps of `form.STEPS`, each of which counts only answers that pass the
+    steps before it.
     """
     rows = []
     for benchmark in study.benchmarks.values():
@@ -135,7 +136,8 @@ def _steps(benchmark: BenchmarkStudy, runner: Runner, scores: list[Score]) -> li
     if not came:
         return rows
     states = Counter(row.parse_status for row in came)
-    rows += [_step(f"parse_{status}", states[status], len(came)) for status in PARSED]
+    parsed = (*PARSED, ParseStatus.CONTRADICTED) if runner is Runner.CHOICE else PARSED
+    rows += [_step(f"parse_{status}", states[status], len(came)) for status in parsed]
     if runner is Runner.STRUCTURED:
         items = {item.item_id: item for item in benchmark.items}
         passed = [_passed(row, items[row.item_id]) for row in came]

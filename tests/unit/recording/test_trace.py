@@ -205,6 +205,16 @@ def test_the_answers_behind_a_number_are_listed_with_the_command_that_shows_one(
     assert f"nmb model explain --benchmark {DEPTH} --model alpha --item {DEPTH}/case00/differential_diagnosis --arm full" in few
 
 
+def test_why_answers_were_not_read_stands_below_their_item_without_their_words(copy: Path) -> None:
+    rows = read_records(copy / SCORES, Score)
+    assert "not read" not in trace(cell(copy), responses=0, root=copy)
+    unread = [replace(row, parse_status="failed", text="As an AI, I am unable to say.") if row.arm == "full" else row for row in rows]
+    write_records(copy / SCORES, Score, unread, key=order)
+    text = trace(cell(copy), responses=0, root=copy)
+    assert re.search(r"^    \d+ not read: refuses$", text, re.MULTILINE)
+    assert "unable" not in text
+
+
 def test_two_traces_are_equal(study: Path) -> None:
     assert trace(cell(study), root=study) == trace(cell(study), root=study)
 

@@ -191,8 +191,14 @@ def test_one_object_with_the_keys_of_the_schema_is_a_checklist_too(item, first):
     read = parse_answer(json.dumps(value), item)
     assert (read.parse_status, read.differential[0], read.evidence[0]) == (ParseStatus.STRICT, first, Evidence("its signal", "its age"))
     assert (read.seen, read.fields["side"], read.confidence) == ("left", "left", 0.7)
-    for other in ({**value, "verdict": "x"}, {"seen": "MRI"}, [value]):
-        assert parse_answer(json.dumps(other), item).parse_status is ParseStatus.FAILED
+    assert parse_answer(json.dumps({"seen": "MRI"}), item).parse_status is ParseStatus.FAILED
+
+
+def test_an_object_with_other_keys_is_no_checklist_but_its_differential_is_read():
+    value = {section.lower(): value_of(section) for section in SECTIONS[ITEM.family]}
+    for other in ({**value, "verdict": "x"}, [value]):
+        read = parse_answer(json.dumps(other), ITEM)
+        assert (read.parse_status, read.differential, read.evidence) == (ParseStatus.REPAIRED, ("glioblastoma", "brain abscess"), ())
 
 
 def test_a_bar_in_a_value_of_an_object_makes_no_candidate():

@@ -47,9 +47,15 @@ def test_who_cannot_tell_abstains(text):
     assert read.confidence is None
 
 
-@pytest.mark.parametrize("text", ["An infarction.", "ANSWER:", "ANSWER: <your whole answer>", "", "FINDINGS: an infarction"])
-def test_prose_outside_the_form_is_no_answer(text):
+@pytest.mark.parametrize("text", ["ANSWER:", "ANSWER: <your whole answer>", "", "FINDINGS: an infarction", "So it is. " * 60])
+def test_another_form_and_long_prose_are_no_answer(text):
     assert parse_answer(text, open_question()).parse_status is ParseStatus.FAILED
+
+
+@pytest.mark.parametrize("text", ["An infarction.", "The lesion is dark. The answer is an infarction.", '{"answer": "An infarction"}'])
+def test_a_short_answer_without_its_header_is_repaired(text):
+    read = parse_answer(text, open_question())
+    assert (read.parse_status, read.findings.lower()) == (ParseStatus.REPAIRED, "an infarction")
 
 
 def scored(text: str, *criteria: Criterion) -> Score:
@@ -69,7 +75,8 @@ def scored(text: str, *criteria: Criterion) -> Score:
         ("ANSWER: thiamine, at once\nCONFIDENCE: 0.8", True),
         ("ANSWER: Give vitamin B1 immediately\nCONFIDENCE: 0.8", None),
         ("ANSWER: undetermined\nCONFIDENCE: 0", False),
-        ("Vitamin B1.", False),
+        ("Vitamin B1.", None),
+        ("FINDINGS: Vitamin B1.", False),
     ],
 )
 def test_a_free_answer_in_other_words_is_left_to_a_reader_and_never_a_zero(text: str, passed: bool | None) -> None:

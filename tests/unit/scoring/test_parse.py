@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from fixtures.scoring import ITEM, LESION_ITEM, PICTURE_ITEM, differential, lesion_answer
+from fixtures.scoring import GOLD, ITEM, LESION_ITEM, PICTURE_ITEM, differential, lesion_answer, vocabulary
 from neuralmedbench.records.items import Family, Runner
 from neuralmedbench.records.scores import ParseStatus
-from neuralmedbench.scoring.parse import parse_answer
+from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, relation
+from neuralmedbench.scoring.parse import parse_answer, why_unread
 
 CHOICE_ITEM = replace(ITEM, runner=Runner.CHOICE, options=("glioma", "meningioma", "brain abscess"))
 CHOICE_IN_CHINESE = replace(CHOICE_ITEM, options=("脑梗死", "脑出血", "脑肿瘤（左）", "正常"))
@@ -57,12 +58,123 @@ def test_a_form_that_is_plainly_meant_is_repaired(text):
     assert [name.lower() for name in prediction.differential] == ["glioblastoma", "abscess"]
 
 
-@pytest.mark.parametrize("text", ["It is a glioblastoma.", "1. glioblastoma\n2. abscess", "FINDINGS: glioblastoma", "{}", "[" * 5000])
-def test_prose_outside_the_form_is_never_rank_1(text):
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A glioblastoma can look like this.",
+        "There is a mass, perhaps a glioblastoma.",
+        "She has been diagnosed with glioblastoma.",
+        "What is the most likely diagnosis? Her mother has a glioblastoma.",
+        "The most likely diagnosis is not glioblastoma.",
+        "If there is no fever, the most likely diagnosis is glioblastoma.",
+        "A less likely diagnosis is glioblastoma.",
+        "The diagnosis of glioblastoma is unlikely.",
+        "This is most likely a glioblastoma. This is most likely an abscess.",
+        "Possible diagnoses are glioblastoma, abscess and lymphoma.",
+        "no form at all",
+        "Thank you for the case",
+        "The findings that support the diagnosis are:\n1. glioblastoma\n2. abscess",
+        "Other possible diagnoses include:\n- glioblastoma",
+        "1. <most likely diagnosis>\n2. glioblastoma",
+        "Diagnosis: <most likely diagnosis>",
+        "FINDINGS: glioblastoma",
+        "{}",
+        "[" * 5000,
+    ],
+)
+def test_prose_that_does_not_commit_itself_is_never_rank_1(text):
     prediction = parse_answer(text, ITEM)
     assert prediction.parse_status is ParseStatus.FAILED
     assert prediction.differential == ()
     assert not prediction.abstained
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The most likely diagnosis is glioblastoma.",
+        "The most likely diagnosis, given the ring, is glioblastoma, which grows fast.",
+        "In summary, the most likely diagnosis for this patient is:\n\n* Glioblastoma\n\nIt enhances.",
+        "Glioblastoma is the most likely diagnosis.",
+        "Therefore, glioblastoma is the most likely diagnosis.",
+        "This is most likely a glioblastoma.",
+        "It is a glioblastoma.",
+        "I would diagnose the patient with glioblastoma.",
+        "The patient most likely has a glioblastoma.",
+        "The findings are consistent with a diagnosis of glioblastoma.",
+        "Diagnosis: Glioblastoma",
+        "**Diagnosis:** Glioblastoma, given the ring.",
+        "**Final Diagnosis**: **Glioblastoma**",
+        "## Most likely diagnosis\nGlioblastoma\n\n## Reasoning\nA ring.",
+        "Diagnosis 1: glioblastoma",
+        "Impression: 1. Glioblastoma 2. Old lacunes",
+        "Final answer: glioblastoma (80%)",
+        "Primary diagnosis: glioblastoma\nSecondary diagnosis: abscess",
+        "At first the most likely diagnosis is meningioma. On reflection, the most likely diagnosis is glioblastoma.",
+        "As an AI I cannot replace a doctor. The most likely diagnosis is glioblastoma.",
+        '{"diagnosis": "Glioblastoma", "confidence": 0.8}',
+        'Here it is:\n```json\n{"result": {"final_diagnosis": "glioblastoma"}}\n```',
+        "Glioblastoma",
+        "<think>The most likely diagnosis is meningioma.</think>Diagnosis: glioblastoma",
+        "The most likely diagnosis is glioblastoma. The most likely diagnosis is gliobl",
+    ],
+)
+def test_an_answer_in_another_usual_form_is_repaired(text):
+    prediction = parse_answer(text, ITEM)
+    assert (prediction.parse_status, [name.lower() for name in prediction.differential]) == (ParseStatus.REPAIRED, ["glioblastoma"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1. glioblastoma\n2. abscess",
+        "1. **Glioblastoma** – a ring\n   - it enhances\n2. **Abscess** – fever",
+        "- glioblastoma\n- abscess",
+        "The differential diagnoses are:\n- glioblastoma: a ring\n- abscess (20%)\n\nIt began slowly.",
+        "Most likely diagnosis: Glioblastoma\nDifferential diagnosis:\n1. Abscess",
+        "Differential diagnosis:\n1. Abscess\n\nThe most likely diagnosis is glioblastoma.",
+        '{"final_diagnosis": "Glioblastoma", "differential": ["abscess"]}',
+        '{"differential_diagnosis": [{"diagnosis": "glioblastoma", "probability": 0.6}, {"diagnosis": "abscess"}]}',
+        '["glioblastoma", "abscess"]',
+    ],
+)
+def test_a_list_in_another_usual_form_keeps_its_ranks_and_what_is_called_most_likely_comes_first(text):
+    prediction = parse_answer(text, ITEM)
+    assert prediction.parse_status is ParseStatus.REPAIRED
+    assert [name.lower() for name in prediction.differential] == ["glioblastoma", "abscess"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The most likely diagnosis is either glioblastoma or abscess.",
+        "Final diagnosis: glioblastoma vs. abscess",
+        "Diagnosis: glioblastoma (GBM) or abscess",
+        "Diagnosis: glioblastoma; abscess; meningioma",
+        "The most likely diagnosis is glioblastoma, abscess, or meningioma.",
+        "Diagnosis: glioblastoma and abscess",
+    ],
+)
+def test_who_names_several_diagnoses_as_one_earns_nothing(text):
+    (name,) = parse_answer(text, ITEM).differential
+    for reference in ("glioblastoma", "brain abscess", "meningioma"):
+        gold = ReferenceAnswer.of(replace(GOLD, answer=reference, aliases=()), vocabulary())
+        assert relation(name, gold) not in RIGHT
+
+
+def test_a_list_of_findings_in_a_rationale_is_no_differential():
+    item = replace(ITEM, family=Family.RATIONALE_GENERATION)
+    assert parse_answer("1. glioblastoma\n2. abscess", item).parse_status is ParseStatus.FAILED
+    assert parse_answer("Diagnosis: glioblastoma", item).differential == ("glioblastoma",)
+
+
+def test_a_refusal_with_a_list_of_possible_diseases_stays_a_refusal():
+    prediction = parse_answer("I cannot make a diagnosis. Possible conditions are:\n1. glioblastoma\n2. abscess", ITEM)
+    assert (prediction.differential, prediction.abstained) == ((), True)
+
+
+def test_a_statement_that_no_diagnosis_can_be_named_abstains():
+    assert parse_answer("The diagnosis is unclear.", ITEM).abstained
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "I'm sorry, but I cannot help with that.", "As an AI, I am unable to diagnose."])
@@ -174,9 +286,12 @@ def test_of_several_choices_the_last_one_counts(text, letter):
         "The answer is D.",
         r"\boxed{D}",
         '{"answer": "E"}',
-        "The answer is B. glioma",
-        "B. glioma",
         "The answer is not B.",
+        "The answer is B. In fact the answer is not B.",
+        "B. meningioma or C. abscess",
+        "B. Or C.",
+        "B) not sure",
+        "A. It has no dural tail.\nC. It has a rim.",
         "Answer: neither",
         "ANSWER: A meningioma",
         "The answer is a matter of taste.",
@@ -196,6 +311,40 @@ def test_two_letters_a_letter_that_is_not_offered_and_prose_are_no_choice(text):
     assert (prediction.choice, prediction.differential, prediction.parse_status) == ("", (), ParseStatus.FAILED)
 
 
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("B. A tumour of the dura, with a tail.", "B"),
+        ("(C) Abscess of the brain\n\nIt has a rim.", "C"),
+        ("**B:** the tail of the dura is typical", "B"),
+        ("It has a dural tail.\n\nB. A tumour of the dura.", "B"),
+        ("B. Meningeal tumour\n\nThe answer is not A.", "B"),
+        ("The answer is B, not C.", "B"),
+        ("The answer is B rather than C.", "B"),
+        ('{"step_by_step_thinking": "It is A or B.", "answer_choice": "B"}', "B"),
+        ('{"final_answer_letter": "B"}', "B"),
+        ("answer_choice: B", "B"),
+        ("The tumour with a dural tail is B.", "B"),
+        ("The letter of one option is confirmed as B.", "B"),
+    ],
+)
+def test_a_letter_counts_whatever_words_follow_it(text, letter):
+    prediction = parse_answer(text, CHOICE_ITEM)
+    assert (prediction.choice, prediction.parse_status) == (letter, ParseStatus.REPAIRED)
+
+
+@pytest.mark.parametrize("text", ["The answer is B. glioma", "B. glioma", "(B) brain abscess\n\nIt has a rim.", r"\boxed{B. glioma}"])
+def test_a_letter_before_the_words_of_another_option_counts_and_is_marked(text):
+    prediction = parse_answer(text, CHOICE_ITEM)
+    assert (prediction.choice, prediction.differential, prediction.parse_status) == ("B", ("meningioma",), ParseStatus.CONTRADICTED)
+
+
+def test_the_beginning_of_an_options_own_words_contradicts_nothing():
+    item = replace(CHOICE_ITEM, options=("diaphragm", "pleura", "diaphragm and pleura"))
+    assert parse_answer("C. diaphragm, pleura", item).parse_status is ParseStatus.REPAIRED
+    assert parse_answer("C. pleura, diaphragm", item).parse_status is ParseStatus.CONTRADICTED
+
+
 def test_printed_letters_count_where_the_options_are_letters_themselves():
     item = replace(CHOICE_ITEM, options=("B", "C", "A"))
     assert parse_answer("ANSWER: A", item).differential == ("B",)
@@ -211,7 +360,7 @@ def test_printed_letters_count_where_the_options_are_letters_themselves():
         ("수막종", "B"),
         ("（B）", "B"),
         ("答案：B。", "B"),
-        ("B. 교모세포종", ""),
+        ("B. 교모세포종", "B"),
         ("B 는 아니다", ""),
         ("뇌종양", ""),
     ],
@@ -224,6 +373,14 @@ def test_options_in_other_scripts_are_compared_too(text, letter):
 def test_an_option_may_say_that_none_is_right():
     item = replace(CHOICE_ITEM, options=("glioma", "meningioma", "None of the above"))
     assert parse_answer("The answer is none of the above.", item).choice == "C"
+
+
+def test_a_lesion_in_json_and_the_sentence_that_there_is_none_are_read():
+    fields = {"lesion": "enhancing mass", "location": "frontal lobe", "side": "left"}
+    read = parse_answer(json.dumps({**fields, "note": "x"}), LESION_ITEM)
+    assert (read.parse_status, read.fields) == (ParseStatus.REPAIRED, fields)
+    none = parse_answer("There is no lesion.\n\nThe ventricles are normal.", LESION_ITEM)
+    assert (none.differential, none.fields["lesion"]) == (("no lesion",), "no lesion")
 
 
 def test_a_structured_answer_that_fits_its_schema_is_strict():
@@ -311,3 +468,24 @@ def test_a_choice_is_read_behind_the_word_for_answer_in_other_languages(text):
 )
 def test_two_choices_or_none_are_not_read_in_other_languages_either(text):
     assert parse_answer(text, CHOICE_IN_CHINESE).choice == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "item", "why"),
+    [
+        (differential("glioblastoma"), ITEM, ""),
+        (" ", ITEM, "empty"),
+        ("<think>It is a glioma.", ITEM, "nothing but thoughts"),
+        ("I'm sorry, but I cannot help with that.", ITEM, "refuses"),
+        ("1. <most likely diagnosis>\n2. <next diagnosis>", ITEM, "copies the form"),
+        ("The patient fell. " + "She was brought in by her neighbour at eight in the morning and was awake. " * 9, ITEM, "repeats itself"),
+        ("She has a glioblastoma in her history.", ITEM, "calls nothing the diagnosis"),
+        ("B or C", CHOICE_ITEM, "names no option"),
+        ("The lesion lies on the left.", LESION_ITEM, "has no LESION"),
+        ("a tumour", SCHEMA_ITEM, "has no JSON object"),
+    ],
+)
+def test_why_an_answer_was_not_read_is_said_without_its_words(text, item, why):
+    said = why_unread(text, item)
+    assert said.startswith(why)
+    assert bool(said) == bool(why)

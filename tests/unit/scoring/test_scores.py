@@ -41,7 +41,7 @@ def test_a_refused_or_truncated_answer_is_wrong_even_when_it_names_the_reference
 
 
 def test_an_unparsable_answer_is_wrong():
-    row = score(answered("It is a glioblastoma."))
+    row = score(answered("A glioblastoma can look like this."))
     assert (row.missing, row.passed, row.relation, row.parse_status) == (False, False, "", "failed")
 
 

@@ -48,7 +48,7 @@ def study() -> Study:
         ("", {"state": ResponseState.FAILED}),  # missing because of us
     ]
     scores = [row for item, (answer, changes) in zip(PICTURES, answers, strict=True) for row in scored(item, answer, **changes)]
-    scores += scored(ITEM, differential("glioblastoma")) + scored(ITEM, "glioblastoma", repeat=1)
+    scores += scored(ITEM, differential("glioblastoma")) + scored(ITEM, "A glioblastoma can look like this.", repeat=1)
     scores += [replace(row, arm="no_image") for row in scores]
     benchmark = SimpleNamespace(name="demo", items=[*PICTURES, ITEM], gold=GOLD, scores={"m": scores, "silent": []})
     return cast(Study, SimpleNamespace(benchmarks={"demo": benchmark}, settings=IntervalSettings(100, 1, 0.95)))
