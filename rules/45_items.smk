@@ -7,6 +7,7 @@ rule build_items:
         unpack(lambda wildcards: RUN.item_files(wildcards.benchmark)),
         config="config/benchmarks/{benchmark}.yaml",
         vocabulary=RUN.config.vocabulary,
+        names=RUN.names_files,
         template="config/prompts/record.j2",
     output:
         item_table="data/items/{benchmark}.parquet",

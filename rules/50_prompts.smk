@@ -40,6 +40,7 @@ rule find_answer_leaks:
         item_table="data/items/{benchmark}.parquet",
         gold="data/gold/{benchmark}.parquet",
         vocabulary=RUN.config.vocabulary,
+        names=RUN.names_files,
         accepted=lambda wildcards: [
             path
             for path in (f"config/benchmarks/{wildcards.benchmark}.leaks.json",)

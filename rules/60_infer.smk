@@ -11,6 +11,7 @@ rule run_inference:
         benchmark_config="config/benchmarks/{benchmark}.yaml",
         model_config="config/models/{model}.yaml",
         vocabulary=RUN.config.vocabulary,
+        names=RUN.names_files,
     output:
         responses="results/responses/{benchmark}/{model}.parquet",
     log:

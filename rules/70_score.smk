@@ -17,6 +17,7 @@ rule grade_responses:
         grader_config="config/graders/{grader}.yaml",
         prompt=lambda wildcards: RUN.all_graders[wildcards.grader].prompt or [],
         vocabulary=RUN.config.vocabulary,
+        names=RUN.names_files,
     output:
         grades="results/grades/{benchmark}/{model}/{grader}.parquet",
     log:
@@ -87,6 +88,7 @@ rule embed_similarity:
         item_table="data/items/{benchmark}.parquet",
         gold="data/gold/{benchmark}.parquet",
         vocabulary=RUN.config.vocabulary,
+        names=RUN.names_files,
     output:
         similarity="results/similarity/{benchmark}.parquet",
     log:
@@ -121,6 +123,7 @@ rule score_responses:
             grader=RUN.graders,
         ),
         vocabulary=RUN.config.vocabulary,
+        names=RUN.names_files,
     output:
         scores="results/scores/{benchmark}/{model}.parquet",
     log:

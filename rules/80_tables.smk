@@ -101,6 +101,7 @@ rule build_tables:
         model_configs=expand("config/models/{model}.yaml", model=RUN.models),
         grader_configs=expand("config/graders/{grader}.yaml", grader=RUN.all_graders),
         vocabulary=RUN.config.vocabulary,
+        names=RUN.names_files,
         urgency=RUN.urgency_files,
     output:
         tables=expand("results/tables/{table}.csv", table=COLUMNS),

@@ -57,6 +57,7 @@ rule record_provenance:
         ),
         prompts=sorted(map(str, Path("config/prompts").glob("*.j2"))),
         vocabulary=RUN.config.vocabulary,
+        names=RUN.names_files,
         lock="requirements.lock",
     output:
         provenance="results/provenance.json",

@@ -24,6 +24,8 @@ UNREVEALING = frozenset({"yes", "no", "true", "false", "none", "both", "neither"
 """Answers too common to reveal anything in a text; the same holds for numbers and single letters."""
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+"""Chinese and Japanese letters: their words have no spaces between them, so a term with one is found anywhere in a text."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ def term_spans(text: str, terms: Sequence[LeakTerm]) -> list[tuple[int, int, Lea
     # longest terms first, by their first word, over the normalised words of the text
     words = [(word, match.start(), match.end()) for match in WORD.finditer(text) for word in normal_form(match[0]).split()]
     by_first: dict[str, list[LeakTerm]] = {}
-    for term in sorted((term for term in terms if term.words), key=lambda term: -len(term.words)):
+    for term in sorted((term for term in terms if term.words and not UNSPACED.search(term.text)), key=lambda term: -len(term.words)):
         by_first.setdefault(term.words[0], []).append(term)
     found, place = [], 0
     while place < len(words):
@@ -217,6 +219,10 @@ def term_spans(text: str, terms: Sequence[LeakTerm]) -> list[tuple[int, int, Lea
         else:
             found.append((words[place][1], words[place + len(hit.words) - 1][2], hit))
             place += len(hit.words)
+    # the longest of the terms without spaces at each place
+    if unspaced := {term.text.casefold(): term for term in reversed(terms) if UNSPACED.search(term.text)}:
+        anywhere = "|".join(re.escape(text) for text in sorted(unspaced, key=len, reverse=True))
+        found += [(match.start(), match.end(), unspaced[match[0].casefold()]) for match in re.finditer(anywhere, text, re.IGNORECASE)]
     # codes: the dot is optional (I63.5, I635), and a longer code is not a hit
     for term in (term for term in terms if term.code):
         spelled = re.escape(term.code).replace(r"\.", r"\.?")

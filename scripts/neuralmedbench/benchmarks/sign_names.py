@@ -43,7 +43,12 @@ DESCRIBING: dict[str, tuple[str, ...]] = {
 }
 """Names of what is seen that nearly always mean one disease: they are findings, and are listed as a warning where they are sent."""
 
-APPEARANCES = frozenset({"ventriculomegaly", "cystic lesion", "headache"})
+SEEN_OR_FELT = (
+    "ventriculomegaly, ventriculomegalia, Ventrikulomegalie, cystic lesion, zystische Läsion, lesión quística, lésion kystique, 囊性病变, headache,"
+    " head pain, cranial pain, cephalalgia, cephalgia, Kopfschmerz, Kopfschmerzen, cefalea, dolor de cabeza, céphalée, céphalées, mal de tête, 头痛"
+)
+
+APPEARANCES = frozenset(normal_form(name) for name in SEEN_OR_FELT.split(","))
 """Names of wider terms that say what is seen or felt, and not what it means; in normal form."""
 
 

@@ -18,6 +18,7 @@ from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import CaseRow, read_case_table
 from neuralmedbench.files.urgency import urgency_path
+from neuralmedbench.files.vocabulary import names_path
 from neuralmedbench.records.items import Kind
 from neuralmedbench.records.questions import IMPORT_RECORD, QUESTION_FILES
 from neuralmedbench.records.scores import PLANTED, SIMULATED_ROUND
@@ -305,6 +306,12 @@ class Run:
         """Return the import record of a data set, if it exists."""
         questions = self.benchmarks[benchmark].questions
         return [path] if questions and Path(path := f"{questions}/{IMPORT_RECORD}").is_file() else []
+
+    @property
+    def names_files(self) -> list[str]:
+        """Return the further names of diagnoses beside the vocabulary, if they exist."""
+        path = names_path(Path(self.config.vocabulary))
+        return [path.as_posix()] if path.is_file() else []
 
     @property
     def urgency_files(self) -> list[str]:

@@ -29,7 +29,7 @@ tables: gc_paused, read_records, read_table, write_records, write_table
 templates: Templates, version_of
 texts: UnreadableTextError, decode_text
 urgency: read_urgency, urgency_path
-vocabulary: read_vocabulary
+vocabulary: names_path, read_vocabulary
 volumes: Matrix, as_matrix, as_stored, as_transform, centre_of, grid_over, homogeneous, image_like, read_volume, resample_to, write_volume
 words: word_set
 yaml_text: load_yaml

@@ -1,7 +1,9 @@
-"""Read and check the vocabulary: every name belongs to one diagnosis, every parent exists, no diagnosis is its own ancestor."""
+"""Read and check the vocabulary with the names beside it: every name belongs to one diagnosis, every parent exists, no diagnosis is its own ancestor."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -11,11 +13,14 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.digests import sha256_of, sha256_of_value
 from neuralmedbench.files.yaml_text import load_yaml
 from neuralmedbench.records.vocabulary import Diagnosis, Region, Regions, Vocabulary, normal_form
 
 T = TypeVar("T")
+
+UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue"})
+"""German umlauts as they are written without them; the normal form turns ß into ss."""
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
@@ -38,8 +43,30 @@ class _File:
     regions: dict[str, _Region] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+class _Source:
+    name: str
+    licence: str
+    attribution: str
+
+
+@dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+class _Names:
+    """The names file: by diagnosis, language and source."""
+
+    version: str
+    status: str
+    sources: dict[str, _Source]
+    names: dict[str, dict[str, dict[str, tuple[str, ...]]]]
+
+
+def names_path(vocabulary: Path) -> Path:
+    """Return the file beside a vocabulary: `neurology.yaml` has `neurology.names.yaml`."""
+    return vocabulary.with_suffix(".names.yaml")
+
+
 def read_vocabulary(path: Path) -> Vocabulary:
-    """Read a vocabulary.
+    """Read a vocabulary, and the names of its diagnoses in the file of `names_path` if there is one.
 
     Parameters
     ----------
@@ -50,12 +77,13 @@ def read_vocabulary(path: Path) -> Vocabulary:
     Returns
     -------
     Vocabulary
-        The checked vocabulary.
+        The checked vocabulary. The digest covers both files.
 
     Raises
     ------
     ConfigError
-        If the file is absent or malformed, a name or a code belongs to two diagnoses, or a parent does not exist.
+        If the file is absent, one of them is malformed, a name or a code belongs to two diagnoses, a parent does not exist, or the names are of
+        a diagnosis, a source or a language that is not known.
     """
     try:
         file = read_yaml_record(path, _File)
@@ -67,6 +95,10 @@ def read_vocabulary(path: Path) -> Vocabulary:
         version=file.version, digest=sha256_of(path), diagnoses=diagnoses, locations=file.locations, regions=Regions(dict(file.regions))
     )
     _check(path, vocabulary)
+    if not (beside := names_path(path)).is_file():
+        return vocabulary
+    vocabulary = _with_names(beside, replace(vocabulary, digest=sha256_of_value([sha256_of(path), sha256_of(beside)])))
+    _check(beside, vocabulary)
     return vocabulary
 
 
@@ -82,6 +114,43 @@ def read_yaml_record(path: Path, record: type[T]) -> T:
         where = ".".join(str(part) for part in first["loc"])
         message = f"{path.as_posix()}: {where or 'the file'}: {first['msg'][0].lower()}{first['msg'][1:]}"
         raise ConfigError(message) from None
+
+
+def _with_names(path: Path, vocabulary: Vocabulary) -> Vocabulary:
+    """Add the names of a names file to the synonyms and abbreviations of their diagnoses."""
+    file = read_yaml_record(path, _Names)
+    diagnoses, languages = dict(vocabulary.diagnoses), set(vocabulary.languages)
+    for key, by_language in file.names.items():
+        if key not in diagnoses:
+            message = f"{path.as_posix()}: the vocabulary has no diagnosis {key!r}; correct the key or remove it"
+            raise ConfigError(message)
+        names = []
+        for language, by_source in by_language.items():
+            if not re.fullmatch("[a-z]{2}", language):
+                message = f"{path.as_posix()}: {key}: {language!r} is no language; write its two letters (ISO 639-1), such as de"
+                raise ConfigError(message)
+            if unknown := sorted(set(by_source) - set(file.sources)):
+                message = f"{path.as_posix()}: {key}: {unknown[0]!r} is not among `sources`; add it with its licence"
+                raise ConfigError(message)
+            names += [form for found in by_source.values() for name in found for form in _spellings(name, language)]
+        short = [name for name in names if name.isascii() and name.isupper()]
+        entry = diagnoses[key]
+        diagnoses[key] = replace(
+            entry,
+            synonyms=tuple(dict.fromkeys((*entry.synonyms, *(name for name in names if name not in short)))),
+            abbreviations=tuple(dict.fromkeys((*entry.abbreviations, *short))),
+        )
+        languages |= set(by_language)
+    return replace(vocabulary, diagnoses=diagnoses, languages=tuple(sorted(languages)))
+
+
+def _spellings(name: str, language: str) -> Iterator[str]:
+    """Yield a name, and how it is written where a keyboard lacks its umlauts, or with spaces between Chinese and Latin words."""
+    yield name
+    if language == "de" and (plain := name.translate(UMLAUTS)) != name:
+        yield plain
+    if language == "zh" and (apart := re.sub(r"(?<=[A-Za-z0-9])(?=[^\W\dA-Za-z_])|(?<=[^\W\dA-Za-z_])(?=[A-Za-z0-9])", " ", name)) != name:
+        yield apart
 
 
 def _check(path: Path, vocabulary: Vocabulary) -> None:

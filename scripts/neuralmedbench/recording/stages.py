@@ -202,7 +202,14 @@ class _Plain(yaml.SafeDumper):
 def _prompts(run: Run, benchmarks: list[str], *more: str) -> dict[str, Any]:
     return _stage(
         {"benchmark": benchmarks},
-        [f"data/deidentified/{BENCHMARK}", f"config/benchmarks/{BENCHMARK}.yaml", *more, "config/prompts", run.config.vocabulary],
+        [
+            f"data/deidentified/{BENCHMARK}",
+            f"config/benchmarks/{BENCHMARK}.yaml",
+            *more,
+            "config/prompts",
+            run.config.vocabulary,
+            *run.names_files,
+        ],
         [
             LEAKS,
             PROMPTS,

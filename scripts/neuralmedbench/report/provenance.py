@@ -15,7 +15,7 @@ from neuralmedbench.config.load import load_model_for, withhold_outside_paths
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.files.templates import version_of
-from neuralmedbench.files.vocabulary import read_vocabulary
+from neuralmedbench.files.vocabulary import names_path, read_vocabulary
 from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.served import served_by
 
@@ -54,7 +54,7 @@ def gather_provenance(
     dict
         JSON value without a time stamp and without paths outside the project.
     """
-    lock = root / "requirements.lock"
+    lock, names = root / "requirements.lock", names_path(root / vocabulary)
     # every template counts, also those that this run did not use
     prompts = {path.relative_to(root).as_posix(): path for path in sorted((root / "config" / "prompts").rglob("*.j2"))}
     versions = {name: version_of(path.read_text(encoding="utf-8")) for name, path in prompts.items()}
@@ -65,7 +65,11 @@ def gather_provenance(
         "lock_sha256": sha256_of(lock) if lock.is_file() else "",
         "packages": installed(lock),
         "seeds": seeds,
-        "vocabulary": {"version": read_vocabulary(root / vocabulary).version, "sha256": sha256_of(root / vocabulary)},
+        "vocabulary": {
+            "version": read_vocabulary(root / vocabulary).version,
+            "sha256": sha256_of(root / vocabulary),
+            "names_sha256": sha256_of(names) if names.is_file() else "",
+        },
         "prompts": {name: sha256_of(path) for name, path in prompts.items()},
         "prompt_versions": {name: version for name, version in versions.items() if version},
         "models": [_model(root, benchmark, model) for benchmark in benchmarks for model in models],

@@ -67,6 +67,10 @@ def gold_of(answer: str = "glioblastoma", **changes: object) -> Gold:
         ("The primary brain tumor board met.", "family", ""),
         ("A rare growth was named xanthoma bizarre.", "alias", "xanthoma bizarre"),
         ("To be told from brain metastasis.", "family", "brain metastasis"),
+        ("Histologisch ein Glioblastom.", "alias", "Glioblastom"),
+        ("Glioblastome opéré en mai.", "alias", "glioblastome"),
+        ("患者三年前确诊胶质母细胞瘤，行手术。", "alias", "胶质母细胞瘤"),
+        ("曾诊断为高级别胶质瘤。", "family", "高级别胶质瘤"),
     ],
 )
 def test_each_kind_of_leak_is_found_as_whole_words(note: str, severity: str, term: str, vocabulary: Vocabulary) -> None:
