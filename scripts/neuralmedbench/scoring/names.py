@@ -248,7 +248,8 @@ def write_out(text: str, vocabulary: Vocabulary) -> str:
 
 def spell(text: str, vocabulary: Vocabulary) -> str:
     """Mend long words that are misspelt by one letter (one too many, too few, wrong, or two exchanged); of several the more frequent one."""
-    return re.sub(rf"(?<!\w)[^\W\d_]{{{MIN_MISSPELT - 1},}}(?!\w)", lambda match: _nearest(match.group(), vocabulary), text)
+    # not behind an apostrophe: `l'arachnoïde` is one word of a French name
+    return re.sub(rf"(?<![\w'’])[^\W\d_]{{{MIN_MISSPELT - 1},}}(?!\w)", lambda match: _nearest(match.group(), vocabulary), text)
 
 
 @lru_cache(maxsize=1 << 14)
