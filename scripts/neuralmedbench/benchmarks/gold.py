@@ -152,7 +152,7 @@ class AnswerNames:
         found = vocabulary.find(gold.answer)
         related = [] if found is None else [found, *vocabulary.ancestors(found.key), *vocabulary.descendants(found.key)]
         own = {normal_form(name) for name in (gold.answer, *gold.aliases, *(found.terms if found else ()))}
-        others = (term for entry in related for term in (entry.name, *entry.synonyms))
+        others = (term for entry in related for term in entry.in_full)
         wider = (term for term in others if normal_form(term) in own or normal_form(term) not in APPEARANCES)
         names = dict.fromkeys((gold.answer, *gold.aliases, *wider, *sign_names(gold, vocabulary, NAMING)))
         return cls(

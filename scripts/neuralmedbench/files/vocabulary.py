@@ -117,14 +117,14 @@ def read_yaml_record(path: Path, record: type[T]) -> T:
 
 
 def _with_names(path: Path, vocabulary: Vocabulary) -> Vocabulary:
-    """Add the names of a names file to the synonyms and abbreviations of their diagnoses."""
+    """Add the names of a names file to the synonyms, translations and abbreviations of their diagnoses."""
     file = read_yaml_record(path, _Names)
     diagnoses, languages = dict(vocabulary.diagnoses), set(vocabulary.languages)
     for key, by_language in file.names.items():
         if key not in diagnoses:
             message = f"{path.as_posix()}: the vocabulary has no diagnosis {key!r}; correct the key or remove it"
             raise ConfigError(message)
-        names = []
+        written: dict[bool, list[str]] = {True: [], False: []}
         for language, by_source in by_language.items():
             if not re.fullmatch("[a-z]{2}", language):
                 message = f"{path.as_posix()}: {key}: {language!r} is no language; write its two letters (ISO 639-1), such as de"
@@ -132,12 +132,14 @@ def _with_names(path: Path, vocabulary: Vocabulary) -> Vocabulary:
             if unknown := sorted(set(by_source) - set(file.sources)):
                 message = f"{path.as_posix()}: {key}: {unknown[0]!r} is not among `sources`; add it with its licence"
                 raise ConfigError(message)
-            names += [form for found in by_source.values() for name in found for form in _spellings(name, language)]
-        short = [name for name in names if name.isascii() and name.isupper()]
+            written[language == "en"] += [form for found in by_source.values() for name in found for form in _spellings(name, language)]
+        short = [name for names in written.values() for name in names if name.isascii() and name.isupper()]
+        english, others = ([name for name in written[of_english] if name not in short] for of_english in (True, False))
         entry = diagnoses[key]
         diagnoses[key] = replace(
             entry,
-            synonyms=tuple(dict.fromkeys((*entry.synonyms, *(name for name in names if name not in short)))),
+            synonyms=tuple(dict.fromkeys((*entry.synonyms, *english))),
+            translations=tuple(dict.fromkeys((*entry.translations, *others))),
             abbreviations=tuple(dict.fromkeys((*entry.abbreviations, *short))),
         )
         languages |= set(by_language)

@@ -96,6 +96,8 @@ class Diagnosis:
         Key of the next wider term, or empty.
     synonyms, abbreviations : tuple of str
         Other names.
+    translations : tuple of str
+        Names in other languages than English, without abbreviations.
     confusable : tuple of str
         Keys of diagnoses that are easily confused with it.
     description : str
@@ -112,6 +114,7 @@ class Diagnosis:
     parent: str = ""
     synonyms: tuple[str, ...] = ()
     abbreviations: tuple[str, ...] = ()
+    translations: tuple[str, ...] = ()
     confusable: tuple[str, ...] = ()
     description: str = ""
     classes: str = ""
@@ -121,7 +124,12 @@ class Diagnosis:
     @property
     def terms(self) -> tuple[str, ...]:
         """All its names, the preferred one first."""
-        return (self.name, *self.synonyms, *self.abbreviations)
+        return (*self.in_full, *self.abbreviations)
+
+    @property
+    def in_full(self) -> tuple[str, ...]:
+        """All its names but abbreviations."""
+        return (self.name, *self.synonyms, *self.translations)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -187,7 +187,7 @@ def layers(vocabulary: Vocabulary) -> tuple[Names, ...]:
         return (_names(entries, _sets_of_words(vocabulary), guard | set(SAME_WORD) | REAL_WORDS, further),)
     base = layers(vocabulary.base)
     entry, known = vocabulary.added, base[0].words
-    full = {compared_words(name, vocabulary.regions) for name in (entry.name, *entry.synonyms)}
+    full = {compared_words(name, vocabulary.regions) for name in entry.in_full}
     # a name that the vocabulary lacks also counts without the words that only describe: `atypical Dravet syndrome`
     bare = {words - LOOSE_WORDS - DESCRIBING_WORDS for words in full}
     sets = {words: entry.key for words in full | {words for words in bare if len(words) > 1 or words - known} if _telling(words)}
@@ -199,7 +199,9 @@ def _names(entries: Collection[Diagnosis], sets: dict[frozenset[str], str], guar
     words = {word for term in terms for word in term.split()}
     long: dict[str, Counter[str]] = defaultdict(Counter)
     by_word: dict[str, list[frozenset[str]]] = defaultdict(list)
-    for word in (word for term in (*terms, *further) for word in term.split() if len(word) >= MIN_MISSPELT):
+    # words of other languages are known, but no English word is mended into one: `encepalitis` is not encefalitis
+    english = [normal_form(term) for entry in entries for term in (entry.name, *entry.synonyms, *entry.abbreviations)]
+    for word in (word for term in (*english, *further) for word in term.split() if len(word) >= MIN_MISSPELT):
         long[word[0]][word] += 1
     for name in sets:
         by_word[min(name)].append(name)
@@ -217,7 +219,7 @@ def _sets_of_words(vocabulary: Vocabulary) -> dict[frozenset[str], str]:
     for entry in vocabulary.diagnoses.values():
         if entry.classes == "normal":  # `no lesion`: what is absent has to be read in order
             continue
-        for name in (entry.name, *entry.synonyms):
+        for name in entry.in_full:
             words = compared_words(name, vocabulary.regions)
             full[words].add(entry.key)
             if len(rest := words - LOOSE_WORDS) > 1 or words == rest:

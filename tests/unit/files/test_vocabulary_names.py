@@ -110,7 +110,7 @@ def test_the_digest_changes_with_either_file(tmp_path: Path) -> None:
 def test_a_name_in_capitals_alone_is_an_abbreviation(tmp_path: Path) -> None:
     entry = read(tmp_path, "names: {a: {fr: {us: [AVC, accident vasculaire cérébral]}}}\n").diagnoses["a"]
     assert entry.abbreviations == ("CVA", "AVC")
-    assert entry.synonyms == ("accident vasculaire cérébral",)
+    assert (entry.synonyms, entry.translations) == ((), ("accident vasculaire cérébral",))
 
 
 @pytest.mark.parametrize(
