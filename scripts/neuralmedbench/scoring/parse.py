@@ -22,6 +22,9 @@ MAX_CANDIDATES = 5
 MAX_WORDS = 14
 """A line of a differential with more words is an explanation, unless it is numbered."""
 
+WITHOUT_SPACES, SIGNS_OF_A_WORD = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"), 3
+"""Thai, Lao, Burmese, Khmer, Kana and Chinese signs; three of them count as a word."""
+
 EXPLANATION = re.compile(r"\s[-–—]\s|:\s|\((?:confidence|probability|likelihood)?[:\s~]*\d{1,3}\s*%\)")
 ABSTENTION = re.compile(
     r"(?:unknown|none|n a|not sure|uncertain|unclear|undetermined|indeterminate|inconclusive|no diagnosis|"
@@ -226,9 +229,13 @@ def _lesion(sections: Sections) -> tuple[list[tuple[str, ChecklistCandidate]], b
 
 def _differential(sections: Sections) -> tuple[list[tuple[str, ChecklistCandidate]], bool]:
     candidates, strict = read_candidates(sections.lines.get("DIFFERENTIAL", [""]))
-    named = [(diagnosis_of(row.name), row) for row in candidates if row.number or len(row.name.split()) <= MAX_WORDS]
+    named = [(diagnosis_of(row.name), row) for row in candidates if row.number or _is_short(row.name)]
     strict &= len(named) <= MAX_CANDIDATES and all(name == row.name for name, row in named)
     return [(name, row) for name, row in named if normal_form(name)][:MAX_CANDIDATES], strict
+
+
+def _is_short(line: str) -> bool:
+    return len(line.split()) + len(WITHOUT_SPACES.findall(line)) // SIGNS_OF_A_WORD <= MAX_WORDS
 
 
 def diagnosis_of(text: str) -> str:
@@ -345,7 +352,7 @@ def _candidates(lines: list[str]) -> tuple[tuple[str, ...], bool]:
         texts = [match.group(2) for match in sorted(numbered, key=lambda match: int(match.group(1)))]
     else:
         strict = False
-        texts = [DECORATION.sub("", row) for row in rows if len(row.split()) <= MAX_WORDS]
+        texts = [DECORATION.sub("", row) for row in rows if _is_short(row)]
     cleaned = [diagnosis_of(text) for text in texts]
     strict &= len(texts) <= MAX_CANDIDATES and [text.strip() for text in texts] == cleaned
     return tuple(text for text in cleaned if normal_form(text))[:MAX_CANDIDATES], strict

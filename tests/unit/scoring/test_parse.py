@@ -489,3 +489,8 @@ def test_why_an_answer_was_not_read_is_said_without_its_words(text, item, why):
     said = why_unread(text, item)
     assert said.startswith(why)
     assert bool(said) == bool(why)
+
+
+def test_a_paragraph_without_spaces_is_no_candidate():
+    reason = "患者有头痛和癫痫发作的病史，影像学检查显示右侧顶叶出血性梗死伴周围水肿，因此首先考虑静脉窦血栓形成，其他可能性较小"
+    assert parse_answer(f"DIFFERENTIAL:\n脑静脉窦血栓形成\n{reason}", ITEM).differential == ("脑静脉窦血栓形成",)
