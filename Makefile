@@ -83,7 +83,7 @@ lint: setup-dev ## run the linters
 	snakemake --lint
 	nmb run docs --check
 
-# About 400 calls, half an hour on two cores; 2 GB in .real-model, which may be deleted at any time.
+# Several hundred calls, an hour or more on two cores; 2 GB in .real-model, which may be deleted at any time.
 real-model: setup $(REAL)/smollm2/config.json ## let a small language model answer the demo in words and grade itself
 	$(VENV)/bin/python tests/real_model/run.py --environment $(REAL)/venv --weights $(REAL)/smollm2 --cores $(CORES)
 	@echo "The report: $(CURDIR)/results/report.html"
