@@ -112,6 +112,7 @@ def destination_rows(study: Study) -> list[DestinationRow]:
         for grader, config in study.all_graders.items():
             if config.model is not None:
                 ours = [grade for (_, one), grades in benchmark.grades.items() if one == grader for grade in grades]
+                ours += benchmark.planted_grades.get(grader, [])  # answers with planted errors are sent like those of a model
                 graded = [grade for grade in ours if grade.attempts and (grade.destination or grade.state is not GradeState.FAILED)]
                 # one call graded one text: all criteria of it, and all identical answers to an item
                 texts = {(grade.model, grade.item_id, grade.text_sha256): _sent_to_grade(grade) for grade in graded}

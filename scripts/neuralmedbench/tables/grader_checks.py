@@ -79,7 +79,8 @@ def planted_takeaway(study: Study, tables: Tables) -> Takeaway:
     for grader, config in study.graders.items():
         own = [row for row in rows if row["grader"] == grader]
         if not own:
-            parts.append(f"{config.title} was not tested")
+            asked = any(row["grader"] == grader for row in tables["grader_checks"])
+            parts.append(f"{config.title} {'gave no grade of planted errors' if asked else 'was not tested'}")
             continue
         for benchmark in study.benchmarks:
             misses = [row for row in own if row["benchmark"] == benchmark and row["against_floor"] == BELOW]

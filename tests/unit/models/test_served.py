@@ -144,6 +144,10 @@ def test_the_calls_of_a_grader_are_counted_by_text_and_not_by_criterion(study: S
         "2026-05-01",
         "2026-05-01",
     ]
+    tested = with_responses(study, [], sent)
+    planted = [replace(grade, model="planted", item_id=f"planted {grade.item_id}") for grade in sent]
+    tested = replace(tested, benchmarks={DEPTH: replace(tested.benchmarks[DEPTH], planted_grades={"llm": planted})})
+    assert (destination_rows(tested)[-1]["requests"], destination_rows(tested)[-1]["characters"]) == (6, 300), "planted errors are sent too"
     nothing = destination_rows(with_responses(study, []))[-1]
     assert (nothing["destination"], nothing["requests"], nothing["first_called_on"]) == ("judge.example", 0, None)
 
