@@ -66,6 +66,10 @@ ANOTHER = re.compile(r"(?:\b(?i:or|and|versus|vs)\b|/)\.?\s*(?:[Oo]ption\s+)?\(?
 """A second letter in such a line: `B. meningioma or C. abscess`."""
 
 CLOSING = re.compile(r"\b(?:is|as)\s+[(\"'*]{0,3}([A-J])[)\"'*.!]{0,4}$")
+ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
+DENIAL = re.compile(
+    r"n't\b|\b(?:not?|never|neither|nor|none|unlikely|less|least|exclud\w*|if|unless|whether|wrong|incorrect)\b", re.IGNORECASE
+)
 MAX_SENTENCE = 40
 """Longest sentence that may end in its letter, in words."""
 
@@ -229,11 +233,19 @@ def _leading(text: str, options: Sequence[str]) -> Choice:
 
 
 def _closing(text: str, options: Sequence[str]) -> Choice:
-    """Return the choice of a single short sentence that ends in `is D`, with no other letter in it."""
+    """Return the choice of a single short sentence that ends in `is D` or in `is` and an option's words, and names no other option."""
     line = text.strip()
-    match = CLOSING.search(line)
-    alone = match is not None and "\n" not in line and len(line.split()) <= MAX_SENTENCE and set(OTHER.findall(line)) <= {match[1]}
-    return Choice(match[1]) if match and alone and match[1] in LETTERS[: len(options)] else Choice()
+    if "\n" in line or len(line.split()) > MAX_SENTENCE:
+        return Choice()
+    if match := CLOSING.search(line):
+        alone = set(OTHER.findall(line)) <= {match[1]} and match[1] in LETTERS[: len(options)]
+        return Choice(match[1]) if alone else Choice()
+    before, _, words = line.rpartition(" is ")
+    words = words[_length(BEFORE, words) :]
+    named = _named(ARTICLE.sub("", words, count=1), options) or _named(words, options)
+    others = [_form(option) for letter, option in zip(LETTERS, options, strict=False) if letter != named]
+    clear = not DENIAL.search(line) and not any(other and f" {other} " in f" {_form(before)} " for other in others)
+    return Choice(named) if before and named and clear else Choice()
 
 
 def _whole(line: str, options: Sequence[str]) -> str:

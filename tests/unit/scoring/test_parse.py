@@ -290,6 +290,9 @@ def test_of_several_choices_the_last_one_counts(text, letter):
         "The answer is B. In fact the answer is not B.",
         "B. meningioma or C. abscess",
         "B. Or C.",
+        "It is unlikely that this is a meningioma.",
+        "Whereas a glioma grows, this is a meningioma.",
+        "What fits less is meningioma.",
         "B) not sure",
         "A. It has no dural tail.\nC. It has a rim.",
         "Answer: neither",
@@ -326,6 +329,8 @@ def test_two_letters_a_letter_that_is_not_offered_and_prose_are_no_choice(text):
         ("answer_choice: B", "B"),
         ("The tumour with a dural tail is B.", "B"),
         ("The letter of one option is confirmed as B.", "B"),
+        ('The tumour with a dural tail is "meningioma".', "B"),
+        ("A tumour with a dural tail is most likely a meningioma.", "B"),
     ],
 )
 def test_a_letter_counts_whatever_words_follow_it(text, letter):
