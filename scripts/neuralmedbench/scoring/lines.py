@@ -106,6 +106,12 @@ KINDS = (
     },
     {"behaviour": r"\bbehavio(?:u)?ral\b", "language": r"\b(?:semantic|non ?fluent|logopenic|language)\b"},
     {"dominant": r"\bautosomal dominant\b|\bspinocerebellar\b", "recessive": r"\brecessive\b"},
+    {
+        "vestibular": r"\b(?:vestibul\w*|acoustic|eighth|8th|viii)\b",
+        "trigeminal": r"\btrigeminal\b",
+        "facial": r"\bfacial\b",
+        "jugular": r"\b(?:jugular|hypoglossal|glossopharyngeal|vagal)\b",
+    },
     {"ruptured": r"\b(?:ruptured|rupture)\b", "unruptured": r"\bun ?ruptured\b"},
     {"mutant": r"\bidh\d? ?mutant\b", "wildtype": r"\bidh\d? ?wild ?type\b"},
     *(
@@ -252,7 +258,7 @@ def _place_words(vocabulary: Vocabulary) -> frozenset[str]:
 
 def _without_denied_clauses(text: str) -> str | None:
     """Leave out the clauses that deny what they name; None if a denial stands alone and so denies all before it."""
-    clauses = re.split(r"([;,.]\s|\s-\s)", text)
+    clauses = re.split(r"([;,]\s|(?<!\d)\.\s|\s-\s)", text)
     kept = ""
     for index in range(0, len(clauses), 2):
         clause = clauses[index]

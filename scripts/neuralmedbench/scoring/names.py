@@ -249,25 +249,39 @@ def write_out(text: str, vocabulary: Vocabulary) -> str:
 
 
 def spell(text: str, vocabulary: Vocabulary) -> str:
-    """Mend long words that are misspelt by one letter (one too many, too few, wrong, or two exchanged); of several the more frequent one."""
+    """Mend long words that are misspelt by one letter: one too many, too few, wrong, or two exchanged.
+
+    Of several near words the one that makes the text a name of one diagnosis; else, of forms of one word, the more frequent.
+    """
     # not behind an apostrophe: `l'arachnoïde` is one word of a French name
-    return re.sub(rf"(?<![\w'’])[^\W\d_]{{{MIN_MISSPELT - 1},}}(?!\w)", lambda match: _nearest(match.group(), vocabulary), text)
+    for match in reversed(list(re.finditer(rf"(?<![\w'’])[^\W\d_]{{{MIN_MISSPELT - 1},}}(?!\w)", text))):
+        near = _nearest(match.group(), vocabulary)
+        mended = {word: f"{text[: match.start()]}{word}{text[match.end() :]}" for word in near}
+        whole = {word: named.key for word in near if (named := vocabulary.find(mended[word]))}
+        if len(set(whole.values())) == 1 or (not whole and _forms_of_one(near)):
+            text = mended[next(iter(whole), near[0])]
+    return text
+
+
+def _forms_of_one(words: tuple[str, ...]) -> bool:
+    """Return True for `ganglia, ganglion` but not for `infarction, infection`."""
+    return bool(words) and (len({singular(word) for word in words}) == 1 or len({word[:MIN_MISSPELT] for word in words}) == 1)
 
 
 @lru_cache(maxsize=1 << 14)
-def _nearest(word: str, vocabulary: Vocabulary) -> str:
+def _nearest(word: str, vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Return the long words from which a word differs by one letter: first those of its length, then those that more names have."""
     from rapidfuzz import process
     from rapidfuzz.distance import OSA
 
     plain = normal_form(word)
     if not plain.isascii() or any({plain, singular(plain)} & layer.words for layer in layers(vocabulary)):
-        return word
-    # of several near words one of the same length, then the one that more names have
+        return ()
     for known in (layer.long.get(plain[0], Counter[str]()) for layer in layers(vocabulary)):
         near = [name for name, *_ in process.extract(plain, known.keys(), scorer=OSA.distance, score_cutoff=1, limit=None)]
         if near:
-            return max(near, key=lambda name: (len(name) == len(plain), known[name], name))
-    return word
+            return tuple(sorted(near, key=lambda name: (len(name) != len(plain), -known[name], name)))
+    return ()
 
 
 def singular(word: str) -> str:
