@@ -111,7 +111,11 @@ def slots_of_grader(wildcards):
 def tested_before(wildcards):
     """Return the grades of planted errors, which a grader that asks a model gives before it grades the answers of a model."""
     asks = RUN.all_graders[wildcards.grader].model and wildcards.model != PLANTED
-    return f"results/grades/{wildcards.benchmark}/{PLANTED}/{wildcards.grader}.parquet" if asks else []
+    return (
+        f"results/grades/{wildcards.benchmark}/{PLANTED}/{wildcards.grader}.parquet"
+        if asks
+        else []
+    )
 
 
 def names_of_graders(*kinds):
