@@ -7,6 +7,7 @@ rule plant_errors:
         item_table="data/items/{benchmark}.parquet",
         gold="data/gold/{benchmark}.parquet",
         vocabulary=RUN.config.vocabulary,
+        names=RUN.names_files,
         urgency=RUN.urgency_files,
     output:
         planted="results/planted/{benchmark}.parquet",

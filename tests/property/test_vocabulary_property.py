@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fixtures.scoring import english_forms, vocabulary
+from fixtures.scoring import english_forms, own_forms, vocabulary
 from neuralmedbench.records.items import Gold, Lesion
 from neuralmedbench.records.vocabulary import Diagnosis, normal_form
 from neuralmedbench.scoring.lines import ALTERNATIVES, CUTS, resolve
@@ -19,8 +19,9 @@ from neuralmedbench.scoring.sites import elsewhere, location_right, mentioned_re
 ENTRIES = tuple(vocabulary().diagnoses.values())
 NAMES = [(entry, term) for entry in ENTRIES for term in entry.terms]
 IN_FULL = [(entry, term) for entry in ENTRIES if entry.classes != "normal" for term in entry.in_full]
-ONE_PHRASE = [(entry, term) for entry, term in IN_FULL if not (CUTS.search(term) or ALTERNATIVES.search(term) or "(" in term)]
-"""Names without a word such as `of`, `with` or `and`, at which a longer line is cut."""
+PHRASES = [(entry, term) for entry, term in IN_FULL if not (CUTS.search(term) or ALTERNATIVES.search(term) or "(" in term)]
+ONE_PHRASE = [pair for number, pair in enumerate(PHRASES) if normal_form(pair[1]) in own_forms() or number % 5 == 0]
+"""Names without a word such as `of`, `with` or `and`, at which a longer line is cut; of the names file every fifth."""
 
 BELOW_THE_HEMISPHERES = ("posterior-circulation-infarct", "cerebellar-haemorrhage", "vertebral-dissection")
 TERRITORIES = {
