@@ -139,8 +139,12 @@ def _elsewhere(answer: str, named: Diagnosis, reference: ReferenceAnswer) -> boo
     if right and stated and not right & stated:
         return True
     focal = any(entry.focal for entry in (named, reference.entry, *vocabulary.ancestors(reference.entry.key)))
-    here = OTHER_MATTER.split(line, maxsplit=1)[0]
-    return focal and elsewhere(mentioned_regions(here, vocabulary), mentioned_regions(expected, vocabulary), vocabulary)
+    if not focal:
+        return False
+    # a name without a place has that of its diagnosis: Wallenberg syndrome lies in the brainstem
+    here = mentioned_regions(OTHER_MATTER.split(line, maxsplit=1)[0], vocabulary)
+    here = here or {region for name in named.in_full for region in mentioned_regions(name, vocabulary) if named.key != reference.entry.key}
+    return elsewhere(here, mentioned_regions(expected, vocabulary), vocabulary)
 
 
 def _territories(text: str, vocabulary: Vocabulary) -> set[str]:

@@ -86,7 +86,12 @@ def elsewhere(stated: set[str], expected: set[str], vocabulary: Vocabulary) -> b
     """Return True if both texts name regions and none of the stated ones overlaps an expected one."""
     if not stated or not expected:
         return False
-    return not any(_overlap(one, other, vocabulary) for one in stated for other in expected)
+    return not any(_overlap(one, other, vocabulary) for one in _finest(stated, vocabulary) for other in _finest(expected, vocabulary))
+
+
+def _finest(regions: set[str], vocabulary: Vocabulary) -> set[str]:
+    """Leave out regions around others of the same text: a pontine lacune lies in the pons."""
+    return {region for region in regions if not any(region in vocabulary.regions.around[other] for other in regions - {region})}
 
 
 def _overlap(one: str, other: str, vocabulary: Vocabulary) -> bool:

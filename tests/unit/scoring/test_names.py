@@ -234,3 +234,12 @@ def test_a_bracket_may_say_which_member_of_a_group_it_is(answer, passes):
 )
 def test_sides_are_read_in_the_languages_of_the_names(text, stated):
     assert sides(text) == stated
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["Wallenberg syndrome", "artery of Percheron infarct", "acute lacunar infarct", "watershed infarct", "brainstem or cerebellar infarct"],
+)
+def test_a_stroke_whose_name_has_its_site_is_none_of_the_middle_cerebral_artery(answer):
+    assert related(answer, "acute ischaemic stroke (MCA territory)") not in RIGHT
+    assert related(answer, "acute ischaemic stroke") in RIGHT
