@@ -87,6 +87,7 @@ def test_submitted_jobs_make_what_local_ones_make(finished_run: Path, tmp_path: 
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-8000:]
     alone = ["assemble_prompts", "build_items", "build_review", "gather_audit", "grade_responses", "run_inference", "score_responses"]
+    alone = sorted([*alone, "grade_responses", "plant_errors"])  # the grader is tested on planted errors
     assert sorted(name for one in submissions for name in one.rules) == alone
     assert {one.rules.total() for one in submissions} == {1}
     assert [name for name in ("gather_answers", "gather_slices") if f"localrule {name}:" not in said] == []

@@ -176,6 +176,8 @@ def test_a_new_revision_and_a_new_case_run_their_own_jobs_and_make_their_own_req
     )
     # the other benchmark, with an unchanged case list, has only the jobs that all benchmarks share
     one_benchmark = {"embed_similarity": 1, "grade_responses": 2, "score_responses": 2, "bundle_cases": 1, "run_inference": 2}
+    # answers of the new case with planted errors, on which the grader is tested again
+    one_benchmark |= {"plant_errors": 1, "grade_responses": 3}
     expected = {**AFTER_INFERENCE, **one_benchmark, **dict.fromkeys((*one_case, *gathers), 1)}
     assert planned(run_snakemake(folder, "-n", *TINY, *REPORT)) == expected
 

@@ -54,6 +54,8 @@ DENIED = re.compile(
 
 DENIALS = word_set("excluded ruled out unlikely likely less not absent rejected refuted")
 
+LIKELY = re.compile(r"\s*(?:most |very )?(?:likely|probably)\b", re.IGNORECASE)
+
 EITHER_WORD = re.compile(r"\s(?:or|vs\.?|versus|oder|o|ou)\s", re.IGNORECASE)
 
 EITHER = re.compile(rf"{EITHER_WORD.pattern}|/", re.IGNORECASE)
@@ -75,9 +77,14 @@ AFTERMATH = word_set("resection resected postoperative postsurgical sequela sequ
 
 DESCRIPTIVE = word_set(
     "sporadic familial idiopathic spontaneous classic typical symptomatic ruptured unruptured aneurysmal hypertensive solitary multiple single"
-    " large small giant cystic hemorrhagic infiltrating intraventricular adult childhood pediatric"
+    " large small giant cystic hemorrhagic infiltrating intraventricular adult childhood pediatric 急性 慢性"
 )
 """Words of a reference that describe its diagnosis and leave it the same."""
+
+ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
+NUMBERS = {str(number): ROMAN[number - 1] if number <= len(ROMAN) else str(number) for number in range(1, 51)}
+NUMBERED = ("chiari", "neurofibromatosis", "grade", "(?:spinocerebellar ataxia|ataxia espinocerebelosa|spinozerebellare ataxie|sca)")
+"""Names that a number follows, and these numbers."""
 
 KINDS = (
     {
@@ -89,13 +96,13 @@ KINDS = (
         "trauma": r"\b(?:traumatic|post ?traumatic|trauma|head injury|traumatisch\w*|traumatic[oa]|traumatique)\b|外伤",
         "hypertension": r"\b(?:hypertensive|hypertension|htn)\b",
         "amyloid": r"\b(?:amyloid|caa)\b",
-        "malformation": r"\b(?:avm|arteriovenous malformation|cavernoma|cavernous)\b",
+        "malformation": r"\b(?:avm|arterio ?venous malformation|cavernoma|cavernous)\b",
         "vasoconstriction": r"\b(?:rcvs|vasoconstriction)\b",
         "perimesencephalic": r"\b(?:perimesencephalic|non aneurysmal)\b",
         "infarct": r"\b(?:infarct(?:ion)?|transformation|conversion)\b",
         "anticoagulation": r"\b(?:anticoagula\w+|warfarin|coagulopath\w+)\b",
         "metastasis": r"\b(?:metasta\w+)\b",
-        "venous": r"\b(?:venous)\b",
+        "venous": r"(?<!arterio )\bvenous\b",
     },
     {"primary": r"\bprimary\b(?! or)", "secondary": r"\bsecondary\b(?! to)|\bmetastatic\b", "intravascular": r"\bintravascular\b"},
     {
@@ -104,7 +111,26 @@ KINDS = (
         "inherited": r"\b(?:familial|inherited|genetic)\b",
         "iatrogenic": r"\biatrogenic\b",
     },
-    {"behaviour": r"\bbehavio(?:u)?ral\b", "language": r"\b(?:semantic|non ?fluent|logopenic|language)\b"},
+    {"micro": r"\bmicro ?adenom", "macro": r"\bmacro ?adenom"},
+    {
+        "single": r"\b(?:single|solitary|lone|unica|einzelne|unique)\b|单发",
+        "multiple": r"\b(?:multiple|multifocal|numerous|multiplen?)\b|多发(?!性硬化)",
+    },
+    {"adamantinomatous": r"\badamantin", "papillary": r"\bpapillary\b"},
+    {"cerebellar type": r"\bmsa c\b|\bcerebellar type\b", "parkinsonian type": r"\bmsa p\b|\bparkinson\w* type\b"},
+    {"central pontine": r"(?<!extra)\bpontine myelinolysis", "extrapontine": r"\bextra ?pontine\b"},
+    {
+        "bacterial": r"\b(?:pyogenic|bacterial|streptococc\w+|staphylococc\w+)\b",
+        "tuberculous": r"\btubercul\w+",
+        "fungal": r"\b(?:fungal|aspergill\w+|candida\w*|mucor\w*)\b",
+        "parasitic": r"\b(?:amoebic|amebic|toxoplasm\w+|parasit\w+)\b",
+        "viral": r"\bviral\b",
+    },
+    {
+        "behaviour": r"\bbehavio(?:u)?ral\b",
+        "language": r"\b(?:semantic|non ?fluent|logopenic|language)\b",
+        "visual": r"\bposterior cortical\b",
+    },
     {"dominant": r"\bautosomal dominant\b|\bspinocerebellar\b", "recessive": r"\brecessive\b"},
     {
         "vestibular": r"\b(?:vestibul\w*|acoustic|eighth|8th|viii)\b",
@@ -115,11 +141,8 @@ KINDS = (
     {"ruptured": r"\b(?:ruptured|rupture)\b", "unruptured": r"\bun ?ruptured\b"},
     {"mutant": r"\bidh\d? ?mutant\b", "wildtype": r"\bidh\d? ?wild ?type\b"},
     *(
-        {
-            number: rf"\b{before}(?: (?:type|typ|tipo))? (?:{number}|{roman})\b"
-            for number, roman in (("1", "i"), ("2", "ii"), ("3", "iii"), ("4", "iv"))
-        }
-        for before in ("chiari", "neurofibromatosis", "grade")
+        {number: rf"\b{before}(?: (?:de )?(?:type|typ|tipo))? ?(?:{number}|{roman})\b" for number, roman in NUMBERS.items()}
+        for before in NUMBERED
     ),
 )
 """Axes of which a diagnosis has one kind: another kind than the reference's is another diagnosis."""
@@ -149,7 +172,7 @@ AFTER_WORDS = (
     "brain cerebral cerebri intracranial cns head mri ct scan study examination imaging lesion mass disease disorder syndrome type grade who"
     " 1 2 3 4 i ii iii iv idh wildtype wild mutant nos multiforme territory region lobe hemisphere area age appropriate for suspected"
     " probable possible likely primary secondary recurrent acute chronic subacute early late stage mild moderate severe finding findings"
-    " most confirmed unspecified"
+    " most confirmed unspecified detected seen identified demonstrated visible noted found structurally entirely completely patient limits"
 )
 
 AFTER = frozenset(AFTER_WORDS.split())
@@ -226,6 +249,8 @@ def _named_in_parts(text: str, brackets: list[str], vocabulary: Vocabulary) -> l
     if not named:
         return [entry] if (entry := _narrowest(by_words, vocabulary)) else []
     narrowest = _narrowest(named, vocabulary)
+    if narrowest is None and LIKELY.match(parts[-1]):  # `pituitary tumour, likely a craniopharyngioma`
+        narrowest = _resolve_piece(parts[-1], vocabulary)
     if narrowest is None:
         return []
     if is_group(narrowest.name, vocabulary) and (specific := _narrowest(by_words, vocabulary)):  # `pearly tumour (epidermoid)`
@@ -235,7 +260,7 @@ def _named_in_parts(text: str, brackets: list[str], vocabulary: Vocabulary) -> l
 
 def plainly_named(text: str, vocabulary: Vocabulary) -> Diagnosis | None:
     """Return the diagnosis of a name with words beside it that change nothing."""
-    words = normal_form(text).split()
+    words = normal_form(spell(apart(text, vocabulary), vocabulary)).split()
     harmless, places = _describing_words(vocabulary), _place_words(vocabulary)
     for start, end in _spans(len(words)):
         entry, rest = _find_words(words[start:end], vocabulary), set(words[:start] + words[end:])
@@ -283,7 +308,8 @@ def _named_in_any_order(text: str, parts: list[str], brackets: list[str], vocabu
 def _leaves_open(text: str, vocabulary: Vocabulary) -> bool:
     """Return True if a line has an alternative that the vocabulary does not know: `ADEM or a mitochondrial crisis`."""
     harmless = _describing_words(vocabulary)
-    for alternative in EITHER_WORD.split(OTHER_MATTER.split(FITTING.sub(" ", text), maxsplit=1)[0])[1:]:
+    alternatives = EITHER_WORD.split(OTHER_MATTER.split(FITTING.sub(" ", text), maxsplit=1)[0])
+    for alternative in alternatives if len(alternatives) > 1 else []:
         head = re.split(r"[,;]", alternative, maxsplit=1)[0]
         words = set(normal_form(head).split())
         if words - harmless and not _resolve_piece(head, vocabulary) and not named_by_words(write_out(head, vocabulary), vocabulary):
@@ -375,7 +401,7 @@ def _resolve_piece(piece: str, vocabulary: Vocabulary) -> Diagnosis | None:
         wider = vocabulary.index.get(" ".join(words[end:]))
         if wider is not None and wider in vocabulary.ancestors(entry.key):  # the rest is a wider term: Alzheimer's disease dementia
             after = set()
-        if after - AFTER - set(SIDES) - places or (entry.classes == "normal" and before - AFTER):
+        if after - AFTER - set(SIDES) - places or (entry.classes == "normal" and before - AFTER - LINKING_WORDS):
             continue
         if before & CHRONIC:  # `old infarct`: a name of its own without its location, or the next wider term that is not acute
             unplaced = " ".join(word for word in words if word not in {*SIDES, *places, "territory"})

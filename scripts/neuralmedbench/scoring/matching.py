@@ -75,7 +75,8 @@ class ReferenceAnswer:
 
 def _described(text: str, vocabulary: Vocabulary) -> Diagnosis | None:
     """Return the diagnosis of a reference whose further words only describe it: side, place, stage; what stands behind a comma may be any."""
-    plain = plainly_named(re.split(r"[,;]", text, maxsplit=1)[0], vocabulary)
+    first = OTHER_MATTER.split(CAUSED.split(re.split(r"[,;]", text, maxsplit=1)[0], maxsplit=1)[0], maxsplit=1)[0]
+    plain = plainly_named(first, vocabulary) if normal_form(first) else None
     head, whole = diagnoses_named(CAUSED.split(text, maxsplit=1)[0], vocabulary), diagnoses_named(text, vocabulary)
     entry = plain or (head[0] if len(head) == 1 else None)
     if entry is None:
@@ -132,11 +133,12 @@ def _elsewhere(answer: str, named: Diagnosis, reference: ReferenceAnswer) -> boo
     vocabulary, lesion = reference.vocabulary, reference.gold.lesion
     line = expand(answer)
     about, expected = ABOUT_SYMPTOMS.split(line, maxsplit=1)[0], f"{reference.gold.answer} {lesion.location if lesion else ''}"
-    if lesion and lesion.side in {"left", "right"} and sides(about) == {"left", "right"} - {lesion.side}:
+    stated = sides(about) - {"midline"}
+    if lesion and lesion.side in {"left", "right"} and stated and lesion.side not in stated:
         return True
     # another artery's territory, if both name one
-    right, stated = _territories(expected, vocabulary), _territories(about, vocabulary)
-    if right and stated and not right & stated:
+    right, named_territories = _territories(expected, vocabulary), _territories(about, vocabulary)
+    if right and named_territories and not right & named_territories:
         return True
     focal = any(entry.focal for entry in (named, reference.entry, *vocabulary.ancestors(reference.entry.key)))
     if not focal:

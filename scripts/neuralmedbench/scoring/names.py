@@ -141,6 +141,9 @@ GENERIC = word_set(
 
 
 HAN = re.compile(r"[\u3400-\u9fff]")
+HAN_MARKS = re.compile(r"(?<=[\u3400-\u9fff])[-‐–·・](?=[\u3400-\u9fff])")
+"""Marks between the parts of a foreign name in Chinese, which are often left out."""
+
 HAN_PUNCTUATION = str.maketrans("，、；：。（）", ",,;:.()")
 HAN_WORDS = {
     "left": "左侧 左",
@@ -238,8 +241,10 @@ def apart(text: str, vocabulary: Vocabulary) -> str:
     if not HAN.search(text):
         return text
     pieces = [term for layer in layers(vocabulary) for term in layer.han] + sorted(HAN_SIGNS, key=len, reverse=True)
-    found = re.compile("|".join(map(re.escape, pieces)))
-    return found.sub(lambda match: f" {HAN_SIGNS.get(match.group(), match.group())} ", text.translate(HAN_PUNCTUATION))
+    plain = {HAN_MARKS.sub("", piece).replace("综合症", "综合征"): HAN_SIGNS.get(piece, piece) for piece in reversed(pieces)}
+    found = re.compile("|".join(map(re.escape, sorted(plain, key=len, reverse=True))))
+    text = HAN_MARKS.sub("", text.translate(HAN_PUNCTUATION)).replace("综合症", "综合征")
+    return found.sub(lambda match: f" {plain[match.group()]} ", text)
 
 
 def write_out(text: str, vocabulary: Vocabulary) -> str:
@@ -253,6 +258,7 @@ def spell(text: str, vocabulary: Vocabulary) -> str:
 
     Of several near words the one that makes the text a name of one diagnosis; else, of forms of one word, the more frequent.
     """
+    text = re.sub(r"(?<!\w)([^\W\d_]+)-([^\W\d_]{4,})", lambda match: _joined(match, vocabulary), text)
     # not behind an apostrophe: `l'arachnoïde` is one word of a French name
     for match in reversed(list(re.finditer(rf"(?<![\w'’])[^\W\d_]{{{MIN_MISSPELT - 1},}}(?!\w)", text))):
         near = _nearest(match.group(), vocabulary)
@@ -261,6 +267,14 @@ def spell(text: str, vocabulary: Vocabulary) -> str:
         if len(set(whole.values())) == 1 or (not whole and _forms_of_one(near)):
             text = mended[next(iter(whole), near[0])]
     return text
+
+
+def _joined(match: re.Match[str], vocabulary: Vocabulary) -> str:
+    """Leave out a hyphen within a word that names are written without: `arterio-venous`, `macro-adenoma`."""
+    whole = normal_form(match.group(1) + match.group(2))
+    parts = {normal_form(part) for part in match.groups()}
+    known = {word for word in (whole, *parts) if any(word in layer.words for layer in layers(vocabulary))}
+    return whole if whole in known and not parts <= known else match.group()
 
 
 def _forms_of_one(words: tuple[str, ...]) -> bool:

@@ -60,7 +60,7 @@ def test_every_pair_keeps_its_own_number_whatever_the_order_of_the_encoder():
 
 def test_an_answer_without_rank_1_has_a_row_and_no_number():
     encoder = Letters()
-    blank = [answered("prose"), answered("", repeat=1), answered(differential(" ", " "), repeat=2)]
+    blank = [answered("This is prose that names no diagnosis at all."), answered("", repeat=1), answered(differential(" ", " "), repeat=2)]
     rows = similarity_rows(blank, ITEMS, {GOLD.item_id: GOLD}, vocabulary(), encoder)
     assert [(row.cosine, row.bertscore_f1) for row in rows] == [(None, None)] * 3
     assert encoder.texts == []
