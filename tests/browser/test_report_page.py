@@ -46,8 +46,8 @@ def test_an_opened_case_shows_hostile_answers_as_text_and_breaks_no_rule_of_the_
     assert "<title>Neural-MedBench report</title>" in done.stdout
     assert done.stdout.count('class="answer"') == 12
     assert "&lt;/script&gt;&lt;script&gt;" in done.stdout
-    assert "Seen: &lt;/script&gt;" in done.stdout
-    assert 'metastasis<div class="quiet">for: &lt;/script&gt;' in done.stdout
+    assert 'Seen: <span dir="auto">&lt;/script&gt;' in done.stdout
+    assert 'metastasis</span><div class="quiet">for: <span dir="auto">&lt;/script&gt;' in done.stdout
     assert not re.search(r"<img[^>]*onerror", done.stdout)
     assert not re.search(r"Content Security Policy|Uncaught|CONSOLE.*[Ee]rror", done.stderr)
 
