@@ -83,7 +83,13 @@ DESCRIPTIVE = word_set(
 
 ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
 NUMBERS = {str(number): ROMAN[number - 1] if number <= len(ROMAN) else str(number) for number in range(1, 51)}
-NUMBERED = ("chiari", "neurofibromatosis", "grade", "(?:spinocerebellar ataxia|ataxia espinocerebelosa|spinozerebellare ataxie|sca)")
+NUMBERED = (
+    "chiari",
+    "neurofibromatosis",
+    "grade",
+    "(?:focal cortical dysplasia|fcd)",
+    "(?:spinocerebellar ataxia|ataxia espinocerebelosa|spinozerebellare ataxie|sca)",
+)
 """Names that a number follows, and these numbers."""
 
 KINDS = (
@@ -141,7 +147,7 @@ KINDS = (
     {"ruptured": r"\b(?:ruptured|rupture)\b", "unruptured": r"\bun ?ruptured\b"},
     {"mutant": r"\bidh\d? ?mutant\b", "wildtype": r"\bidh\d? ?wild ?type\b"},
     *(
-        {number: rf"\b{before}(?: (?:de )?(?:type|typ|tipo))? ?(?:{number}|{roman})\b" for number, roman in NUMBERS.items()}
+        {number: rf"\b{before}(?: (?:de )?(?:type|typ|tipo))? ?(?:{number}|{roman})[abc]?\b" for number, roman in NUMBERS.items()}
         for before in NUMBERED
     ),
 )
