@@ -31,7 +31,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     make_empty(folder)
     index = read_raw_index(args.files)
     base = CaseRecord(
-        benchmark=args.benchmark, case_id=args.case, patient_id=index.patient_id, stage="ingest", source_sha256=index.source_sha256
+        benchmark=args.benchmark,
+        case_id=args.case,
+        patient_id=index.patient_id,
+        stage="ingest",
+        source_sha256=index.source_sha256,
+        same_uids=index.same_uids,
     )
     case = quarantine_on_error(base, lambda: ingest_case(base, index, args.files.parent, folder, read_overrides(args.overrides)))
     if case.state is State.QUARANTINED:

@@ -69,6 +69,7 @@ def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary:
     if config.has_cases:
         table = config_folder / "benchmarks" / f"{benchmark}.cases.tsv"
         _check_cases(found, config, table, vocabulary)
+        _check_uids(found, [row.case_id for row in read_case_table(table) if not row.exclude], data / "raw" / benchmark)
         if config.kind is Kind.PICTURES:
             _check_listed_pictures(found, [row.case_id for row in read_case_table(table) if not row.exclude], data / "raw" / benchmark)
     if config.questions:
@@ -123,6 +124,14 @@ def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path, vocab
         found.warnings.append(f"{len(without)} cases have no answer and are not scored: {_some(without)}")
     if unknown:
         found.warnings.append(f"{len(unknown)} diagnoses are not in the vocabulary and are compared by wording only: {_some(unknown)}")
+
+
+def _check_uids(found: CheckReport, cases: Sequence[str], private: Path) -> None:
+    """Warn of cases whose files have UIDs of another patient's, if the private index exists (a clone has none)."""
+    doubles = {case: read_raw_index(path).same_uids for case in cases if (path := private / case / "files.json").exists()}
+    for case, others in doubles.items():
+        if shared := [other for other in others if other in cases]:
+            found.warnings.append(f"{case}: its files have the same UIDs as those of another patient ({_some(shared)}); both are used")
 
 
 def _counted(counts: Counter[str]) -> str:

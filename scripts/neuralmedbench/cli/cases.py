@@ -29,9 +29,10 @@ def list_cases(args: Namespace) -> int:
     """
     from neuralmedbench.config.load import load_benchmark
     from neuralmedbench.errors import ConfigError
+    from neuralmedbench.files.cases import read_case_table, unlisted_cases, unlisted_notice
     from neuralmedbench.files.pseudonyms import read_key, write_new_key
     from neuralmedbench.ingest.case_tables import keyed_pseudonyms, linked_pseudonyms, write_listing
-    from neuralmedbench.ingest.listing import find_cases, find_picture_cases, list_cases, summarise
+    from neuralmedbench.ingest.listing import find_cases, find_picture_cases, list_cases, same_uids_notice, summarise
     from neuralmedbench.records.items import Kind
     from neuralmedbench.runtime.private_zone import private_files
 
@@ -51,33 +52,87 @@ def list_cases(args: Namespace) -> int:
             "the key of the demo is public, and anybody who has a key can link pseudonyms to patients; make your own with --new-key FILE"
         )
         raise ConfigError(message)
-    private = args.data / "raw" / args.benchmark
+    private, table = args.data / "raw" / args.benchmark, args.config / "benchmarks" / f"{args.benchmark}.cases.tsv"
     # Safe Harbor allows no ids derived from identifiers: ids are random, and linked in a private table
     pseudonyms = linked_pseudonyms(private / "linkage.json") if benchmark.profile == "safe_harbor" else keyed_pseudonyms(key)
     find = find_cases if benchmark.kind is Kind.SCANS else find_picture_cases
     with private_files([private / "listing.tsv"], [args.data / "raw"]):
         listing = list_cases(Path(benchmark.source), pseudonyms, find)
-        write_listing(listing, args.config / "benchmarks" / f"{args.benchmark}.cases.tsv", private)
+        write_listing(listing, table, private)
     print(", ".join(f"{number} {what}" for what, number in summarise(listing).items()))
+    if notice := same_uids_notice(listing):
+        print(notice)
+    if gone := unlisted_cases(args.data, args.benchmark, read_case_table(table)):
+        print(unlisted_notice(args.benchmark, gone))
     return 0
 
 
-@CASES.verb("held", BENCHMARK, CONFIG, example="--benchmark mine")
+@CASES.verb(
+    "held",
+    BENCHMARK,
+    argument("--case", nargs="+", default=[], metavar="CASE", help="search for these case ids too, for example after `nmb cases remove`"),
+    CONFIG,
+    example="--benchmark mine",
+)
 def list_held(args: Namespace) -> int:
     """List the files and folders that still hold withdrawn patients.
 
-    Withdrawn cases are those that the case table excludes. Each line is a folder, or a file with the number of matching rows or lines. Run
-    the workflow first: it rebuilds the tables without them; delete what is left. DVC remotes and other clones are not searched.
+    Withdrawn cases are those that the case table excludes, and those that left it because their scans were taken out of the folder. Each line
+    is a folder, or a file with the number of matching rows or lines. Run the workflow first: it rebuilds the tables without them; then delete
+    the folders with `nmb cases remove`, and the rest by hand. DVC remotes and other clones are not searched.
     """
-    from neuralmedbench.files.cases import read_case_table
+    from neuralmedbench.files.cases import read_case_table, unlisted_cases
     from neuralmedbench.recording.patient_traces import find_traces, withdrawn_ids
 
     table = read_case_table(args.config / "benchmarks" / f"{args.benchmark}.cases.tsv")
-    excluded = sum(bool(row.exclude) for row in table)
-    traces = find_traces(Path(), withdrawn_ids(table))
-    print(f"{args.benchmark}: {excluded} of {len(table)} cases are excluded; {len(traces)} places still hold them", file=sys.stderr)
+    gone = unlisted_cases(Path("data"), args.benchmark, table)
+    withdrawn = sorted({row.case_id for row in table if row.exclude} | set(gone))
+    traces = find_traces(Path(), withdrawn_ids(table, gone) | set(args.case))
+    print(
+        f"{args.benchmark}: {len(withdrawn) - len(gone)} of {len(table)} cases are excluded, {len(gone)} are no longer listed;"
+        f" {len(traces)} places still hold them",
+        file=sys.stderr,
+    )
     for entry in traces:
         print(f"{entry.path}\t{entry.what}")
+    if any(f"sub-{case}" in entry.path.split("/") for case in withdrawn for entry in traces):
+        print(f"their folders are deleted by: nmb cases remove --benchmark {args.benchmark} {' '.join(withdrawn)}", file=sys.stderr)
+    return 0
+
+
+@CASES.verb(
+    "remove",
+    BENCHMARK,
+    argument("cases", nargs="+", metavar="CASE", help="ids of withdrawn cases, as `nmb cases held` prints them"),
+    CONFIG,
+    example="--benchmark mine dee25f4a4762",
+)
+def remove_cases(args: Namespace) -> int:
+    """Delete the folders of withdrawn cases: index, scans, slices, review sheet, logs.
+
+    Refused for a case that is still in use: exclude it first, or take its scans out of the folder and list again. What was deleted is printed.
+    Files with other cases too (answers in the ledger, tables, DVC's cache) are left; `nmb cases held --case` lists them.
+    """
+    from neuralmedbench.errors import ConfigError
+    from neuralmedbench.files.cases import read_case_table, unlisted_cases
+    from neuralmedbench.recording.patient_traces import remove_case
+
+    table = read_case_table(args.config / "benchmarks" / f"{args.benchmark}.cases.tsv")
+    withdrawn = {row.case_id for row in table if row.exclude} | set(unlisted_cases(Path("data"), args.benchmark, table))
+    if kept := [case for case in args.cases if case not in withdrawn]:
+        message = (
+            f"{kept[0]}: not a withdrawn case of {args.benchmark}, nothing was deleted; write the reason into `exclude` of its row of the case"
+            " table, or take its scans out of the folder and list the cases again"
+        )
+        raise ConfigError(message)
+    for case in args.cases:
+        for place in remove_case(Path(), args.benchmark, case):
+            print(f"deleted {place}")
+    ids = " ".join(args.cases)
+    print(
+        f"run the workflow, which makes the tables without them; then nmb cases held --benchmark {args.benchmark} --case {ids} lists what is left",
+        file=sys.stderr,
+    )
     return 0
 
 

@@ -16,7 +16,7 @@ from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.files.cases import CaseRow, read_case_table
+from neuralmedbench.files.cases import CaseRow, read_case_table, unlisted_cases, unlisted_notice
 from neuralmedbench.files.urgency import urgency_path
 from neuralmedbench.files.vocabulary import diseases_path, names_path
 from neuralmedbench.records.items import Kind
@@ -278,11 +278,15 @@ class Run:
         return [name for name in self.config.rating_rounds if name != SIMULATED_ROUND or self.simulated]
 
     def notices(self) -> list[str]:
-        """Return messages about settings that have no effect in this run."""
+        """Return messages about settings that have no effect in this run, and about cases that left the case table but not this machine."""
+        notices = []
         if SIMULATED_ROUND in self.config.rating_rounds and not self.simulated:
             message = f"rating_rounds: {SIMULATED_ROUND!r} is left out: simulated raters rate only the scans of the built-in demo"
-            return [f"{message}, and need a grader of kind rubric"]
-        return []
+            notices.append(f"{message}, and need a grader of kind rubric")
+        for name, table in self.tables.items():
+            if gone := unlisted_cases(Path("data"), name, table):
+                notices.append(f"{name}: {unlisted_notice(name, gone)}")
+        return notices
 
     def graders_of(self, kind: str) -> list[str]:
         """Return the graders of one kind, in run-list order."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +19,9 @@ from neuralmedbench.runtime.storage import full_disk_cause
 REMEDY = "run its stage again"
 CASE_LABEL = re.compile(r"[a-z0-9]+")
 CASE_COLUMNS = ("case_id", "patient_id", "source_sha256", "sequence_overrides", "exclude")
+
+CASE_STAGES = ("ingested", "deidentified", "normalised", "slices")
+"""Folders of `data/` with a folder `<benchmark>/sub-<case>` per case."""
 
 KINDS = tuple(sequence.value for sequence in Sequence if sequence is not Sequence.UNKNOWN)
 """Sequences that an override can name."""
@@ -178,6 +181,42 @@ def case_files(table: Path, folder: Path) -> list[Path]:
     Commands take the table and the folder, because thousands of paths exceed the length of a command line.
     """
     return [folder / f"sub-{row.case_id}" / "case.json" for row in read_case_table(table) if not row.exclude]
+
+
+def unlisted_cases(data: Path, benchmark: str, table: Iterable[CaseRow]) -> dict[str, str]:
+    """Return the cases with a folder of a stage but without a row of the case table, by id, with their patient's id (empty if unknown).
+
+    They were taken out of the source folder after a run: nothing makes or reads their files any more.
+    """
+    listed = {row.case_id for row in table}
+    found: dict[str, str] = {}
+    for folder in (folder for stage in CASE_STAGES for folder in sorted((data / stage / benchmark).glob("sub-*"))):
+        case = folder.name.removeprefix("sub-")
+        if folder.is_dir() and case not in listed:
+            found[case] = found.get(case) or _patient_of(folder / "case.json")
+    return found
+
+
+def _patient_of(record: Path) -> str:
+    try:
+        return read_case(record).patient_id
+    except DataError:  # a killed run, or a file that somebody changed
+        return ""
+
+
+def unlisted_notice(benchmark: str, cases: Iterable[str]) -> str:
+    """Return what a person should know about `unlisted_cases`, in one line."""
+    names = sorted(cases)
+    held = (
+        "1 case is no longer listed, but its files are"
+        if len(names) == 1
+        else f"{len(names)} cases are no longer listed, but their files are"
+    )
+    first = names[0] if len(names) == 1 else f"first: {names[0]}"
+    return (
+        f"{held} still in data/ ({first}): `nmb cases held --benchmark {benchmark}` lists them, `nmb cases remove --benchmark {benchmark}"
+        f" {names[0]}` deletes them"
+    )
 
 
 def _case_row(path: Path, number: int, row: dict[str, str]) -> CaseRow:

@@ -46,6 +46,8 @@ class RawIndex:
         Pictures of a case without scans, in display order.
     words : tuple of str
         Names of patient and case of pictures, and words of their paths with long numbers, in place of identifiers from headers.
+    same_uids : tuple of str
+        Cases of other patients whose DICOM files have UIDs of this case.
     """
 
     case_id: str
@@ -56,6 +58,7 @@ class RawIndex:
     scan_date: str = ""
     pictures: tuple[RawPicture, ...] = ()
     words: tuple[str, ...] = ()
+    same_uids: tuple[str, ...] = ()
 
     @property
     def source_sha256(self) -> str:
@@ -63,7 +66,7 @@ class RawIndex:
         # order matters for pictures only: it is the order in which they are shown
         files = [file.sha256 for file in (*self.files, *self.notes, *([self.record] if self.record else []))]
         pictures = [" ".join((f"{number:03d}", one.sha256, one.sequence, one.plane)) for number, one in enumerate(self.pictures, start=1)]
-        return digest_of_files([*files, *pictures, *self.words, *([self.scan_date] if self.scan_date else [])])
+        return digest_of_files([*files, *pictures, *self.words, *([self.scan_date] if self.scan_date else []), *self.same_uids])
 
 
 def read_raw_index(path: Path) -> RawIndex:

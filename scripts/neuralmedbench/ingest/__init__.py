@@ -4,6 +4,6 @@ Doors
 -----
 case_tables: keyed_pseudonyms, linked_pseudonyms, with_facts, write_listing
 cases: ingest_case
-listing: ListedCase, Pseudonyms, find_cases, find_picture_cases, list_cases, summarise
+listing: ListedCase, Pseudonyms, find_cases, find_picture_cases, list_cases, same_uids_notice, summarise
 pictures: ingest_picture_cases, ingest_pictures
 """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -14,9 +16,12 @@ from neuralmedbench.ingest.source_files import FILES_TABLE, FileRow, row_of
 
 WITHOUT_SCAN = "gradients or a sidecar without their scan"
 METADATA = "metadata of a BIDS data set"
-NO_ID = frozenset({"", "0", "00", "000", "0000", "NONE", "NULL", "NA", "N/A", "UNKNOWN", "UNKNOWN ID", "ANON", "ANONYMOUS", "ANONYMIZED",
-                   "ANONYMISED", "NOID", "NO ID", "PATIENT", "TEST", "XXXX", "REMOVED", "DEIDENTIFIED", "DE-IDENTIFIED"})  # fmt: skip
-"""Values of PatientID (upper case) that archives put in place of a removed id: equal values are not one patient."""
+NO_ID = frozenset({"NONE", "NULL", "NIL", "NA", "NAN", "UNKNOWN", "UNKNOWNID", "ANON", "ANONYM", "ANONYME", "ANONIMO", "ANONYMOUS", "ANONYMIZED",
+                   "ANONYMISED", "ANONYMISIERT", "ANONIMIZADO", "ANONYMOUSPATIENT", "ANONPATIENT", "NOID", "NOPATIENTID", "PATIENT", "PATIENTID", "TEST", "REMOVED",
+                   "DELETED", "REDACTED", "MASKED", "HIDDEN", "WITHHELD", "NOTAVAILABLE", "DEIDENTIFIED", "DEID", "UNBEKANNT", "INCONNU", "DESCONOCIDO"})  # fmt: skip
+"""Letters of PatientID, in capitals, that archives put in place of a removed id: equal values are not one patient."""
+FILLER = re.compile(r"(?:0*|X+|9{4,})")
+"""Letters and digits of a PatientID that was overwritten; none at all if only signs and blanks are left of it."""
 NOTE_SUFFIXES = (".txt", ".md")
 RECORD_NAME = "record.csv"
 STRAY_TEXT = "fits no single case"
@@ -126,10 +131,11 @@ def _key(scan: RawScan, source: Path, row: FileRow | None, root: PurePosixPath |
     place = scan.path.parent.relative_to(source).as_posix()
     name = stem_of(scan.path)
     if header is not None:
-        study = dicom.text(header, "StudyInstanceUID") or f"folder {place}"
+        study = dicom.text(header, "StudyInstanceUID")
+        study = study if names_one_patient(study) else f"folder {place}"
         patient = dicom.text(header, "PatientID")
         # a study without a patient id is a separate patient: two are never merged
-        patient = f"study {study}" if patient.upper() in NO_ID else patient
+        patient = patient if names_one_patient(patient) else f"study {study}"
     elif is_bids(name):
         # the same label in two data sets means two persons
         above = "" if root is None or root == PurePosixPath() else f"{root}/"
@@ -141,6 +147,19 @@ def _key(scan: RawScan, source: Path, row: FileRow | None, root: PurePosixPath |
         study = row.case or study
         patient = row.patient or (row.case if header is None and row.case else patient)
     return patient, study
+
+
+def names_one_patient(text: str) -> bool:
+    """Return whether a PatientID is one: not a word such as `ANONYMOUS`, and not a run of signs, blanks, zeros, nines or `X`.
+
+    Examples
+    --------
+    >>> [names_one_patient(text) for text in ("48213371", "0042-X", "***", " . ", "00-000", "xxxx", "[removed]")]
+    [True, True, False, False, False, False, False]
+    """
+    plain = unicodedata.normalize("NFKD", text).upper()
+    letters = "".join(sign for sign in plain if sign.isalnum())
+    return letters not in NO_ID and FILLER.fullmatch(letters) is None
 
 
 def is_readable(content: bytes) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -19,7 +19,6 @@ from neuralmedbench.files.raw_index import RawFile, RawIndex, RawPicture
 from neuralmedbench.ingest.bids import MARKER, other_folder, read_participants
 from neuralmedbench.ingest.grouping import (
     METADATA,
-    NO_ID,
     NOTE_SUFFIXES,
     RECORD_NAME,
     STRAY_TEXT,
@@ -28,6 +27,7 @@ from neuralmedbench.ingest.grouping import (
     assign_text,
     group_scans,
     is_readable,
+    names_one_patient,
 )
 from neuralmedbench.ingest.raw_files import NIFTI_SUFFIXES, FileKind, RawScan, frames_of, read_raw_file, stem_of
 from neuralmedbench.ingest.raw_series import sort_into_series
@@ -41,6 +41,8 @@ IS_DICOM = "DICOM: bring scans as `kind: scans`"
 TOO_LARGE = f"a file of more than {MAX_BYTES // 10**6} MB"
 IN_TWO_CASES = "the same picture (equal bytes) is in two cases: keep it in one"
 TWICE = "the same picture (equal bytes) is in its case already"
+UNIQUE = ("StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID")
+"""UIDs that no two patients share."""
 Pseudonyms = Callable[[str, str], tuple[str, str]]
 """Takes the ids of a patient and a study, returns the pseudonyms of patient and case."""
 
@@ -203,7 +205,7 @@ def _why_not(path: Path, row: FileRow | None) -> str:
 
 
 def _add(cases: dict[tuple[str, str], CaseFiles], picture: RawScan, row: FileRow) -> None:
-    patient = row.case if row.patient.upper() in NO_ID else row.patient
+    patient = row.patient if names_one_patient(row.patient) else row.case
     case = cases.setdefault((patient, row.case), CaseFiles(patient, row.case))
     case.scans.append(picture)
     case.shows[picture.path] = (row.sequence, row.plane)
@@ -252,6 +254,7 @@ def list_cases(source: Path, pseudonyms: Pseudonyms, find: Callable[[Path], Fold
         As `find`, and if two cases get the same id (a collision of pseudonyms: use another key).
     """
     listed: dict[str, ListedCase] = {}
+    uids: dict[str, list[str]] = defaultdict(list)
     contents = find(source)
     for case in contents.cases:
         patient_id, case_id = pseudonyms(case.patient, case.study)
@@ -268,9 +271,34 @@ def list_cases(source: Path, pseudonyms: Pseudonyms, find: Callable[[Path], Fold
             pictures=tuple(_picture(scan.path, case) for scan in case.scans if scan.kind is FileKind.PICTURE),
             words=_words(case, source),
         )
+        for uid in {dicom.text(scan.header, name) for scan in case.scans if scan.header is not None for name in UNIQUE} - {""}:
+            uids[uid].append(case_id)
         listed[case_id] = ListedCase(index, _overrides(case), _place(case, source), {} if case.record else case.facts)
+    for case_id, others in _same_uids(uids, listed).items():
+        listed[case_id] = replace(listed[case_id], index=replace(listed[case_id].index, same_uids=others))
     left_out = {printable_path(path.relative_to(source)): reason for path, reason in sorted(contents.left_out.items())}
     return Listing([listed[case_id] for case_id in sorted(listed)], left_out)
+
+
+def _same_uids(uids: Mapping[str, list[str]], listed: Mapping[str, ListedCase]) -> dict[str, tuple[str, ...]]:
+    """Return, by case, cases of other patients that share a UID with it, for each UID the first; `uids` has the cases of each UID."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for cases in uids.values():
+        firsts = {listed[case].index.patient_id: case for case in reversed(cases)}
+        for case in cases if len(firsts) > 1 else ():
+            found[case].add(next(other for patient, other in firsts.items() if patient != listed[case].index.patient_id))
+    return {case: tuple(sorted(others)) for case, others in found.items()}
+
+
+def same_uids_notice(listing: Listing) -> str:
+    """Return the cases that share UIDs with another patient's, in one line; empty if there are none."""
+    doubles = [row.index for row in listing.cases if row.index.same_uids]
+    if not doubles:
+        return ""
+    return (
+        f"{len(doubles)} cases have the same UIDs as a case of another patient (first: {doubles[0].case_id} and {doubles[0].same_uids[0]}): one scan"
+        " under two names, or an export that numbers every patient alike; all are kept, compare their sheets"
+    )
 
 
 def _files(paths: Iterable[Path]) -> tuple[RawFile, ...]:

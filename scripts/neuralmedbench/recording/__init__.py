@@ -4,7 +4,7 @@ Doors
 -----
 audit: audit_run
 metadata: repair_metadata
-patient_traces: find_traces, withdrawn_ids
+patient_traces: find_traces, remove_case, withdrawn_ids
 plan: plan_lines, plan_run, write_plan
 rated_answers: answers_of, model_names, rated_answers
 reader_answers: import_readers, reader_lines, round_questions

@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuralmedbench.files.cases import CaseRow
+from neuralmedbench.files.cases import CASE_STAGES, CaseRow
 
 PLACES = ("data", "results", "logs", ".snakemake/metadata", ".dvc/cache")
 """Folders that a run writes to. Files in git (such as the case table with its pseudonyms) are not searched."""
@@ -35,8 +36,10 @@ class PatientTrace:
     what: str
 
 
-def withdrawn_ids(table: Sequence[CaseRow]) -> set[str]:
-    """Return the case ids of the excluded rows of a case table, and the ids of patients who have no other row.
+def withdrawn_ids(table: Sequence[CaseRow], unlisted: Mapping[str, str] | None = None) -> set[str]:
+    """Return the ids of withdrawn cases, and of patients who have no other case.
+
+    `table`: the case table, whose excluded rows are withdrawn. `unlisted`: cases that lost their row (`files.cases.unlisted_cases`).
 
     Examples
     --------
@@ -45,8 +48,8 @@ def withdrawn_ids(table: Sequence[CaseRow]) -> set[str]:
     ['c1', 'p1']
     """
     remaining = {row.patient_id for row in table if not row.exclude}
-    excluded = [row for row in table if row.exclude]
-    return {row.case_id for row in excluded} | {row.patient_id for row in excluded if row.patient_id not in remaining}
+    withdrawn = {row.case_id: row.patient_id for row in table if row.exclude} | dict(unlisted or {})
+    return {*withdrawn, *withdrawn.values()} - remaining - {""}
 
 
 def find_traces(root: Path, ids: set[str]) -> list[PatientTrace]:
@@ -67,7 +70,7 @@ def find_traces(root: Path, ids: set[str]) -> list[PatientTrace]:
     """
     if not ids:
         return []
-    names = re.compile("|".join(sorted(re.escape(name) for name in ids)))
+    names = _pattern(ids)
     inside: dict[str, int] = defaultdict(int)
     traces: list[PatientTrace] = []
     for path in _files(root):
@@ -79,6 +82,38 @@ def find_traces(root: Path, ids: set[str]) -> list[PatientTrace]:
         elif extent := _extent(path, names):
             traces.append(PatientTrace(relative.as_posix(), extent))
     return sorted([*traces, *(PatientTrace(folder, _count(number, "file")) for folder, number in inside.items())])
+
+
+def _pattern(ids: set[str]) -> re.Pattern[str]:
+    """Return a pattern that finds ids as whole words: `case1` is not in `case12`."""
+    return re.compile(rf"(?<![a-z0-9])(?:{'|'.join(sorted(re.escape(name) for name in ids))})(?![a-z0-9])")
+
+
+def remove_case(root: Path, benchmark: str, case: str) -> list[str]:
+    """Delete the folders, review sheet and logs of one case; files that hold other cases too are left.
+
+    Parameters
+    ----------
+    root : Path
+        The repository root.
+    benchmark, case : str
+        Name of the benchmark, id of the case.
+
+    Returns
+    -------
+    list of str
+        What was deleted, relative to the root.
+    """
+    data = root / "data"
+    places = [data / "raw" / benchmark / case, *(data / stage / benchmark / f"sub-{case}" for stage in CASE_STAGES)]
+    places += [data / "reviews" / benchmark / "sheets" / f"sub-{case}.html", *(root / "logs").glob(f"*/{benchmark}_{case}.log")]
+    found = [place for place in places if place.exists() or place.is_symlink()]
+    for place in found:
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)
+        else:
+            place.unlink()
+    return [place.relative_to(root).as_posix() for place in found]
 
 
 def _files(root: Path) -> Iterator[Path]:

@@ -221,6 +221,8 @@ class CaseRecord:
         Quality numbers of the case as a whole.
     checks : dict of str to int
         Number of values that each check of de-identification removed, replaced or detected (never the values).
+    same_uids : tuple of str
+        Cases of other patients whose files have UIDs of this case.
     """
 
     benchmark: str
@@ -242,6 +244,7 @@ class CaseRecord:
     record: str = ""
     quality: dict[str, float] = field(default_factory=dict)
     checks: dict[str, int] = field(default_factory=dict)
+    same_uids: tuple[str, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
 

@@ -73,7 +73,7 @@ print(json.dumps(sorted(sys.modules)))
             "--version",
             "nmb: there is no group '--version'; there are cases, deid, benchmark, model, score, ratings, run; `nmb --help` explains them",
         ),
-        ("cases", "nmb cases: name a command, one of list, held, export-bids, phantoms; `nmb cases --help` explains them"),
+        ("cases", "nmb cases: name a command, one of list, held, remove, export-bids, phantoms; `nmb cases --help` explains them"),
         ("cases lst", "nmb cases: there is no command 'lst'; did you mean `nmb cases list`? `nmb cases --help` explains them"),
         (
             "cases held",

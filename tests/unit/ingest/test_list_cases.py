@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.deid import NOTE, head_voxels, write_config, write_dicom_series, write_nifti_file
+from fixtures.deid import KEY, NOTE, head_voxels, write_config, write_dicom_series, write_nifti_file
 from neuralmedbench.cli.cases import list_cases
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import read_case_table, write_case_table
+from neuralmedbench.files.pseudonyms import date_shift_days
 from neuralmedbench.files.raw_index import read_raw_index
 from neuralmedbench.ingest.listing import find_cases
 
@@ -183,3 +184,56 @@ def test_own_data_without_a_key_is_told_how_to_make_one(tmp_path: Path, source: 
         run(tmp_path, source, key_file=(tmp_path / "absent").as_posix())
     assert list_cases.main(["--new-key", str(tmp_path / "fresh")]) == 0
     assert run(tmp_path, source, key_file=(tmp_path / "fresh").as_posix())
+
+
+@pytest.mark.parametrize(
+    "written", ["***", " . ", "-----", "^^^", "0000000", "00-00", "XXXXXXXX", "99999", "[removed]", "Not Available", "ANON^"]
+)
+def test_what_stands_in_place_of_a_removed_id_joins_no_patients(tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str) -> None:
+    for number in ("1", "2"):
+        write_dicom_series(
+            tmp_path / "source" / number, slices=1, PatientID=written, PatientName=f"Name{number}", StudyInstanceUID=f"1.2.{number}"
+        )
+    cases = run(tmp_path, tmp_path / "source")
+    assert capsys.readouterr().out.startswith("2 cases, 2 patients")
+    patients = [row.patient_id for row in read_case_table(tmp_path / "config" / "benchmarks" / "mine.cases.tsv")]
+    assert len({date_shift_days(KEY, patient) for patient in patients}) == len(cases) == 2
+
+
+@pytest.mark.parametrize("written", ["A", "00017", "9", "999", "X1", "*7*", "患者"])
+def test_a_short_or_padded_id_is_an_id(tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str) -> None:
+    for number in ("1", "2"):
+        write_dicom_series(tmp_path / "source" / number, slices=1, PatientID=written, StudyInstanceUID=f"1.2.{number}")
+    run(tmp_path, tmp_path / "source")
+    assert capsys.readouterr().out.startswith("2 cases, 1 patients")
+
+
+def test_a_case_that_leaves_the_folder_is_named_while_its_files_are_here(
+    tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = run(tmp_path, source)
+    for case in cases:
+        (tmp_path / "data" / "slices" / "mine" / f"sub-{case}").mkdir(parents=True)
+    (source / "other").rename(tmp_path / "away")
+    capsys.readouterr()
+    (gone,) = set(cases) - set(run(tmp_path, source))
+    held, remove = "`nmb cases held --benchmark mine` lists them", f"`nmb cases remove --benchmark mine {gone}` deletes them"
+    notice = f"1 case is no longer listed, but its files are still in data/ ({gone}): {held}, {remove}"
+    assert capsys.readouterr().out.splitlines()[1:] == [notice]
+
+
+def test_identical_uids_in_two_patients_are_said_and_void_neither(tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_dicom_series(source / "copy", slices=4, PatientID="OKA-888", StudyInstanceUID="1.2.3")  # the UIDs of deep/b
+    cases = run(tmp_path, source)
+    assert len(cases) == 6
+    folder = tmp_path / "data" / "raw" / "mine"
+    pair = {case: read_raw_index(folder / case / "files.json").same_uids for case in cases}
+    one, other = (case for case in cases if pair[case])
+    assert (pair[one], pair[other]) == ((other,), (one,))
+    assert f"2 cases have the same UIDs as a case of another patient (first: {one} and {other})" in capsys.readouterr().out
+    # a case that loses its double is ingested again, so that its sheet says so no longer
+    before = {row.case_id: row.source_sha256 for row in read_case_table(tmp_path / "config" / "benchmarks" / "mine.cases.tsv")}
+    (source / "copy").rename(tmp_path / "away")
+    run(tmp_path, source)
+    after = {row.case_id: row.source_sha256 for row in read_case_table(tmp_path / "config" / "benchmarks" / "mine.cases.tsv")}
+    assert {case for case in after if after[case] != before[case]} < {one, other}

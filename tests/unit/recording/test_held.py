@@ -9,6 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from neuralmedbench.cli.cases import list_held, remove_cases
+from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import CaseRow, write_case_table
 from neuralmedbench.recording.patient_traces import PatientTrace, find_traces, withdrawn_ids
 
@@ -58,14 +60,45 @@ def test_a_patient_with_another_case_in_use_is_not_searched_by_the_patients_id()
 
 
 def test_the_command_prints_a_place_a_line(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from neuralmedbench.cli.cases import list_held
-
     (root / "config" / "benchmarks").mkdir(parents=True)
     write_case_table(root / "config" / "benchmarks" / "own.cases.tsv", [row("gone00000001", "p1", "withdrawn"), row("kept00000001", "p2")])
     monkeypatch.chdir(root)
     assert list_held.main(["--benchmark", "own"]) == 0
     said = capsys.readouterr()
-    assert "1 of 2 cases are excluded; 4 places" in said.err
+    assert "1 of 2 cases are excluded, 0 are no longer listed; 4 places" in said.err
     assert PatientTrace("data/normalised/own/sub-gone00000001", "2 files") in [
         PatientTrace(*line.split("\t")) for line in said.out.splitlines()
     ]
+
+
+def test_a_case_that_was_taken_out_of_the_folder_is_named_with_the_command_that_removes_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / "config" / "benchmarks").mkdir(parents=True)
+    write_case_table(root / "config" / "benchmarks" / "own.cases.tsv", [row("kept00000001", "p2")])
+    monkeypatch.chdir(root)
+    assert list_held.main(["--benchmark", "own"]) == 0
+    said = capsys.readouterr()
+    assert "0 of 1 cases are excluded, 1 are no longer listed; 4 places" in said.err
+    assert "nmb cases remove --benchmark own gone00000001\n" in said.err
+    assert remove_cases.main(["--benchmark", "own", "gone00000001"]) == 0
+    assert capsys.readouterr().out == "deleted data/normalised/own/sub-gone00000001\n"
+    assert sorted(path.name for path in (root / "data" / "normalised" / "own").iterdir()) == ["sub-kept00000001"]
+    # answers stand in a file with those of others: they are listed, not deleted
+    assert list_held.main(["--benchmark", "own", "--case", "gone00000001"]) == 0
+    assert "data/ledger/own/m.jsonl\t2 lines" in capsys.readouterr().out
+
+
+def test_a_case_in_use_is_not_removed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "config" / "benchmarks").mkdir(parents=True)
+    write_case_table(root / "config" / "benchmarks" / "own.cases.tsv", [row("kept00000001", "p2")])
+    monkeypatch.chdir(root)
+    with pytest.raises(ConfigError, match="kept00000001: not a withdrawn case of own, nothing was deleted"):
+        remove_cases.main(["--benchmark", "own", "gone00000001", "kept00000001"])
+    assert (root / "data" / "normalised" / "own" / "sub-gone00000001").is_dir()
+
+
+def test_the_id_of_a_case_is_not_found_in_a_longer_one(tmp_path: Path) -> None:
+    (tmp_path / "data" / "slices" / "own" / "sub-case12").mkdir(parents=True)
+    (tmp_path / "data" / "slices" / "own" / "sub-case12" / "case.json").write_text("{}")
+    assert find_traces(tmp_path, {"case1"}) == []

@@ -50,6 +50,7 @@ MIRRORED = -0.02
 margins of -0.09 to -0.34, unmirrored ones 0.16 to 0.88; two series that have nothing in common are near 0."""
 NOTED = frozenset({"shared_window", "label_by_a_person"})
 """Flags that state how something was done and need no second look."""
+SAME_UIDS = "its files have the same UIDs as those of another patient ({}): compare the sheets, it may be one scan under two names"
 LEGIBLE_PX = 480
 """Large enough that remaining letters can be seen before a picture is opened."""
 MARKS = re.compile(r"\[[A-Z][A-Z _-]*\]|\b(?:19|20)\d\d-\d\d(?:-\d\d)?\b|\b90\+")
@@ -113,6 +114,8 @@ class CaseStages:
                 words[picture.image_id] = [f"left out: {picture.reason}"]
         for name, why in self.normalised.case.set_aside.items():
             words.setdefault(name, []).append(f"left out: {why}")
+        if self.clean.case.same_uids:
+            words["this case"] = [SAME_UIDS.format(", ".join(self.clean.case.same_uids))]
         return {name: lines for name, lines in words.items() if lines}
 
 
