@@ -7,7 +7,7 @@ bids: write_description
 case_flow: case_outcome, flow_of_cases
 cases: CASE_STAGES, CaseRow, KINDS, case_files, quarantine_on_error, read_audit, read_case, read_case_table, read_overrides, read_pictures, run_case_stage, unlisted_cases, unlisted_notice, write_audit, write_case, write_case_table, write_overrides, write_pictures
 dcm2niix: convert
-dicom: PREAMBLE, elements, header_and_length, header_bytes, looks_like_dicom, number, numbers, read_dicom, read_header, text, texts, value
+dicom: PREAMBLE, TooLargeError, check_file_size, elements, header_and_length, header_bytes, looks_like_dicom, number, numbers, read_dicom, read_header, text, texts, value
 digests: bytes_with_digest, sha256_of, sha256_of_files, sha256_of_value
 dvc_lock: DVC_LOCK, DvcOut, read_dvc_lock
 eponyms: AS_EPONYM, EPONYMS, is_eponym
@@ -17,7 +17,7 @@ inside: file_inside, resolve_links
 json_files: read_json, read_json_record, write_json, write_json_record
 known_lesions: KnownLesion, read_known_lesion
 lines: read_lines, write_lines
-nifti: Volume, nifti_image, read_nifti, write_nifti
+nifti: MAX_VOXELS, Volume, nifti_image, read_nifti, write_nifti
 pages: THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
 participants: OLDEST, Participant, UNKNOWN, describe_participant, read_participants
 picture_cases: count_pictures, picture_manifest

@@ -14,6 +14,9 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.runtime.storage import LEAST_ROOM_BYTES, disk_full, has_room
 
 TIMEOUT_S = 900
+MAX_MEMORY_KIB = 2_000_000
+BOUNDED = ("/bin/sh", "-c", 'ulimit -v "$0" 2>&-; exec "$@"', str(MAX_MEMORY_KIB))
+"""Limits the memory of the program, which trusts the sizes in compressed images; macOS has no such limit and goes on without."""
 OVERLAY = "_ROI"
 """Part of the names of masks that the program makes from overlays (groups 6000 to 601E)."""
 FULL_DISK = (b"disk full", b"unable to write")
@@ -79,7 +82,9 @@ def convert(series: Path, folder: Path, *, as_stacked: bool = False) -> list[Con
     options = ["-g", "i", "-b", "y", "-ba", "y", "-z", "n", "-m", "y", "-w", "2", "-f", "image", "-o"]
     try:
         # its output contains file names and header values, and is never shown
-        done = subprocess.run([find_dcm2niix(), *options, str(folder), str(series)], check=False, capture_output=True, timeout=TIMEOUT_S)
+        done = subprocess.run(
+            [*BOUNDED, find_dcm2niix(), *options, str(folder), str(series)], check=False, capture_output=True, timeout=TIMEOUT_S
+        )
     except subprocess.TimeoutExpired:
         message = f"dcm2niix did not finish a series in {TIMEOUT_S} s; look at its files"
         raise DataError(message) from None
@@ -90,7 +95,9 @@ def convert(series: Path, folder: Path, *, as_stacked: bool = False) -> list[Con
     corrected = [image for image in images if "_Eq" in image.stem or "_Tilt" in image.stem]
     chosen = [image for image in images if image not in corrected] if as_stacked else corrected[-1:] or images
     if not chosen:
-        message = "dcm2niix made no image of a series (unknown compression, or damaged files)"
+        message = (
+            "dcm2niix made no image of a series (unknown compression, damaged files, or images that are larger than their headers say)"
+        )
         raise DataError(message)
     return [ConversionOutput(image, *(_companion(image, suffix) for suffix in (".json", ".bval"))) for image in chosen]
 

@@ -6,6 +6,7 @@ import io
 import logging
 import math
 import warnings
+import zlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from pydicom.dataset import Dataset
     from pydicom.tag import BaseTag
 
+MAX_BYTES = 700_000_000
+"""Bytes of the largest DICOM file that is read, as stored and unpacked: 300 million pixels of 16 bits and their headers."""
+BLOCK = 2**22
 PREAMBLE = 128
 MAGIC = b"DICM"
 
@@ -47,7 +51,7 @@ def read_header(content: bytes) -> Dataset:
     Raises
     ------
     DataError
-        If it is not DICOM, is truncated before the image, or has no SOP Class UID.
+        If it is not DICOM, is truncated before the image, unpacks to more than `MAX_BYTES`, or has no SOP Class UID.
     """
     return header_and_length(content)[0]
 
@@ -59,7 +63,24 @@ def header_and_length(content: bytes) -> tuple[Dataset, int]:
 
 def read_dicom(path: Path) -> Dataset:
     """Read a whole DICOM file; DataError as in `read_header`."""
+    check_file_size(path)
     return _read(path.read_bytes(), pixels=True)[0]
+
+
+class TooLargeError(DataError):
+    """A DICOM file has more than `MAX_BYTES`, as stored or inflated."""
+
+    def __init__(self, size: str) -> None:
+        limit = f"at most {MAX_BYTES // 10**6} MB are read"
+        super().__init__(f"{size} in one DICOM file; {limit}: export it as one file per image and list the cases again")
+
+
+def check_file_size(path: Path) -> None:
+    """Raise TooLargeError for a file of more than `MAX_BYTES`, before it is read."""
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        stored = f"{size / 1e6:,.0f} MB"
+        raise TooLargeError(stored)
 
 
 def header_bytes(content: bytes) -> bytes:
@@ -80,9 +101,11 @@ def _read(content: bytes, *, pixels: bool) -> tuple[Dataset, int]:
     if not looks_like_dicom(content[: PREAMBLE + 4]):
         message = "not a DICOM file"
         raise DataError(message)
-    stream = io.BytesIO(content)
+    stream = _BoundedStream(content)
     try:
         header = pydicom.dcmread(stream, stop_before_pixels=not pixels, force=True)
+    except DataError:
+        raise
     except Exception as error:  # pydicom raises many classes on damaged files, with header values in their messages
         message = f"damaged DICOM file ({type(error).__name__})"
         raise DataError(message) from None
@@ -90,6 +113,27 @@ def _read(content: bytes, *, pixels: bool) -> tuple[Dataset, int]:
         message = "damaged DICOM file (no SOP Class UID)"
         raise DataError(message)
     return header, stream.tell()
+
+
+class _BoundedStream(io.BytesIO):
+    """Bytes of a DICOM file. pydicom reads all that is left only to inflate it (deflated transfer syntax), into memory: that has a limit."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        content = super().read(size)
+        if size is None or size < 0:
+            _check_inflated(content)
+        return content
+
+
+def _check_inflated(content: bytes) -> None:
+    """Inflate some bytes block by block, keeping none; TooLargeError if they have more than `MAX_BYTES`."""
+    unpacker, total = zlib.decompressobj(-zlib.MAX_WBITS), 0
+    while content and not unpacker.eof:
+        total += len(unpacker.decompress(content, BLOCK))
+        if total > MAX_BYTES:
+            inflated = f"more than {MAX_BYTES // 10**6} MB, when inflated,"
+            raise TooLargeError(inflated)
+        content = unpacker.unconsumed_tail
 
 
 def value(header: Dataset, keyword: str | int) -> Any:

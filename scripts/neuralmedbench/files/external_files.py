@@ -14,7 +14,7 @@ from typing import Any
 from neuralmedbench.errors import DataError
 
 MAX_CELL = 256 * 2**20
-"""Longest cell of a table: some contain pictures as base64."""
+"""Longest cell of a table, and largest sample of an archive: some contain pictures as base64."""
 
 
 def delimited_rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
@@ -181,12 +181,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _inspect(path: Path, _: str) -> Iterator[GivenAnswer]:
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            names = sorted(name for name in archive.namelist() if name.startswith("samples/") and name.endswith(".json"))
-            samples = [json.loads(archive.read(name)) for name in names]
-    else:
-        samples = json.loads(path.read_text(encoding="utf-8"))["samples"]
+    samples = _packed_samples(path) if zipfile.is_zipfile(path) else json.loads(path.read_text(encoding="utf-8"))["samples"]
     for number, sample in enumerate(samples, start=1):
         output = sample.get("output") or {}
         text = output.get("completion")
@@ -195,6 +190,17 @@ def _inspect(path: Path, _: str) -> Iterator[GivenAnswer]:
         yield GivenAnswer(
             where=f"{path.name}, sample {number}", item=str(sample["id"]), sample=int(sample.get("epoch", 1)) - 1, turns=(text,)
         )
+
+
+def _packed_samples(path: Path) -> Iterator[Any]:
+    """Read the samples of an archive one by one; DataError for one that unpacks to more than `MAX_CELL`."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {part.filename: part for part in archive.infolist() if part.filename.startswith("samples/")}
+        for number, name in enumerate(sorted(name for name in parts if name.endswith(".json")), start=1):
+            if parts[name].file_size > MAX_CELL:  # no more than this is ever unpacked, whatever is in the archive
+                message = f"{path.name}, sample {number}: unpacks to more than {MAX_CELL // 2**20} MiB; log the run again without pictures"
+                raise DataError(message)
+            yield json.loads(archive.read(name))
 
 
 def _words(content: Any) -> str:

@@ -6,10 +6,14 @@ For ingest and de-identification, which must not resample or reorient anything; 
 from __future__ import annotations
 
 import gzip
+import io
+import math
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +21,12 @@ import numpy.typing as npt
 from neuralmedbench.errors import DataError
 from neuralmedbench.runtime.atomic_write import atomic_file
 
+MAX_VOXELS = 300_000_000
+"""Voxels of the largest scan that is read, over all its volumes: a head of 0.4 mm has 130 to 200 million. Values of 8 bytes count twice."""
+MAX_HEADER_BYTES = 100_000_000
+"""Largest offset of the voxels; extensions of a header are seldom more than some kilobytes."""
+BLOCK = 2**21
+"""Voxels that are decompressed, scaled or compressed at a time."""
 FLAT = 0.1
 """Smallest volume of a voxel relative to a box with the same sides; a shear by 45 degrees leaves 0.7."""
 
@@ -37,23 +47,25 @@ class Volume:
     affine: npt.NDArray[np.float64]
 
 
-def read_nifti(path: Path) -> Volume:
-    """Read a NIfTI file.
+def read_nifti(path: Path, what: str = "the file") -> Volume:
+    """Read a NIfTI file; `what` names it where it is larger than `MAX_VOXELS`, by its header, before more of it is decompressed.
 
     Raises
     ------
     DataError
-        If it is damaged, not a volume, or has no orientation.
+        If it is damaged, too large, not a volume, or has no orientation.
     OSError
         If the disk cannot be read, which is no fault of the file.
     """
     import nibabel
 
-    stored = path.read_bytes()
+    make: Any = nibabel.Nifti1Header
     try:
-        image = nibabel.Nifti1Image.from_bytes(gzip.decompress(stored) if stored[:2] == b"\x1f\x8b" else stored)
-        voxels, header = np.asanyarray(image.dataobj), image.header
-    except (nibabel.filebasedimages.ImageFileError, nibabel.spatialimages.HeaderDataError, OSError, EOFError, ValueError, zlib.error):
+        with path.open("rb") as stored, _unpacked(stored) as file:
+            header = make(file.read(make.sizeof_hdr))
+            _check_size(header, what)
+            voxels = _voxels(header, file)
+    except (nibabel.spatialimages.HeaderDataError, nibabel.wrapstruct.WrapStructError, EOFError, ValueError, zlib.error):
         message = "damaged NIfTI file"
         raise DataError(message) from None
     if voxels.ndim > 3:  # axes beyond the third are volumes
@@ -65,12 +77,54 @@ def read_nifti(path: Path) -> Volume:
     if not int(header["qform_code"]) and not int(header["sform_code"]):
         message = "left and right cannot be known: the file says nothing about its orientation (qform and sform codes are 0)"
         raise DataError(message)
-    affine = np.asarray(image.affine)
+    affine = np.asarray(header.get_best_affine())
     sizes = np.linalg.norm(affine[:3, :3], axis=0)
     if not np.isfinite(affine).all() or abs(np.linalg.det(affine[:3, :3])) <= FLAT * sizes.prod():
         message = "its header gives no volume: the voxels have no extent in one direction (sform, qform)"
         raise DataError(message)
     return Volume(voxels, affine)
+
+
+@contextmanager
+def _unpacked(stored: BinaryIO) -> Iterator[BinaryIO]:
+    """Decompress a file while it is read, if it is compressed."""
+    zipped = stored.read(2) == b"\x1f\x8b"
+    stored.seek(0)
+    try:
+        yield cast("BinaryIO", gzip.GzipFile(fileobj=stored)) if zipped else stored
+    except gzip.BadGzipFile as error:  # an OSError, but no fault of the disk
+        raise EOFError from error
+
+
+def _check_size(header: Any, what: str) -> None:
+    bytes_each, shape = header.get_data_dtype().itemsize, header.get_data_shape()
+    if math.prod(shape) * max(1, bytes_each // 4) > MAX_VOXELS:
+        sides = " x ".join(str(side) for side in shape)
+        message = (
+            f"{what} has {sides} voxels of {bytes_each} bytes; at most {MAX_VOXELS // 10**6} million are read, of 8 bytes half as many:"
+            " store it with larger voxels or fewer volumes, and list the cases again"
+        )
+        raise DataError(message)
+    if header.get_data_offset() > MAX_HEADER_BYTES:
+        raise EOFError
+
+
+def _voxels(header: Any, file: BinaryIO) -> npt.NDArray[Any]:
+    """Read and scale the voxels block by block, so that they are held once; floats of more than 32 bits become 32-bit ones."""
+    from nibabel.volumeutils import apply_read_scaling
+
+    stored, shape = header.get_data_dtype(), header.get_data_shape()
+    slope, inter = header.get_slope_inter()
+    file.seek(header.get_data_offset())
+    voxels = np.zeros(0)
+    for start in range(0, total := math.prod(shape), BLOCK):
+        block = np.frombuffer(file.read(min(BLOCK, total - start) * stored.itemsize), stored)
+        block = apply_read_scaling(block, slope, inter)
+        if not start:
+            kind = np.dtype(np.float32) if block.dtype.kind == "f" else block.dtype.newbyteorder("=")
+            voxels = np.empty(total, kind)
+        voxels[start : min(start + BLOCK, total)] = block
+    return voxels.reshape(shape, order="F") if total else voxels
 
 
 def write_nifti(path: Path, volume: Volume) -> None:
@@ -88,8 +142,33 @@ def write_nifti(path: Path, volume: Volume) -> None:
     for set_form in (image.set_qform, image.set_sform):
         set_form(volume.affine, code=1)  # 1: scanner coordinates
     image.header.set_xyzt_units("mm")
-    with atomic_file(path) as partial:
-        partial.write_bytes(gzip.compress(image.to_bytes(), compresslevel=1, mtime=0))  # no time, so that bytes are reproducible
+    with atomic_file(path) as partial, partial.open("wb") as file:
+        packed = _Packed(file)
+        image.to_stream(packed)
+        packed.finish()
+
+
+class _Packed(io.RawIOBase):
+    """Compress what is written to a file, with no time in the gzip header, so that bytes are reproducible."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._packer, self._written = file, zlib.compressobj(1, wbits=31), 0
+
+    def write(self, part: Any) -> int:
+        self._file.write(self._packer.compress(part))
+        self._written += len(part)
+        return len(part)
+
+    def tell(self) -> int:
+        return self._written
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        if (offset, whence) != (self._written, 0):
+            raise io.UnsupportedOperation
+        return offset
+
+    def finish(self) -> None:
+        self._file.write(self._packer.flush())
 
 
 def nifti_image(volume: Volume) -> Any:

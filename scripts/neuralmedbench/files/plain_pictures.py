@@ -6,7 +6,7 @@ import io
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MAX_PIXELS = 64_000_000
 MAX_BYTES = 50 * 10**6
 """A larger picture is refused: no provider accepts it, and no slice or figure is that large."""
+ROWS = 256
 FORMATS = ("PNG", "JPEG", "BMP", "DIB", "GIF", "TIFF", "WEBP", "JPEG2000", "PPM")
 """Formats that are decoded; others are documents, or need an external program."""
 MIME_TYPES = {
@@ -138,11 +139,7 @@ def _plain(picture: Image) -> Image:
     from PIL import Image as Pillow
 
     if picture.mode.startswith(("I", "F")):
-        # 16-bit grey: Pillow would clip values instead of scaling them
-        values = np.asarray(picture, dtype=np.float64)
-        values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
-        values -= values.min()
-        return Pillow.fromarray(np.rint(values * (255.0 / (float(values.max()) or 1.0))).astype(np.uint8))
+        return Pillow.fromarray(_scaled(np.asarray(picture)))
     if picture.mode in {"1", "L"}:
         return picture.convert("L")
     if "A" in picture.getbands() or "transparency" in picture.info:  # transparent pixels become black
@@ -150,6 +147,18 @@ def _plain(picture: Image) -> Image:
         black = Pillow.new("RGBA", rgba.size, (0, 0, 0, 255))
         picture = Pillow.alpha_composite(black, rgba)
     return _grey_if_grey(picture.convert("RGB"))
+
+
+def _scaled(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Scale 16-bit or real greys, shape (rows, columns), to 8 bits, which Pillow would clip; some rows at a time, to need little memory."""
+    parts = [values[row : row + ROWS] for row in range(0, len(values), ROWS)]
+    low, high = min(float(_finite(part).min()) for part in parts), max(float(_finite(part).max()) for part in parts)
+    factor = 255.0 / ((high - low) or 1.0)
+    return np.concatenate([np.rint((_finite(part) - low) * factor).astype(np.uint8) for part in parts])
+
+
+def _finite(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    return np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def _grey_if_grey(picture: Image) -> Image:

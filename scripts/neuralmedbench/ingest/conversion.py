@@ -41,9 +41,11 @@ def trace_image(voxels: npt.NDArray[Any], b_values: npt.NDArray[np.float64]) -> 
     if strongest < B0:
         message = "a diffusion series without diffusion weighting (all b-values near 0)"
         raise DataError(message)
-    chosen = np.abs(b_values - strongest) <= _tolerance(strongest)
-    logs = np.log(np.maximum(voxels[..., chosen].astype(np.float32), 1e-3)).mean(axis=3)
-    return np.exp(logs).astype(np.float32), strongest
+    chosen = np.flatnonzero(np.abs(b_values - strongest) <= _tolerance(strongest))
+    logs = np.zeros(voxels.shape[:3], np.float32)
+    for volume in chosen:  # one after another, so that no second copy of the series is held
+        logs += np.log(np.maximum(voxels[..., volume].astype(np.float32), 1e-3))
+    return np.exp(logs / np.float32(len(chosen))).astype(np.float32), strongest
 
 
 def _tolerance(strongest: float) -> float:

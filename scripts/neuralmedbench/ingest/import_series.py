@@ -18,7 +18,7 @@ from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
 from neuralmedbench.ingest.bids import label_bids
 from neuralmedbench.ingest.conversion import B0, read_b_values, regrid_series, strongest_weighting, trace_image, weighted_volume
 from neuralmedbench.ingest.geometry import Geometry, measure_affine, measure_dicom
-from neuralmedbench.ingest.pixels import copy_dicom, is_blank, is_cut_off, split_duplicates
+from neuralmedbench.ingest.pixels import check_size, copy_dicom, is_blank, is_cut_off, split_duplicates
 from neuralmedbench.ingest.raw_files import stem_of
 from neuralmedbench.ingest.raw_series import RawSeries
 from neuralmedbench.ingest.sequences import Physics, SequenceLabel, b_value_of, label_of_header, label_sequence
@@ -81,7 +81,7 @@ def import_series(series: RawSeries, folder: Path, label: SequenceLabel | None, 
 
 def _import_nifti(series: RawSeries, folder: Path, label: SequenceLabel | None) -> ImportedSeries:
     path = series.scans[0].path
-    volume = read_nifti(path)
+    volume = read_nifti(path, f"file {series.scans[0].number} of the case")
     check_voxels(volume.voxels)
     sidecars = [sidecar.path for sidecar in series.sidecars if sidecar.path.suffix.lower() == ".json"]
     modality, by_name = label_nifti(stem_of(path), volume.voxels, sidecars, by_a_person=label is not None)
@@ -108,12 +108,13 @@ def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, 
         raise DataError(message)
     # 4. Pixels must be complete, and not all equal.
     _check_pixels(series)
-    # 5. Duplicate images are dropped; of diffusion only the strongest weighting is kept.
+    # 5. Duplicate images are dropped; of diffusion only the strongest weighting is kept. What is left must fit into memory.
     scans, copies = split_duplicates(series.scans)
     excluded = {scan.number: f"{series.series_id}: a copy of another image of the series" for scan in copies}
     b_value = None
     if label.sequence is Sequence.DWI:
         scans, b_value = strongest_weighting(scans, weights if len(scans) == len(series.scans) else [])
+    check_size(scans)
     # 6. The slices must form a volume; the tiles of a mosaic have no positions of their own.
     geometry = measure_dicom([scan.header for scan in scans if scan.header is not None])
     mosaic = "MOSAIC" in dicom.texts(header, "ImageType")

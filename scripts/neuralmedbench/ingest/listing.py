@@ -29,7 +29,7 @@ from neuralmedbench.ingest.grouping import (
     is_readable,
     names_one_patient,
 )
-from neuralmedbench.ingest.raw_files import NIFTI_SUFFIXES, FileKind, RawScan, frames_of, read_raw_file, stem_of
+from neuralmedbench.ingest.raw_files import MAX_TEXT_BYTES, NIFTI_SUFFIXES, TOO_LONG, FileKind, RawScan, frames_of, read_raw_file, stem_of
 from neuralmedbench.ingest.raw_series import sort_into_series
 from neuralmedbench.ingest.source_files import FILES_COLUMNS, FILES_TABLE, FileRow, files_below, printable_path, read_files_table, row_of
 
@@ -109,10 +109,10 @@ def find_cases(source: Path) -> FolderContents:
         if reason := other_folder(place, roots) or (METADATA if place.parent in roots and path.suffix == ".tsv" else ""):
             left_out[path] = reason
         elif (path.suffix.lower() in NOTE_SUFFIXES or path.name == RECORD_NAME) and not _is_dicom(path):
-            if is_readable(path.read_bytes()):
-                texts.append(path)
+            if reason := _why_unread(path):
+                left_out[path] = reason
             else:
-                left_out[path] = UNREADABLE
+                texts.append(path)
         else:
             scans.append(read_raw_file(number, path))
     # scans make the cases; texts and the facts of a BIDS data set are added to them
@@ -126,6 +126,13 @@ def find_cases(source: Path) -> FolderContents:
     for case in ordered:
         case.facts = next((facts[root][case.subject] for root in roots if case.subject in facts[root] and root == case.root), {})
     return FolderContents(ordered, left_out)
+
+
+def _why_unread(path: Path) -> str:
+    """Return why a note or a record cannot be read; empty if it can be."""
+    if path.stat().st_size > MAX_TEXT_BYTES:
+        return TOO_LONG
+    return "" if is_readable(path.read_bytes()) else UNREADABLE
 
 
 def _is_dicom(path: Path) -> bool:
@@ -182,8 +189,8 @@ def find_picture_cases(source: Path) -> FolderContents:
         message = f"no picture with a case was found below `source`{hint}"
         raise ConfigError(message)
     _check_patients(kept_cases)
-    unread = {path for path in texts if not is_readable(path.read_bytes())}
-    left_out |= dict.fromkeys(unread, UNREADABLE)
+    unread = {path: reason for path in texts if (reason := _why_unread(path))}
+    left_out |= unread
     left_out |= {
         path: STRAY_TEXT for path in texts if path not in unread and not assign_text(path, source, kept_cases, row_of(table, source, path))
     }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
+from neuralmedbench.files.nifti import MAX_VOXELS
 from neuralmedbench.ingest.raw_files import RawScan
 from neuralmedbench.ingest.raw_series import RawSeries
 
@@ -28,6 +29,7 @@ CONVERTIBLE = frozenset({
 DEFLATED, BIG_ENDIAN = "1.2.840.10008.1.2.1.99", "1.2.840.10008.1.2.2"
 END_OF_FRAMES = b"\xfe\xff\xdd\xe0\x00\x00\x00\x00"
 """Sequence delimitation item, after the last compressed frame."""
+END_BYTES = 65536
 
 
 def syntax_of(scan: RawScan) -> Any:
@@ -46,14 +48,32 @@ def is_cut_off(scan: RawScan) -> bool:
         return False
     syntax = syntax_of(scan)
     if syntax.is_compressed and syntax != DEFLATED:
-        return END_OF_FRAMES not in scan.path.read_bytes()[-65536:]
+        with scan.path.open("rb") as file:
+            file.seek(max(0, scan.path.stat().st_size - END_BYTES))
+            return END_OF_FRAMES not in file.read()
     stored = len(_pixels(scan)) if syntax == DEFLATED else scan.path.stat().st_size - scan.header_bytes
-    return _image_bytes(header) > stored
+    return _pixel_count(header) * (dicom.number(header, "BitsAllocated") or 0.0) / 8 > stored
 
 
-def _image_bytes(header: Dataset) -> float:
-    rows, columns, bits = (dicom.number(header, keyword) or 0.0 for keyword in ("Rows", "Columns", "BitsAllocated"))
-    return rows * columns * bits / 8 * (dicom.number(header, "NumberOfFrames") or 1)
+def _pixel_count(header: Dataset) -> float:
+    """Return the number of pixels of all frames, as a header states it."""
+    rows, columns, frames = (dicom.number(header, keyword) for keyword in ("Rows", "Columns", "NumberOfFrames"))
+    return (rows or 0.0) * (columns or 0.0) * (frames or 1.0)
+
+
+def check_size(scans: SequenceOf[RawScan]) -> None:
+    """Refuse a series that would convert to more than `MAX_VOXELS`, by its headers: compressed pixels say nothing about their number."""
+    sizes = {scan.number: 0.0 for scan in scans}
+    for scan in scans:
+        if scan.header is not None:
+            sizes[scan.number] += _pixel_count(scan.header)
+    if (total := sum(sizes.values())) > MAX_VOXELS:
+        largest = max(sizes, key=lambda number: sizes[number])
+        message = (
+            f"{total / 1e6:,.0f} million pixels in one series ({len(sizes)} files, the largest is file {largest} of the case); at most"
+            f" {MAX_VOXELS // 10**6} million are converted: split it, or reduce its matrix, and list the cases again"
+        )
+        raise DataError(message)
 
 
 def _pixels(scan: RawScan) -> bytes:
@@ -72,10 +92,12 @@ def _stored_digest(path: Path, header_bytes: int, changed_ns: int) -> str:
 
 
 def is_blank(scan: RawScan) -> bool:
-    """Return whether all pixels of an image are equal; False if its compression cannot be read here."""
+    """Return whether all pixels of an image are equal; False if its compression cannot be read here, or it is too large."""
     import numpy as np
 
     syntax = syntax_of(scan)
+    if (header := scan.whole or scan.header) is None or _pixel_count(header) > MAX_VOXELS:
+        return False  # `check_size` reports it
     if syntax.is_compressed and syntax != DEFLATED:
         try:
             pixels = dicom.read_dicom(scan.path).pixel_array

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
@@ -29,7 +30,13 @@ SIDECAR_SUFFIXES = (".bval", ".bvec", ".json")
 NIFTI_1, NIFTI_2, TWO_FILES = b"n+1\0", b"n+2\0", b"ni1\0"
 HEAD = 540
 """Bytes of the longest header (NIfTI-2)."""
+START = 2**17
+"""Bytes that are read of any file: enough for the names before a compressed header."""
 ARCHIVES = (b"PK\x03\x04", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ")
+
+MAX_TEXT_BYTES = 20_000_000
+"""Bytes of the largest note, health record or sidecar that is read."""
+TOO_LONG = f"a text of more than {MAX_TEXT_BYTES // 10**6} MB; keep what belongs to the case and list the cases again"
 
 EMPTY = "empty file (0 bytes)"
 ARCHIVE = "an archive or a compressed file: unpack it beside the others"
@@ -146,52 +153,67 @@ def path_inside(root: Path, path: str, what: str) -> Path:
 
 def read_raw_file(number: int, path: Path, sha256: str = "", what: str = "a file") -> RawScan:
     """Read the header of one raw file, and compare its digest if one is given. DataError as in `load_raw_files`."""
-    content = checked_bytes(path, sha256, what)
-    if path.name.lower().endswith(SIDECAR_SUFFIXES):
-        return RawScan(number, path, kind=FileKind.SIDECAR)
-    if dicom.looks_like_dicom(content[: dicom.PREAMBLE + 4]):
-        try:
-            header, length = dicom.header_and_length(content)
-        except DataError as error:
-            return RawScan(number, path, kind=FileKind.OTHER, why_not=f"{NO_SCAN}: {error}")
-        return RawScan(number, path, header, header_bytes=length)
-    why_not = _why_no_nifti(content, path)
+    with opened(path, sha256, what) as file:
+        start = file.read(START)
+        if path.name.lower().endswith(SIDECAR_SUFFIXES):
+            if path.stat().st_size > MAX_TEXT_BYTES:
+                return RawScan(number, path, kind=FileKind.OTHER, why_not=TOO_LONG)
+            return RawScan(number, path, kind=FileKind.SIDECAR)
+        if dicom.looks_like_dicom(start[: dicom.PREAMBLE + 4]):
+            try:
+                dicom.check_file_size(path)
+                header, length = dicom.header_and_length(start + file.read())
+            except dicom.TooLargeError as error:
+                return RawScan(number, path, kind=FileKind.OTHER, why_not=str(error))
+            except DataError as error:
+                return RawScan(number, path, kind=FileKind.OTHER, why_not=f"{NO_SCAN}: {error}")
+            return RawScan(number, path, header, header_bytes=length)
+    why_not = _why_no_nifti(start, path)
     return RawScan(number, path, kind=FileKind.OTHER if why_not else FileKind.NIFTI, why_not=why_not)
 
 
-def _why_no_nifti(content: bytes, path: Path) -> str:
-    """Return why some bytes are not a NIfTI file; empty if they are one."""
-    if not content:
+def _why_no_nifti(start: bytes, path: Path) -> str:
+    """Return why a file is not a NIfTI file, by its first bytes; empty if it is one."""
+    if not start:
         return EMPTY
-    zipped = content[:2] == b"\x1f\x8b"
-    head = _unzipped(content) if zipped else content[:HEAD]
+    zipped = start[:2] == b"\x1f\x8b"
+    head = _unzipped(start) if zipped else start[:HEAD]
     if head[344:348] == NIFTI_1 or head[4:8] == NIFTI_2:
         return ""
     if head[344:348] == TWO_FILES:
         return PAIR
     if path.name.lower().endswith(NIFTI_SUFFIXES):
         return MISNAMED
-    return ARCHIVE if zipped or content.startswith(ARCHIVES) else NO_SCAN
+    return ARCHIVE if zipped or start.startswith(ARCHIVES) else NO_SCAN
 
 
-def _unzipped(content: bytes) -> bytes:
+def _unzipped(start: bytes) -> bytes:
     try:
-        return zlib.decompressobj(wbits=31).decompress(content, HEAD)
+        return zlib.decompressobj(wbits=31).decompress(start, HEAD)
     except zlib.error:
         return b""
 
 
-def checked_bytes(path: Path, sha256: str, what: str) -> bytes:
-    """Read a raw file and compare its digest; a DataError names it as `what`, never by its path."""
+@contextmanager
+def opened(path: Path, sha256: str, what: str) -> Iterator[BinaryIO]:
+    """Open a raw file after comparing its digest, if one is given; a DataError names it as `what`, never by its path."""
     try:
-        content = path.read_bytes()
+        file = path.open("rb")
     except FileNotFoundError:
         message = f"{what} is not where it was listed; put it back, or list the cases again (nmb cases list)"
         raise DataError(message) from None
-    if sha256 and hashlib.sha256(content).hexdigest() != sha256:
-        message = f"{what} is not what was listed (other digest); list the cases again (nmb cases list)"
-        raise DataError(message)
-    return content
+    with file:
+        if sha256 and hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+            message = f"{what} is not what was listed (other digest); list the cases again (nmb cases list)"
+            raise DataError(message)
+        file.seek(0)
+        yield file
+
+
+def checked_bytes(path: Path, sha256: str, what: str) -> bytes:
+    """Read a raw file of which it is known that it is small; DataError as in `opened`."""
+    with opened(path, sha256, what) as file:
+        return file.read()
 
 
 def stem_of(path: Path) -> str:
