@@ -32,6 +32,8 @@ rule deidentify_case:
             RUN.benchmarks[wildcards.benchmark].deidentification.burned_in
         ),
         subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
+        # read by the command; only the cases of which an entry changed run again
+        accepted=lambda wildcards: RUN.accepted_leaks(wildcards.benchmark, wildcards.case),
         code=code_hash("deidentify_case"),
     shell:
         "python scripts/deidentify_case.py --benchmark {wildcards.benchmark} --profile {params.profile}"
@@ -64,6 +66,7 @@ rule deidentify_pictures:
             RUN.benchmarks[wildcards.benchmark].deidentification.burned_in
         ),
         subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
+        accepted=lambda wildcards: RUN.accepted_leaks(wildcards.benchmark),
         code=code_hash("deidentify_pictures"),
     shell:
         "python scripts/deidentify_pictures.py --benchmark {wildcards.benchmark} {params.texts:q}"

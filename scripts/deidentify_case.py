@@ -7,6 +7,7 @@ from pathlib import Path
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.deid.cleaning import CleaningPolicy, TextRules
 from neuralmedbench.deid.notes.name_model import load_name_model
+from neuralmedbench.deid.review.accepted import read_accepted_leaks
 from neuralmedbench.deid.stage import deidentify_case, empty_outputs
 from neuralmedbench.files.cases import run_case_stage
 from neuralmedbench.files.pseudonyms import read_key
@@ -42,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         texts=TextRules(tuple(args.cut_sections), model),
         burned_in=args.burned_in,
         subjects=args.subjects,
+        accepted=read_accepted_leaks(args.config, args.benchmark).accepted,
     )
     planted = args.planted[0] if args.planted else None
     empty_outputs(folder)

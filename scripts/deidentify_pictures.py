@@ -9,6 +9,7 @@ from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.deid.cleaning import CleaningPolicy, TextRules
 from neuralmedbench.deid.notes.name_model import load_name_model
 from neuralmedbench.deid.pictures import deidentify_picture_cases, deidentify_pictures
+from neuralmedbench.deid.review.accepted import read_accepted_leaks
 from neuralmedbench.files.cases import read_pictures, write_pictures
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.pseudonyms import read_key
@@ -42,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         model = load_name_model(args.ner_model, args.ner_language) if args.ner_model else None
         texts = TextRules(tuple(args.cut_sections), model)
         key = read_key(load_benchmark(args.config, args.benchmark).key_file)
-        policy = CleaningPolicy(key=key, profile=args.profile, options=tuple(args.options), texts=texts, **how)
+        accepted = read_accepted_leaks(args.config, args.benchmark).accepted
+        policy = CleaningPolicy(key=key, profile=args.profile, options=tuple(args.options), texts=texts, accepted=accepted, **how)
         manifest = deidentify_picture_cases(ingested, source, out, policy)
     else:
         manifest = deidentify_pictures(ingested, source, sha256_of(args.pictures), out, **how)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from neuralmedbench.records.review import IdentityLeak
+
 
 class PipelineError(Exception):
     """Base class: an error that the user can correct.
@@ -39,6 +44,14 @@ class DeidentificationError(PipelineError):
     """An identifier may remain; a per-case stage quarantines the case, every later stage refuses it."""
 
     exit_code = 13
+
+
+class IdentityLeaksError(DeidentificationError):
+    """Identifying values are left in a case after cleaning; `leaks` has their files and places."""
+
+    def __init__(self, message: str, leaks: tuple[IdentityLeak, ...]) -> None:
+        super().__init__(message)
+        self.leaks = leaks
 
 
 class ProviderError(PipelineError):

@@ -47,6 +47,41 @@ def deidentify_folder(args: Namespace) -> int:
 
 
 @DEID.verb(
+    "accept-leaks",
+    BENCHMARK,
+    argument("--case", required=True, help="case id, as on the review sheet"),
+    argument("--file", nargs="+", required=True, help="the file, or several, as named by the message that kept the case back"),
+    argument("--element", required=True, help="element, key or line in it, as named there"),
+    argument("--reason", required=True, help="why the value identifies nobody, without repeating it; shown in the audit and on the sheet"),
+    argument("--reviewer", required=True, help="your initials"),
+    CONFIG,
+    DATA,
+    example='--benchmark mine --case dee25f4a4762 --file dwi/sub-dee25f4a4762_dwi.bval --element "line 1" --reason "the b-value" --reviewer AB',
+)
+def accept_leaks(args: Namespace) -> int:
+    """Accept, with a reason, a value in a cleaned file that equals an identifier of its patient.
+
+    It counts for this element of this file as it is: when the file changes, the case is kept back again. File, element, reason and initials
+    stand in the audit and on the review sheet, so whoever reads them can guess that the value occurs among the patient's identifiers: accept
+    what would identify nobody even then, and change or exclude the rest.
+    """
+    from neuralmedbench.deid.review.accepted import accept, read_accepted_leaks, write_accepted_leaks
+    from neuralmedbench.files.cases import read_case
+    from neuralmedbench.files.identity import read_identity
+
+    label = f"sub-{args.case}"
+    case = read_case(args.data / "deidentified" / args.benchmark / label / "case.json")
+    identity = read_identity(args.data / "ingested" / args.benchmark / label / "identity.json")
+    before = read_accepted_leaks(args.config, args.benchmark)
+    after = accept(before, case, identity, files=args.file, place=args.element, reason=args.reason, reviewer=args.reviewer)
+    write_accepted_leaks(args.config, after)
+    print(
+        f"{len(args.file)} accepted, {len(after.accepted)} in all of {args.benchmark}; run the pipeline again, and look at the sheet of the case"
+    )
+    return 0
+
+
+@DEID.verb(
     "sign",
     BENCHMARK,
     argument("--reviewer", required=True, help="your initials"),

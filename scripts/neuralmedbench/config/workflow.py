@@ -17,10 +17,12 @@ from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import CaseRow, read_case_table, unlisted_cases, unlisted_notice
+from neuralmedbench.files.json_files import read_json_record
 from neuralmedbench.files.urgency import urgency_path
 from neuralmedbench.files.vocabulary import diseases_path, names_path
 from neuralmedbench.records.items import Kind
 from neuralmedbench.records.questions import IMPORT_RECORD, QUESTION_FILES
+from neuralmedbench.records.review import AcceptedIdentityLeak, AcceptedIdentityLeaks
 from neuralmedbench.records.scores import PLANTED, SIMULATED_ROUND
 
 T = TypeVar("T")
@@ -305,6 +307,19 @@ class Run:
     def case(self, benchmark: str, case: str) -> CaseRow:
         """Look up one case."""
         return self._rows[benchmark][case]
+
+    def accepted_leaks(self, benchmark: str, case: str = "") -> list[str]:
+        """Return what a person accepted in the files of a case, or of all cases: digest, file and place of each value."""
+        return [f"{row.digest} {row.file} {row.place}" for row in self._accepted[benchmark] if case in {"", row.case_id}]
+
+    @cached_property
+    def _accepted(self) -> dict[str, tuple[AcceptedIdentityLeak, ...]]:
+        paths = {name: self.folder / "benchmarks" / f"{name}.identity-leaks.json" for name in self.benchmarks}
+        remedy = "delete it and accept again with `nmb deid accept-leaks`"
+        return {
+            name: read_json_record(path, AcceptedIdentityLeaks, remedy=remedy).accepted if path.exists() else ()
+            for name, path in paths.items()
+        }
 
     @cached_property
     def _rows(self) -> dict[str, dict[str, CaseRow]]:

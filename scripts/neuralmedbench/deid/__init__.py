@@ -10,6 +10,7 @@ pictures: deidentify_picture_cases, deidentify_pictures
 release.audit: summarise_release, write_release_audit
 release.folder: check_release, release_folder
 release.settings: check_paths, make_settings
+review.accepted: accept, read_accepted_leaks, write_accepted_leaks
 review.before_signing: check_up_to_date, exclude_cases, read_decisions
 review.signature: apply_review, read_reviewed_files, read_signed, sign, write_signed
 review.write: write_case_review, write_picture_review

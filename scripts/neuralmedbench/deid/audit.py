@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from neuralmedbench.deid.review.accepted import row_of
 from neuralmedbench.deid.review.pieces import read_tools
 from neuralmedbench.deid.score.tally import read_scores, sum_scores
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, State
 
 DESCRIPTIONS = {
+    "leaks_accepted": "values that equal an identifier of their patient and that a person accepted, with a reason, in one file",
     "dicom_files_cleaned": "DICOM files that were cleaned",
     "nifti_headers_cleaned": "NIfTI files of which voxels and geometry alone were kept",
     "series_not_convertible": "series that no program could convert",
@@ -121,8 +123,9 @@ def audit_cases(rules: AuditRules, cases: Sequence[tuple[CaseRecord, Path]]) -> 
     covered = {digest: case.case_id for case, _ in used for digest in covered_files(case).values()}
     reasons = Counter(kind_of_reason(case.reason) for case, _ in cases if case.state is not State.OK)
     folders = [folder for _, folder in used]
+    accepted = tuple(row_of(case.case_id, leak) for case, _ in used for leak in case.leaks)
     audit = _audit(rules, checks, covered, flow, reasons=reasons, tools=_tools(folders))
-    return replace(audit, score=sum_scores(read_scores(folders)))
+    return replace(audit, score=sum_scores(read_scores(folders)), accepted=accepted)
 
 
 def audit_pictures(rules: AuditRules, manifest: PictureManifest) -> Audit:

@@ -16,6 +16,7 @@ from neuralmedbench.deid.values import DateShift, parse_day
 from neuralmedbench.files.identity import Identity, identity_pattern, read_identity
 from neuralmedbench.files.pseudonyms import date_shift_days
 from neuralmedbench.records.case import CaseRecord
+from neuralmedbench.records.review import AcceptedIdentityLeak
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class CleaningPolicy:
         `hide` text that is burned into pixels, or `drop` a series or picture that shows any; `keep` is for pictures only.
     subjects : str
         Kind of subjects: `phantom`, `public` or `patient`; see `reported_checks`.
+    accepted : tuple of AcceptedIdentityLeak
+        Identifying values that a person accepted, of all cases.
     """
 
     key: bytes
@@ -60,6 +63,7 @@ class CleaningPolicy:
     texts: TextRules = TextRules()
     burned_in: PicturePolicy = "hide"
     subjects: str = "patient"
+    accepted: tuple[AcceptedIdentityLeak, ...] = ()
 
     def rules_of(self, patient_id: str, identity: Identity) -> HeaderRules:
         """Return the rules of a patient (by pseudonym); all cases of a patient share them, including the shift of dates."""
@@ -85,6 +89,8 @@ class Cleaning:
         The patient's identifiers, none of which may remain.
     texts, burned_in
         As in `CleaningPolicy`.
+    accepted : tuple of AcceptedIdentityLeak
+        Identifying values that a person accepted in this case.
     observer : Observer
         Scores a phantom against its answer key; does nothing for patients.
     checks : Counter
@@ -102,6 +108,7 @@ class Cleaning:
     identity: Identity = field(default_factory=Identity)
     texts: TextRules = TextRules()
     burned_in: PicturePolicy = "hide"
+    accepted: tuple[AcceptedIdentityLeak, ...] = ()
     observer: Observer = NO_OBSERVER
     checks: Counter[str] = field(default_factory=Counter)
     excluded: dict[str, str] = field(default_factory=dict)
@@ -125,5 +132,6 @@ def begin_cleaning(case: CaseRecord, source: Path, out: Path, policy: CleaningPo
         identity=identity,
         texts=policy.texts,
         burned_in=policy.burned_in,
+        accepted=tuple(row for row in policy.accepted if row.case_id == case.case_id),
         observer=observer_of(answer_key, case.patient_id, rules.dates),
     )

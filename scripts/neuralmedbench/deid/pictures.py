@@ -17,7 +17,7 @@ from neuralmedbench.deid.burned_in.find import BurnedInText, Words
 from neuralmedbench.deid.burned_in.hide import PicturePolicy, Policy, count_text, hide_text, reported_checks
 from neuralmedbench.deid.burned_in.ocr import read_pictures
 from neuralmedbench.deid.cleaning import CleaningPolicy, begin_cleaning
-from neuralmedbench.deid.leaks import require_no_leaks
+from neuralmedbench.deid.leaks import require_clean
 from neuralmedbench.deid.review.pieces import write_tools_piece
 from neuralmedbench.deid.texts import clean_texts
 from neuralmedbench.errors import DataError, DeidentificationError
@@ -201,9 +201,10 @@ def _clean_case(case: CaseRecord, source: Path, out: Path, policy: CleaningPolic
         notes, record = clean_texts(cleaning)
         # pictures have no headers, so the patient's name is not known for certain
         cleaning.checks["notes_without_known_names"] += len(notes)
-        require_no_leaks(out, cleaning.identity)
+        accepted = require_clean(cleaning)
     except (DataError, DeidentificationError):
         shutil.rmtree(out, ignore_errors=True)
         raise
     counts = {**reported_checks(cleaning.checks, policy.subjects), "leaks": 0}
-    return replace(case, pictures=clean.pictures, raw_files=count_pictures(clean.pictures), notes=notes, record=record, checks=counts)
+    files = count_pictures(clean.pictures)
+    return replace(case, pictures=clean.pictures, raw_files=files, notes=notes, record=record, checks=counts, leaks=accepted)

@@ -21,9 +21,10 @@ from neuralmedbench.deid.burned_in.hide import (
 from neuralmedbench.deid.cleaning import Cleaning, CleaningPolicy, begin_cleaning
 from neuralmedbench.deid.faces.deface import deface
 from neuralmedbench.deid.faces.locate import defacing_order, frame_of
+from neuralmedbench.deid.file_names import bids_names
 from neuralmedbench.deid.headers.cleaner import clean_series, clean_sidecar
 from neuralmedbench.deid.headers.rules import OF_PIXELS
-from neuralmedbench.deid.leaks import require_no_leaks
+from neuralmedbench.deid.leaks import require_clean
 from neuralmedbench.deid.review.pieces import write_header_piece, write_scan_pieces, write_tools_piece
 from neuralmedbench.deid.texts import clean_texts
 from neuralmedbench.errors import DataError, DeidentificationError
@@ -36,20 +37,6 @@ from neuralmedbench.runtime.atomic_write import partial_folder, sweep, write_tex
 
 SPACING_TOLERANCE = 0.03
 OUTPUTS = ("anat", "dwi", "swi", "ct", "text", "review")
-BIDS = {
-    Sequence.T1W: ("anat", "", "T1w"),
-    Sequence.CE_T1W: ("anat", "ce-gadolinium", "T1w"),
-    Sequence.T2W: ("anat", "", "T2w"),
-    Sequence.FLAIR: ("anat", "", "FLAIR"),
-    Sequence.T2STARW: ("anat", "", "T2starw"),
-    Sequence.PDW: ("anat", "", "PDw"),
-    Sequence.DWI: ("dwi", "", "dwi"),
-    Sequence.ADC: ("dwi", "", "ADC"),
-    Sequence.SWI: ("swi", "", "swi"),
-    Sequence.CT: ("ct", "", "ct"),
-    Sequence.CE_CT: ("ct", "ce-contrast", "ct"),
-}
-"""Folder, entity and suffix of each kind of scan."""
 
 
 def deidentify_case(case: CaseRecord, source: Path, out: Path, policy: CleaningPolicy, answer_key: Path | None = None) -> CaseRecord:
@@ -89,12 +76,12 @@ def deidentify_case(case: CaseRecord, source: Path, out: Path, policy: CleaningP
         if not cleaning.identity.names:
             cleaning.checks["notes_without_known_names"] += len(notes)
         # last check: any identifier that the steps above missed quarantines the case
-        require_no_leaks(out, cleaning.identity)
+        accepted = require_clean(cleaning)
     except (DataError, DeidentificationError):
         empty_outputs(out)
         raise
     counts = {**reported_checks(cleaning.checks, policy.subjects), "leaks": 0}
-    done = replace(case, series=series, set_aside=cleaning.excluded, notes=notes, record=record, checks=counts)
+    done = replace(case, series=series, set_aside=cleaning.excluded, notes=notes, record=record, checks=counts, leaks=accepted)
     cleaning.observer.finish(done, source, out)
     return done
 
@@ -127,21 +114,6 @@ def clean_scans(cleaning: Cleaning) -> tuple[Series, ...]:
     if not done:
         raise failed[0]
     return tuple(done[series.series_id] for series in case.series if series.series_id in done)
-
-
-def bids_names(case: CaseRecord) -> dict[str, str]:
-    """Give the BIDS path without suffix of each series; a second series of the same kind gets `run-2`.
-
-    Returns: By series id, for example `anat/sub-0123_ce-gadolinium_T1w`.
-    """
-    names: dict[str, str] = {}
-    seen: Counter[Sequence] = Counter()
-    for series in case.series:
-        folder, entity, suffix = BIDS[series.sequence]
-        seen[series.sequence] += 1
-        run = f"run-{seen[series.sequence]}" if seen[series.sequence] > 1 else ""
-        names[series.series_id] = f"{folder}/" + "_".join(part for part in (f"sub-{case.case_id}", entity, run, suffix) if part)
-    return names
 
 
 def write_scan(series: Series, stem: Path, cleaning: Cleaning) -> Series:

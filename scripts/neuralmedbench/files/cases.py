@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from neuralmedbench.errors import ConfigError, DataError, DeidentificationError
+from neuralmedbench.errors import ConfigError, DataError, DeidentificationError, IdentityLeaksError
 from neuralmedbench.files.digests import sha256_of, sha256_of_files, sha256_of_value
 from neuralmedbench.files.json_files import read_json_record, write_json_record
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, Sequence, State
@@ -128,6 +128,7 @@ def quarantine_on_error(base: CaseRecord, step: Callable[[], CaseRecord]) -> Cas
             base,
             state=State.QUARANTINED,
             reason=str(error),
+            leaks=error.leaks if isinstance(error, IdentityLeaksError) else base.leaks,
             quarantined_by=base.stage,
             series=(),
             slices=(),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from neuralmedbench.records.answer_key import ScoreRow
+from neuralmedbench.records.review import AcceptedIdentityLeak, IdentityLeak
 
 SCHEMA_VERSION = 2
 
@@ -223,6 +224,8 @@ class CaseRecord:
         Number of values that each check of de-identification removed, replaced or detected (never the values).
     same_uids : tuple of str
         Cases of other patients whose files have UIDs of this case.
+    leaks : tuple of IdentityLeak
+        Places where identifying values were left after cleaning: why the case was quarantined, or what a person accepted.
     """
 
     benchmark: str
@@ -245,6 +248,7 @@ class CaseRecord:
     quality: dict[str, float] = field(default_factory=dict)
     checks: dict[str, int] = field(default_factory=dict)
     same_uids: tuple[str, ...] = ()
+    leaks: tuple[IdentityLeak, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
 
@@ -376,6 +380,8 @@ class Audit:
         Versions of the packages used for cleaning; several if the cases differ.
     score : tuple of ScoreRow
         Score of de-identification on planted identities; phantoms only.
+    accepted : tuple of AcceptedIdentityLeak
+        Identifying values that a person accepted in covered files.
     """
 
     benchmark: str
@@ -392,4 +398,5 @@ class Audit:
     options: tuple[str, ...] = ()
     tools: dict[str, str] = field(default_factory=dict)
     score: tuple[ScoreRow, ...] = ()
+    accepted: tuple[AcceptedIdentityLeak, ...] = ()
     schema_version: int = SCHEMA_VERSION

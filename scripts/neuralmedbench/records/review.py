@@ -71,3 +71,51 @@ class SignedReview:
     accepted: dict[str, str] = field(default_factory=dict)
     excluded: dict[str, ExcludeReason] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentityLeak:
+    """An identifying value that is left in a file of a cleaned case, by place and never by value.
+
+    Attributes
+    ----------
+    file : str
+        Path relative to the case; its number and suffix if the path itself may name the patient.
+    place : str
+        Element, key or line.
+    digest : str
+        SHA-256 of the file.
+    count : int
+        Number of values in this place.
+    reason, reviewer, accepted_on : str
+        Why a person accepted it, who and when; empty if nobody did.
+    """
+
+    file: str
+    place: str
+    digest: str
+    count: int
+    reason: str = ""
+    reviewer: str = ""
+    accepted_on: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcceptedIdentityLeak:
+    """One identifying value that a person accepted in one file; void once the file has another digest."""
+
+    case_id: str
+    file: str
+    place: str
+    digest: str
+    reason: str
+    reviewer: str
+    accepted_on: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcceptedIdentityLeaks:
+    """`config/benchmarks/<benchmark>.identity-leaks.json`, written by `nmb deid accept-leaks`."""
+
+    benchmark: str
+    accepted: tuple[AcceptedIdentityLeak, ...] = ()

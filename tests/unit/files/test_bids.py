@@ -14,8 +14,8 @@ import pytest
 from describe_scans import main as describe_scans
 from fixtures.imaging import Shot, normalise, scan
 from neuralmedbench.cli.cases import export_bids
+from neuralmedbench.deid.file_names import bids_names
 from neuralmedbench.deid.headers.cleaner import clean_sidecar
-from neuralmedbench.deid.stage import bids_names
 from neuralmedbench.files.bids import NOT_BIDS
 from neuralmedbench.files.cases import CaseRow, write_case, write_case_table
 from neuralmedbench.files.digests import sha256_of_files

@@ -24,6 +24,19 @@ KEPT_TEXT = frozenset({
     "CodingSchemeVersion", "StackID",
 })  # fmt: skip
 """Text written by the device that describes a setting or a code; conversion needs the manufacturer."""
+MANUFACTURERS = frozenset({
+    "siemens", "siemens healthineers", "siemens healthcare", "siemens healthcare gmbh", "siemens shenzhen magnetic resonance ltd.",
+    "ge", "ge healthcare", "ge medical systems", "ge medical systems, inc.", "philips", "philips healthcare", "philips medical systems",
+    "philips medical systems, inc.", "philips medical systems nederland b.v.", "toshiba", "toshiba_mec", "toshiba_mec_mr", "toshiba_mec_ct",
+    "toshiba medical systems", "canon", "canon_mec", "canon medical systems", "canon medical systems corporation", "uih", "united imaging",
+    "united imaging healthcare", "shanghai united imaging healthcare co., ltd.", "hitachi", "hitachi medical corporation", "hitachi, ltd.",
+    "fujifilm", "fujifilm healthcare", "fujifilm healthcare corporation", "bruker", "bruker biospin", "bruker biospin mri gmbh", "mediso",
+    "hyperfine", "hyperfine, inc.", "neusoft", "neusoft medical systems", "samsung", "samsung electronics", "samsung neurologica",
+    "neurologica", "esaote", "fonar", "imris", "elscint", "picker", "picker international, inc.", "marconi", "marconi medical systems, inc.",
+    "shimadzu", "paramed", "carestream", "carestream health", "planmeca", "xoran",
+})  # fmt: skip
+"""Manufacturers of MR and CT scanners, as they and converters write their names, in lower case. Such a value stays even if a patient has that
+name; another one that a patient has is removed."""
 PATIENT = frozenset({"PatientAge", "PatientSex", "PatientSize", "PatientWeight", "SmokingStatus"})
 CONTENT = frozenset({"ContentSequence", "AcquisitionContextSequence"})
 NUMBERS_IN_BYTES = frozenset({

@@ -7,7 +7,7 @@ import struct
 from functools import cache
 from typing import Any, NamedTuple
 
-from neuralmedbench.deid.headers.element_plan import BINARY_VRS, DATE_VRS, TEXT_VRS, Action, action_of, table_action
+from neuralmedbench.deid.headers.element_plan import BINARY_VRS, DATE_VRS, MANUFACTURERS, TEXT_VRS, Action, action_of, table_action
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.values import (
     NO_TIMES,
@@ -33,6 +33,7 @@ BINARY_NUMBERS = {"UL": "I", "SL": "i", "UV": "Q", "SV": "q", "FL": "f", "FD": "
 MAX_CHECKED, MIN_LONG, MAX_LONG = 64, 1e5, 1e16
 AGE = re.compile(r"\d{3}[DWMY]")
 REMOVED = b"REMOVED"
+NAMELESS_AGENT = "contrast agent"
 IMAGE_TYPE = 0x00080008
 _PARTS = (
     "brain|head|skull|neck|headneck|orbits?|eyes?|ears?|iac|face|jaw|maxilla|mandible|nose|sinus(?:es)?|sella|pituitary|tmj|temporal ?bone|neuro"
@@ -47,7 +48,7 @@ CLOSED_LISTS = {
 MAX_MEASURE = 1000.0
 """Sizes in m and weights in kg are smaller."""
 DUMMIES = {"DA": b"19000101", "TM": b"000000", "DT": b"19000101000000", "DS": b"0", "IS": b"0"}
-CODE_MEANING = 0x00080104
+CODE_MEANING, MANUFACTURER = 0x00080104, 0x00080070
 PULSE_NAMES = frozenset({0x00180024, 0x00189005})
 TABLE, TEXT, DATES, UIDS, KEPT = "table", "text", "dates", "uids", "kept"
 WITHOUT_VALUE = frozenset({Action.KEEP, Action.EMPTY, Action.EMPTY_OR_GONE, Action.DUMMY, Action.OPTIONAL, Action.OPTIONAL_VALUE})
@@ -82,8 +83,10 @@ def clean_value(element: Element, rules: HeaderRules) -> CleanValue:
     unlisted = tag in CLOSED_LISTS and not CLOSED_LISTS[tag].fullmatch(bare.decode("ascii", "replace"))
     if action is Action.REMOVE or unlisted:
         return None, TEXT if unlisted else TABLE
-    # kept unchanged: empty values, pixels, and safe values that the table keeps
-    if not bare or action is Action.PIXELS or (action is Action.KEEP and is_safe_value(vr, value if vr in BINARY_NUMBERS else bare, rules)):
+    # kept unchanged: empty values, pixels, the names of manufacturers, whoever the patient is, and safe values that the table keeps
+    vendor = tag == MANUFACTURER and bare.decode("ascii", "replace").strip().casefold() in MANUFACTURERS
+    safe = action is Action.KEEP and is_safe_value(vr, value if vr in BINARY_NUMBERS else bare, rules)
+    if not bare or action is Action.PIXELS or vendor or safe:
         return value, KEPT
     # changed
     if action is Action.UID:
@@ -150,7 +153,8 @@ def _clean_named(action: Action, element: Element, bare: bytes, rules: HeaderRul
             return meaning.encode() or cleaned or REMOVED, TEXT
         return (cleaned, check) if tag != CODE_MEANING else (text.encode(), KEPT)
     if action is Action.AGENT:
-        return (clean_agent(text) if "113105" in rules.held else "contrast agent").encode(), TEXT
+        agent = clean_agent(text) if "113105" in rules.held else NAMELESS_AGENT
+        return (NAMELESS_AGENT if agent != "NONE" and names_patient(agent, rules) else agent).encode(), TEXT
     if action is Action.PATIENT:
         kept = _of_patient(text, vr, rules) if "113108" in rules.held else ""
         return (kept.encode(), KEPT if kept == text else TABLE) if kept else (without, TABLE)

@@ -11,6 +11,11 @@ COVER, COVER_NAME, COVER_ID = "\ue000", "\ue001", "\ue002"
 """Private-use characters that cover replaced letters one for one: positions stay valid, and later patterns can match next to a name or number."""
 
 COVERS = COVER + COVER_NAME + COVER_ID
+PLACEHOLDERS = (
+    "[ADDRESS]", "[DATE]", "[EMAIL]", "[FILE]", "[HOSPITAL]", "[ID]", "[IP]", "[NAME]", "[PHONE]", "[PLACE]", "[SECTION CUT]", "[TEXT]",
+    "[URL]",
+)  # fmt: skip
+"""Everything that cleaning writes in place of a value, except for shifted dates."""
 
 
 @dataclass(frozen=True, order=True)

@@ -19,7 +19,7 @@ from neuralmedbench.deid.faces.deface import deface
 from neuralmedbench.deid.faces.locate import Head, defacing_order, frame_of
 from neuralmedbench.deid.headers.cleaner import HeaderCleaner, write_dicom
 from neuralmedbench.deid.headers.rules import OF_PIXELS, HeaderRules, declare
-from neuralmedbench.deid.leaks import require_no_leaks
+from neuralmedbench.deid.leaks import require_clean
 from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.release.audit import CaseOutcome, ReleaseAudit, count_kinds, outcome_of
 from neuralmedbench.deid.release.settings import ReleaseSettings
@@ -187,10 +187,10 @@ def _as_dicom(case: CaseRecord, private: Path, folder: Path, settings: ReleaseSe
     cleaning = begin_cleaning(case, private, folder, settings.policy)
     left_out.update(clean_dicom_case(cleaning))
     notes, record = clean_texts(cleaning)
-    require_no_leaks(folder, cleaning.identity)
+    accepted = require_clean(cleaning)
     series = tuple(one for one in case.series if one.series_id not in left_out)
     counted = {name: cleaning.checks[name] for name in sorted(cleaning.checks)}
-    return replace(case, series=series, notes=notes, record=record, checks={**counted, "leaks": 0})
+    return replace(case, series=series, notes=notes, record=record, checks={**counted, "leaks": 0}, leaks=accepted)
 
 
 def clean_dicom_case(cleaning: Cleaning) -> dict[str, str]:

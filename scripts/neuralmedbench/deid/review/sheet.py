@@ -55,6 +55,10 @@ LEGIBLE_PX = 480
 """Large enough that remaining letters can be seen before a picture is opened."""
 MARKS = re.compile(r"\[[A-Z][A-Z _-]*\]|\b(?:19|20)\d\d-\d\d(?:-\d\d)?\b|\b90\+")
 """Replacements of removed text: placeholders, shifted dates, ages over 89."""
+ACCEPT = (
+    "If a value only happens to equal an identifier and tells nobody who the patient is, it can be accepted in this file as it is; the audit"
+    " then shows file, place and reason:"
+)
 NAMELESS = (
     "No header of this case has the patient's name: names in its texts were detected by pattern alone, and some may remain."
     " If so, take them out of the note in your folder and list the cases again."
@@ -141,13 +145,35 @@ def case_sheet(stages: CaseStages, neighbours: tuple[str, str], at: Path) -> str
     ways = [f'<a href="sub-{before}.html" rel="prev">Case before</a>'] if before else []
     ways += ['<a href="../review.html">All cases</a>'] + ([f'<a href="sub-{after}.html" rel="next">Next case</a>'] if after else [])
     navigation = f"<nav>{' '.join(ways)}</nav>\n"
-    body = [navigation, warning(stages.kept_back) if stages.kept_back else ""]
+    body = [navigation, warning(stages.kept_back) if stages.kept_back else "", _leaks(stages.clean.case)]
     if stages.clean.case.pictures:
         body.append(_warnings(stages))
         body += [picture_section(stages.clean, at), texts_section(stages.clean)] if stages.clean.case.state is State.OK else []
     elif stages.clean.case.state is State.OK:
         body += [_warnings(stages), *_scans(stages), _headers(stages.clean), texts_section(stages.clean), *_imaging(stages, at)]
     return page(f"{stages.clean.case.benchmark}: case {stages.case_id}", [*body, navigation])
+
+
+def _leaks(case: CaseRecord) -> str:
+    """List the values that equal an identifier of the patient: those that keep the case back, and those that a person accepted."""
+    left = [(leak.file, leak.place, str(leak.count)) for leak in case.leaks if not leak.reviewer]
+    accepted = [(leak.file, leak.place, leak.reason, f"{leak.reviewer}, {leak.accepted_on}") for leak in case.leaks if leak.reviewer]
+    parts = []
+    if left:
+        command = f"nmb deid accept-leaks --benchmark {case.benchmark} --case {case.case_id} --file FILE --element PLACE --reason WHY --reviewer INITIALS"
+        parts += [
+            '<h2 class="warn">Identifying values that are left</h2>',
+            table(left, ("file", "element, key or line", "values")),
+            f"<p>{ACCEPT}</p>\n<p><code>{escape(command)}</code></p>\n",
+        ]
+    if accepted:
+        question = checkbox("Each reason holds: none of these values tells who the patient is.")
+        parts += [
+            '<h2 class="warn">Identifying values that a person accepted</h2>',
+            question,
+            table(accepted, ("file", "element, key or line", "reason", "accepted by")),
+        ]
+    return "".join(parts)
 
 
 def picture_section(stage: CaseStage, at: Path) -> str:

@@ -145,6 +145,7 @@ def index_page(audit: Audit, reviewed_files: ReviewedFiles, lines: Sequence[Inde
         _case_list("Cases to look at first", first),
         _case_list("Cases", rest),
         _case_list("Kept back", kept),
+        _accepted(audit),
         _score(audit.score),
         _how_to_sign(reviewed_files),
         f"<h2>Audit</h2>{table(counts)}<details><summary>What was changed and what was looked for</summary>",
@@ -174,6 +175,14 @@ def _case_list(title: str, lines: Sequence[IndexLine]) -> str:
         for line in lines
     )
     return f'<h2>{title} ({len(lines)})</h2><div class="scroll"><table>{rows}</table></div>\n'
+
+
+def _accepted(audit: Audit) -> str:
+    if not audit.accepted:
+        return ""
+    rows = [(row.case_id, row.file, row.place, row.reason, f"{row.reviewer}, {row.accepted_on}") for row in audit.accepted]
+    columns = ("case", "file", "element, key or line", "reason", "accepted by")
+    return f"<h2>Identifying values that a person accepted ({len(rows)})</h2>{table(rows, columns)}\n"
 
 
 def _score(rows: Sequence[ScoreRow]) -> str:
@@ -226,6 +235,8 @@ def _line(stages: CaseStages) -> IndexLine:
     kinds = ", ".join(series.sequence.value for series in clean.series) or ("no scans" if not clean.pictures else "pictures and no scans")
     texts = len(clean.notes) + bool(clean.record)
     warnings = list(dict.fromkeys(line for lines in stages.warnings().values() for line in lines))
+    if clean.leaks and not stages.kept_back:
+        warnings.append("a person accepted values that equal an identifier of the patient")
     if clean.checks.get("notes_without_known_names"):
         warnings.append(
             "the patient's name is not known: read the notes with care"
