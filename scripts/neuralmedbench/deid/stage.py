@@ -156,7 +156,7 @@ def _clean_volume(series: Series, work: Path, cleaning: Cleaning, changed: Count
     checks.update({f"header_{name}": number for name, number in counts.items()})
     checks["dicom_files_cleaned"] += sum(1 for _ in path.glob("*.dcm"))
     results = [result for result in convert(work / "clean", work / "nifti") if result.image.stat().st_size]
-    volumes = [(read_nifti(result.image), result.sidecar) for result in results]
+    volumes = [(result.read(), result.sidecar) for result in results]
     volume, sidecar = max(volumes, key=lambda one: one[0].voxels.size)
     if volume.voxels.ndim != 3:
         message = f"{series.series_id}: the conversion gave a series of volumes; name its kind in `sequence_overrides` or exclude it"

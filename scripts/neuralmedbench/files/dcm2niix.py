@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.files.nifti import TooManyVoxelsError, Volume, read_nifti
 from neuralmedbench.runtime.storage import LEAST_ROOM_BYTES, disk_full, has_room
 
 TIMEOUT_S = 900
@@ -30,6 +31,16 @@ class ConversionOutput:
     image: Path
     sidecar: Path | None
     bval: Path | None
+
+    def read(self) -> Volume:
+        """Read the image; DataError if the converter made no volume of the files of the series."""
+        try:
+            return read_nifti(self.image, "a converted series")
+        except TooManyVoxelsError:
+            raise
+        except DataError:  # its words are about NIfTI files, and the user's are none
+            message = "dcm2niix made no volume of a series: the positions, orientations or sizes of its images do not fit together"
+            raise DataError(message) from None
 
 
 @cache

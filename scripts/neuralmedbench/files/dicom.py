@@ -23,6 +23,7 @@ MAX_BYTES = 700_000_000
 BLOCK = 2**22
 PREAMBLE = 128
 MAGIC = b"DICM"
+MEDIA_DIRECTORY = "1.2.840.10008.1.3.10"
 
 
 def quiet_pydicom() -> None:
@@ -110,7 +111,14 @@ def _read(content: bytes, *, pixels: bool) -> tuple[Dataset, int]:
         message = f"damaged DICOM file ({type(error).__name__})"
         raise DataError(message) from None
     if not text(header, "SOPClassUID"):
-        message = "damaged DICOM file (no SOP Class UID)"
+        directory = (
+            value(header, "DirectoryRecordSequence") is not None or text(header.file_meta, "MediaStorageSOPClassUID") == MEDIA_DIRECTORY
+        )
+        message = (
+            "directory of a medium (DICOMDIR)"
+            if directory
+            else "DICOM that is no image (no SOP Class UID): a file of the scanner itself, or a damaged one"
+        )
         raise DataError(message)
     return header, stream.tell()
 

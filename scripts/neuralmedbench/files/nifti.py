@@ -47,6 +47,10 @@ class Volume:
     affine: npt.NDArray[np.float64]
 
 
+class TooManyVoxelsError(DataError):
+    """A volume has more than `MAX_VOXELS`."""
+
+
 def read_nifti(path: Path, what: str = "the file") -> Volume:
     """Read a NIfTI file; `what` names it where it is larger than `MAX_VOXELS`, by its header, before more of it is decompressed.
 
@@ -104,7 +108,7 @@ def _check_size(header: Any, what: str) -> None:
             f"{what} has {sides} voxels of {bytes_each} bytes; at most {MAX_VOXELS // 10**6} million are read, of 8 bytes half as many:"
             " store it with larger voxels or fewer volumes, and list the cases again"
         )
-        raise DataError(message)
+        raise TooManyVoxelsError(message)
     if header.get_data_offset() > MAX_HEADER_BYTES:
         raise EOFError
 

@@ -7,6 +7,7 @@ import json
 import re
 import secrets
 import shutil
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.pseudonyms import DIGITS, case_pseudonym, patient_pseudonym
 from neuralmedbench.files.raw_index import RawFile, RawIndex, write_raw_index
 from neuralmedbench.ingest.listing import Listing, Pseudonyms
+from neuralmedbench.ingest.raw_files import FILE_NAMES
 from neuralmedbench.runtime.atomic_write import atomic_file, write_text
 
 UNITS = {"age": "years"}
@@ -47,7 +49,7 @@ def linked_pseudonyms(table: Path) -> Pseudonyms:
 
 
 def write_listing(listing: Listing, table: Path, private: Path) -> None:
-    """Write the case table, one index per case, and the listing for people.
+    """Write the case table, one index per case with the paths of its files by number, and the listing for people.
 
     Parameters
     ----------
@@ -76,6 +78,7 @@ def write_listing(listing: Listing, table: Path, private: Path) -> None:
     for case in listing.cases:
         index = with_facts(case.index, case.facts, private / case.index.case_id)
         write_raw_index(private / index.case_id / "files.json", index)
+        _write_file_names(private / index.case_id / FILE_NAMES, index)
         previous = before.get(index.case_id)
         rows.append(
             CaseRow(
@@ -89,12 +92,19 @@ def write_listing(listing: Listing, table: Path, private: Path) -> None:
     for case_id in gone:
         shutil.rmtree(private / case_id, ignore_errors=True)
     rows += [before[case_id] for case_id in gone if before[case_id].exclude]
-    with atomic_file(private / "listing.tsv") as partial, partial.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerow(("case_id", "place", "left_out"))
-        writer.writerows((case.index.case_id, case.place, "") for case in listing.cases)
-        writer.writerows(("", place, reason) for place, reason in listing.left_out.items())
+    places = [(case.index.case_id, case.place, "") for case in listing.cases]
+    _write_tsv(private / "listing.tsv", [("case_id", "place", "left_out"), *places, *(("", *pair) for pair in listing.left_out.items())])
     write_case_table(table, rows)
+
+
+def _write_file_names(path: Path, index: RawIndex) -> None:
+    files = [(str(number), file.path) for number, file in enumerate(index.files or index.pictures, start=1)]
+    _write_tsv(path, [("number", "path"), *files])
+
+
+def _write_tsv(path: Path, rows: Iterable[tuple[str, ...]]) -> None:
+    with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t", lineterminator="\n").writerows(rows)
 
 
 def with_facts(index: RawIndex, facts: dict[str, str], folder: Path) -> RawIndex:

@@ -22,7 +22,7 @@ from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.ingest.import_series import OtherSeries, import_series
 from neuralmedbench.ingest.pixels import repeated_series
 from neuralmedbench.ingest.raw_files import FileKind, RawScan, checked_bytes, load_raw_files, path_inside, stem_of
-from neuralmedbench.ingest.raw_series import RawSeries, sort_into_series
+from neuralmedbench.ingest.raw_series import sort_into_series
 from neuralmedbench.ingest.sequences import SequenceLabel
 from neuralmedbench.records.case import CaseRecord, FileFate, Sequence, Series, State
 
@@ -87,6 +87,7 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
     # every series is imported or excluded with a reason
     others = OtherSeries(result.series, repeated_series(result.series))
     used: list[Series] = []
+    by_file: dict[int, list[str]] = {}  # series that use a file: a multi-frame object or a sidecar may belong to several
     excluded = dict(result.excluded)  # reasons by file number
     for series in result.series:
         try:
@@ -97,7 +98,9 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
         else:
             used.append(imported.series)
             excluded.update(imported.excluded)
-    by_file = _series_by_file(result.series, used, excluded)
+            for number in series.numbers:
+                if number not in imported.excluded:
+                    by_file.setdefault(number, []).append(series.series_id)
     fates = _file_fates(len(index.files), by_file, excluded)
     case = replace(
         base,
@@ -112,18 +115,6 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
     notes, record_path, unread = copy_texts(index, root, out / "text")
     quality = {**case.quality, "texts_unreadable": float(unread)} if unread else case.quality
     return replace(case, series=tuple(used), notes=notes, record=record_path, quality=quality)
-
-
-def _series_by_file(series: list[RawSeries], used: list[Series], excluded: Mapping[int, str]) -> dict[int, list[str]]:
-    """List the series that use each file; a multi-frame object or a sidecar may belong to several, used or excluded."""
-    by_file: dict[int, list[str]] = {}
-    ids = {one.series_id for one in used}
-    for one in series:
-        shared = {scan.number for scan in one.scans if scan.frame is not None} | {scan.number for scan in one.sidecars}
-        for number in one.numbers if one.series_id in ids else ():
-            if number not in excluded or number in shared:
-                by_file.setdefault(number, []).append(one.series_id)
-    return by_file
 
 
 def _file_fates(files: int, used: Mapping[int, list[str]], excluded: Mapping[int, str]) -> tuple[FileFate, ...]:

@@ -16,16 +16,16 @@ import numpy.typing as npt
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.dcm2niix import convert
-from neuralmedbench.files.nifti import Volume, read_nifti
-from neuralmedbench.ingest.geometry import slice_normal
+from neuralmedbench.files.nifti import Volume
+from neuralmedbench.ingest.geometry import UIH_GRID, is_mosaic, slice_normal
 from neuralmedbench.ingest.pixels import copy_dicom
 from neuralmedbench.ingest.raw_files import RawScan
 from neuralmedbench.runtime.atomic_write import partial_folder
 
 B0 = 50.0
 """Below this b-value in s/mm2 an image is not diffusion weighted."""
-TILES = ((0x0029, 0x1010), (0x0019, 0x100A))
-"""Siemens' private elements with the layout of the tiles of a mosaic (CSA header, number of images)."""
+TILES = ((0x0029, 0x1010), (0x0019, 0x100A), UIH_GRID)
+"""Private elements with the layout of the tiles of a mosaic: Siemens (CSA header, number of images), UIH."""
 
 
 def trace_image(voxels: npt.NDArray[Any], b_values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float32], float]:
@@ -82,14 +82,14 @@ def weighted_volume(scans: tuple[RawScan, ...], folder: Path, b_value: float | N
     gradients and tiles, are removed. DataError if they lack either.
     """
     header = scans[0].header
-    if header is not None and "MOSAIC" in dicom.texts(header, "ImageType") and not any(place in header for place in TILES):
+    if header is not None and is_mosaic(header) and not any(place in header for place in TILES):
         message = "a mosaic without the vendor's private header, which tells how its tiles lie; export it again with private elements"
         raise DataError(message)
     folder.mkdir(parents=True, exist_ok=True)
     with partial_folder(folder) as work:  # not in the system's temporary folder: raw headers stay in the private zone
         copy_dicom(scans, work / "in")
         results = convert(work / "in", work / "out")
-        volumes = [read_nifti(result.image) for result in results]
+        volumes = [result.read() for result in results]
         # the converter may split a series: the largest volume is the scan
         sizes = [volume.voxels.size for volume in volumes]
         best = sizes.index(max(sizes))
@@ -121,7 +121,7 @@ def regrid_series(scans: SequenceOf[RawScan], folder: Path) -> Volume:
     with partial_folder(folder) as work:
         copy_dicom(scans, work / "in")
         results = convert(work / "in", work / "out", as_stacked=True)
-        stack = max((read_nifti(result.image) for result in results), key=lambda volume: volume.voxels.size)
+        stack = max((result.read() for result in results), key=lambda volume: volume.voxels.size)
         return regrid(stack, positions, normal)
 
 

@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from pydicom.dataset import Dataset
 
 PLANES = (Plane.SAGITTAL, Plane.CORONAL, Plane.AXIAL)
+UIH_GRID = (0x0065, 0x1051)
+"""UIH's private sequence with the positions of the tiles of a grid; the image itself has none."""
 SAME_PLACE_MM = 0.02
 UNEVEN = 0.25
 """Slices are uneven if one is further from an even grid than this fraction of the spacing."""
+SAME_SPACING = 0.1
+"""Steps of one block differ by no more than this fraction."""
 MAX_TILT_DEG = 0.5
 """Up to this tilt, slices of a stack that was rotated by hand are shifted by less than half a pixel."""
 
@@ -60,7 +64,7 @@ def measure_dicom(headers: SequenceOf[Dataset]) -> Geometry:
     if len(places) > 1:
         steps = np.diff(places)
         spacing = float(np.median(steps))
-        missing = 0 if _has_two_spacings(steps) else missing_slices(steps)
+        missing = missing_slices(steps, _instance_numbers(headers, first) if counts.max() == 1 else None)
         quality |= {"spacing_mm": round(spacing, 3), "missing_slices": float(missing)}
         # compare with the header, and look for what makes the stack no regular grid
         claimed, tolerance = _claimed_spacing(first)
@@ -90,6 +94,11 @@ def measure_affine(affine: npt.NDArray[np.float64], shape: SequenceOf[int]) -> G
     isotropic = float(sizes.max()) <= 1.1 * float(sizes.min())  # equal sides do not show how the slices were stacked
     plane = None if isotropic else _plane(axis, float(sizes[stack]), others)
     return Geometry(int(shape[stack]), 1, plane, quality=quality)
+
+
+def is_mosaic(header: Dataset) -> bool:
+    """Return whether an image holds all slices of a volume as tiles: a mosaic of Siemens, or a grid of UIH."""
+    return "MOSAIC" in dicom.texts(header, "ImageType") or (UIH_GRID in header and not dicom.numbers(header, "ImagePositionPatient"))
 
 
 def slice_normal(orientation: SequenceOf[float]) -> tuple[float, float, float] | None:
@@ -122,6 +131,14 @@ def _places(positions: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64]
     return ordered[starts], np.diff(np.append(starts, len(ordered)))
 
 
+def _instance_numbers(headers: SequenceOf[Dataset], first: Dataset) -> npt.NDArray[np.float64] | None:
+    """Return the instance numbers of slices, ordered by position; None if one has none."""
+    ordered = sorted(headers, key=lambda header: slice_position(header, first))
+    numbers = [dicom.number(header, "InstanceNumber") for header in ordered]
+    known = [number for number in numbers if number is not None]
+    return np.array(known) if len(known) == len(numbers) else None
+
+
 def _is_uneven(places: npt.NDArray[np.float64]) -> bool:
     """Return whether slices are off an even grid by more than rounding in the header."""
     even = np.linspace(places[0], places[-1], len(places))
@@ -145,19 +162,95 @@ def _claimed_spacing(header: Dataset) -> tuple[float | None, float]:
     return (abs(between), UNEVEN) if between else (dicom.number(header, "SliceThickness"), 0.35)
 
 
-def missing_slices(steps: npt.NDArray[np.float64]) -> int:
-    """Count the missing slices of an otherwise even series.
+def missing_slices(steps: npt.NDArray[np.float64], numbers: npt.NDArray[np.float64] | None = None) -> int:
+    """Count the slices that are missing between the others.
+
+    Parameters
+    ----------
+    steps : ndarray, shape (Z - 1,)
+        Distances between neighbouring slices in mm.
+    numbers : ndarray, shape (Z,), optional
+        Instance numbers of the slices: they show a slice that is missing where two blocks overlap.
+
+    Returns
+    -------
+    int
+        A sequential scan may be planned in blocks of different spacing, as in head CT; blocks may overlap.
 
     Examples
     --------
     >>> missing_slices(np.array([5.0, 5.0, 10.0, 5.0]))
     1
+    >>> missing_slices(np.array([4.0, 4.0, 4.0, 1.1, 7.0, 7.0, 7.0]))
+    0
     """
-    return int(np.maximum(np.round(steps / np.median(steps)) - 1, 0).sum())
+    blocks = _blocks(steps)
+    spacings = np.array([block.spacing for block in blocks])
+    covered = sum(block.stop - block.start for block in blocks)
+    if len(blocks) < 2 or np.ptp(spacings) <= UNEVEN * spacings.min() or covered < 0.6 * len(steps):
+        return 0 if _has_two_spacings(steps) else _skipped(steps, float(np.median(steps)))
+    # wide blocks between finer steps are slices that are missing one after the other
+    missing, planned = 0, []
+    for block in blocks:
+        finer = _spacing_around(steps, block, spacings)
+        if finer:
+            missing += _skipped(steps[block.start : block.stop], finer)
+        else:
+            planned.append(block)
+    # steps in no block are gaps within one, or where two meet
+    for place in sorted(set(range(len(steps))) - {place for block in blocks for place in range(block.start, block.stop)}):
+        before = next((block for block in reversed(planned) if block.stop <= place), planned[0])
+        after = next((block for block in planned if block.start > place), planned[-1])
+        low, high = sorted((before.spacing, after.spacing))
+        if high - low <= UNEVEN * low:
+            missing += _skipped(steps[place], before.spacing)
+        elif steps[place] > max((1 + UNEVEN) * (low + high) / 2, (1 + SAME_SPACING) * high):  # further apart than slices that touch
+            missing += max(_skipped(steps[place], high), 1)
+    return missing if numbers is None else max(missing, _skipped_numbers(numbers))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Equal steps from `start` up to, not including, `stop`; spacing in mm."""
+
+    start: int
+    stop: int
+    spacing: float
+
+
+def _blocks(steps: npt.NDArray[np.float64]) -> list[_Block]:
+    """Return the runs of at least two equal steps."""
+    equal = np.abs(np.diff(steps)) <= SAME_SPACING * np.minimum(steps[1:], steps[:-1])
+    ends = np.flatnonzero(~equal) + 1
+    runs = zip([0, *ends], [*ends, len(steps)], strict=True)
+    return [_Block(int(start), int(stop), float(np.median(steps[start:stop]))) for start, stop in runs if stop - start > 1]
+
+
+def _spacing_around(steps: npt.NDArray[np.float64], block: _Block, spacings: npt.NDArray[np.float64]) -> float:
+    """Return the finer spacing of which a block within finer steps is a multiple; 0 for a block that was planned as it is."""
+    finer = spacings[spacings < (1 - SAME_SPACING) * block.spacing]
+    beside = [*steps[max(block.start - 1, 0) : block.start], *steps[block.stop : block.stop + 1]]
+    enclosed = len(beside) == 2 and all((np.abs(step - finer) <= SAME_SPACING * finer).any() for step in beside)
+    ratios = block.spacing / finer
+    multiples = finer[np.abs(ratios - np.round(ratios)) <= SAME_SPACING]
+    return float(multiples.max()) if enclosed and len(multiples) else 0.0
+
+
+def _skipped(steps: npt.NDArray[np.float64] | np.float64, spacing: float) -> int:
+    """Return the number of slices of one spacing that steps leave out."""
+    return int(np.maximum(np.round(steps / spacing) - 1, 0).sum())
+
+
+def _skipped_numbers(numbers: npt.NDArray[np.float64]) -> int:
+    """Return how many instance numbers are missing if the others follow each other but at a few places within; 0 for other numberings."""
+    jumps = np.flatnonzero(np.abs(np.diff(numbers)) != 1)
+    absent = int(np.ptp(numbers)) + 1 - len(numbers)
+    within = len(jumps) > 0 and jumps[0] > 0 and jumps[-1] < len(numbers) - 2
+    return absent if within and absent > 0 and max(absent, len(jumps)) <= len(numbers) // 4 else 0
 
 
 def _has_two_spacings(steps: npt.NDArray[np.float64]) -> bool:
-    """Return whether a series was planned with two spacings, as in older head CT: one block of each, not single gaps."""
+    """Return whether a series was planned with two spacings, whatever their scatter: one block of each, not single gaps."""
     wide = steps > 1.25 * steps.min()
     blocks = int(np.abs(np.diff(wide.astype(int))).sum()) + 1
     return blocks == 2 and 2 <= int(wide.sum()) <= len(steps) - 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,9 @@ from neuralmedbench.files import dicom
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
 from neuralmedbench.ingest.bids import label_bids
 from neuralmedbench.ingest.conversion import B0, read_b_values, regrid_series, strongest_weighting, trace_image, weighted_volume
-from neuralmedbench.ingest.geometry import Geometry, measure_affine, measure_dicom
-from neuralmedbench.ingest.pixels import check_size, copy_dicom, is_blank, is_cut_off, split_duplicates
-from neuralmedbench.ingest.raw_files import stem_of
+from neuralmedbench.ingest.geometry import Geometry, is_mosaic, measure_affine, measure_dicom
+from neuralmedbench.ingest.pixels import check_size, copy_dicom, is_blank, split_cut_off, split_duplicates
+from neuralmedbench.ingest.raw_files import FILE_NAMES, RawScan, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries
 from neuralmedbench.ingest.sequences import Physics, SequenceLabel, b_value_of, label_of_header, label_sequence
 from neuralmedbench.ingest.words import plain_words
@@ -55,7 +56,7 @@ class OtherSeries:
 
 @dataclass(frozen=True)
 class ImportedSeries:
-    """An imported series, and the reasons for excluded files by file number."""
+    """An imported series, and the reasons, by number, of those of its files that are not used."""
 
     series: Series
     excluded: dict[int, str] = field(default_factory=dict)
@@ -106,20 +107,28 @@ def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, 
     if _is_reformatted(series, others.series):
         message = "reformatted from another series of the case (ImageType)"
         raise DataError(message)
-    # 4. Pixels must be complete, and not all equal.
-    _check_pixels(series)
+    # 4. Files that are cut off are left out; the others must show something.
+    complete, cut = split_cut_off(series.scans)
+    because = _name_cut_files(cut, len(series.numbers))
+    if not complete:
+        raise DataError(because)
+    _check_not_blank(complete)
+    excluded = dict.fromkeys(cut, f"{series.series_id}: cut off; copy it again")
+    label = replace(label, flags=(*label.flags, *(["cut_off_files"] if cut else [])))
     # 5. Duplicate images are dropped; of diffusion only the strongest weighting is kept. What is left must fit into memory.
-    scans, copies = split_duplicates(series.scans)
-    excluded = {scan.number: f"{series.series_id}: a copy of another image of the series" for scan in copies}
+    scans, copies = split_duplicates(complete)
+    used = {scan.number for scan in scans}  # an object may hold copies beside other frames
+    excluded |= {scan.number: f"{series.series_id}: a copy of another image of the series" for scan in copies if scan.number not in used}
     b_value = None
     if label.sequence is Sequence.DWI:
-        scans, b_value = strongest_weighting(scans, weights if len(scans) == len(series.scans) else [])
+        weights = [] if copies else [b_value_of(scan.header) for scan in scans if scan.header is not None]
+        scans, b_value = strongest_weighting(scans, weights)
     check_size(scans)
     # 6. The slices must form a volume; the tiles of a mosaic have no positions of their own.
     geometry = measure_dicom([scan.header for scan in scans if scan.header is not None])
-    mosaic = "MOSAIC" in dicom.texts(header, "ImageType")
+    mosaic = is_mosaic(header)
     if not mosaic:
-        _check_places(geometry)
+        _check_places(geometry, because)
     described = _Description(series.series_id, label, dicom.text(header, "Modality"), b_value)
     # 7. Several volumes are diffusion, converted to one trace image while the vendor's headers are available.
     if mosaic or geometry.volumes > 1:
@@ -131,7 +140,7 @@ def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, 
         volume, b_value = weighted_volume(scans, folder, b_value)
         return ImportedSeries(_write_volume(replace(described, b_value=b_value), folder, volume), excluded)
     if dicom.text(header, "LossyImageCompression") == "01":
-        described = replace(described, label=SequenceLabel(label.sequence, (*label.flags, "lossy_compression")))
+        described = replace(described, label=replace(label, flags=(*label.flags, "lossy_compression")))
     # 8. Tilted or unevenly spaced slices are converted to a regular grid.
     if {"gantry_tilt", "uneven_spacing"} & set(geometry.flags):
         return ImportedSeries(_write_volume(described, folder, regrid_series(scans, folder), measured=geometry), excluded)
@@ -140,26 +149,40 @@ def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, 
     return ImportedSeries(_series(described, f"series/{series.series_id}", geometry, _acquisition(header)), excluded)
 
 
-def _check_pixels(series: RawSeries) -> None:
-    if cut := [scan.number for scan in series.scans if is_cut_off(scan)]:
-        cut = sorted(set(cut))
-        message = f"{len(cut)} of {len(series.numbers)} files are cut off, the first is file {cut[0]} of the case; copy them again"
-        raise DataError(message)
-    if is_blank(series.scans[len(series.scans) // 2]) and all(is_blank(scan) for scan in series.scans):
+def _name_cut_files(cut: SequenceOf[int], total: int) -> str:
+    """Say which files of a series are cut off, by their numbers in the case; empty if none is."""
+    if not cut:
+        return ""
+    one = len(cut) == 1
+    which = (
+        f"file {cut[0]} of the case is cut off"
+        if one
+        else f"{len(cut)} of {total} files are cut off, the first is file {cut[0]} of the case"
+    )
+    return f"{which}; copy {'it' if one else 'them'} again ({FILE_NAMES} in the case's folder of data/raw has the name)"
+
+
+def _check_not_blank(scans: SequenceOf[RawScan]) -> None:
+    if is_blank(scans[len(scans) // 2]) and all(is_blank(scan) for scan in scans):
         message = "all pixels are equal; the scan shows nothing"
         raise DataError(message)
 
 
-def _check_places(geometry: Geometry) -> None:
-    """Refuse a series that is no complete volume: too few slices, gaps, positions with fewer images than others."""
+def _check_places(geometry: Geometry, because: str) -> None:
+    """Refuse a series that is no complete volume: too few slices, gaps, positions with fewer images than others.
+
+    `because` says which of its files were left out before.
+    """
+    reason = f": {because}" if because else ""
     if geometry.slices < MIN_SLICES:
-        message = f"fewer than {MIN_SLICES} slices"
+        message = f"fewer than {MIN_SLICES} slices{reason}"
         raise DataError(message)
     if "incomplete_volumes" in geometry.flags:
-        message = "some positions hold more images than others: images are missing, or two scans share one series"
+        message = f"some positions hold more images than others{reason or ': images are missing, or two scans share one series'}"
         raise DataError(message)
     if "missing_slices" in geometry.flags:
-        message = f"{geometry.quality['missing_slices']:g} slices are missing between the others; copy the whole series again"
+        missing = f"{geometry.quality['missing_slices']:g} slices are missing between the others"
+        message = f"{missing}{reason or '; copy the whole series again'}"
         raise DataError(message)
 
 

@@ -55,6 +55,12 @@ def is_cut_off(scan: RawScan) -> bool:
     return _pixel_count(header) * (dicom.number(header, "BitsAllocated") or 0.0) / 8 > stored
 
 
+def split_cut_off(scans: SequenceOf[RawScan]) -> tuple[tuple[RawScan, ...], list[int]]:
+    """Return the images of complete files in the order of `scans`, and the numbers of the files that are cut off, ascending."""
+    cut = {number for number, scan in {scan.number: scan for scan in scans}.items() if is_cut_off(scan)}
+    return tuple(scan for scan in scans if scan.number not in cut), sorted(cut)
+
+
 def _pixel_count(header: Dataset) -> float:
     """Return the number of pixels of all frames, as a header states it."""
     rows, columns, frames = (dicom.number(header, keyword) for keyword in ("Rows", "Columns", "NumberOfFrames"))
@@ -117,8 +123,8 @@ def copy_dicom(scans: SequenceOf[RawScan], folder: Path) -> None:
     Convertible files are copied byte by byte. DataError if an image is damaged, or in a compression without a decoder here.
     """
     folder.mkdir(parents=True)
-    opened: tuple[Path, Dataset] | None = None  # frames of one object follow each other: read it once
-    for place, scan in enumerate(scans, start=1):
+    opened: tuple[Path, Dataset] | None = None  # object by object, so that each is read once for all its frames
+    for place, scan in sorted(enumerate(scans, start=1), key=lambda numbered: numbered[1].path):
         target = folder / f"{place:06d}.dcm"
         if scan.frame is None and syntax_of(scan) in CONVERTIBLE:
             shutil.copyfile(scan.path, target)

@@ -30,6 +30,18 @@ SIDECAR_SUFFIXES = (".bval", ".bvec", ".json")
 NIFTI_1, NIFTI_2, TWO_FILES = b"n+1\0", b"n+2\0", b"ni1\0"
 HEAD = 540
 """Bytes of the longest header (NIfTI-2)."""
+OTHER_FORMATS = (
+    ("NRRD", b"NRRD", ""),
+    ("MetaImage", b"ObjectType", ""),
+    ("PAR/REC", b"# === DATA DESC", ""),
+    ("MGH", b"\0\0\0\1", (".mgh", ".mgz")),
+)
+"""Name, start (unzipped) and suffixes of scans in formats that are not read here."""
+OFFICE_PARTS = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"word/", b"xl/", b"ppt/", b"mimetype")
+"""Names with which office documents, which are zip archives, begin."""
+FIRST_NAME = 30
+"""Where a zip archive has the name of its first file."""
+OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 START = 2**17
 """Bytes that are read of any file: enough for the names before a compressed header."""
 ARCHIVES = (b"PK\x03\x04", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ")
@@ -38,7 +50,11 @@ MAX_TEXT_BYTES = 20_000_000
 """Bytes of the largest note, health record or sidecar that is read."""
 TOO_LONG = f"a text of more than {MAX_TEXT_BYTES // 10**6} MB; keep what belongs to the case and list the cases again"
 
+FILE_NAMES = "numbered_files.tsv"
+"""Paths of a case's files by number, for people; beside the private index."""
+
 EMPTY = "empty file (0 bytes)"
+DOCUMENT = "an office document or table: save a note as .txt, a record as record.csv"
 ARCHIVE = "an archive or a compressed file: unpack it beside the others"
 PAIR = "NIfTI in two files (.hdr and .img): convert it to one .nii"
 MISNAMED = "named as NIfTI, but it holds none (damaged, or another format)"
@@ -166,7 +182,7 @@ def read_raw_file(number: int, path: Path, sha256: str = "", what: str = "a file
             except dicom.TooLargeError as error:
                 return RawScan(number, path, kind=FileKind.OTHER, why_not=str(error))
             except DataError as error:
-                return RawScan(number, path, kind=FileKind.OTHER, why_not=f"{NO_SCAN}: {error}")
+                return RawScan(number, path, kind=FileKind.OTHER, why_not=f"not a scan: {error}")
             return RawScan(number, path, header, header_bytes=length)
     why_not = _why_no_nifti(start, path)
     return RawScan(number, path, kind=FileKind.OTHER if why_not else FileKind.NIFTI, why_not=why_not)
@@ -174,17 +190,21 @@ def read_raw_file(number: int, path: Path, sha256: str = "", what: str = "a file
 
 def _why_no_nifti(start: bytes, path: Path) -> str:
     """Return why a file is not a NIfTI file, by its first bytes; empty if it is one."""
-    if not start:
-        return EMPTY
     zipped = start[:2] == b"\x1f\x8b"
     head = _unzipped(start) if zipped else start[:HEAD]
     if head[344:348] == NIFTI_1 or head[4:8] == NIFTI_2:
         return ""
-    if head[344:348] == TWO_FILES:
-        return PAIR
-    if path.name.lower().endswith(NIFTI_SUFFIXES):
-        return MISNAMED
-    return ARCHIVE if zipped or start.startswith(ARCHIVES) else NO_SCAN
+    other = next((name for name, magic, suffixes in OTHER_FORMATS if head.startswith(magic) and path.name.lower().endswith(suffixes)), "")
+    # the first reason that applies is returned
+    reasons = (
+        (EMPTY, not start),
+        (PAIR, head[344:348] == TWO_FILES),
+        (MISNAMED, path.name.lower().endswith(NIFTI_SUFFIXES)),
+        (f"a scan in another format ({other}): convert it to NIfTI, or use its DICOM files", bool(other)),
+        (DOCUMENT, start.startswith(OLD_OFFICE) or start.startswith(OFFICE_PARTS, FIRST_NAME)),
+        (ARCHIVE, zipped or start.startswith(ARCHIVES)),
+    )
+    return next((reason for reason, applies in reasons if applies), NO_SCAN)
 
 
 def _unzipped(start: bytes) -> bytes:
@@ -248,8 +268,8 @@ def frame_headers(header: Dataset) -> Iterator[Dataset]:
         frame.update(base)
         for group in (*shared, groups):
             _lift(group, frame)
-        _put(frame, "InstanceNumber", number)
-        _put(frame, "SOPInstanceUID", generate_uid(entropy_srcs=[dicom.text(header, "SOPInstanceUID"), str(number)]))
+        put_element(frame, "InstanceNumber", number)
+        put_element(frame, "SOPInstanceUID", generate_uid(entropy_srcs=[dicom.text(header, "SOPInstanceUID"), str(number)]))
         frame.file_meta = header.file_meta
         yield frame
 
@@ -262,10 +282,10 @@ def _lift(group: Dataset, frame: Dataset) -> None:
         for source, target in names.items():
             value: Any = dicom.value(items[0], source)
             if value is not None:
-                _put(frame, target, value)
+                put_element(frame, target, value)
 
 
-def _put(frame: Dataset, keyword: str, value: Any) -> None:
+def put_element(frame: Dataset, keyword: str, value: Any) -> None:
     """Set an element of one frame; the old element is deleted, not changed, because all frames share it."""
     if keyword in frame:
         delattr(frame, keyword)
@@ -275,9 +295,9 @@ def _put(frame: Dataset, keyword: str, value: Any) -> None:
 def _plain_names(base: Dataset, header: Dataset) -> None:
     """Add the attributes of the whole object under the keywords of plain images."""
     kind = dicom.text(header, "SOPClassUID").removeprefix(STORAGE)
-    _put(base, "SOPClassUID", STORAGE + PLAIN[kind])
+    put_element(base, "SOPClassUID", STORAGE + PLAIN[kind])
     if name := dicom.text(header, "PulseSequenceName"):
-        _put(base, "SequenceName", name)
+        put_element(base, "SequenceName", name)
     echoes = [
         *ECHOES.get(dicom.text(header, "EchoPulseSequence"), []),
         *(["EP"] if dicom.text(header, "EchoPlanarPulseSequence") == "YES" else []),

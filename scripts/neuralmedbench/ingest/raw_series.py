@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from neuralmedbench.files import dicom
 from neuralmedbench.ingest.bids import applies_to, entities_of
-from neuralmedbench.ingest.geometry import main_axis, slice_position
-from neuralmedbench.ingest.raw_files import STORAGE, FileKind, RawScan, stem_of
+from neuralmedbench.ingest.geometry import is_mosaic, main_axis, slice_position
+from neuralmedbench.ingest.raw_files import STORAGE, FileKind, RawScan, put_element, stem_of
 from neuralmedbench.ingest.words import plain_words
 
 if TYPE_CHECKING:
@@ -133,6 +133,7 @@ def sort_into_series(scans: Iterable[RawScan]) -> RawSeriesList:
             result.excluded[scan.number] = scan.why_not
     parts: list[tuple[tuple[RawScan, ...], tuple[RawScan, ...]]] = []  # scans and sidecars of each series
     for key in sorted(groups):
+        _number_frames(groups[key])
         parts += [(part, ()) for part in _split(groups[key], result)]
     for scan in sorted(volumes, key=lambda scan: scan.path.as_posix()):
         parts.append(((scan,), tuple(sorted((one for one in sidecars if _belongs(one.path, scan.path)), key=_nearness))))
@@ -141,6 +142,22 @@ def sort_into_series(scans: Iterable[RawScan]) -> RawSeriesList:
     result.excluded.update({scan.number: "gradients or a sidecar without their scan" for scan in sidecars if scan.number not in used})
     result.series = [RawSeries(f"series-{place:02d}", part, extra) for place, (part, extra) in enumerate(parts, start=1)]
     return result
+
+
+def _number_frames(scans: list[RawScan]) -> None:
+    """Give the frames of a series in several objects consecutive instance numbers, by which the converter sorts volumes."""
+    objects = {scan.number: scan.whole for scan in scans if scan.whole is not None}
+    if len(objects) < 2:
+        return
+
+    def order(scan: RawScan) -> tuple[float, float, int, int]:
+        whole = objects[scan.number]
+        instance, part = (dicom.number(whole, keyword) or 0.0 for keyword in ("InstanceNumber", "InConcatenationNumber"))
+        return instance, part, scan.number, scan.frame or 0
+
+    for number, scan in enumerate(sorted((scan for scan in scans if scan.whole is not None), key=order), start=1):
+        if scan.header is not None:
+            put_element(scan.header, "InstanceNumber", number)
 
 
 def _split(scans: list[RawScan], result: RawSeriesList) -> list[tuple[RawScan, ...]]:
@@ -211,7 +228,7 @@ def exclusion_reason(header: Dataset) -> str:
         ("localizer", "LOCALIZER" in types or LOCALIZER.search(description) is not None),
         ("cut off before its image, or an object without one", not sized),
         ("several frames in one object that does not say where each of them lies", (dicom.number(header, "NumberOfFrames") or 1) > 1),
-        ("slice without a position in space", not placed),
+        ("slice without a position in space", not placed and not is_mosaic(header)),
         ("pixel spacing or orientation that no image can have", not has_valid_geometry(header)),
     )
     return next((reason for reason, applies in reasons if applies), "")

@@ -9,6 +9,7 @@ import pytest
 
 from fixtures.raw import AXIAL, CORONAL, SAGITTAL, Stack, ball, clean_and_convert, compressed, ingest, write_enhanced, write_series
 from neuralmedbench.files import dicom
+from neuralmedbench.files.nifti import read_nifti
 from neuralmedbench.records.case import Plane, Sequence
 
 
@@ -65,6 +66,26 @@ def test_several_directions_of_one_weighting_become_their_trace(tmp_path: Path) 
     case = ingest(tmp_path, [path])
     assert [(series.sequence, series.b_value) for series in case.series] == [(Sequence.DWI, 1001.0)]
     assert case.series[0].path.endswith(".nii.gz")
+
+
+def test_volumes_that_came_in_one_object_each_stay_volumes(tmp_path: Path) -> None:
+    """Frames are numbered from 1 in each object; equal numbers would be slices of one place to the converter."""
+    weights = (0, 1000, 1001)
+    files = [
+        write_enhanced(tmp_path / "raw" / f"{name}.dcm", b_values=(weight,), SeriesDescription="DWI", InstanceNumber=number,
+                       SOPInstanceUID=f"1.2.{number}")
+        for name, number, weight in zip("bca", (1, 2, 3), weights, strict=True)
+    ]  # fmt: skip
+    case = ingest(tmp_path, sorted(files))
+    assert [(series.sequence, series.b_value) for series in case.series] == [(Sequence.DWI, 1001.0)], case.reason
+    volume = read_nifti(tmp_path / "ingested" / case.series[0].path)
+    assert np.allclose(np.linalg.norm(volume.affine[:3, :3], axis=0), (4, 4, 5))
+    assert np.allclose(volume.voxels[:, ::-1, :].transpose(2, 1, 0), np.round(ball(8) * np.exp(-1000 / 1500)), atol=1)
+    # a volume that is cut off is left out, the others are used
+    files[2].write_bytes(files[2].read_bytes()[:-2000])
+    case = ingest(tmp_path / "cut", sorted(files))
+    assert [(series.b_value, series.flags) for series in case.series] == [(1000.0, ("cut_off_files",))]
+    assert [fate.reason for fate in case.fates] == ["series-01: cut off; copy it again", "series-01", "series-01"]
 
 
 def test_frames_in_several_planes_are_a_localizer_and_a_series_of_volumes_is_refused(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from fixtures.raw import CORONAL, PIXEL_MM, SAGITTAL, Stack, ball, ct_tags, ingest, write_series
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.dcm2niix import ConversionOutput
 from neuralmedbench.files.nifti import Volume, read_nifti
 from neuralmedbench.ingest.conversion import regrid
 from neuralmedbench.ingest.geometry import missing_slices
@@ -142,3 +143,57 @@ def test_positions_that_do_not_fit_the_slices_are_refused() -> None:
 
 def test_missing_slices_are_counted_from_the_distances() -> None:
     assert missing_slices(np.array([5.0, 5.0, 15.0, 5.0])) == 2
+
+
+def positions(*blocks: tuple[float, int], overlap_mm: float = 1.0) -> npt.NDArray[np.float64]:
+    """Return the positions of blocks of (spacing, slices), each of which begins a little above the last slice of the one before."""
+    places: list[float] = []
+    for spacing, slices in blocks:
+        start = places[-1] + overlap_mm if places else 0.0
+        places += [start + spacing * number for number in range(slices)]
+    return np.array(places)
+
+
+@pytest.mark.parametrize("blocks", [((4.0, 14), (7.0, 14)), ((7.0, 6), (4.0, 9)), ((2.5, 8), (5.0, 8)), ((3.0, 8), (5.0, 8), (8.0, 6))])
+@pytest.mark.parametrize("overlap_mm", [0.3, 1.1, 2.0])
+def test_blocks_of_different_spacing_are_complete_until_a_slice_is_taken_out(
+    blocks: tuple[tuple[float, int], ...], overlap_mm: float
+) -> None:
+    places = positions(*blocks, overlap_mm=overlap_mm)
+    numbers = np.arange(1.0, len(places) + 1)
+    assert missing_slices(np.diff(places), numbers) == 0
+    assert missing_slices(np.diff(places)) == 0
+    for gone in range(1, len(places) - 1):
+        assert missing_slices(np.diff(np.delete(places, gone)), np.delete(numbers, gone)) == 1, gone
+
+
+def test_a_block_numbered_from_above_lacks_nothing() -> None:
+    places = positions((4.0, 14), (7.0, 14))
+    numbers = np.array([*range(1, 15), *range(28, 14, -1)], dtype=float)
+    assert missing_slices(np.diff(places), numbers) == 0
+    assert missing_slices(np.diff(np.delete(places, 13)), np.delete(numbers, 13)) == 1
+
+
+def test_an_even_series_lacks_every_slice_that_was_taken_out_of_it() -> None:
+    rng = np.random.default_rng(20)
+    for _ in range(200):
+        places = np.arange(20) * 5 + rng.normal(0, 0.05, 20)
+        gone = rng.choice(np.arange(4, 16), size=int(rng.integers(0, 4)), replace=False)
+        assert missing_slices(np.diff(np.delete(places, gone))) == len(gone), gone
+
+
+def test_every_second_slice_missing_from_the_middle_is_no_block() -> None:
+    places = np.array([0.0, 5, 10, 15, 25, 35, 45, 50, 55, 60])
+    assert missing_slices(np.diff(places)) == 3
+
+
+def test_a_series_that_the_converter_makes_no_volume_of_is_not_called_a_wrong_nifti_file(tmp_path: Path) -> None:
+    import nibabel
+
+    content = bytearray(nibabel.Nifti1Image(np.ones((4, 4, 4), np.int16), np.eye(4)).to_bytes())
+    content[254:256], content[312:328] = b"\1\0", b"\0" * 16  # sform_code, srow_z
+    (tmp_path / "image.nii").write_bytes(content)
+    with pytest.raises(DataError, match=r"sform"):
+        read_nifti(tmp_path / "image.nii")
+    with pytest.raises(DataError, match=r"^dcm2niix made no volume of a series: the positions, orientations or sizes"):
+        ConversionOutput(tmp_path / "image.nii", None, None).read()

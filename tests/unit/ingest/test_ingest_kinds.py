@@ -65,7 +65,21 @@ def test_the_directory_of_a_medium_is_no_scan_even_under_another_name(tmp_path: 
     (tmp_path / "raw" / "index.dcm").write_bytes(directory.read_bytes())
     case = ingest(tmp_path, [*files, tmp_path / "raw" / "index.dcm"])
     assert case.fates[-1].fate == "set_aside"
-    assert "directory of a medium (DICOMDIR)" in case.fates[-1].reason or "no SOP Class UID" in case.fates[-1].reason
+    assert case.fates[-1].reason == "not a scan: directory of a medium (DICOMDIR)"
+
+
+def test_dicom_without_a_class_is_not_called_damaged_for_sure(tmp_path: Path) -> None:
+    """Scanners write files of their own in this form; an index without records is one."""
+    import pydicom
+
+    files = write_series(tmp_path / "raw")
+    own = pydicom.Dataset()
+    own.Manufacturer, own.FileSetID = "Philips Medical Systems", "Vandermeer"
+    path = tmp_path / "raw" / "DIRFILE"
+    own.preamble = b"\0" * 128
+    pydicom.dcmwrite(path, own, implicit_vr=False, little_endian=True)
+    case = ingest(tmp_path, [*files, path])
+    assert case.fates[-1].reason == "not a scan: DICOM that is no image (no SOP Class UID): a file of the scanner itself, or a damaged one"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -200,6 +202,15 @@ def test_files_are_known_by_what_they_hold_and_not_by_their_names(tmp_path: Path
     assert {series.sequence for series in case.series} == {Sequence.T1W, Sequence.T2W, Sequence.FLAIR}
 
 
+def zip_of(*names: str) -> bytes:
+    """Return a zip archive with files of some names."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name in names:
+            archive.writestr(name, "content")
+    return stream.getvalue()
+
+
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
@@ -209,6 +220,13 @@ def test_files_are_known_by_what_they_hold_and_not_by_their_names(tmp_path: Path
         ("scan_T1w.nii.gz", b"\x1f\x8b\x08 broken", "named as NIfTI, but it holds none (damaged, or another format)"),
         ("study.zip", b"PK\x03\x04rest", "an archive or a compressed file: unpack it beside the others"),
         ("study.tar.gz", gzip.compress(b"x" * 1000, mtime=0), "an archive or a compressed file: unpack it beside the others"),
+        ("letter.docx", zip_of("[Content_Types].xml"), "an office document or table: save a note as .txt, a record as record.csv"),
+        ("table.xlsx", zip_of("docProps/app.xml", "xl/workbook.xml"), "an office document or table"),
+        ("table.ods", zip_of("mimetype", "content.xml"), "an office document or table"),
+        ("letter.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "an office document or table"),
+        ("study.zip", zip_of("IM0001"), "an archive or a compressed file: unpack it beside the others"),
+        ("scan.mgz", gzip.compress(b"\0\0\0\1" + b"\0" * 600, mtime=0), "a scan in another format (MGH): convert it to NIfTI"),
+        ("scan.nrrd", b"NRRD0004\n", "a scan in another format (NRRD): convert it to NIfTI, or use its DICOM files"),
         ("slice.dcm", b"Patient: Vandermeer", "not a scan (neither readable DICOM nor NIfTI)"),
         ("slice.dcm", b"\0" * 128 + b"DICM" + b"\xff" * 50, ""),
     ],

@@ -102,24 +102,54 @@ def test_a_compression_that_nothing_reads_is_a_reason_and_the_rest_goes_on(tmp_p
     assert reason.endswith("store it without compression and list the cases again")
 
 
+def cut_off(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: -len(content) // 5])
+
+
 @pytest.mark.parametrize("syntax", ["", "rle", "jpeg2000", "deflated"])
-def test_a_series_with_a_file_that_is_cut_off_is_set_aside_whole(tmp_path: Path, syntax: str) -> None:
+def test_a_series_with_an_inner_file_that_is_cut_off_is_set_aside_whole(tmp_path: Path, syntax: str) -> None:
     files = write_series(tmp_path / "raw" / "1") + write_series(tmp_path / "raw" / "2", series=2, voxels=ball(8) + 5)
     if syntax:
         compressed(files, syntax)
-    content = files[3].read_bytes()
-    files[3].write_bytes(content[: -len(content) // 5])
+    cut_off(files[3])
     case = ingest(tmp_path, files)
     assert [series.series_id for series in case.series] == ["series-02"]
     # a truncated deflated file cannot be read at all: its slice is then missing
-    expected = "1 slices are missing" if syntax == "deflated" else "1 of 8 files are cut off, the first is file 4 of the case"
+    expected = "1 slices are missing between the others"
+    if syntax != "deflated":
+        expected += ": file 4 of the case is cut off; copy it again (numbered_files.tsv in the case's folder of data/raw has the name)"
     assert expected in case.fates[0].reason
+
+
+@pytest.mark.parametrize("syntax", ["", "rle"])
+def test_without_an_end_slice_that_is_cut_off_a_series_is_used_and_flagged(tmp_path: Path, syntax: str) -> None:
+    files = write_series(tmp_path / "raw")
+    if syntax:
+        compressed(files, syntax)
+    cut_off(files[0])
+    cut_off(files[7])
+    case = ingest(tmp_path, files)
+    assert [(series.flags, series.quality["slices"]) for series in case.series] == [(("cut_off_files",), 6)]
+    assert [fate.reason for fate in case.fates] == [
+        "series-01: cut off; copy it again", *["series-01"] * 6, "series-01: cut off; copy it again"
+    ]  # fmt: skip
+    assert case.quality["files_used"] == 6
+    volume = clean_and_convert(tmp_path, case, "series-01")
+    assert np.array_equal(volume.voxels[:, ::-1, :].transpose(2, 1, 0), ball(8)[1:-1])
+
+
+def test_several_inner_files_that_are_cut_off_are_counted(tmp_path: Path) -> None:
+    files = write_series(tmp_path / "raw")
+    cut_off(files[2])
+    cut_off(files[5])
+    assert "2 of 8 files are cut off, the first is file 3 of the case; copy them again" in ingest(tmp_path, files).reason
 
 
 def test_a_multi_frame_object_that_is_cut_off_is_set_aside(tmp_path: Path) -> None:
     path = write_enhanced(tmp_path / "raw" / "e.dcm")
     path.write_bytes(path.read_bytes()[:-3000])
-    assert "1 of 1 files are cut off" in ingest(tmp_path, [path]).reason
+    assert "file 1 of the case is cut off" in ingest(tmp_path, [path]).reason
 
 
 @pytest.mark.parametrize("cut", [0, 100, 400, 700])

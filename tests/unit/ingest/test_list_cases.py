@@ -48,6 +48,15 @@ def test_the_listing_and_the_indexes_can_be_read_by_nobody_else(tmp_path: Path, 
     assert [path for path in (zone, *zone.rglob("*")) if path.stat().st_mode & 0o077] == []
 
 
+def test_a_file_that_is_known_by_its_number_has_its_path_beside_the_private_index(tmp_path: Path, source: Path) -> None:
+    """Reasons name files by number alone, as they may be shown to others."""
+    for case in run(tmp_path, source):
+        folder = tmp_path / "data" / "raw" / "mine" / case
+        rows = [line.split("\t") for line in (folder / "numbered_files.tsv").read_text(encoding="utf-8").splitlines()]
+        files = read_raw_index(folder / "files.json").files
+        assert rows == [["number", "path"], *([str(number), file.path] for number, file in enumerate(files, start=1))]
+
+
 @pytest.mark.parametrize("profile", ["pseudonymised", "safe_harbor"])
 def test_cases_are_grouped_and_nothing_shared_names_anyone(
     tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str], profile: str

@@ -30,6 +30,7 @@ FLAGS = {
     "positions_and_thickness_disagree": "the distance between slices differs from their stated thickness; the positions were used",
     "uneven_spacing": "its slices are unevenly spaced",
     "missing_slices": "slices are missing",
+    "cut_off_files": "a file of it was cut off and left out, so that an end of the scan or a measurement is missing: copy it again",
     "gantry_tilt": "it was acquired with a tilted gantry",
     "incomplete_volumes": "it holds volumes with fewer slices than others",
     "description_and_protocol_disagree": "its description and its protocol name different kinds of scan",
