@@ -26,6 +26,7 @@ from neuralmedbench.deid.headers.cleaner import clean_series, clean_sidecar
 from neuralmedbench.deid.headers.rules import OF_PIXELS
 from neuralmedbench.deid.leaks import require_clean
 from neuralmedbench.deid.review.pieces import write_header_piece, write_scan_pieces, write_tools_piece
+from neuralmedbench.deid.review.previews import write_previews
 from neuralmedbench.deid.texts import clean_texts
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files import dicom
@@ -71,6 +72,7 @@ def deidentify_case(case: CaseRecord, source: Path, out: Path, policy: CleaningP
     cleaning = begin_cleaning(case, source, out, policy, answer_key)
     try:
         series = clean_scans(cleaning)
+        write_previews(cleaning)
         write_tools_piece(out)
         notes, record = clean_texts(cleaning)
         if not cleaning.identity.names:

@@ -28,6 +28,7 @@ small_pictures: GREYS, Levels, lettered, outlined, side_by_side, to_levels, writ
 tables: gc_paused, guard_cell, read_records, read_table, unguard_cell, write_records, write_table
 templates: Templates, version_of
 texts: UnreadableTextError, decode_text, for_terminal, visible
+unused_series: images_folder, read_descriptions, unused_images, write_descriptions
 urgency: read_urgency, urgency_path
 vocabulary: diseases_path, names_path, read_vocabulary
 volumes: Matrix, as_matrix, as_stored, as_transform, centre_of, grid_over, homogeneous, image_like, read_volume, resample_to, write_volume

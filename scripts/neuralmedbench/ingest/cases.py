@@ -4,16 +4,12 @@ The kind of every scan and all identifying values are read from the headers here
 """
 
 from __future__ import annotations
-
 import json
 import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.identity import Identity, write_identity
@@ -24,7 +20,10 @@ from neuralmedbench.ingest.pixels import repeated_series
 from neuralmedbench.ingest.raw_files import FileKind, RawScan, checked_bytes, load_raw_files, path_inside, stem_of
 from neuralmedbench.ingest.raw_series import sort_into_series
 from neuralmedbench.ingest.sequences import SequenceLabel
+from neuralmedbench.ingest.series_fates import series_fates
 from neuralmedbench.records.case import CaseRecord, FileFate, Sequence, Series, State
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -88,11 +87,13 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
     others = OtherSeries(result.series, repeated_series(result.series))
     used: list[Series] = []
     by_file: dict[int, list[str]] = {}  # series that use a file: a multi-frame object or a sidecar may belong to several
+    refused: dict[str, Series | str] = {}
     excluded = dict(result.excluded)  # reasons by file number
     for series in result.series:
         try:
             imported = import_series(series, out / "series", labels[series.series_id], others)
         except DataError as error:
+            refused[series.series_id] = str(error)
             excluded.update(dict.fromkeys(series.numbers, f"{series.series_id}: {error}"))
             shutil.rmtree(out / "series" / series.series_id, ignore_errors=True)
         else:
@@ -105,6 +106,7 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
     case = replace(
         base,
         fates=fates,
+        raw_series=series_fates(others, refused | {one.series_id: one for one in used}, excluded, scans, out / "series"),
         raw_files=count_fates(fates),
         quality={"files": float(len(index.files)), "files_used": float(len(by_file)), "series": float(len(used))},
     )

@@ -200,7 +200,7 @@ def split_duplicates(scans: SequenceOf[RawScan]) -> tuple[tuple[RawScan, ...], t
     """
     places: dict[tuple[float, ...], list[RawScan]] = defaultdict(list)
     for scan in scans:
-        places[_place(scan)].append(scan)
+        places[place_of(scan)].append(scan)
     most = max(len(at_one_place) for at_one_place in places.values())
     if most == 1:
         return tuple(scans), ()
@@ -231,7 +231,7 @@ def repeated_series(series: Iterable[RawSeries]) -> dict[str, str]:
             continue
         places: dict[tuple[float, ...], list[RawScan]] = defaultdict(list)
         for scan in one.scans:
-            places[_place(scan)].append(scan)
+            places[place_of(scan)].append(scan)
         original = next((other for other, theirs in known if set(places) <= set(theirs) and _repeats(places, theirs)), None)
         if original is None:
             known.append((one, places))
@@ -244,7 +244,7 @@ def _repeats(places: dict[tuple[float, ...], list[RawScan]], theirs: dict[tuple[
     return all({pixel_digest(scan) for scan in scans} <= {pixel_digest(scan) for scan in theirs[place]} for place, scans in places.items())
 
 
-def _place(scan: RawScan) -> tuple[float, ...]:
+def place_of(scan: RawScan) -> tuple[float, ...]:
     """Return position, orientation and size of an image; only images with equal ones are compared."""
     header = scan.header
     if header is None:

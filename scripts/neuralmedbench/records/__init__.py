@@ -6,7 +6,7 @@ answer_key: AnswerKey, CaseScore, NoteKey, NoteSpan, PixelBox, ScoreRow, SeriesK
 answer_leaks: AcceptedLeak, AcceptedLeaks, AnswerLeak, AnswerLeaks, SEVERITIES
 blinding: hide_names
 bundle: BundleGrade, BundleImage, BundleResponse, BundleTurn, CaseBundle
-case: Audit, CaseRecord, FileFate, PictureFate, PictureManifest, Plane, Sequence, Series, Slice, SliceRow, State, Tile
+case: Audit, CaseRecord, FileFate, PictureFate, PictureManifest, Plane, Sequence, Series, SeriesFate, Slice, SliceRow, State, Tile
 checklist: ONLY_IN_CHECKLISTS, SECTIONS
 columns: ANSWER_COLUMNS, ANSWER_KEY_COLUMNS, PICTURE_COLUMNS, RECORD_COLUMNS, UNKNOWN_DAY
 curation: CurationRecord, DECISION_COLUMNS, Decision, KEPT, KeptQuestion, PoolModel, RECORD, REMOVED, RemovedQuestion, StageCount

@@ -1,10 +1,8 @@
 """Records of the per-case stages: `case.json` of ingest, deidentify, normalise and slices; pictures, and the audit."""
 
 from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-
 from neuralmedbench.records.answer_key import ScoreRow
 from neuralmedbench.records.review import AcceptedIdentityLeak, IdentityLeak
 
@@ -182,6 +180,34 @@ class FileFate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SeriesFate:
+    """Outcome of one series that came in; it holds no word of a header.
+
+    Attributes
+    ----------
+    series_id : str
+        `series-01`...; `other-01`... for objects and files that are part of no series of images.
+    files : int
+        Number of its raw files.
+    reason : str
+        Reason for which ingest excluded it; empty if it was imported.
+    variant : str
+        How the scanner processed it, for example `intensity normalised`; empty if its header does not say.
+    same_acquisition : tuple of str
+        Other imported series that are the same acquisition, processed in another way.
+    no_preview : str
+        Reason for which no preview of an excluded series can be shown; empty if one may be made.
+    """
+
+    series_id: str
+    files: int
+    reason: str = ""
+    variant: str = ""
+    same_acquisition: tuple[str, ...] = ()
+    no_preview: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CaseRecord:
     """One case after one stage.
 
@@ -226,6 +252,8 @@ class CaseRecord:
         Cases of other patients whose files have UIDs of this case.
     leaks : tuple of IdentityLeak
         Places where identifying values were left after cleaning: why the case was quarantined, or what a person accepted.
+    raw_series : tuple of SeriesFate
+        Every series that came in. Passed on by every stage.
     """
 
     benchmark: str
@@ -249,6 +277,7 @@ class CaseRecord:
     checks: dict[str, int] = field(default_factory=dict)
     same_uids: tuple[str, ...] = ()
     leaks: tuple[IdentityLeak, ...] = ()
+    raw_series: tuple[SeriesFate, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
 

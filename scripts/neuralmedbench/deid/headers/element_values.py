@@ -177,11 +177,18 @@ def _clean_text(tag: int, vr: str, text: str, rules: HeaderRules, without: bytes
         return b"", TEXT
     if "113105" not in rules.held:
         return without, TEXT
-    cleaned = clean_pulse_name(text) if tag in PULSE_NAMES else clean_descriptor(text)
-    words = " ".join(word for word in cleaned.split() if not names_patient(word, rules))
-    if names_patient(words, rules):  # several words together can identify the patient
-        words = ""
+    words = _without_names(clean_pulse_name(text) if tag in PULSE_NAMES else clean_descriptor(text), rules)
     return words.encode(), KEPT if words == text else TEXT
+
+
+def clean_description(text: str, rules: HeaderRules) -> str:
+    """Reduce a description to words about scans; empty if the options keep none."""
+    return _without_names(clean_descriptor(text), rules) if "113105" in rules.held else ""
+
+
+def _without_names(cleaned: str, rules: HeaderRules) -> str:
+    words = " ".join(word for word in cleaned.split() if not names_patient(word, rules))
+    return "" if names_patient(words, rules) else words  # several words together can identify the patient
 
 
 def _of_patient(text: str, vr: str, rules: HeaderRules) -> str:

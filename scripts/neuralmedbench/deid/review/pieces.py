@@ -26,6 +26,9 @@ BORDER = 0.18
 BORDER_PX = 240
 GAMMA = 0.5
 """Makes dim letters visible next to bright anatomy."""
+PREVIEW, SERIES = "preview.png", "series.json"
+PREVIEW_PX, PREVIEW_AT = 88, (0.45, 0.6, 0.75)
+"""Longest side of a preview's slices, and their heights as parts of the scan's extent from feet to head."""
 REVIEW = "review"
 """Folder of these files, in this stage and in normalisation."""
 TOOLS = (
@@ -35,13 +38,14 @@ TOOLS = (
 
 
 def write_scan_pieces(folder: Path, series_id: str, volume: Volume) -> None:
-    """Write the pictures in which a reviewer looks for a face or burned-in text in a scan.
+    """Write the pictures in which a reviewer looks for a face or burned-in text in a scan, and its preview.
 
-    `folder`: de-identified case, in which `review/<series_id>_surface.png` and `review/<series_id>_border.png` are written.
+    `folder`: de-identified case, in which `review/<series_id>_surface.png`, `..._border.png` and `..._preview.png` are written.
     """
     voxels, sizes = upright(volume)
     write_levels(folder / REVIEW / f"{series_id}_surface.png", surface_views(voxels, sizes))
     write_levels(folder / REVIEW / f"{series_id}_border.png", border_views(voxels, sizes))
+    write_levels(folder / REVIEW / f"{series_id}_{PREVIEW}", preview_views(voxels, sizes))
 
 
 def write_header_piece(folder: Path, series_id: str, changed: Counter[tuple[str, str]]) -> None:
@@ -148,6 +152,23 @@ def border_views(voxels: Floats, sizes: tuple[float, float, float]) -> Levels:
     thick = max(sizes) > 1.5 * sorted(sizes)[1]
     axes = [int(np.argmax(sizes))] if thick else [0, 1, 2]
     return side_by_side([_border(voxels, axis, BORDER_PX if thick else BORDER_PX * 2 // 3) for axis in axes])
+
+
+def preview_views(voxels: Floats, sizes: tuple[float, float, float]) -> Levels:
+    """Return three axial slices side by side, small and with one window; `voxels`, `sizes`: as in `surface_views`.
+
+    Axial slices show no profile, even if part of a face was left.
+    """
+    heights = np.flatnonzero((voxels > voxels.min()).any(axis=(0, 1)))
+    chosen = [heights[round(part * (len(heights) - 1))] for part in PREVIEW_AT] if len(heights) else [0]
+    low, high = (float(value) for value in np.percentile(voxels, (1, 99.5)))
+    step_mm = max(length * size for length, size in zip(voxels.shape[:2], sizes[:2], strict=True)) / PREVIEW_PX
+    columns, rows = (
+        np.linspace(length - 1, 0, max(1, round(length * size / step_mm))).round().astype(np.intp)
+        for length, size in zip(voxels.shape[:2], sizes[:2], strict=True)
+    )
+    # in radiological view: the patient's right and front come first
+    return side_by_side([to_levels(voxels[np.ix_(columns, rows, [z])][..., 0].T, low, high) for z in chosen])
 
 
 def _border(voxels: Floats, axis: int, side: int) -> Levels:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.deid.headers.diff import ACTIONS
+from neuralmedbench.deid.review.raw_series import series_section, twin_lines
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.pages import THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
@@ -97,6 +98,11 @@ class CaseStages:
         last = self.cut.case
         return "" if last.state is State.OK else f"Kept back at {last.quarantined_by}: {last.reason}"
 
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Reasons of the series that de-identification or normalisation left out, by series id."""
+        return self.normalised.case.set_aside
+
     def quality(self) -> dict[str, list[dict[str, Any]]]:
         """Return the quality measures with their limits, of the case and by series."""
         path = self.normalised.folder / REVIEW / "quality.json"
@@ -117,8 +123,10 @@ class CaseStages:
         for picture in self.clean.case.pictures:
             if picture.state is not State.OK:
                 words[picture.image_id] = [f"left out: {picture.reason}"]
-        for name, why in self.normalised.case.set_aside.items():
+        for name, why in self.left_out.items():
             words.setdefault(name, []).append(f"left out: {why}")
+        for fate in self.clean.case.raw_series:
+            words.setdefault(fate.series_id, []).extend(twin_lines(fate, self.left_out))
         if self.clean.case.same_uids:
             words["this case"] = [SAME_UIDS.format(", ".join(self.clean.case.same_uids))]
         return {name: lines for name, lines in words.items() if lines}
@@ -150,8 +158,13 @@ def case_sheet(stages: CaseStages, neighbours: tuple[str, str], at: Path) -> str
     if stages.clean.case.pictures:
         body.append(_warnings(stages))
         body += [picture_section(stages.clean, at), texts_section(stages.clean)] if stages.clean.case.state is State.OK else []
-    elif stages.clean.case.state is State.OK:
-        body += [_warnings(stages), *_scans(stages), _headers(stages.clean), texts_section(stages.clean), *_imaging(stages, at)]
+    else:
+        body += [
+            _warnings(stages),
+            series_section(stages.clean.case, stages.clean.folder, stages.left_out, kept_back=bool(stages.kept_back)),
+        ]
+    if not stages.clean.case.pictures and stages.clean.case.state is State.OK:
+        body += [*_scans(stages), _headers(stages.clean), texts_section(stages.clean), *_imaging(stages, at)]
     return page(f"{stages.clean.case.benchmark}: case {stages.case_id}", [*body, navigation])
 
 

@@ -1,0 +1,64 @@
+"""The part of a review sheet with every series that came in: its preview, and whether it is used or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from neuralmedbench.deid.review.pieces import PREVIEW, REVIEW, SERIES
+from neuralmedbench.files.json_files import read_json
+from neuralmedbench.files.pages import figure
+from neuralmedbench.records.case import CaseRecord, SeriesFate
+
+KEPT_BACK = "its case is kept back"
+TWINS = "the same acquisition as {others}{variant}: both are used; to leave one out write {one}=none into `sequence_overrides`"
+
+
+def series_section(case: CaseRecord, folder: Path, left_out: Mapping[str, str], *, kept_back: bool) -> str:
+    """Build the HTML of all series that came in; empty for a case that an earlier version ingested.
+
+    `case`, `folder`: the de-identified case. `left_out`: reasons of the series that later stages left out. `kept_back`: whether the case is.
+    """
+    if not case.raw_series:
+        return ""
+    path = folder / REVIEW / SERIES
+    pieces: dict[str, dict[str, str]] = read_json(path) if path.exists() else {}
+    kinds = {series.series_id: series.sequence.value for series in case.series}
+    rows, used = [], 0
+    for fate in case.raw_series:
+        piece = pieces.get(fate.series_id, {})
+        reason = fate.reason or left_out.get(fate.series_id, "")
+        used += not (reason or kept_back)
+        outcome = f"not used: {reason}" if reason else KEPT_BACK if kept_back else f"used as {kinds.get(fate.series_id, 'a scan')}"
+        words = [
+            piece.get("description", ""),
+            f"{fate.files} file{'s' * (fate.files != 1)}",
+            fate.variant,
+            outcome,
+            *twin_lines(fate, left_out),
+        ]
+        cell = "<br>".join(escape(line) for line in words if line)
+        rows.append(f"<tr><td>{_preview(fate, piece, folder, kept_back=kept_back)}</td><td>{cell}</td></tr>\n")
+    about = (
+        "<p>Descriptions are reduced to words about scans. A preview is three axial slices without the face; of a series that is not used it is"
+        " shown only if its face was located and no text was found in it.</p>\n"
+    )
+    return f'<h2>Series that came in: {len(rows)}, of which {used} are used</h2>{about}<div class="scroll"><table>{"".join(rows)}</table></div>\n'
+
+
+def twin_lines(fate: SeriesFate, left_out: Mapping[str, str]) -> Sequence[str]:
+    """Return, if a series is used beside others that are the same acquisition, what a person should know; else nothing."""
+    others = [other for other in fate.same_acquisition if other not in left_out]
+    if not others or fate.series_id in left_out:
+        return ()
+    variant = f" (this one is {fate.variant})" if fate.variant else ""
+    return (TWINS.format(others=" and ".join(others), variant=variant, one=fate.series_id),)
+
+
+def _preview(fate: SeriesFate, piece: Mapping[str, str], folder: Path, *, kept_back: bool) -> str:
+    path = folder / REVIEW / f"{fate.series_id}_{PREVIEW}"
+    if path.exists():
+        return figure(path, fate.series_id)
+    why = fate.no_preview or piece.get("no_preview", KEPT_BACK if kept_back else "it was left out before one was made")
+    return escape(f"{fate.series_id}: no preview, {why}")

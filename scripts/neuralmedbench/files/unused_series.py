@@ -1,0 +1,33 @@
+"""Images and descriptions of the series of an ingested case, in the private zone: what de-identification shows a reviewer of unused series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from neuralmedbench.files.json_files import read_json, write_json
+
+DESCRIPTIONS = "descriptions.json"
+FOLDER = "unused"
+
+
+def images_folder(series: Path) -> Path:
+    """Return the folder for the images of unused series, below `series/` of an ingested case."""
+    return series / FOLDER
+
+
+def unused_images(case_folder: Path, series_id: str) -> Path | None:
+    """Return the images of an unused series of an ingested case, a folder of DICOM files or one NIfTI file; None without them."""
+    places = [images_folder(case_folder / "series") / name for name in (series_id, f"{series_id}.nii.gz")]
+    return next((place for place in places if place.exists()), None)
+
+
+def write_descriptions(series: Path, descriptions: Mapping[str, str]) -> None:
+    """Write raw descriptions by series id, below `series/` of an ingested case; only the owner can read them."""
+    write_json(series / DESCRIPTIONS, dict(descriptions), private=True)
+
+
+def read_descriptions(case_folder: Path) -> dict[str, str]:
+    """Return the raw descriptions of an ingested case by series id; empty for a case of an earlier version."""
+    path = case_folder / "series" / DESCRIPTIONS
+    return {str(name): str(words) for name, words in read_json(path).items()} if path.exists() else {}
