@@ -4,12 +4,16 @@ The kind of every scan and all identifying values are read from the headers here
 """
 
 from __future__ import annotations
+
 import json
 import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.identity import Identity, write_identity
@@ -22,8 +26,6 @@ from neuralmedbench.ingest.raw_series import sort_into_series
 from neuralmedbench.ingest.sequences import SequenceLabel
 from neuralmedbench.ingest.series_fates import series_fates
 from neuralmedbench.records.case import CaseRecord, FileFate, Sequence, Series, State
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -55,7 +57,7 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
     root : Path
         Folder to which paths of the index are relative.
     out : Path
-        Folder to fill: `series/`, `text/`, `identity.json`.
+        Folder to fill: `series/`, `text/`, `identity.json`, and `unused/` and `descriptions.json` for previews.
     overrides : mapping of str to str
         Sequence by series id, where a person corrected the header.
 
@@ -106,7 +108,7 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
     case = replace(
         base,
         fates=fates,
-        raw_series=series_fates(others, refused | {one.series_id: one for one in used}, excluded, scans, out / "series"),
+        raw_series=series_fates(others, refused | {one.series_id: one for one in used}, excluded, scans, out),
         raw_files=count_fates(fates),
         quality={"files": float(len(index.files)), "files_used": float(len(by_file)), "series": float(len(used))},
     )

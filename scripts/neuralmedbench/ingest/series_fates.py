@@ -49,7 +49,7 @@ def series_fates(
     scans : iterable of RawScan
         All raw files of the case.
     folder : Path
-        `series/` of the case, in which images and descriptions of the series are written (`files.unused_series`).
+        Folder of the case, in which images and descriptions of the series are written (`files.unused_series`).
 
     Returns
     -------

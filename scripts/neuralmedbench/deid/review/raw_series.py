@@ -12,7 +12,7 @@ from neuralmedbench.files.pages import figure
 from neuralmedbench.records.case import CaseRecord, SeriesFate
 
 KEPT_BACK = "its case is kept back"
-TWINS = "the same acquisition as {others}{variant}: both are used; to leave one out write {one}=none into `sequence_overrides`"
+TWINS = "the same acquisition as {others}{variant}, and all are used: to leave one out, write {one}=none into `sequence_overrides`"
 
 
 def series_section(case: CaseRecord, folder: Path, left_out: Mapping[str, str], *, kept_back: bool) -> str:
@@ -31,15 +31,18 @@ def series_section(case: CaseRecord, folder: Path, left_out: Mapping[str, str], 
         reason = fate.reason or left_out.get(fate.series_id, "")
         used += not (reason or kept_back)
         outcome = f"not used: {reason}" if reason else KEPT_BACK if kept_back else f"used as {kinds.get(fate.series_id, 'a scan')}"
-        words = [
-            piece.get("description", ""),
-            f"{fate.files} file{'s' * (fate.files != 1)}",
-            fate.variant,
+        files = f"{fate.files} file{'s' * (fate.files != 1)}"
+        lines = [
+            ", ".join(part for part in (piece.get("description", ""), fate.variant, files) if part),
             outcome,
             *twin_lines(fate, left_out),
         ]
-        cell = "<br>".join(escape(line) for line in words if line)
-        rows.append(f"<tr><td>{_preview(fate, piece, folder, kept_back=kept_back)}</td><td>{cell}</td></tr>\n")
+        picture = folder / REVIEW / f"{fate.series_id}_{PREVIEW}"
+        shown = figure(picture, fate.series_id) if picture.exists() else escape(fate.series_id)
+        if not picture.exists():
+            why = fate.no_preview or piece.get("no_preview", KEPT_BACK if kept_back else "it was left out before one was made")
+            lines.append(f"no preview: {why}")
+        rows.append(f"<tr><td>{shown}</td><td>{'<br>'.join(map(escape, lines))}</td></tr>\n")
     about = (
         "<p>Descriptions are reduced to words about scans. A preview is three axial slices without the face; of a series that is not used it is"
         " shown only if its face was located and no text was found in it.</p>\n"
@@ -54,11 +57,3 @@ def twin_lines(fate: SeriesFate, left_out: Mapping[str, str]) -> Sequence[str]:
         return ()
     variant = f" (this one is {fate.variant})" if fate.variant else ""
     return (TWINS.format(others=" and ".join(others), variant=variant, one=fate.series_id),)
-
-
-def _preview(fate: SeriesFate, piece: Mapping[str, str], folder: Path, *, kept_back: bool) -> str:
-    path = folder / REVIEW / f"{fate.series_id}_{PREVIEW}"
-    if path.exists():
-        return figure(path, fate.series_id)
-    why = fate.no_preview or piece.get("no_preview", KEPT_BACK if kept_back else "it was left out before one was made")
-    return escape(f"{fate.series_id}: no preview, {why}")
