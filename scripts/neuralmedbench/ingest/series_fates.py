@@ -14,8 +14,9 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
 from neuralmedbench.files.unused_series import images_folder, write_descriptions
+from neuralmedbench.ingest.geometry import is_mosaic
 from neuralmedbench.ingest.import_series import MIN_SLICES, OtherSeries, is_mask
-from neuralmedbench.ingest.pixels import copy_dicom, place_of
+from neuralmedbench.ingest.pixels import check_size, copy_dicom, place_of
 from neuralmedbench.ingest.raw_files import FileKind, RawScan, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries
 from neuralmedbench.ingest.words import plain_words
@@ -88,16 +89,17 @@ def _keep_images(series: RawSeries, folder: Path) -> str:
     target = images_folder(folder) / series.series_id
     try:
         if series.header is None:
-            volume = _first_volume(series.scans[0].path)
-            write_nifti(target.with_name(f"{target.name}.nii.gz"), volume)
+            write_nifti(target.with_name(f"{target.name}.nii.gz"), _first_volume(series.scans[0].path))
             return ""
         first_at_place: dict[tuple[float, ...], RawScan] = {}
         for scan in series.scans:
             first_at_place.setdefault(place_of(scan), scan)
-        mosaic = "MOSAIC" in dicom.texts(series.header, "ImageType")
+        mosaic = is_mosaic(series.header)
         if len(first_at_place) < MIN_SLICES and not mosaic:
             return f"{NOT_DEFACED} (fewer than {MIN_SLICES} slices)"
-        copy_dicom(list(first_at_place.values())[: 1 if mosaic else None], target)
+        chosen = series.scans[:1] if mosaic else tuple(first_at_place.values())
+        check_size(chosen)
+        copy_dicom(chosen, target)
     except DataError:
         shutil.rmtree(target, ignore_errors=True)
         return "its images cannot be read"

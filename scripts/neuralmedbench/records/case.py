@@ -1,8 +1,10 @@
 """Records of the per-case stages: `case.json` of ingest, deidentify, normalise and slices; pictures, and the audit."""
 
 from __future__ import annotations
+
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
 from neuralmedbench.records.answer_key import ScoreRow
 from neuralmedbench.records.review import AcceptedIdentityLeak, IdentityLeak
 
