@@ -3,7 +3,8 @@
 
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
-CORES ?= 8
+# Cores of this machine; jobs that need more memory than there is wait for each other (rules/common.smk).
+CORES ?= $(shell $(NMB) run cores)
 CONFIGFILE ?= config/config.yaml
 BENCHMARK ?= demo
 MODE ?= rate

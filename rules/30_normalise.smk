@@ -14,7 +14,7 @@ rule normalise_case:
     conda:
         "../envs/imaging.yaml"
     resources:
-        mem_mb=1000,
+        mem_mb=1500,
     params:
         reference_order=lookup(within=config, dpath="imaging/reference_order"),
         bias_grid_mm=lookup(within=config, dpath="imaging/bias_grid_mm"),

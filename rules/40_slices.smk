@@ -16,7 +16,7 @@ rule cut_slices:
     conda:
         "../envs/imaging.yaml"
     resources:
-        mem_mb=600,
+        mem_mb=800,
     params:
         policy=lookup(within=config, dpath="slices/policy"),
         per_sequence=lookup(within=config, dpath="slices/per_sequence"),

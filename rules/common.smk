@@ -15,6 +15,7 @@ from neuralmedbench.config import code_hash as code_hashes
 from neuralmedbench.config.workflow import Run, extra_configfiles, used_cases
 from neuralmedbench.errors import PipelineError
 from neuralmedbench.files.cases import write_overrides
+from neuralmedbench.runtime.machine import usable_memory_mb
 from neuralmedbench.runtime.one_writer import wait_for_writers
 from neuralmedbench.runtime.parent_run import name_this_run
 from neuralmedbench.runtime.storage import check_places, check_project
@@ -57,12 +58,28 @@ CONTROL = RunLimits.of(RUN.config).write()
 BY_DEFAULT = "--by-default" if RUN.config.grader_checks.items_per_edit is None else ""
 
 
+LARGEST_REQUEST_MB = 3000  # of a rule whose request does not grow with the cases
+
+
+def limit_memory():
+    """Let jobs on this machine request no more memory together than there is, unless `--resources mem_mb=...` says how much."""
+    if workflow.non_local_exec or "mem_mb" in workflow.global_resources:
+        return
+    # Snakemake refuses a job that requests more than the limit; the largest ones run alone instead
+    largest = [LARGEST_REQUEST_MB]
+    largest += [1000 + len(table) for table in RUN.tables.values()]
+    for resources in workflow.resource_settings.overwrite_resources.values():
+        largest += [resources["mem_mb"].value] if "mem_mb" in resources else []
+    workflow.register_resource("mem_mb", max(usable_memory_mb(), *largest))
+
+
 name_this_run(main=workflow.is_main_process)
 if workflow.is_main_process:
     try:
         check_project()
     except PipelineError as error:
         raise WorkflowError(f"{type(error).__name__}: {error}") from None
+    limit_memory()
     for notice in RUN.notices():
         print(notice, file=sys.stderr)
     for torn in repair_metadata():

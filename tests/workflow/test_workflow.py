@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 
@@ -35,6 +36,13 @@ RULES = sorted(
 def test_the_small_run_makes_the_report(finished_run: Path) -> None:
     page = (finished_run / "results" / "report.html").read_text(encoding="utf-8")
     assert "no number here is about patients" in page.lower()
+
+
+def test_jobs_on_one_machine_share_its_memory(finished_run: Path) -> None:
+    (log,) = (finished_run / ".snakemake" / "log").glob("*.log")
+    provided = re.search(r'Provided resources: .*Resource\("mem_mb", (\d+)\)', log.read_text(encoding="utf-8"))
+    assert provided
+    assert 3000 <= int(provided[1]) <= max(3000, psutil.virtual_memory().total / 1e6)
 
 
 def test_a_second_run_has_nothing_to_do(finished_run: Path, run_snakemake: Snakemake) -> None:

@@ -48,6 +48,15 @@ def check_run(args: Namespace) -> int:
     return 0
 
 
+@RUN.verb("cores", example="")
+def count_cores(_: Namespace) -> int:
+    """Print the number of cores that jobs may use on this machine, by affinity and control groups."""
+    from neuralmedbench.runtime.machine import usable_cores
+
+    print(usable_cores())
+    return 0
+
+
 @RUN.verb("audit", CONFIGFILES, example="--configfiles config/study.yaml")
 def audit_run(args: Namespace) -> int:
     """Check that every result matches its current inputs, code and settings."""
@@ -85,7 +94,7 @@ def list_incomplete(args: Namespace) -> int:
 @RUN.verb(
     "retry",
     CONFIGFILES,
-    argument("--cores", type=int, default=8, help="number of cores to use"),
+    argument("--cores", type=int, default=None, help="number of cores to use (default: those of this machine)"),
     example="--configfiles config/study.yaml",
 )
 def retry_run(args: Namespace) -> int:
@@ -93,6 +102,7 @@ def retry_run(args: Namespace) -> int:
     from neuralmedbench.config.workflow import extra_configfiles, read_run
     from neuralmedbench.recording.record import incomplete_files, incomplete_line
     from neuralmedbench.recording.stages import run_again
+    from neuralmedbench.runtime.machine import usable_cores
 
     files = incomplete_files(read_run(args.configfiles))
     if not files:
@@ -100,7 +110,7 @@ def retry_run(args: Namespace) -> int:
         return 0
     configfiles = extra_configfiles(args.configfiles)
     print(incomplete_line(files, configfiles).partition("; `nmb")[0], file=sys.stderr)
-    return run_again([entry.path for entry in files], configfiles, cores=args.cores)
+    return run_again([entry.path for entry in files], configfiles, cores=args.cores or usable_cores())
 
 
 @RUN.verb(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MAX_BYTES = 700_000_000
 """Bytes of the largest DICOM file that is read, as stored and unpacked: 300 million pixels of 16 bits and their headers."""
 BLOCK = 2**22
+DEFLATED = b"1.2.840.10008.1.2.1.99"
+"""Transfer syntax of files whose whole content is deflated."""
 PREAMBLE = 128
 MAGIC = b"DICM"
 MEDIA_DIRECTORY = "1.2.840.10008.1.3.10"
@@ -102,7 +104,7 @@ def _read(content: bytes, *, pixels: bool) -> tuple[Dataset, int]:
     if not looks_like_dicom(content[: PREAMBLE + 4]):
         message = "not a DICOM file"
         raise DataError(message)
-    stream = _BoundedStream(content)
+    stream = _BoundedStream(content) if DEFLATED in content else io.BytesIO(content)
     try:
         header = pydicom.dcmread(stream, stop_before_pixels=not pixels, force=True)
     except DataError:
