@@ -31,13 +31,16 @@ rule deidentify_case:
         burned_in=lambda wildcards: (
             RUN.benchmarks[wildcards.benchmark].deidentification.burned_in
         ),
+        elements=lambda wildcards: (
+            RUN.benchmarks[wildcards.benchmark].deidentification.element_arguments
+        ),
         subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
         # read by the command; only the cases of which an entry changed run again
         accepted=lambda wildcards: RUN.accepted_leaks(wildcards.benchmark, wildcards.case),
         code=code_hash("deidentify_case"),
     shell:
         "python scripts/deidentify_case.py --benchmark {wildcards.benchmark} --profile {params.profile}"
-        " --options {params.options} --planted {input.planted} --cut-sections {params.cut:q} {params.ner:q}"
+        " --options {params.options} {params.elements:q} --planted {input.planted} --cut-sections {params.cut:q} {params.ner:q}"
         " --burned-in {params.burned_in} --subjects {params.subjects} --case {input.case} --out {output.case} &> {log}"
 
 

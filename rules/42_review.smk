@@ -24,10 +24,13 @@ rule build_review:
         profile=lambda wildcards: RUN.benchmarks[wildcards.benchmark].profile,
         subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
         options=lambda wildcards: RUN.benchmarks[wildcards.benchmark].header_options,
+        elements=lambda wildcards: (
+            RUN.benchmarks[wildcards.benchmark].deidentification.element_arguments
+        ),
         code=code_hash("build_review"),
     shell:
         "python scripts/build_review.py --benchmark {wildcards.benchmark} --profile {params.profile}"
-        " --subjects {params.subjects} --options {params.options} {params.sources:q} --out {output.shown} &> {log}"
+        " --subjects {params.subjects} --options {params.options} {params.elements:q} {params.sources:q} --out {output.shown} &> {log}"
 
 
 rule gather_audit:
@@ -65,8 +68,11 @@ rule gather_audit:
         profile=lambda wildcards: RUN.benchmarks[wildcards.benchmark].profile,
         subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
         options=lambda wildcards: RUN.benchmarks[wildcards.benchmark].header_options,
+        elements=lambda wildcards: (
+            RUN.benchmarks[wildcards.benchmark].deidentification.element_arguments
+        ),
         code=code_hash("gather_audit"),
     shell:
         "python scripts/gather_audit.py --benchmark {wildcards.benchmark} --profile {params.profile}"
-        " --subjects {params.subjects} --options {params.options} {params.sources:q} --shown {input.shown}"
+        " --subjects {params.subjects} --options {params.options} {params.elements:q} {params.sources:q} --shown {input.shown}"
         " --signed data/reviews/{wildcards.benchmark}.json --out {output.audit} &> {log}"

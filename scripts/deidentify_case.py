@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from neuralmedbench.config.element_rules import read_element_arguments
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.deid.cleaning import CleaningPolicy, TextRules
 from neuralmedbench.deid.notes.name_model import load_name_model
@@ -19,6 +20,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--benchmark", required=True, help="name of the benchmark; its YAML file names the key file, so that no log does")
     parser.add_argument("--profile", choices=("pseudonymised", "safe_harbor"), required=True, help="de-identification profile")
     parser.add_argument("--options", nargs="+", required=True, help="options of PS3.15 Annex E, by code (see docs/configuration.md)")
+    parser.add_argument("--elements", nargs="*", default=[], help="own rules for single elements, each in JSON")
     parser.add_argument("--burned-in", choices=("hide", "drop"), default="hide", help="how text burned into pixels is handled")
     parser.add_argument("--subjects", choices=("phantom", "public", "patient"), default="patient", help="kind of subject")
     parser.add_argument("--case", type=Path, required=True, help="case.json of the ingested case")
@@ -43,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         texts=TextRules(tuple(args.cut_sections), model),
         burned_in=args.burned_in,
         subjects=args.subjects,
+        elements=read_element_arguments(args.elements),
         accepted=read_accepted_leaks(args.config, args.benchmark).accepted,
     )
     planted = args.planted[0] if args.planted else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, VerbGroup, argument
+from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, VerbGroup, argument, one_of
 
 DEID = VerbGroup("deid", "remove patient identifiers, and sign the review")
 
@@ -21,6 +21,7 @@ DEID = VerbGroup("deid", "remove patient identifiers, and sign the review")
     argument("--profile", choices=("pseudonymised", "safe_harbor"), default="pseudonymised", help="de-identification profile"),
     argument("--linkage", type=Path, help="private table of the random ids (profile safe_harbor); created if absent"),
     argument("--options", nargs="+", help="options of DICOM PS3.15 by code (default: all that the profile allows)"),
+    argument("--elements", type=Path, help="YAML file with own rules for single elements (docs/own-data.md, Own rules)"),
     argument("--work", type=Path, help="private folder for intermediate files, which show faces (default: the system's temporary folder)"),
     example="--in /data/raw --out /data/clean --format bids --key-file ~/mine.key --audit ~/audit.json",
 )
@@ -37,12 +38,62 @@ def deidentify_folder(args: Namespace) -> int:
     private = {"--key-file": args.key_file, "--linkage": args.linkage, "--notes": args.notes, "--work": args.work}
     # no private file may lie in the output folder
     check_paths(args.source, args.out, private, args.audit)
-    settings = make_settings(args.format, args.profile, args.key_file, args.linkage, args.options)
+    settings = make_settings(args.format, args.profile, args.key_file, args.linkage, args.options, elements=args.elements)
     audit = release_folder(args.source, args.out, settings, args.notes, args.work)
     write_release_audit(args.audit, audit)
     print(", ".join(f"{number} {what}" for what, number in summarise_release(audit).items()))
     # last, so that the audit is written even if the release fails its check
     check_release(audit)
+    return 0
+
+
+@DEID.verb(
+    "dry-run",
+    one_of(
+        argument("--benchmark", help="benchmark of own scans: folder, profile, options and own rules are those of its YAML file"),
+        argument("--in", dest="source", type=Path, help="folder with raw scans (DICOM, NIfTI), nested to any depth"),
+    ),
+    argument("--profile", choices=("pseudonymised", "safe_harbor"), default="pseudonymised", help="with --in: de-identification profile"),
+    argument("--options", nargs="+", help="with --in: options of DICOM PS3.15 by code (default: all that the profile allows)"),
+    argument("--elements", type=Path, help="with --in: YAML file with own rules for single elements (docs/own-data.md, Own rules)"),
+    argument("--files", action="store_true", help="one line for each element of each file (case, number of the file), with tabs"),
+    CONFIG,
+    example="--in /data/raw",
+)
+def show_dry_run(args: Namespace) -> int:
+    """Show which header elements would be removed, changed or kept, and why, without writing anything.
+
+    No value is shown. The headers are cleaned in memory by the code of the workflow. Case ids are those of `nmb cases list` with --benchmark, running numbers
+    with --in. A header keeps more than a BIDS sidecar, which has a short list of keys.
+    """
+    from neuralmedbench.config.deidentification import header_options
+    from neuralmedbench.config.load import load_benchmark
+    from neuralmedbench.deid.cleaning import CleaningPolicy
+    from neuralmedbench.deid.release.dry_run import dry_run, file_lines, summary_lines
+    from neuralmedbench.deid.release.settings import read_header_rules
+    from neuralmedbench.errors import ConfigError
+    from neuralmedbench.files.pseudonyms import read_key
+    from neuralmedbench.ingest.case_tables import keyed_pseudonyms, numbered_pseudonyms
+
+    source, profile, key, pseudonyms = args.source, args.profile, b"", numbered_pseudonyms()
+    if args.benchmark:
+        benchmark = load_benchmark(args.config, args.benchmark)
+        if not benchmark.has_cases or benchmark.kind != "scans" or benchmark.source == "phantoms":
+            message = f"{args.benchmark}: `nmb deid dry-run` reads the headers of your own scans; this benchmark has none"
+            raise ConfigError(message)
+        if args.options or args.elements:
+            message = "--options and --elements belong to --in; those of a benchmark stand in its YAML file"
+            raise ConfigError(message)
+        source, profile, wanted = Path(benchmark.source), benchmark.profile, benchmark.deidentification
+        if profile != "safe_harbor":  # the random ids of that profile are made by the listing, which writes them
+            key = read_key(benchmark.key_file)
+            pseudonyms = keyed_pseudonyms(key)
+    else:
+        wanted = read_header_rules(profile, args.options, args.elements)
+    policy = CleaningPolicy(key=key, profile=profile, options=header_options(profile, wanted), elements=wanted.elements)
+    result = dry_run(source, pseudonyms, policy)
+    for line in file_lines(result) if args.files else summary_lines(result):
+        print(line)
     return 0
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field, field_validator
 
+from neuralmedbench.config.element_rules import ElementRule
 from neuralmedbench.config.section import Section
 
 CUT_SECTIONS = (
@@ -74,6 +75,21 @@ class DeidentificationConfig(Section):
         " and their sheets show where text was found: a person signs that none of it identifies anyone.",
     )
 
+    elements: tuple[ElementRule, ...] = Field(
+        (),
+        description="Own rules for single header elements, in addition to profile and options: `element`, `action` (`remove`, `replace` or"
+        " `keep`), and for `keep` a `reason` and a `reviewer`. The audit lists them. `nmb deid dry-run` shows what they do.",
+    )
+
+    @field_validator("elements")
+    @classmethod
+    def _once(cls, value: tuple[ElementRule, ...]) -> tuple[ElementRule, ...]:
+        keywords = [rule.keyword for rule in value]
+        if twice := sorted({keyword for keyword in keywords if keywords.count(keyword) > 1}):
+            message = f"the element {twice[0]} has two rules; leave one"
+            raise ValueError(message)
+        return value
+
     @field_validator("options", mode="before")
     @classmethod
     def _offered(cls, value: Any) -> Any:
@@ -95,6 +111,11 @@ class DeidentificationConfig(Section):
             message = "a code is repeated"
             raise ValueError(message)
         return value
+
+    @property
+    def element_arguments(self) -> list[str]:
+        """Command arguments of the own rules for single elements; empty without one."""
+        return ["--elements", *(rule.model_dump_json() for rule in self.elements)] if self.elements else []
 
     @property
     def ner_arguments(self) -> list[str]:

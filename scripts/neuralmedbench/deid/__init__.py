@@ -2,14 +2,15 @@
 
 Doors
 -----
-audit: AuditRules, audit_cases, audit_pictures
+audit: AuditRules, audit_cases, audit_pictures, own_rules
 cleaning: CleaningPolicy, TextRules
 dataset: write_dataset
 notes.name_model: load_name_model
 pictures: deidentify_picture_cases, deidentify_pictures
 release.audit: summarise_release, write_release_audit
+release.dry_run: dry_run, file_lines, summary_lines
 release.folder: check_release, release_folder
-release.settings: check_paths, make_settings
+release.settings: check_paths, make_settings, read_header_rules
 review.accepted: accept, read_accepted_leaks, write_accepted_leaks
 review.before_signing: check_up_to_date, exclude_cases, read_decisions
 review.signature: apply_review, read_reviewed_files, read_signed, sign, write_signed

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from neuralmedbench.config.element_rules import ElementRule
 from neuralmedbench.deid.review.accepted import row_of
 from neuralmedbench.deid.review.pieces import read_tools
 from neuralmedbench.deid.score.tally import read_scores, sum_scores
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, State
+from neuralmedbench.records.review import OwnRule
 
 DESCRIPTIONS = {
     "leaks_accepted": "values that equal an identifier of their patient and that a person accepted, with a reason, in one file",
@@ -23,6 +25,7 @@ DESCRIPTIONS = {
     "header_uids": "unique identifiers that were replaced under the key",
     "header_dates": "dates of DICOM headers that were shifted, or cut to the year",
     "header_text": "texts of DICOM headers that were removed or cut to words about scans",
+    "header_own_rules": "elements of DICOM headers that own rules for single elements removed, replaced or kept",
     "header_table": "elements of DICOM headers that the table of PS3.15 removes, empties or replaces",
     "notes_withheld": "notes withheld as a whole: no pattern recognises names in their language or script",
     "notes_own_value": "values of the patient's own headers that were replaced in notes",
@@ -90,12 +93,15 @@ class AuditRules:
         Kind of subjects: `phantom`, `public` or `patient`.
     options : tuple of str
         Codes of the options of DICOM PS3.15 Annex E.
+    elements : tuple of OwnRule
+        Own rules for single elements of headers.
     """
 
     benchmark: str
     profile: str
     subjects: str
     options: tuple[str, ...] = ()
+    elements: tuple[OwnRule, ...] = ()
 
 
 def audit_cases(rules: AuditRules, cases: Sequence[tuple[CaseRecord, Path]]) -> Audit:
@@ -135,6 +141,11 @@ def audit_pictures(rules: AuditRules, manifest: PictureManifest) -> Audit:
     covered = {picture.sha256: picture.image_id for picture in used}
     reasons = Counter(kind_of_reason(picture.reason) for picture in manifest.pictures if picture.state is not State.OK)
     return _audit(rules, Counter(manifest.checks), covered, flow, reasons=reasons, tools={})
+
+
+def own_rules(rules: Iterable[ElementRule]) -> tuple[OwnRule, ...]:
+    """Return rules of the configuration as the audit lists them."""
+    return tuple(OwnRule(element=rule.keyword, action=rule.action, reason=rule.reason, reviewer=rule.reviewer) for rule in rules)
 
 
 def describe_check(check: str) -> str:
@@ -192,6 +203,7 @@ def _audit(
         flow=flow,
         reasons={kind: reasons[kind] for kind in sorted(reasons)},
         options=rules.options,
+        element_rules=rules.elements,
         tools=tools,
     )
     if leaks:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
+from neuralmedbench.config.element_rules import ElementRule, actions_by_tag
 from neuralmedbench.deid.burned_in.hide import PicturePolicy
 from neuralmedbench.deid.faces.locate import Head
 from neuralmedbench.deid.headers.rules import ALL_OPTIONS, HeaderRules
@@ -55,6 +57,8 @@ class CleaningPolicy:
         Kind of subjects: `phantom`, `public` or `patient`; see `reported_checks`.
     accepted : tuple of AcceptedIdentityLeak
         Identifying values that a person accepted, of all cases.
+    elements : sequence of ElementRule
+        Own rules for single elements of headers.
     """
 
     key: bytes
@@ -64,13 +68,14 @@ class CleaningPolicy:
     burned_in: PicturePolicy = "hide"
     subjects: str = "patient"
     accepted: tuple[AcceptedIdentityLeak, ...] = ()
+    elements: Sequence[ElementRule] = ()
 
     def rules_of(self, patient_id: str, identity: Identity) -> HeaderRules:
         """Return the rules of a patient (by pseudonym); all cases of a patient share them, including the shift of dates."""
         safe_harbor = self.profile == "safe_harbor"
         shifted = not safe_harbor and "113107" in self.options
         dates = DateShift(date_shift_days(self.key, patient_id), years_only=not shifted, emptied=not (shifted or safe_harbor))
-        return HeaderRules(self.key, patient_id, dates, identity_pattern(identity), self.options)
+        return HeaderRules(self.key, patient_id, dates, identity_pattern(identity), self.options, actions_by_tag(self.elements))
 
 
 @dataclass(kw_only=True)

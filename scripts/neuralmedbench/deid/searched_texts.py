@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 DUMMY_TEXTS = frozenset({REMOVED.decode(), *(value.decode() for value in DUMMIES.values())})
 LITERALS = {
     # declarations, in headers and sidecars
-    "DeidentificationMethod": frozenset({rules.METHOD, *cleaner.METHOD}),
+    "DeidentificationMethod": frozenset({rules.METHOD, rules.OWN_RULES, *cleaner.METHOD}),
     "CodeValue": frozenset(rules.CODES),
     "CodingSchemeDesignator": frozenset({"DCM"}),
     "CodeMeaning": frozenset(rules.CODES.values()),

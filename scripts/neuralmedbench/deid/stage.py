@@ -136,7 +136,14 @@ def write_scan(series: Series, stem: Path, cleaning: Cleaning) -> Series:
         write_nifti(stem.with_name(f"{stem.name}.nii.gz"), defaced.volume)
         done = {*OF_PIXELS, *(cleaning.rules.held - OF_PIXELS if sidecar is not None else ())}
         write_json(
-            stem.with_name(f"{stem.name}.json"), clean_sidecar(sidecar, modality=series.modality, codes=done, acquired=_acquired(work))
+            stem.with_name(f"{stem.name}.json"),
+            clean_sidecar(
+                sidecar,
+                modality=series.modality,
+                codes=done,
+                acquired=_acquired(work),
+                kept_elements=cleaning.rules.kept_elements if sidecar is not None else (),
+            ),
         )
     if series.sequence is Sequence.DWI:
         write_text(stem.with_name(f"{stem.name}.bval"), f"{series.b_value or 0:g}\n")

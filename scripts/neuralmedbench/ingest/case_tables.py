@@ -29,6 +29,17 @@ def keyed_pseudonyms(key: bytes) -> Pseudonyms:
     return lambda patient, study: (patient_pseudonym(key, patient), case_pseudonym(key, patient, study))
 
 
+def numbered_pseudonyms() -> Pseudonyms:
+    """Return pseudonyms that number patients and cases in the order in which they come, for a look that writes nothing."""
+    patients: dict[str, str] = {}
+    cases: dict[tuple[str, str], str] = {}
+
+    def pseudonyms(patient: str, study: str) -> tuple[str, str]:
+        return patients.setdefault(patient, f"{len(patients) + 1:04d}"), cases.setdefault((patient, study), f"{len(cases) + 1:04d}")
+
+    return pseudonyms
+
+
 def linked_pseudonyms(table: Path) -> Pseudonyms:
     """Return random pseudonyms, stored in a private linkage table (profile `safe_harbor`).
 

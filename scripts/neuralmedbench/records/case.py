@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from neuralmedbench.records.answer_key import ScoreRow
-from neuralmedbench.records.review import AcceptedIdentityLeak, IdentityLeak
+from neuralmedbench.records.review import AcceptedIdentityLeak, IdentityLeak, OwnRule
 
 SCHEMA_VERSION = 2
 
@@ -413,6 +413,8 @@ class Audit:
         Score of de-identification on planted identities; phantoms only.
     accepted : tuple of AcceptedIdentityLeak
         Identifying values that a person accepted in covered files.
+    element_rules : tuple of OwnRule
+        Own rules for single elements of headers.
     """
 
     benchmark: str
@@ -430,4 +432,5 @@ class Audit:
     tools: dict[str, str] = field(default_factory=dict)
     score: tuple[ScoreRow, ...] = ()
     accepted: tuple[AcceptedIdentityLeak, ...] = ()
+    element_rules: tuple[OwnRule, ...] = ()
     schema_version: int = SCHEMA_VERSION

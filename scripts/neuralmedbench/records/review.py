@@ -119,3 +119,13 @@ class AcceptedIdentityLeaks:
 
     benchmark: str
     accepted: tuple[AcceptedIdentityLeak, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnRule:
+    """An own rule for one element of headers, as in the YAML file of the benchmark: what was done with it, why, and who decided it."""
+
+    element: str
+    action: str
+    reason: str = ""
+    reviewer: str = ""

@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.deid.headers.diff import changes, snapshot
 from neuralmedbench.deid.headers.element_plan import CREATORS, Action, action_of, is_safe_private, private_vr, vrs_of
-from neuralmedbench.deid.headers.element_values import BINARY_NUMBERS, CleanValue, Element, clean_value, is_safe_value, standard_meaning
-from neuralmedbench.deid.headers.rules import BASIC, CODES, OF_PIXELS, HeaderRules, declare
+from neuralmedbench.deid.headers.element_values import (
+    BINARY_NUMBERS,
+    OWN,
+    CleanValue,
+    Element,
+    clean_value,
+    is_safe_value,
+    standard_meaning,
+)
+from neuralmedbench.deid.headers.rules import BASIC, CODES, OF_PIXELS, OWN_RULES, HeaderRules, declare
 from neuralmedbench.deid.values import NO_TIMES, Times, clean_descriptor, paired_time, study_start
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files import dicom
@@ -39,6 +47,8 @@ DEVICE = frozenset({"ManufacturersModelName", "SoftwareVersions", "ReceiveCoilNa
 """Kept with the option 113109."""
 DESCRIPTIONS = ("SeriesDescription", "ProtocolName")
 """Reduced to words about scans and kept with the option 113105."""
+SIDECAR_NAMES = {"ManufacturerModelName": "ManufacturersModelName"}
+"""Keys of the converter that are not the standard's keyword."""
 CLOCK = re.compile(r"(\d{2})(\d{2})(\d{2})")
 SHORT_WORD = re.compile(r"[A-Za-z0-9 _.+*\\-]{1,40}")
 """Includes the backslash with which dcm2niix joins several values."""
@@ -121,7 +131,7 @@ class HeaderCleaner:
         dataset.PatientBirthDate = ""
         if "PatientSex" not in dataset:
             dataset.PatientSex = ""
-        declare(dataset, self._rules.held - OF_PIXELS)
+        declare(dataset, self._rules.held - OF_PIXELS, kept="keep" in self._rules.elements.values())
         _clean_meta(dataset)
         return self._counts
 
@@ -144,11 +154,11 @@ class HeaderCleaner:
 
     def _clean_element(self, dataset: Dataset, tag: Any, *, top: bool, meaning: str) -> str:
         """Clean one standard element; returns the name of the check that changed it, or `kept`."""
-        action = action_of(tag)
+        action, own = action_of(tag), self._rules.elements.get(int(tag))
         # 1. elements whose action does not depend on the value
-        if action is Action.REMOVE or (action is Action.PIXELS and not top):
+        if own == "remove" or (own is None and (action is Action.REMOVE or (action is Action.PIXELS and not top))):
             del dataset[tag]
-            return TABLE
+            return TABLE if own is None else OWN
         if action is Action.PIXELS:
             return KEPT
         kinds = vrs_of(tag)
@@ -243,11 +253,13 @@ def _clean_meta(dataset: Dataset) -> None:
     dataset.preamble = b"\0" * 128
 
 
-def clean_sidecar(path: Path | None, *, modality: str, codes: Iterable[str] = (), acquired: str = "") -> dict[str, Any]:
+def clean_sidecar(
+    path: Path | None, *, modality: str, codes: Iterable[str] = (), acquired: str = "", kept_elements: Iterable[str] = ()
+) -> dict[str, Any]:
     """Build the published sidecar of a scan.
 
     `path`: sidecar written by dcm2niix; None for scans that arrived as NIfTI. `codes`: options of PS3.15 that were applied. `acquired`:
-    AcquisitionTime after cleaning (HHMMSS). Keeps technical keys whose values are numbers, short words or lists of them, and descriptions
+    AcquisitionTime after cleaning (HHMMSS). `kept_elements`: keywords that own rules keep, as they stand in the cleaned header. Keeps technical keys whose values are numbers, short words or lists of them, and descriptions
     reduced to words about scans.
     """
     held = sorted({BASIC, *codes})
@@ -259,8 +271,11 @@ def clean_sidecar(path: Path | None, *, modality: str, codes: Iterable[str] = ()
     for key in DESCRIPTIONS if "113105" in held else ():
         if isinstance(source.get(key), str) and (text := clean_descriptor(source[key])):
             kept[key] = text
+    own = {SIDECAR_NAMES.get(keyword, keyword) for keyword in kept_elements}
+    kept.update({key: value for key, value in source.items() if key in own and isinstance(value, str | int | float)})
     declared = [{"CodeValue": code, "CodingSchemeDesignator": "DCM", "CodeMeaning": CODES[code]} for code in held]
-    return {**kept, "Modality": modality, "DeidentificationMethod": list(METHOD), "DeidentificationMethodCodeSequence": declared}
+    method = [*METHOD, OWN_RULES] if own else list(METHOD)
+    return {**kept, "Modality": modality, "DeidentificationMethod": method, "DeidentificationMethodCodeSequence": declared}
 
 
 def _harmless(value: Any) -> bool:

@@ -50,7 +50,7 @@ MAX_MEASURE = 1000.0
 DUMMIES = {"DA": b"19000101", "TM": b"000000", "DT": b"19000101000000", "DS": b"0", "IS": b"0"}
 CODE_MEANING, MANUFACTURER = 0x00080104, 0x00080070
 PULSE_NAMES = frozenset({0x00180024, 0x00189005})
-TABLE, TEXT, DATES, UIDS, KEPT = "table", "text", "dates", "uids", "kept"
+TABLE, TEXT, DATES, UIDS, OWN, KEPT = "table", "text", "dates", "uids", "own_rules", "kept"
 WITHOUT_VALUE = frozenset({Action.KEEP, Action.EMPTY, Action.EMPTY_OR_GONE, Action.DUMMY, Action.OPTIONAL, Action.OPTIONAL_VALUE})
 CleanValue = tuple[bytes | None, str]
 """The new value (None if the element is removed) and the name of the check that changed it, or `kept`."""
@@ -76,6 +76,16 @@ class Element(NamedTuple):
 
 def clean_value(element: Element, rules: HeaderRules) -> CleanValue:
     """Clean the value of one element; returns the new value (None if the element is removed) and the check that changed it."""
+    own = rules.elements.get(element.tag)
+    if own is not None and element.value.rstrip(b"\0 "):
+        stays = REMOVED if own == "replace" else kept_by_rule(action_of(element.tag), element.vr, element.value, rules)
+        if stays is not None:  # a value that may not stay is cleaned like any other
+            return stays, OWN
+    return _clean_by_table(element, rules)
+
+
+def _clean_by_table(element: Element, rules: HeaderRules) -> CleanValue:
+    """Clean the value of one element by the table of PS3.15 and the options."""
     tag, vr, value = element.tag, element.vr, element.value
     action = action_of(tag)
     # removed: by the table, or because the value is not in the element's closed list
@@ -97,6 +107,23 @@ def clean_value(element: Element, rules: HeaderRules) -> CleanValue:
         kept = action is Action.KEEP
         return (safe_parts(tag, vr, bare, rules), TEXT) if kept else (_without_value(action, vr, enhanced=element.enhanced), TABLE)
     return _clean_named(action, element, bare, rules)
+
+
+def kept_by_rule(action: Action, vr: str, value: bytes, rules: HeaderRules) -> bytes | None:
+    """Return the value that an own rule keeps; None if it may not stay: it names the patient or anybody, or holds a date or a long number.
+
+    Ages are still at most 90.
+    """
+    if vr in BINARY_NUMBERS:
+        return value if is_safe_value(vr, value, rules) else None
+    text = value.rstrip(b"\0 ").decode("ascii", "replace")
+    if action is Action.PATIENT:
+        return _of_patient(text, vr, rules).encode() or None
+    if not text.isascii() or LONG_NUMBER.search(text.encode()) or names_patient(text, rules):
+        return None
+    from neuralmedbench.deid.notes.clean import clean_note  # reads lists of names, which headers without own rules do not need
+
+    return None if clean_note(text.replace("_", " "), rules.dates, rules.identifying).counts else value
 
 
 def is_safe_value(vr: str, bare: bytes, rules: HeaderRules) -> bool:

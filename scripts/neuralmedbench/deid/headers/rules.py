@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,8 @@ OF_PIXELS = frozenset({"113101", "113102"})
 """Options that concern pixels: declared by the steps that clean them, not by the header cleaner."""
 METHOD = "DICOM PS3.15 2026c Basic Profile with options of 0012,0064"
 """At most 64 characters (0012,0063 is LO)."""
+OWN_RULES = "Single elements kept by own rules with a reason"
+"""Second value of the method if a rule keeps an element."""
 ALL_OPTIONS = tuple(code for code in CODES if code != BASIC)
 
 
@@ -50,6 +52,8 @@ class HeaderRules:
         Matches the patient's identifiers in folded text; matches are removed even where the table keeps the element.
     options : tuple of str
         Codes of the options of PS3.15 that apply; 113107 counts only if `dates` are shifted.
+    elements : dict of int to str
+        Own rules for single elements: `remove`, `replace` or `keep` by tag.
     """
 
     key: bytes
@@ -57,24 +61,33 @@ class HeaderRules:
     dates: DateShift
     identifying: re.Pattern[str] | None = None
     options: tuple[str, ...] = ALL_OPTIONS
+    elements: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def held(self) -> frozenset[str]:
         """Codes of the options that apply."""
         return frozenset(self.options) - ({"113107"} if self.dates.years_only else set())
 
+    @property
+    def kept_elements(self) -> tuple[str, ...]:
+        """Keywords of the elements that own rules keep."""
+        from pydicom.datadict import keyword_for_tag
 
-def declare(dataset: Dataset, codes: Iterable[str]) -> None:
+        return tuple(keyword_for_tag(tag) for tag, action in sorted(self.elements.items()) if action == "keep")
+
+
+def declare(dataset: Dataset, codes: Iterable[str], *, kept: bool = False) -> None:
     """Declare the de-identification in a header, as PS3.15 E.3 requires: (0012,0062), (0012,0063), (0012,0064) and (0028,0303).
 
-    `codes`: options that were applied; the basic profile is declared with them. 113102 sets RecognizableVisualFeatures to NO.
+    `codes`: options that were applied; the basic profile is declared with them. 113102 sets RecognizableVisualFeatures to NO. `kept`: own
+    rules keep single elements.
     """
     from pydicom.dataelem import RawDataElement
     from pydicom.tag import Tag
 
     held = tuple(sorted({BASIC, *codes}))
     dataset.PatientIdentityRemoved = "YES"
-    dataset.DeidentificationMethod = METHOD
+    dataset.DeidentificationMethod = [METHOD, OWN_RULES] if kept else METHOD
     implicit, little = (flag is not False for flag in dataset.original_encoding)
     content = _encoded_items(held, implicit=implicit, little=little)
     tag = Tag("DeidentificationMethodCodeSequence")

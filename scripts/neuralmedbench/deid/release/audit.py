@@ -9,6 +9,7 @@ from pathlib import Path
 
 from neuralmedbench.files.json_files import write_json_record
 from neuralmedbench.records.case import CaseRecord, State
+from neuralmedbench.records.review import OwnRule
 
 KINDS = (
     ("dicom", (".dcm",)),
@@ -65,6 +66,8 @@ class ReleaseAudit:
         As in `ReleaseSettings`.
     options : tuple of str
         Codes of the applied options of DICOM PS3.15.
+    element_rules : tuple of OwnRule
+        Own rules for single elements of headers.
     cases : dict of str to CaseOutcome
         Results by case id.
     files_of_no_case : dict of str to int
@@ -85,6 +88,7 @@ class ReleaseAudit:
     checks: dict[str, int]
     file_kinds: dict[str, int]
     files: dict[str, str]
+    element_rules: tuple[OwnRule, ...] = ()
 
 
 def outcome_of(ingested: CaseRecord, cleaned: CaseRecord, left_out: dict[str, str]) -> CaseOutcome:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.deid.audit import own_rules
 from neuralmedbench.deid.burned_in.hide import count_text, has_suspect_header, hide_text
 from neuralmedbench.deid.cleaning import Cleaning, begin_cleaning
 from neuralmedbench.deid.dataset import write_dataset
@@ -114,6 +115,7 @@ def release_folder(source: Path, out: Path, settings: ReleaseSettings, notes: Pa
         checks={name: checks[name] for name in sorted(checks)},
         file_kinds=count_kinds(files),
         files=files,
+        element_rules=own_rules(settings.elements),
     )
 
 
@@ -241,7 +243,7 @@ def clean_dicom_series(
         counts.update({f"header_{name}": count for name, count in cleaner.clean(image).items()})
         put_pixels(image, plane)  # even if unchanged: trailing bytes, unused bits and codec comments would remain in the old pixel data
         image.BurnedInAnnotation = "NO"
-        declare(image, rules.held | OF_PIXELS)
+        declare(image, rules.held | OF_PIXELS, kept="keep" in rules.elements.values())
         write_dicom(target / f"{number:06d}.dcm", image, f"file {number} of {len(stack.images)} of a series")
         counts["dicom_images_changed"] += changed
     counts["dicom_files_cleaned"] += len(stack.images)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from neuralmedbench.config.deidentification import DeidentificationConfig, header_options
-from neuralmedbench.config.load import check
+from neuralmedbench.config.element_rules import ElementRule
+from neuralmedbench.config.load import check, read_yaml
 from neuralmedbench.deid.cleaning import CleaningPolicy
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.pseudonyms import read_key
@@ -32,6 +34,8 @@ class ReleaseSettings:
         Codes of the options of DICOM PS3.15 that apply.
     pseudonyms : callable
         Returns patient and case pseudonym for a patient's and a study's id.
+    elements : tuple of ElementRule
+        Own rules for single elements of headers.
     """
 
     form: str
@@ -39,14 +43,32 @@ class ReleaseSettings:
     key: bytes
     options: tuple[str, ...]
     pseudonyms: Pseudonyms
+    elements: tuple[ElementRule, ...] = ()
 
     @property
     def policy(self) -> CleaningPolicy:
         """Policy by which its cases are cleaned."""
-        return CleaningPolicy(key=self.key, profile=self.profile, options=self.options)
+        return CleaningPolicy(key=self.key, profile=self.profile, options=self.options, elements=self.elements)
 
 
-def make_settings(form: str, profile: str, key_file: Path, linkage: Path | None, options: list[str] | None) -> ReleaseSettings:
+def read_header_rules(profile: str, options: list[str] | None, elements: Path | None) -> DeidentificationConfig:
+    """Check options and own rules given as arguments; ConfigError with a line for each mistake.
+
+    `elements`: YAML file with the key `elements`, as in a benchmark's section `deidentification`.
+    """
+    own: Any = read_yaml(elements) if elements is not None else {}
+    if elements is not None and (not isinstance(own, dict) or set(own) != {"elements"}):
+        message = f"{elements.name}: expected the key `elements` with a list of rules and nothing else"
+        raise ConfigError(message)
+    if profile == "safe_harbor" and "113107" in (options or ()):
+        message = "--options: 113107 shifts dates, the profile safe_harbor keeps years only; leave 113107 out"
+        raise ConfigError(message)
+    return check(DeidentificationConfig, {"options": options, **own}, elements.name if elements is not None else "--options")
+
+
+def make_settings(
+    form: str, profile: str, key_file: Path, linkage: Path | None, options: list[str] | None, *, elements: Path | None = None
+) -> ReleaseSettings:
     """Check the arguments and build the settings.
 
     Parameters
@@ -59,21 +81,20 @@ def make_settings(form: str, profile: str, key_file: Path, linkage: Path | None,
         Table of the random ids of `safe_harbor`; created if absent.
     options : list of str or None
         Codes of options of PS3.15; None means all that the profile allows.
+    elements : Path or None
+        File of own rules for single elements.
 
     Raises
     ------
     ConfigError
         If the key is missing or too short, the options contradict each other or the profile, or `safe_harbor` lacks a table.
     """
-    wanted = check(DeidentificationConfig, {"options": options}, "--options")
+    wanted = read_header_rules(profile, options, elements)
     if profile == "safe_harbor" and linkage is None:
         message = "the profile safe_harbor uses random ids: name the private file that keeps them with --linkage FILE (outside --out)"
         raise ConfigError(message)
     if profile != "safe_harbor" and linkage is not None:
         message = "--linkage belongs to the profile safe_harbor; the profile pseudonymised derives its ids from the key"
-        raise ConfigError(message)
-    if profile == "safe_harbor" and "113107" in (options or ()):
-        message = "--options: 113107 shifts dates, the profile safe_harbor keeps years only; leave 113107 out"
         raise ConfigError(message)
     key = read_key(key_file)
     if DEMO_KEY.exists() and key == read_key(DEMO_KEY):
@@ -84,7 +105,7 @@ def make_settings(form: str, profile: str, key_file: Path, linkage: Path | None,
     except (OSError, ValueError):  # the messages of these errors would show the contents of the table
         message = "--linkage: the table of the ids cannot be read; give the file that this command wrote, or a new path"
         raise ConfigError(message) from None
-    return ReleaseSettings(form, profile, key, header_options(profile, wanted), pseudonyms)
+    return ReleaseSettings(form, profile, key, header_options(profile, wanted), pseudonyms, wanted.elements)
 
 
 def check_paths(source: Path, out: Path, private: dict[str, Path | None], audit: Path) -> None:

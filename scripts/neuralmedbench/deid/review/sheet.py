@@ -10,7 +10,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from neuralmedbench.config.element_rules import MAY_BE_KEPT
+from neuralmedbench.deid.headers.cleaner import SIDECAR_NAMES
 from neuralmedbench.deid.headers.diff import ACTIONS
+from neuralmedbench.deid.headers.rules import OWN_RULES
 from neuralmedbench.deid.review.raw_series import series_section, twin_lines
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.json_files import read_json
@@ -269,9 +272,24 @@ def _headers(stage: CaseStage) -> str:
             opened = "" if action in {"kept", "added"} else " open"
             entries = "".join(f'<li dir="auto">{escape(line)}</li>' for line in lines)
             parts.append(f"<details{opened}><summary>{action} ({len(lines)})</summary><ul>{entries}</ul></details>\n")
-    question = checkbox("No element that was kept or cleaned names a person, a place or a device.")
+    question = checkbox("No element that was kept or cleaned names a person, a place or a device.") + _own_kept(stage)
     compared = "<p>Compared in the first file of each series, and in every file with an element that the previous ones lack.</p>\n"
     return f"<h2>Headers: what was done to each element, by name</h2>{question}{''.join(parts)}{compared}"
+
+
+def _own_kept(stage: CaseStage) -> str:
+    """Show the descriptions in the sidecars of a case if own rules keep any: a person has to read what the profile would have removed."""
+    rows = []
+    for series in stage.case.series:
+        path = stage.folder / series.path.replace(".nii.gz", ".json")
+        sidecar = read_json(path) if path.suffix == ".json" and path.exists() else {}
+        if OWN_RULES in sidecar.get("DeidentificationMethod", ()):
+            keys = sorted({SIDECAR_NAMES.get(keyword, keyword) for keyword in MAY_BE_KEPT} & set(sidecar))
+            rows += [(_name(series), key, str(sidecar[key])) for key in keys]
+    if not rows:
+        return ""
+    question = checkbox("No description that stays names anybody; own rules keep what the profile would have removed.")
+    return f"{question}{table(rows, ('series', 'element', 'value that stays'))}"
 
 
 def texts_section(stage: CaseStage) -> str:

@@ -146,6 +146,7 @@ def index_page(audit: Audit, reviewed_files: ReviewedFiles, lines: Sequence[Inde
         _case_list("Cases", rest),
         _case_list("Kept back", kept),
         _accepted(audit),
+        _own_rules(audit),
         _score(audit.score),
         _how_to_sign(reviewed_files),
         f"<h2>Audit</h2>{table(counts)}<details><summary>What was changed and what was looked for</summary>",
@@ -175,6 +176,13 @@ def _case_list(title: str, lines: Sequence[IndexLine]) -> str:
         for line in lines
     )
     return f'<h2>{title} ({len(lines)})</h2><div class="scroll"><table>{rows}</table></div>\n'
+
+
+def _own_rules(audit: Audit) -> str:
+    if not audit.element_rules:
+        return ""
+    rows = [(rule.element, rule.action, rule.reason, rule.reviewer) for rule in audit.element_rules]
+    return f"<h2>Own rules for single header elements ({len(rows)})</h2>{table(rows, ('element', 'action', 'reason', 'decided by'))}\n"
 
 
 def _accepted(audit: Audit) -> str:
