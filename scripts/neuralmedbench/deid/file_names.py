@@ -29,7 +29,7 @@ SCAN = re.compile(rf"(?:{_SCANS})\.(?P<kind>nii\.gz|json|bval|bvec)")
 DICOM = re.compile(r"series-\d{2,3}/(?P<number>\d{6})\.dcm")
 OTHER = re.compile(
     r"text/(?:note-\d{2,3}\.txt|record\.tsv)|pictures/\d{2,3}\.png"
-    r"|review/(?:tools\.json|series-\d{2,3}_(?:headers\.json|surface\.png|border\.png))"
+    r"|review/(?:tools\.json|series\.json|(?:series|other)-\d{2,3}_(?:headers\.json|(?:surface|border|preview)\.png))"
 )
 """Names of literal words and short counts alone."""
 

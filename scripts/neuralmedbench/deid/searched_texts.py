@@ -22,6 +22,7 @@ from neuralmedbench.deid.headers.element_plan import CREATORS, MANUFACTURERS
 from neuralmedbench.deid.headers.element_values import DUMMIES, REMOVED, standard_meaning
 from neuralmedbench.deid.notes.redaction import PLACEHOLDERS
 from neuralmedbench.deid.review.pieces import TOOLS
+from neuralmedbench.deid.review.previews import FACE, NO_IMAGES, TEXT
 from neuralmedbench.files import dicom
 from neuralmedbench.records.columns import RECORD_COLUMNS
 
@@ -53,7 +54,8 @@ NOT_TEXT = ".png"
 UNKNOWN_KEY = "a key that is not one of ours"
 CODE_KEYS = frozenset({"CodeValue", "CodingSchemeDesignator", "CodeMeaning"})
 HEADER_PIECE = re.compile(r"review/series-\d{2,3}_headers\.json")
-TOOLS_PIECE = "review/tools.json"
+TOOLS_PIECE, SERIES_PIECE = "review/tools.json", "review/series.json"
+SERIES_KEY = re.compile(r"(?:series|other)-\d{2,3}|description|no_preview")
 
 
 class SearchedText(NamedTuple):
@@ -103,6 +105,8 @@ def _json_texts(text: str, name: str) -> Iterator[SearchedText]:
         yield from _walk(content, (), _is_sidecar_key, _is_sidecar_value)
     elif HEADER_PIECE.fullmatch(name):
         yield from _walk(content, (), _is_header_key, lambda trail, value: False)
+    elif name == SERIES_PIECE:
+        yield from _walk(content, (), lambda trail, key: SERIES_KEY.fullmatch(key) is not None, _is_why_no_preview)
     elif name == TOOLS_PIECE:
         yield from _walk(content, (), lambda trail, key: key in TOOLS, _is_version)
     else:
@@ -154,6 +158,10 @@ def _is_header_key(trail: Trail, key: str) -> bool:
     if not trail:
         return key in ACTIONS
     return all(part in {PRIVATE, UNKNOWN} or tag_for_keyword(part) is not None for part in key.split(" > "))
+
+
+def _is_why_no_preview(trail: Trail, value: str) -> bool:
+    return trail[-1:] == ("no_preview",) and value in {NO_IMAGES, TEXT, FACE}
 
 
 def _is_version(trail: Trail, value: str) -> bool:

@@ -19,6 +19,7 @@ from conftest import ROOT
 from fixtures.deid import KEY, flat_deface, write_config, write_dicom_series, write_index
 from neuralmedbench.cli.deid import accept_leaks
 from neuralmedbench.deid.audit import AuditRules, audit_cases
+from neuralmedbench.deid.file_names import input_part
 from neuralmedbench.deid.headers.cleaner import clean_series, clean_sidecar
 from neuralmedbench.deid.headers.diff import ACTIONS
 from neuralmedbench.deid.headers.element_plan import MANUFACTURERS
@@ -292,6 +293,48 @@ def test_every_placeholder_that_cleaning_writes_is_listed() -> None:
     sources = [*(room / "notes").glob("*.py"), room / "texts.py"]
     written = {mark for path in sources for mark in re.findall(r'"(\[[A-Z]{2}[A-Z ]*\])"', path.read_text(encoding="utf-8"))}
     assert written == set(PLACEHOLDERS)
+
+
+def test_no_word_that_the_stage_writes_is_a_leak_whatever_files_it_writes(tmp_path: Path, flat_deface: None) -> None:
+    """A real run of the stage: a file or a key that is added to it and that the search does not know would be searched as a whole."""
+    config = write_config(tmp_path / "config", tmp_path)
+    files = write_dicom_series(tmp_path / "raw" / "1", slices=8, ManufacturerModelName="Avanto")
+    files += write_dicom_series(
+        tmp_path / "raw" / "2", slices=8, number=2, ImageType=["ORIGINAL", "PRIMARY", "LOCALIZER"], SeriesDescription="localizer"
+    )
+    files += write_dicom_series(
+        tmp_path / "raw" / "3", slices=8, number=3, ImageType=["DERIVED", "SECONDARY", "MIP"], SeriesDescription="TOF MIP"
+    )
+    (tmp_path / "note.txt").write_text("Seen today by Dr Smith.", encoding="utf-8")
+    (tmp_path / "record.csv").write_text("variable,value\nage,58\n", encoding="utf-8")
+    index = write_index(tmp_path, files, (tmp_path / "note.txt",), tmp_path / "record.csv")
+    first, second = (tmp_path / stage / "case.json" for stage in ("ingested", "deidentified"))
+    ingest_case.main(["--benchmark", "mine", "--case", "c0ffee", "--files", str(index), "--out", str(first)])
+    paths = ["--config", str(config), "--case", str(first), "--out", str(second)]
+    deidentify_case.main(["--benchmark", "mine", "--profile", "pseudonymised", *paths, "--options", *ALL_OPTIONS])
+    assert read_case(second).state is State.OK
+    second.unlink()
+    folder = second.parent
+    written = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert {path: input_part(path, 0) for path in written if input_part(path, 0) not in {"", "c0ffee"}} == {}
+    from_input = {
+        "Avanto",
+        "Siemens",
+        "SE",
+        "ORIGINAL",
+        "PRIMARY",
+        "MAGNITUDE",
+        "T1",
+        "TRA",
+        "TOF",
+        "MIP",
+        "Seen",
+        "today",
+        "age",
+        "c0ffee",
+    }
+    found = {word for word in words_of(folder) if name_parts(word) and find_leaks(folder, Identity(names=(word,)))}
+    assert found <= from_input
 
 
 # acceptance

@@ -22,7 +22,7 @@ from neuralmedbench.runtime.atomic_write import partial_folder
 
 NO_FACE_FOUND = frozenset({"no_surface", "front_surface_removed"})
 """Flags of a scan whose face was not located: enough for one that a person sees as a surface, not for a preview."""
-TEXT, FACE = "text may be burned into it", "its face could not be located"
+NO_IMAGES, TEXT, FACE = "its images are not here", "text may be burned into it", "its face could not be located"
 
 
 def write_previews(cleaning: Cleaning) -> None:
@@ -54,8 +54,7 @@ def _shown(cleaning: Cleaning, series_id: str) -> Volume:
     """Return an unused series without its face; DataError or DeidentificationError if it cannot be shown."""
     images = unused_images(cleaning.source, series_id)
     if images is None:
-        message = "its images are not here"
-        raise DataError(message)
+        raise DataError(NO_IMAGES)
     suspect, files = False, None
     if images.is_file():
         volume = read_nifti(images)

@@ -137,7 +137,8 @@ def index_page(audit: Audit, reviewed_files: ReviewedFiles, lines: Sequence[Inde
     counts = [(name.replace("_", " "), str(number)) for name, number in audit.flow.items()]
     counts += [(f"reason: {kind.replace('_', ' ')}", str(number)) for kind, number in audit.reasons.items()]
     checks = [(name, str(number), audit.looked_for[name]) for name, number in audit.checks.items()]
-    left = f"{audit.leaks} identifying values were found after cleaning."
+    accepted = f", besides {audit.checks['leaks_accepted']} that a person accepted" if audit.accepted else ""
+    left = f"{audit.leaks} identifying values were found after cleaning{accepted}."
     body = [
         f"<p>Profile {escape(audit.profile)}, subjects {escape(audit.kind)}. {escape(STATES[audit.state])}</p>\n",
         warning(left) if audit.leaks else f"<p>{left}</p>\n",
