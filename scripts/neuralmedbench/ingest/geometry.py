@@ -87,11 +87,11 @@ def measure_dicom(headers: SequenceOf[Dataset]) -> Geometry:
 def measure_affine(affine: npt.NDArray[np.float64], shape: SequenceOf[int]) -> Geometry:
     """Measure a NIfTI file by its affine, (4, 4), RAS+ in mm, and the shape of its voxels (x, y, z)."""
     sizes = np.linalg.norm(affine[:3, :3], axis=0)
-    stack = int(np.argmax(sizes))
+    isotropic = float(sizes.max()) <= 1.1 * float(sizes.min())  # equal sides do not show how the slices were stacked: the shortest counts
+    stack = int(np.argmin(shape[:3])) if isotropic else int(np.argmax(sizes))
     axis = int(np.argmax(np.abs(affine[:3, stack])))
     others = float(np.delete(sizes, stack).mean())
     quality = {"slices": float(shape[stack]), "pixel_mm": round(others, 4), "spacing_mm": round(float(sizes[stack]), 3)}
-    isotropic = float(sizes.max()) <= 1.1 * float(sizes.min())  # equal sides do not show how the slices were stacked
     plane = None if isotropic else _plane(axis, float(sizes[stack]), others)
     return Geometry(int(shape[stack]), 1, plane, quality=quality)
 

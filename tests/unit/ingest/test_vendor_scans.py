@@ -88,6 +88,7 @@ def test_diffusion_with_one_file_a_volume_lies_where_its_headers_say(tmp_path: P
     volume = ingested(tmp_path, case)
     assert (case.series[0].sequence, case.series[0].b_value) == (Sequence.DWI, pytest.approx(expected.b_value, abs=0.01))
     assert volume.voxels.shape == expected.shape
+    assert case.series[0].quality["slices"] == expected.shape[2]
     assert np.allclose(np.linalg.norm(volume.affine[:3, :3], axis=0), expected.spacing, atol=1e-3)
     # as dcm2niix makes it of the original files
     converted, b_values = convert_originals(tmp_path, files)
