@@ -260,7 +260,7 @@ def _headers(stage: CaseStage) -> str:
             for name in names:
                 series_of.setdefault((action, name), []).append(series.series_id)
     if not series_of:
-        return "<h2>Headers</h2><p>No DICOM files. Of NIfTI files only voxels and geometry were kept.</p>\n"
+        return "<h2>Headers</h2><p>No header is left: of NIfTI files, and of DICOM that was converted when it was read, only voxels and geometry were kept.</p>\n"
     parts = []
     for action in ACTIONS:
         lines = [
