@@ -14,6 +14,7 @@ from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.files.case_flow import stopping_share
 from neuralmedbench.files.cases import read_audit, read_case_table
 from neuralmedbench.files.pages import page, picture_figure, table, warning
 from neuralmedbench.files.raw_index import read_raw_index
@@ -106,6 +107,8 @@ def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path, vocab
     used = [row for row in cases if not row.exclude]
     patients = len({row.patient_id for row in used})
     found.rows.append(("cases", f"{len(cases)} listed, {len(cases) - len(used)} excluded, {patients} patients"))
+    if config.kind is Kind.SCANS:
+        found.rows.append(("quarantine", f"{stopping_share(len(used))}: max_quarantined_fraction of the run's configuration"))
     if not config.answers:
         found.warnings.append("no `answers`: the benchmark runs and is not scored")
         return

@@ -29,6 +29,7 @@ def list_cases(args: Namespace) -> int:
     """
     from neuralmedbench.config.load import load_benchmark
     from neuralmedbench.errors import ConfigError
+    from neuralmedbench.files.case_flow import stopping_share
     from neuralmedbench.files.cases import read_case_table, unlisted_cases, unlisted_notice
     from neuralmedbench.files.pseudonyms import read_key, write_new_key
     from neuralmedbench.ingest.case_tables import keyed_pseudonyms, linked_pseudonyms, write_listing
@@ -60,6 +61,11 @@ def list_cases(args: Namespace) -> int:
         listing = list_cases(Path(benchmark.source), pseudonyms, find)
         write_listing(listing, table, private)
     print(", ".join(f"{number} {what}" for what, number in summarise(listing).items()))
+    if benchmark.kind is Kind.SCANS:
+        print(
+            f"{stopping_share(len(listing.cases))}; the run's configuration may set another share (max_quarantined_fraction)",
+            file=sys.stderr,
+        )
     if notice := same_uids_notice(listing):
         print(notice)
     if gone := unlisted_cases(args.data, args.benchmark, read_case_table(table)):

@@ -37,12 +37,18 @@ def record_run(args: Namespace) -> int:
 def check_run(args: Namespace) -> int:
     """Check the configuration of a run: all mistakes at once, before anything is made or sent."""
     from neuralmedbench.config.workflow import read_run
+    from neuralmedbench.files.case_flow import stopping_share
     from neuralmedbench.models.refusals import refusals
+    from neuralmedbench.records.items import Kind
     from neuralmedbench.records.words import counted
 
     run = read_run(args.configfiles, also=refusals)
     for notice in run.notices():
         print(notice, file=sys.stderr)
+    for name, benchmark in run.benchmarks.items():
+        if benchmark.kind is Kind.SCANS and benchmark.subjects == "patient":
+            cases = len(run.cases(name))
+            print(f"{name}: {stopping_share(cases, run.config.max_quarantined_fraction)}", file=sys.stderr)
     counts = ((run.benchmarks, "benchmark"), (run.models, "model"), (run.graders, "grader"))
     print(f"no mistakes: {', '.join(counted(len(names), noun) for names, noun in counts)}", file=sys.stderr)
     return 0

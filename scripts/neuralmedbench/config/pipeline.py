@@ -150,7 +150,10 @@ class PipelineConfig(Section):
         description="Rounds of clinician ratings: folders in `data/ratings/`; `simulated` is the demo's, filled in by simulated raters.",
     )
     max_quarantined_fraction: float = Field(
-        0.2, ge=0, le=1, description="A larger fraction of quarantined cases stops the run (for 10 cases or more)."
+        0.2,
+        ge=0,
+        le=1,
+        description="A larger fraction of quarantined cases stops the run (for 10 cases of patients or more; phantoms and cases without a head scan do not count).",
     )
     max_failed_fraction: float = Field(0.05, ge=0, le=1, description="A larger fraction of failed requests fails the job of a model.")
     replay: bool = Field(False, description="Take answers from the ledgers only; a missing call is an error, and nothing is sent.")

@@ -4,7 +4,7 @@ Doors
 -----
 answer_key: NAME, contains_planted, find_planted, plain, read_answer_key, searchable, write_answer_key
 bids: write_description
-case_flow: case_outcome, flow_of_cases
+case_flow: MIN_PATIENTS, PHANTOM, case_outcome, counts_as_patient, flow_of_cases, stopping_share
 cases: CASE_STAGES, CaseRow, KINDS, case_files, quarantine_on_error, read_audit, read_case, read_case_table, read_overrides, read_pictures, run_case_stage, unlisted_cases, unlisted_notice, write_audit, write_case, write_case_table, write_overrides, write_pictures
 dcm2niix: convert
 dicom: PREAMBLE, TooLargeError, check_file_size, elements, header_and_length, header_bytes, looks_like_dicom, number, numbers, read_dicom, read_header, text, texts, value

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from neuralmedbench.files.cases import CaseRow, read_case
 from neuralmedbench.records.case import CaseRecord, State
+
+MIN_PATIENTS = 10
+"""With fewer cases of patients a share means little: a run then stops only if no case is left."""
+MAX_QUARANTINED_FRACTION = 0.2
+"""Default of the key of that name."""
+PHANTOM = "phantom"
+"""Quality number of a case whose headers or file names say that it is one."""
+NO_HEAD = re.compile(
+    r"^(?:localizer|screenshot|photograph|dose report|acquisition protocol|key object|structured report|presentation state|document"
+    r"|radiotherapy|segmentation|registration|value map|parametric map|waveform|spectroscopy|colour picture|ultrasound|PET |nuclear|radiograph"
+    r"|angiogram|neither an MR nor a CT|directory of a medium|kind of scan not known|a mask|a mosaic that is no diffusion|fewer than"
+    r"|not a grey volume|not a scan \(neither readable DICOM nor NIfTI\)$|an archive|an office document|empty file"
+    r"|duplicate|a copy of another|the same images as|reformatted|gradients or a sidecar)"
+    r"|^a series of \d+ volumes (?:that is no diffusion|without b-values)"
+)
+"""Reasons of files that are no head scan that could have been used, or that say nothing about one (copies, sidecars)."""
+
+
+def counts_as_patient(case: CaseRecord) -> bool:
+    """Return whether a case counts for the largest share of quarantined ones: neither a phantom nor without any head scan."""
+    if case.state is State.OK:
+        return True
+    if case.quality.get(PHANTOM):
+        return False
+    return case.quarantined_by != "ingest" or not case.raw_files or not all(NO_HEAD.search(reason) for reason in case.raw_files)
+
+
+def stopping_share(patients: int, allowed: float = MAX_QUARANTINED_FRACTION) -> str:
+    """State from which share of quarantined cases a run stops."""
+    if patients < MIN_PATIENTS:
+        return f"a run stops if no case is left (from {MIN_PATIENTS} cases of patients on: if more than {allowed:.0%} are quarantined)"
+    return (
+        f"a run stops if more than {math.floor(allowed * patients + 1e-9)} of {patients} cases of patients are quarantined ({allowed:.0%})"
+    )
 
 
 def case_outcome(row: CaseRow, case: CaseRecord | None) -> dict[str, Any]:

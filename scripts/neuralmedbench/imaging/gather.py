@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.files.case_flow import case_outcome
+from neuralmedbench.files.case_flow import MIN_PATIENTS, case_outcome, counts_as_patient
 from neuralmedbench.files.cases import CaseRow, read_case
 from neuralmedbench.records.case import CaseRecord, SliceRow, State
 
-MIN_CASES = 10
-"""With fewer cases a share means little: a run then stops only if no case is left."""
+SHOWN_REASONS, SHOWN_IDS = 4, 3
 
 
 def gather_slices(
@@ -29,7 +29,7 @@ def gather_slices(
     folder : Path
         Folder with `sub-<case>/case.json` of the slices stage; paths in the result begin with it.
     max_quarantined_fraction : float
-        Largest allowed share of quarantined cases, with at least `MIN_CASES` cases.
+        Largest allowed share of quarantined cases, with at least `MIN_PATIENTS` cases that count (`files.case_flow`).
 
     Returns
     -------
@@ -89,16 +89,36 @@ def _rows(benchmark: str, case: CaseRecord, base: Path) -> list[SliceRow]:
 
 
 def _stop_if_too_many(benchmark: str, quarantined: list[CaseRecord], total: int, allowed: float) -> None:
+    """Stop if too large a share of the cases of patients is quarantined; phantoms and cases without any head scan do not count."""
     if not total:
         message = f"{benchmark}: no case is left: its case table is empty, or every row of it is excluded"
         raise DataError(message)
-    left = total - len(quarantined)
-    if left and (total < MIN_CASES or len(quarantined) <= allowed * total):
+    counted = [case for case in quarantined if counts_as_patient(case)]
+    left, patients = total - len(quarantined), total - len(quarantined) + len(counted)
+    if left and (patients < MIN_PATIENTS or len(counted) <= allowed * patients):
         return
-    reasons = "; ".join(f"{case.case_id} at {case.quarantined_by}: {case.reason}" for case in quarantined[:3])
+    shown = counted if left else quarantined
+    others = len(quarantined) - len(shown)
     limit = f"max_quarantined_fraction allows {allowed:.0%}" if left else "no case is left"
     message = (
-        f"{benchmark}: {len(quarantined)} of {total} cases are quarantined and {limit}. First reasons: {reasons}."
-        " Mend or exclude these cases in the case table, or raise the limit."
+        f"{benchmark}: {len(shown)} of {patients if left else total} cases{' of patients' if left else ''} are quarantined and {limit}."
+        f" {_reasons(shown)}.{f' {others} more without a head scan are not counted.' if others else ''}"
+        f" Correct these cases in the source folder, or exclude them in config/benchmarks/{benchmark}.cases.tsv,"
+        " or raise the limit; then run again"
     )
     raise DataError(message)
+
+
+def _reasons(cases: list[CaseRecord]) -> str:
+    """Return the most common reasons with their numbers of cases and the first case ids."""
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for case in cases:
+        by_reason[f"{case.reason} (at {case.quarantined_by})"].append(case.case_id)
+    ordered = sorted(by_reason.items(), key=lambda entry: (-len(entry[1]), entry[0]))
+    parts = [
+        f"{len(ids)}: {reason}: {', '.join(ids[:SHOWN_IDS])}{', ...' if len(ids) > SHOWN_IDS else ''}"
+        for reason, ids in ordered[:SHOWN_REASONS]
+    ]
+    if more := len(ordered) - SHOWN_REASONS:
+        parts += [f"{more} more reasons"] if more > 0 else []
+    return "; ".join(parts)

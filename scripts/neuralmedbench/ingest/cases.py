@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING
 
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files import dicom
+from neuralmedbench.files.case_flow import PHANTOM
 from neuralmedbench.files.identity import Identity, write_identity
 from neuralmedbench.files.raw_index import RawFile, RawIndex
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.ingest.import_series import OtherSeries, import_series
 from neuralmedbench.ingest.pixels import repeated_series
 from neuralmedbench.ingest.raw_files import FileKind, RawScan, checked_bytes, load_raw_files, path_inside, stem_of
-from neuralmedbench.ingest.raw_series import sort_into_series
+from neuralmedbench.ingest.raw_series import RawSeries, sort_into_series
 from neuralmedbench.ingest.sequences import SequenceLabel
 from neuralmedbench.ingest.series_fates import series_fates
+from neuralmedbench.ingest.words import plain_words
 from neuralmedbench.records.case import CaseRecord, FileFate, Sequence, Series, State
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ NUMBERS = (
     "PerformedProcedureStepID", "FillerOrderNumberImagingServiceRequest", "PlacerOrderNumberImagingServiceRequest",
 )  # fmt: skip
 UIDS = ("StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID", "FrameOfReferenceUID")
+NAMES_OF_OBJECT = ("PatientName", "PatientID", "StudyDescription", "SeriesDescription", "ProtocolName", "BodyPartExamined")
+PHANTOM_WORDS = re.compile(r"\b(?:phantoms?|phantomes?|fantome?s?|fantomas?)\b")
 PERSON_KEY = re.compile(r"^(?:OtherPatient|Patient\w*|\w*(?:Physicians?|Operators?|Observer|Person))Names?$|Physicians?OfRecord$")
 """Keys of a sidecar that hold names of persons; the standard's keywords of persons, and those of converters."""
 
@@ -110,7 +114,8 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
         fates=fates,
         raw_series=series_fates(others, refused | {one.series_id: one for one in used}, excluded, scans, out),
         raw_files=count_fates(fates),
-        quality={"files": float(len(index.files)), "files_used": float(len(by_file)), "series": float(len(used))},
+        quality={"files": float(len(index.files)), "files_used": float(len(by_file)), "series": float(len(used))}
+        | ({PHANTOM: 1.0} if is_phantom(result.series) else {}),
     )
     if not used:
         # not raised, so that the fate of every file is kept: it shows a person what to correct
@@ -237,6 +242,16 @@ def several_patients(scans: Iterable[RawScan]) -> str:
                 " sort them apart and list the cases again"
             )
     return ""
+
+
+def is_phantom(series: Iterable[RawSeries]) -> bool:
+    """Return whether headers or file names call the scanned object a phantom."""
+    for one in series:
+        header = one.header
+        texts = [stem_of(one.scans[0].path)] if header is None else [dicom.text(header, keyword) for keyword in NAMES_OF_OBJECT]
+        if PHANTOM_WORDS.search(plain_words(*texts)):
+            return True
+    return False
 
 
 def _walk(header: Dataset, values: dict[str, set[str]]) -> None:

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from gather_slices import main as gather
+from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.case_flow import MAX_QUARANTINED_FRACTION, PHANTOM, counts_as_patient, stopping_share
 from neuralmedbench.files.cases import CaseRow, write_case, write_case_table
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_records
@@ -74,13 +76,48 @@ def test_a_run_goes_on_while_few_are_quarantined_or_the_benchmark_is_small(tmp_p
 
 
 @pytest.mark.parametrize(("good", "bad", "says"), [(7, 3, "allows 20%"), (0, 2, "no case is left")])
-def test_a_run_stops_with_the_first_reasons(tmp_path: Path, good: int, bad: int, says: str) -> None:
+def test_a_run_stops_with_counts_reasons_and_the_next_step(tmp_path: Path, good: int, bad: int, says: str) -> None:
     with pytest.raises(DataError, match=says) as caught:
         gather(make(tmp_path, good, bad))
-    assert f"{bad} of {good + bad} cases are quarantined" in str(caught.value)
-    assert not (tmp_path / "slices.parquet").exists()
+    message = str(caught.value)
+    assert f"{bad} of {good + bad} cases" in message
+    first = ", ".join(f"case{number:02d}" for number in range(good, good + bad))
+    assert f"{bad}: no series (at ingest): {first}. Correct these cases in the source folder, or exclude them" in message
+    assert "config/benchmarks/demo.cases.tsv" in message
 
 
-def test_a_table_without_a_case_to_use_is_told_apart_from_quarantine(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="its case table is empty, or every row of it is excluded"):
-        gather(make(tmp_path, good=0, bad=0, excluded=2))
+def quarantined(number: int, stage: str, reason: str, *, raw: dict[str, int] | None = None, phantom: bool = False) -> CaseRecord:
+    return CaseRecord(
+        benchmark="demo", case_id=f"case{number:02d}", patient_id=f"p{number}", stage="slices", state=State.QUARANTINED,
+        quarantined_by=stage, reason=reason, raw_files=raw or {}, quality={PHANTOM: 1.0} if phantom else {},
+    )  # fmt: skip
+
+
+def test_phantoms_and_cases_without_a_head_scan_count_neither_as_quarantined_nor_as_patients(tmp_path: Path) -> None:
+    """10 cases are used; of 8 quarantined ones 2 are patients, 2 of 12."""
+    arguments = make(tmp_path, good=10, bad=8)
+    bad = [
+        quarantined(10, "ingest", "no usable series among 3 files: localizer", raw={"localizer": 2, "screenshot (secondary capture)": 1}),
+        quarantined(11, "ingest", "no usable series", raw={"a series of 30 volumes that is no diffusion scan": 30}),
+        quarantined(12, "ingest", "no usable series", raw={"kind of scan not known: name it in `sequence_overrides` of the case": 30}),
+        quarantined(13, "deidentify", "the face could not be located", phantom=True),
+        quarantined(14, "deidentify", "the face could not be located", phantom=True),
+        quarantined(15, "ingest", "no usable series", raw={"dose report": 1}),
+        quarantined(16, "ingest", "no usable series", raw={"3 of 9 files are cut off": 9, "localizer": 1}),
+        quarantined(17, "deidentify", "the face could not be located"),
+    ]
+    for record in bad:
+        write_case(tmp_path / "slices" / f"sub-{record.case_id}" / "case.json", record)
+    assert [counts_as_patient(record) for record in bad] == [False] * 6 + [True] * 2
+    assert gather(arguments) == 0
+    arguments[arguments.index("0.2")] = "0.1"
+    with pytest.raises(DataError, match="2 of 12 cases of patients are quarantined and max_quarantined_fraction allows 10%") as caught:
+        gather(arguments)
+    assert "6 more without a head scan are not counted" in str(caught.value)
+
+
+def test_the_share_that_stops_a_run_is_stated_before() -> None:
+    assert stopping_share(20) == "a run stops if more than 4 of 20 cases of patients are quarantined (20%)"
+    assert stopping_share(10, 0.3) == "a run stops if more than 3 of 10 cases of patients are quarantined (30%)"
+    assert stopping_share(9).startswith("a run stops if no case is left (from 10 cases of patients on: if more than 20%")
+    assert PipelineConfig.model_fields["max_quarantined_fraction"].default == MAX_QUARANTINED_FRACTION

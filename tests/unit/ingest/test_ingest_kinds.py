@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from fixtures.raw import CORONAL, SAGITTAL, Stack, ball, ct_tags, ingest, make_slice, save, write_series
+from neuralmedbench.files.case_flow import NO_HEAD, PHANTOM, counts_as_patient
+from neuralmedbench.ingest.raw_series import OBJECT_NAMES
 from neuralmedbench.records.case import State
 
 STORAGE = "1.2.840.10008.5.1.4.1.1."
@@ -131,3 +133,29 @@ def test_a_case_with_files_of_two_patients_is_quarantined_without_naming_them(tm
 def test_one_id_with_two_birth_dates_or_sexes_is_two_patients(tmp_path: Path, keyword: str, values: tuple[str, str]) -> None:
     files = [path for number, value in enumerate(values) for path in write_series(tmp_path / value, series=number, **{keyword: value})]
     assert "more than one patient" in ingest(tmp_path, files).reason
+
+
+@pytest.mark.parametrize(
+    ("tags", "counts"),
+    [
+        ({"ImageType": ["ORIGINAL", "PRIMARY", "LOCALIZER"]}, False),
+        ({"SeriesDescription": "ep2d_bold_rest", "ScanningSequence": "EP", "EchoTime": 30, "RepetitionTime": 2000}, False),
+        ({"ImagePositionPatient": None}, True),
+    ],
+    ids=["localizer", "functional", "a head without positions"],
+)
+def test_a_case_without_any_head_scan_does_not_count_as_a_patient(tmp_path: Path, tags: dict[str, Any], counts: bool) -> None:
+    case = ingest(tmp_path, [save(make_slice(ball(1)[0], (0, 0, 5 * n), n, **tags), tmp_path / "raw" / f"{n}.dcm") for n in range(4)])
+    assert case.state is State.QUARANTINED
+    assert counts_as_patient(case) is counts
+
+
+def test_every_kind_of_object_that_is_no_scan_is_known_as_no_head() -> None:
+    assert [name for _, name in OBJECT_NAMES if not NO_HEAD.search(name)] == []
+
+
+@pytest.mark.parametrize(("name", "is_one"), [("ACR^Phantom", True), ("PHANTOM_2", True), ("Vandermeer^Johanna", False)])
+def test_a_phantom_is_known_by_the_words_of_its_header(tmp_path: Path, name: str, is_one: bool) -> None:
+    case = ingest(tmp_path, write_series(tmp_path / "raw", PatientName=name))
+    assert case.state is State.OK
+    assert (PHANTOM in case.quality) is is_one
