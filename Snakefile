@@ -48,6 +48,10 @@ onstart:
     before_jobs()
 
 
+onerror:
+    print_failures(log)
+
+
 onsuccess:
     # if recording fails, the run still succeeds and a message says why
     shell(

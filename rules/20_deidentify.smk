@@ -36,7 +36,9 @@ rule deidentify_case:
         ),
         subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
         # read by the command; only the cases of which an entry changed run again
-        accepted=lambda wildcards: RUN.accepted_leaks(wildcards.benchmark, wildcards.case),
+        accepted=lambda wildcards: RUN.accepted_leaks(
+            wildcards.benchmark, wildcards.case
+        ),
         code=code_hash("deidentify_case"),
     shell:
         "python scripts/deidentify_case.py --benchmark {wildcards.benchmark} --profile {params.profile}"

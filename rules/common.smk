@@ -15,12 +15,13 @@ from neuralmedbench.config import code_hash as code_hashes
 from neuralmedbench.config.workflow import Run, extra_configfiles, used_cases
 from neuralmedbench.errors import PipelineError
 from neuralmedbench.files.cases import write_overrides
+from neuralmedbench.runtime.failed_jobs import print_failures
 from neuralmedbench.runtime.machine import usable_memory_mb
 from neuralmedbench.runtime.one_writer import wait_for_writers
 from neuralmedbench.runtime.parent_run import name_this_run
 from neuralmedbench.runtime.storage import check_places, check_project
 from neuralmedbench.models.model_run import RunLimits
-from neuralmedbench.models.refusals import refusals
+from neuralmedbench.recording.run_mistakes import run_mistakes
 from neuralmedbench.models.resources import resources_of
 from neuralmedbench.recording.metadata import repair_metadata
 from neuralmedbench.records.scores import PLANTED
@@ -36,7 +37,7 @@ wildcard_constraints:
 
 
 try:
-    RUN = Run.read(config, Path("config"), also=refusals)
+    RUN = Run.read(config, Path("config"), also=run_mistakes)
 except PipelineError as error:
     raise WorkflowError(f"{type(error).__name__}: {error}") from None
 

@@ -32,18 +32,18 @@ def plan_calls(args: Namespace) -> int:
     from neuralmedbench.errors import ConfigError
     from neuralmedbench.models.budget import read_spend_log
     from neuralmedbench.models.model_run import MONEY, spending_folder
-    from neuralmedbench.models.refusals import refusals
     from neuralmedbench.recording.plan import plan_lines, plan_run, write_plan
+    from neuralmedbench.recording.run_mistakes import run_mistakes
 
     try:
         run = read_run(args.configfiles)
     except ConfigError:  # nothing can be planned: print all mistakes together
-        run = read_run(args.configfiles, also=refusals)
+        run = read_run(args.configfiles, also=run_mistakes)
     rows, unplanned = plan_run(run)
     print("\n".join(plan_lines(rows, unplanned, run, read_spend_log(spending_folder(Path("data/ledger/any")) / MONEY))))
     if args.out:
         write_plan(args.out, rows)
-    if mistakes := refusals(run):
+    if mistakes := run_mistakes(run):
         raise ConfigError(*mistakes)
     return 0
 

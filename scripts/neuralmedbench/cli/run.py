@@ -38,11 +38,11 @@ def check_run(args: Namespace) -> int:
     """Check the configuration of a run: all mistakes at once, before anything is made or sent."""
     from neuralmedbench.config.workflow import read_run
     from neuralmedbench.files.case_flow import stopping_share
-    from neuralmedbench.models.refusals import refusals
+    from neuralmedbench.recording.run_mistakes import run_mistakes
     from neuralmedbench.records.items import Kind
     from neuralmedbench.records.words import counted
 
-    run = read_run(args.configfiles, also=refusals)
+    run = read_run(args.configfiles, also=run_mistakes)
     for notice in run.notices():
         print(notice, file=sys.stderr)
     for name, benchmark in run.benchmarks.items():

@@ -10,6 +10,7 @@ rated_answers: answers_of, model_names, rated_answers
 reader_answers: import_readers, reader_lines, round_questions
 record: incomplete_files, incomplete_line, record_run
 repository: pull
+run_mistakes: run_mistakes
 stages: dvc_yaml, run_again
 table_lookup: look_up_cell
 trace: trace

@@ -4,6 +4,7 @@ Doors
 -----
 atomic_write: atomic_file, atomic_folder, is_partial, partial_folder, sweep, write_text
 commands: run_command
+failed_jobs: print_failures
 locks: read_holder, try_lock, write_holder
 machine: usable_cores, usable_memory_mb
 one_writer: wait_for_writers

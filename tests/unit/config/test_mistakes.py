@@ -15,6 +15,7 @@ from neuralmedbench.config.load import check, load_model
 from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.workflow import read_run
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.files.cases import CaseRow, write_case_table
 from neuralmedbench.models.refusals import refusals
 from neuralmedbench.runtime.commands import run_command
 
@@ -149,3 +150,25 @@ def test_make_report_checks_the_configuration_before_snakemake_reads_it() -> Non
     commands = done.stdout.splitlines()
     checked = next(number for number, line in enumerate(commands) if line.startswith("nmb run check --configfiles config/nope.yaml"))
     assert any(line.startswith("snakemake --cores") for line in commands[checked + 1 :])
+
+
+def test_answers_for_unknown_cases_are_found_before_anything_is_imaged_and_the_share_that_stops_the_run_is_stated(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write("config/config.yaml", {"benchmarks": ["mine"], "models": ["paid"], "graders": ["rubric"], "max_quarantined_fraction": 0.3})
+    settings = {"title": "M", "kind": "scans", "axis": "depth", "source": str(project), "key_file": "key", "answers": "answers.csv"}
+    write("config/benchmarks/mine.yaml", {**settings, "allowed_destinations": ["local", "api.openai.com"]})
+    cases = [f"c{number:02d}" for number in range(20)]
+    rows = [CaseRow(case_id=case, patient_id=f"p{case}", source_sha256="", sequence_overrides={}, exclude="") for case in cases]
+    write_case_table(Path("config/benchmarks/mine.cases.tsv"), rows)
+    write("answers.csv", "case_id,diagnosis,established\nc00,glioma,pathology\nmrn48213371,glioma,pathology\n")
+    code, text = said(capfd, "run", "check")
+    assert code == ConfigError.exit_code
+    assert "mine: the answers table has 1 rows whose case is not in config/benchmarks/mine.cases.tsv: rows 2 below the first line" in text
+    assert "mrn48213371" not in text
+    write("replay.yaml", {"replay": True})
+    assert "the answers table has 1 rows" in said(capfd, "run", "check", "--configfiles", "replay.yaml")[1]
+    write("answers.csv", "case_id,diagnosis,established\nc00,glioma,pathology\n")
+    code, text = said(capfd, "run", "check")
+    assert code == 0
+    assert "mine: a run stops if more than 6 of 20 cases of patients are quarantined (30%)" in text
