@@ -28,10 +28,11 @@ rule ingest_case:
         overrides=lambda wildcards: write_overrides(
             RUN.case(wildcards.benchmark, wildcards.case).sequence_overrides
         ),
+        mapped=lambda wildcards: RUN.benchmarks[wildcards.benchmark].mapped,
         code=code_hash("ingest_case"),
     shell:
         "python scripts/ingest_case.py --benchmark {wildcards.benchmark} --case {wildcards.case}"
-        " --files data/raw/{wildcards.benchmark}/{wildcards.case}/files.json --overrides={params.overrides:q}"
+        " --files data/raw/{wildcards.benchmark}/{wildcards.case}/files.json --overrides={params.overrides:q} {params.mapped}"
         " --out {output.case} &> {log}"
 
 

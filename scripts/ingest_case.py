@@ -5,10 +5,12 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.files.cases import quarantine_on_error, read_overrides, write_case
 from neuralmedbench.files.identity import Identity, write_identity
 from neuralmedbench.files.raw_index import read_raw_index
 from neuralmedbench.ingest.cases import ingest_case
+from neuralmedbench.ingest.persons_labels import NamedKinds
 from neuralmedbench.records.case import CaseRecord, State
 from neuralmedbench.runtime.commands import run_command
 
@@ -19,6 +21,8 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--case", required=True, help="case id")
     parser.add_argument("--files", type=Path, required=True, help="private index of the case's raw files (files.json)")
     parser.add_argument("--overrides", default="", help="sequence labels set by a person: series-02=FLAIR;series-03=T1w")
+    parser.add_argument("--mapped", metavar="DIGEST", help="read `sequence_map` from the benchmark's YAML file; its words are in no log")
+    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument(
         "--out", type=Path, required=True, help="case.json to write; series/, text/ and identity.json are written next to it"
     )
@@ -38,7 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         source_sha256=index.source_sha256,
         same_uids=index.same_uids,
     )
-    case = quarantine_on_error(base, lambda: ingest_case(base, index, args.files.parent, folder, read_overrides(args.overrides)))
+    mapping = load_benchmark(args.config, args.benchmark).sequence_map if args.mapped else ()
+    named = NamedKinds(read_overrides(args.overrides), mapping)
+    case = quarantine_on_error(base, lambda: ingest_case(base, index, args.files.parent, folder, named))
     if case.state is State.QUARANTINED:
         make_empty(folder)
     write_case(args.out, case)

@@ -25,7 +25,8 @@ def list_cases(args: Namespace) -> int:
     """List the cases in your own folder, or write a key for their pseudonyms.
 
     Writes config/benchmarks/<benchmark>.cases.tsv (pseudonyms only) and, in the private zone, data/raw/<benchmark>/<case>/files.json and
-    data/raw/<benchmark>/listing.tsv, which maps case ids to folders and lists the files that belong to no case.
+    data/raw/<benchmark>/listing.tsv, which maps case ids to folders and lists the files that belong to no case, and series.tsv, with the series
+    of every case, the words of their headers and the entries of `sequence_map` that they fit.
     """
     from neuralmedbench.config.load import load_benchmark
     from neuralmedbench.errors import ConfigError
@@ -34,6 +35,7 @@ def list_cases(args: Namespace) -> int:
     from neuralmedbench.files.pseudonyms import read_key, write_new_key
     from neuralmedbench.ingest.case_tables import keyed_pseudonyms, linked_pseudonyms, write_listing
     from neuralmedbench.ingest.listing import find_cases, find_picture_cases, list_cases, same_uids_notice, summarise
+    from neuralmedbench.ingest.series_table import map_notices
     from neuralmedbench.records.items import Kind
     from neuralmedbench.runtime.private_zone import private_files
 
@@ -58,7 +60,7 @@ def list_cases(args: Namespace) -> int:
     pseudonyms = linked_pseudonyms(private / "linkage.json") if benchmark.profile == "safe_harbor" else keyed_pseudonyms(key)
     find = find_cases if benchmark.kind is Kind.SCANS else find_picture_cases
     with private_files([private / "listing.tsv"], [args.data / "raw"]):
-        listing = list_cases(Path(benchmark.source), pseudonyms, find)
+        listing = list_cases(Path(benchmark.source), pseudonyms, find, benchmark.sequence_map if benchmark.kind is Kind.SCANS else None)
         write_listing(listing, table, private)
     print(", ".join(f"{number} {what}" for what, number in summarise(listing).items()))
     if benchmark.kind is Kind.SCANS:
@@ -66,9 +68,13 @@ def list_cases(args: Namespace) -> int:
             f"{stopping_share(len(listing.cases))}; the run's configuration may set another share (max_quarantined_fraction)",
             file=sys.stderr,
         )
+    rows = read_case_table(table)
     if notice := same_uids_notice(listing):
         print(notice)
-    if gone := unlisted_cases(args.data, args.benchmark, read_case_table(table)):
+    overrides = {row.case_id: row.sequence_overrides for row in rows}
+    for notice in map_notices({case.index.case_id: case.series for case in listing.cases}, overrides, benchmark.sequence_map):
+        print(notice)
+    if gone := unlisted_cases(args.data, args.benchmark, rows):
         print(unlisted_notice(args.benchmark, gone))
     return 0
 

@@ -16,5 +16,6 @@ pipeline: GraderChecksConfig, PipelineConfig, RateLimit, SEQUENCE_ORDER
 published: Lookup, PublishedConfig, PublishedRow, PublishedSize, PublishedTable
 readiness: DiseaseGroup, ReadinessConfig
 section: Name, Section
+sequence_map: MappedSequence, Pattern
 workflow: Run, extra_configfiles, read_run, used_cases
 """

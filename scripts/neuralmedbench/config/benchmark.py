@@ -9,6 +9,8 @@ from pydantic_core import PydanticCustomError
 
 from neuralmedbench.config.deidentification import DeidentificationConfig, Profile, header_options
 from neuralmedbench.config.section import Name, Section
+from neuralmedbench.config.sequence_map import MappedSequence
+from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.items import FIRST_PART, Arm, Axis, Kind, Strategy
 
 
@@ -63,6 +65,10 @@ class BenchmarkConfig(Section):
     profile: Profile = Field("pseudonymised", description="De-identification profile.")
     deidentification: DeidentificationConfig = Field(
         default_factory=DeidentificationConfig, description="What de-identification removes and what it may keep."
+    )
+    sequence_map: tuple[MappedSequence, ...] = Field(
+        (),
+        description="Kinds of scans by words of their headers, for all cases; entries of `sequence_overrides` in the case table precede it.",
     )
     key_file: str | None = Field(None, description="File with the secret key of the pseudonyms; required for own data.")
     allowed_destinations: tuple[str, ...] = Field(
@@ -149,6 +155,12 @@ class BenchmarkConfig(Section):
             message = "an imported data set has no scans; set `kind: pictures` or `kind: text`"
             raise ValueError(message)
         return value
+
+    @property
+    def mapped(self) -> list[str]:
+        """Command arguments for `sequence_map`: its digest, so that a change labels all scans again; empty without one."""
+        entries = [entry.model_dump(mode="json") for entry in self.sequence_map]
+        return ["--mapped", sha256_of_value(entries)] if entries else []
 
     @property
     def has_cases(self) -> bool:

@@ -21,8 +21,10 @@ BIDS = {
     Sequence.CE_CT: ("ct", "ce-contrast", "ct"),
 }
 """Folder, entity and suffix of each kind of scan."""
+AGENTS = frozenset({"gadolinium", "contrast"})
+"""Words of `BIDS` for an agent that nobody named."""
 _SCANS = "|".join(
-    rf"{folder}/sub-(?P<case_{number}>[a-z0-9]+)_{entity + '_' if entity else ''}(?:run-[1-9]\d?_)?{suffix}"
+    rf"{folder}/sub-(?P<case_{number}>[a-z0-9]+)_{rf'ce-(?P<agent_{number}>[A-Za-z0-9]+)_' if entity else ''}(?:run-[1-9]\d?_)?{suffix}"
     for number, (folder, entity, suffix) in enumerate(BIDS.values())
 )
 SCAN = re.compile(rf"(?:{_SCANS})\.(?P<kind>nii\.gz|json|bval|bvec)")
@@ -43,6 +45,7 @@ def bids_names(case: CaseRecord) -> dict[str, str]:
     seen: Counter[Sequence] = Counter()
     for series in case.series:
         folder, entity, suffix = BIDS[series.sequence]
+        entity = f"ce-{series.agent}" if series.agent else entity
         seen[series.sequence] += 1
         run = f"run-{seen[series.sequence]}" if seen[series.sequence] > 1 else ""
         names[series.series_id] = f"{folder}/" + "_".join(part for part in (f"sub-{case.case_id}", entity, run, suffix) if part)
@@ -62,7 +65,8 @@ def input_part(path: str, dicom_files: int) -> str:
     ('anat/sub-c0ffee_acq-face_T1w.json', '482133')
     """
     if scan := SCAN.fullmatch(path):
-        return next(value for name, value in scan.groupdict().items() if name.startswith("case_") and value)
+        # the case, and an agent that a person named
+        return " ".join(value for name, value in scan.groupdict().items() if value and name != "kind" and value not in AGENTS)
     if numbered := DICOM.fullmatch(path):
         return "" if 1 <= int(numbered["number"]) <= dicom_files else numbered["number"]
     return "" if OTHER.fullmatch(path) else path

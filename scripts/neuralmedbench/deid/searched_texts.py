@@ -21,8 +21,7 @@ from neuralmedbench.deid.headers.diff import ACTIONS, PRIVATE, UNKNOWN
 from neuralmedbench.deid.headers.element_plan import CREATORS, MANUFACTURERS
 from neuralmedbench.deid.headers.element_values import DUMMIES, REMOVED, standard_meaning
 from neuralmedbench.deid.notes.redaction import PLACEHOLDERS
-from neuralmedbench.deid.review.pieces import TOOLS
-from neuralmedbench.deid.review.previews import FACE, NO_IMAGES, TEXT
+from neuralmedbench.deid.review.pieces import NO_PREVIEW, TOOLS
 from neuralmedbench.files import dicom
 from neuralmedbench.records.columns import RECORD_COLUMNS
 
@@ -55,7 +54,7 @@ UNKNOWN_KEY = "a key that is not one of ours"
 CODE_KEYS = frozenset({"CodeValue", "CodingSchemeDesignator", "CodeMeaning"})
 HEADER_PIECE = re.compile(r"review/series-\d{2,3}_headers\.json")
 TOOLS_PIECE, SERIES_PIECE = "review/tools.json", "review/series.json"
-SERIES_KEY = re.compile(r"(?:series|other)-\d{2,3}|description|no_preview")
+SERIES_ID = re.compile(r"(?:series|other)-\d{2,3}")
 
 
 class SearchedText(NamedTuple):
@@ -105,10 +104,10 @@ def _json_texts(text: str, name: str) -> Iterator[SearchedText]:
         yield from _walk(content, (), _is_sidecar_key, _is_sidecar_value)
     elif HEADER_PIECE.fullmatch(name):
         yield from _walk(content, (), _is_header_key, lambda trail, value: False)
-    elif name == SERIES_PIECE:
-        yield from _walk(content, (), lambda trail, key: SERIES_KEY.fullmatch(key) is not None, _is_why_no_preview)
     elif name == TOOLS_PIECE:
         yield from _walk(content, (), lambda trail, key: key in TOOLS, _is_version)
+    elif name == SERIES_PIECE:
+        yield from _walk(content, (), _is_series_key, lambda trail, value: trail[-1:] == ("no_preview",) and value in NO_PREVIEW)
     else:
         yield from _walk(content, (), lambda trail, key: False, lambda trail, value: False)
 
@@ -160,8 +159,8 @@ def _is_header_key(trail: Trail, key: str) -> bool:
     return all(part in {PRIVATE, UNKNOWN} or tag_for_keyword(part) is not None for part in key.split(" > "))
 
 
-def _is_why_no_preview(trail: Trail, value: str) -> bool:
-    return trail[-1:] == ("no_preview",) and value in {NO_IMAGES, TEXT, FACE}
+def _is_series_key(trail: Trail, key: str) -> bool:
+    return key in {"description", "no_preview"} if trail else SERIES_ID.fullmatch(key) is not None
 
 
 def _is_version(trail: Trail, value: str) -> bool:

@@ -25,6 +25,11 @@ CASE_STAGES = ("ingested", "deidentified", "normalised", "slices")
 
 KINDS = tuple(sequence.value for sequence in Sequence if sequence is not Sequence.UNKNOWN)
 """Sequences that an override can name."""
+LEFT_OUT = "none"
+"""Override of a series that is not to be used."""
+AGENT = re.compile(r"[A-Za-z0-9]+")
+CONTRAST_KINDS = (Sequence.CE_T1W.value, Sequence.CE_CT.value)
+"""Sequences after which an override can name the contrast agent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +43,7 @@ class CaseRow:
     source_sha256 : str
         Digest of the digests of the raw files, so that a changed scan changes the row.
     sequence_overrides : dict of str to str
-        Sequence by series id, where the header is wrong (`series-02=FLAIR;series-03=T1w` in the table).
+        Sequence by series id, where the header is wrong (`series-02=FLAIR;series-03=none;series-04=ceT1w:gadobutrol` in the table).
     exclude : str
         Reason for which the case is excluded; empty if it is used.
     """
@@ -228,8 +233,11 @@ def _case_row(path: Path, number: int, row: dict[str, str]) -> CaseRow:
         message = f"{path.as_posix()}, line {number}: a case id holds lower-case letters and digits only"
         raise ConfigError(message)
     overrides = read_overrides(row["sequence_overrides"])
-    if any(sequence not in KINDS for sequence in overrides.values()):
-        message = f"{path.as_posix()}, line {number}: sequence_overrides looks like series-02=FLAIR;series-03=T1w, with a kind of {', '.join(KINDS)}"
+    if not all(map(_is_override, overrides.values())):
+        message = (
+            f"{path.as_posix()}, line {number}: sequence_overrides looks like series-02=FLAIR;series-03=none;series-04=ceT1w:gadobutrol, with a"
+            f" kind of {', '.join(KINDS)}, {LEFT_OUT} to leave a series out, and after {' or '.join(CONTRAST_KINDS)} the agent in one word"
+        )
         raise ConfigError(message)
     return CaseRow(
         case_id=row["case_id"],
@@ -244,6 +252,23 @@ def read_overrides(text: str) -> dict[str, str]:
     """Parse sequences by series id from a cell or an argument (`series-02=FLAIR;series-03=T1w`)."""
     pairs = (pair.partition("=") for pair in text.split(";") if pair.strip())
     return {series.strip(): sequence.strip() for series, _, sequence in pairs}
+
+
+def split_override(value: str) -> tuple[str, str]:
+    """Split an override into its kind and the contrast agent, which may be empty.
+
+    Examples
+    --------
+    >>> split_override("ceT1w:gadobutrol"), split_override("FLAIR")
+    (('ceT1w', 'gadobutrol'), ('FLAIR', ''))
+    """
+    kind, _, agent = value.partition(":")
+    return kind.strip(), agent.strip()
+
+
+def _is_override(value: str) -> bool:
+    kind, agent = split_override(value)
+    return kind in {*KINDS, LEFT_OUT} and (":" not in value or (kind in CONTRAST_KINDS and AGENT.fullmatch(agent) is not None))
 
 
 def write_overrides(overrides: dict[str, str]) -> str:

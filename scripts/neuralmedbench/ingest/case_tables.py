@@ -19,6 +19,7 @@ from neuralmedbench.files.pseudonyms import DIGITS, case_pseudonym, patient_pseu
 from neuralmedbench.files.raw_index import RawFile, RawIndex, write_raw_index
 from neuralmedbench.ingest.listing import Listing, Pseudonyms
 from neuralmedbench.ingest.raw_files import FILE_NAMES
+from neuralmedbench.ingest.series_table import write_series_table
 from neuralmedbench.runtime.atomic_write import atomic_file, write_text
 
 UNITS = {"age": "years"}
@@ -105,6 +106,7 @@ def write_listing(listing: Listing, table: Path, private: Path) -> None:
     rows += [before[case_id] for case_id in gone if before[case_id].exclude]
     places = [(case.index.case_id, case.place, "") for case in listing.cases]
     _write_tsv(private / "listing.tsv", [("case_id", "place", "left_out"), *places, *(("", *pair) for pair in listing.left_out.items())])
+    write_series_table(private / "series.tsv", {case.index.case_id: case.series for case in listing.cases})
     write_case_table(table, rows)
 
 

@@ -21,13 +21,13 @@ from neuralmedbench.files.identity import Identity, write_identity
 from neuralmedbench.files.raw_index import RawFile, RawIndex
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.ingest.import_series import OtherSeries, import_series
+from neuralmedbench.ingest.persons_labels import NamedKinds
 from neuralmedbench.ingest.pixels import repeated_series
 from neuralmedbench.ingest.raw_files import FileKind, RawScan, checked_bytes, load_raw_files, path_inside, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries, sort_into_series
-from neuralmedbench.ingest.sequences import SequenceLabel
 from neuralmedbench.ingest.series_fates import series_fates
 from neuralmedbench.ingest.words import plain_words
-from neuralmedbench.records.case import CaseRecord, FileFate, Sequence, Series, State
+from neuralmedbench.records.case import CaseRecord, FileFate, Series, State
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -49,7 +49,7 @@ PERSON_KEY = re.compile(r"^(?:OtherPatient|Patient\w*|\w*(?:Physicians?|Operator
 """Keys of a sidecar that hold names of persons; the standard's keywords of persons, and those of converters."""
 
 
-def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overrides: Mapping[str, str]) -> CaseRecord:
+def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, named: NamedKinds) -> CaseRecord:
     """Copy the usable scans, notes and record of one case to neutral names.
 
     Parameters
@@ -62,8 +62,8 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
         Folder to which paths of the index are relative.
     out : Path
         Folder to fill: `series/`, `text/`, `identity.json`, and `unused/` and `descriptions.json` for previews.
-    overrides : mapping of str to str
-        Sequence by series id, where a person corrected the header.
+    named : NamedKinds
+        Kinds that a person named, where the headers do not say.
 
     Returns
     -------
@@ -81,9 +81,8 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
     scans = load_raw_files(index, root)
     result = sort_into_series(scans)
     write_identity(out / "identity.json", collect_identity(scans, index.scan_date))
-    labels = {series.series_id: _override(series.series_id, overrides) for series in result.series}
-    if unknown := sorted(set(overrides) - set(labels)):
-        message = f"sequence_overrides of case {base.case_id}: it has {len(labels)} series, and no {unknown[0]}; correct its row in the case table"
+    if unknown := sorted(set(named.overrides) - {series.series_id for series in result.series}):
+        message = f"sequence_overrides of case {base.case_id}: it has {len(result.series)} series, and no {unknown[0]}; correct its row in the case table"
         raise ConfigError(message)
     mixed = several_patients(scan for series in result.series for scan in series.scans)
     if mixed:
@@ -97,7 +96,7 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, overri
     excluded = dict(result.excluded)  # reasons by file number
     for series in result.series:
         try:
-            imported = import_series(series, out / "series", labels[series.series_id], others)
+            imported = import_series(series, out / "series", named.label_of(series), others)
         except DataError as error:
             refused[series.series_id] = str(error)
             excluded.update(dict.fromkeys(series.numbers, f"{series.series_id}: {error}"))
@@ -150,16 +149,6 @@ def count_fates(fates: Iterable[FileFate]) -> dict[str, int]:
 def _plain(reason: str) -> str:
     """Remove the series id from a reason."""
     return reason.partition(": ")[2] if reason.startswith("series-") else reason
-
-
-def _override(series_id: str, overrides: Mapping[str, str]) -> SequenceLabel | None:
-    if series_id not in overrides:
-        return None
-    try:
-        return SequenceLabel(Sequence(overrides[series_id]), ("label_by_a_person",))
-    except ValueError:
-        message = f"sequence_overrides: {series_id} is set to an unknown kind; known kinds: {', '.join(Sequence)}"
-        raise ConfigError(message) from None
 
 
 def _most_common(reasons: Mapping[int, str]) -> str:

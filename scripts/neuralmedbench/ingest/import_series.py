@@ -22,7 +22,7 @@ from neuralmedbench.ingest.geometry import Geometry, is_mosaic, measure_affine, 
 from neuralmedbench.ingest.pixels import check_size, copy_dicom, is_blank, split_cut_off, split_duplicates
 from neuralmedbench.ingest.raw_files import FILE_NAMES, RawScan, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries
-from neuralmedbench.ingest.sequences import Physics, SequenceLabel, b_value_of, label_of_header, label_sequence
+from neuralmedbench.ingest.sequences import BY_PERSON, Physics, SequenceLabel, b_value_of, completed, label_of_header, label_sequence
 from neuralmedbench.ingest.words import plain_words
 from neuralmedbench.records.case import Sequence, Series
 
@@ -86,7 +86,7 @@ def _import_nifti(series: RawSeries, folder: Path, label: SequenceLabel | None) 
     check_voxels(volume.voxels)
     sidecars = [sidecar.path for sidecar in series.sidecars if sidecar.path.suffix.lower() == ".json"]
     modality, by_name = label_nifti(stem_of(path), volume.voxels, sidecars, by_a_person=label is not None)
-    label = _check_known(label or by_name)
+    label = _check_known(completed(label, by_name))
     gradients = next((sidecar.path for sidecar in reversed(series.sidecars) if sidecar.path.suffix.lower() == ".bval"), None)
     volume, b_value = volume_3d(volume, label.sequence, gradients, plain_words(stem_of(path)))
     return ImportedSeries(_write_volume(_Description(series.series_id, label, modality, b_value), folder, volume))
@@ -97,12 +97,12 @@ def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, 
     header = series.scans[0].header
     assert header is not None
     # 1. A series that was sent twice is used once, unless a person labelled the copy.
-    if label is None and series.series_id in others.copies:
+    if (label is None or BY_PERSON not in label.flags) and series.series_id in others.copies:
         message = f"the same images as {others.copies[series.series_id]}, sent again"
         raise DataError(message)
     # 2. Its sequence must be known, from a person or from words and physics of the header.
     weights = [b_value_of(scan.header) for scan in series.scans if scan.header is not None]
-    label = _check_known(label or label_of_header(header, weights))
+    label = _check_known(completed(label, label_of_header(header, weights)))
     # 3. A series computed from another one of the case is not used.
     if _is_reformatted(series, others.series):
         message = "reformatted from another series of the case (ImageType)"
@@ -197,7 +197,7 @@ def _write_volume(described: _Description, folder: Path, volume: Volume, measure
 
 def _check_known(label: SequenceLabel) -> SequenceLabel:
     if label.sequence is Sequence.UNKNOWN:
-        message = "kind of scan not known: name it in `sequence_overrides` of the case table if it shall be used"
+        message = "kind of scan not known: name it in `sequence_map`, or in `sequence_overrides` of the case table, if it shall be used"
         raise DataError(message)
     return label
 
@@ -232,6 +232,7 @@ def _series(described: _Description, path: str, geometry: Geometry, acquisition:
         path=path,
         modality=described.modality,
         sequence=label.sequence,
+        agent=label.agent,
         plane=geometry.plane,
         acquisition=acquisition,
         b_value=b_value,
@@ -285,7 +286,7 @@ def read_sidecars(paths: Iterable[Path]) -> tuple[str, Physics]:
     """
     fields: dict[str, Any] = {}
     for path in paths:
-        fields |= _read_object(path)
+        fields |= read_object(path)
     seconds = [fields.get(key) for key in ("RepetitionTime", "EchoTime", "InversionTime")]
     repetition, echo, inversion = (1000.0 * value if isinstance(value, int | float) else None for value in seconds)
     flip, agent, technique = fields.get("FlipAngle"), fields.get("ContrastBolusIngredient"), fields.get("ScanningSequence")
@@ -301,7 +302,8 @@ def read_sidecars(paths: Iterable[Path]) -> tuple[str, Physics]:
     return plain_words(*(value for value in texts if isinstance(value, str))), physics
 
 
-def _read_object(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the fields of a sidecar; DataError if it is not a JSON object."""
     try:
         fields = json.loads(path.read_text(encoding="utf-8-sig"))
     except ValueError:

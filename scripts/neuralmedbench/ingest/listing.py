@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from neuralmedbench.config.sequence_map import MappedSequence
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.digests import sha256_of
@@ -29,8 +30,8 @@ from neuralmedbench.ingest.grouping import (
     is_readable,
     names_one_patient,
 )
-from neuralmedbench.ingest.raw_files import MAX_TEXT_BYTES, NIFTI_SUFFIXES, TOO_LONG, FileKind, RawScan, frames_of, read_raw_file, stem_of
-from neuralmedbench.ingest.raw_series import sort_into_series
+from neuralmedbench.ingest.raw_files import MAX_TEXT_BYTES, NIFTI_SUFFIXES, TOO_LONG, FileKind, RawScan, read_raw_file, stem_of
+from neuralmedbench.ingest.series_table import ListedSeries, listed_series, series_of_case
 from neuralmedbench.ingest.source_files import FILES_COLUMNS, FILES_TABLE, FileRow, files_below, printable_path, read_files_table, row_of
 
 NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})
@@ -49,12 +50,13 @@ Pseudonyms = Callable[[str, str], tuple[str, str]]
 
 @dataclass(frozen=True)
 class ListedCase:
-    """One case as stored in the private zone: index, sequence overrides, place for people, facts (age, sex) for its record."""
+    """One case as stored in the private zone: index, sequence overrides, place for people, facts (age, sex) for its record, its series."""
 
     index: RawIndex
     overrides: dict[str, str]
     place: str
     facts: dict[str, str] = field(default_factory=dict)
+    series: tuple[ListedSeries, ...] = ()
 
 
 class FolderContents(NamedTuple):
@@ -243,7 +245,12 @@ def _check_patients(cases: list[CaseFiles]) -> None:
         raise ConfigError(message)
 
 
-def list_cases(source: Path, pseudonyms: Pseudonyms, find: Callable[[Path], FolderContents] = find_cases) -> Listing:
+def list_cases(
+    source: Path,
+    pseudonyms: Pseudonyms,
+    find: Callable[[Path], FolderContents] = find_cases,
+    mapping: Sequence[MappedSequence] | None = None,
+) -> Listing:
     """Assign pseudonyms to the cases of a folder, and index their files.
 
     Parameters
@@ -254,6 +261,8 @@ def list_cases(source: Path, pseudonyms: Pseudonyms, find: Callable[[Path], Fold
         Returns the pseudonyms of patient and case for the ids of a patient and a study.
     find : callable
         `find_cases`, or `find_picture_cases` for a folder of pictures.
+    mapping : sequence of MappedSequence, optional
+        `sequence_map` of the benchmark; with it, even an empty one, the series of each case are listed.
 
     Raises
     ------
@@ -280,7 +289,13 @@ def list_cases(source: Path, pseudonyms: Pseudonyms, find: Callable[[Path], Fold
         )
         for uid in {dicom.text(scan.header, name) for scan in case.scans if scan.header is not None for name in UNIQUE} - {""}:
             uids[uid].append(case_id)
-        listed[case_id] = ListedCase(index, _overrides(case), _place(case, source), {} if case.record else case.facts)
+        listed[case_id] = ListedCase(
+            index,
+            _overrides(case),
+            _place(case, source),
+            {} if case.record else case.facts,
+            tuple(listed_series(one, mapping) for one in series_of_case(case)) if mapping is not None else (),
+        )
     for case_id, others in _same_uids(uids, listed).items():
         listed[case_id] = replace(listed[case_id], index=replace(listed[case_id].index, same_uids=others))
     left_out = {printable_path(path.relative_to(source)): reason for path, reason in sorted(contents.left_out.items())}
@@ -338,10 +353,7 @@ def _overrides(case: CaseFiles) -> dict[str, str]:
     """Return sequences by series id; ingest assigns the same ids, because it sorts the same files in the same way."""
     if not case.sequences:
         return {}
-    paths = sorted(case.scans, key=lambda scan: scan.path)
-    numbered = (replace(scan, number=number) for number, scan in enumerate(paths, start=1))
-    series = sort_into_series(frame for scan in numbered for frame in frames_of(scan)).series
-    return {one.series_id: case.sequences[one.scans[0].path] for one in series if one.scans[0].path in case.sequences}
+    return {one.series_id: case.sequences[one.scans[0].path] for one in series_of_case(case) if one.scans[0].path in case.sequences}
 
 
 def _place(case: CaseFiles, source: Path) -> str:

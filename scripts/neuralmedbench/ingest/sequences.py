@@ -19,6 +19,7 @@ DISAGREE = "words_and_physics_disagree"
 WORDS_DISAGREE = "description_and_protocol_disagree"
 CONTRAST_UNCLEAR = "contrast_unclear"
 PHYSICS_ALONE = "kind_by_physics_alone"
+BY_PERSON, BY_MAP = "label_by_a_person", "label_by_sequence_map"
 NOT_A_STRUCTURAL_SCAN = re.compile(
     r"\b(?:tof|mra|mrv|venc|pcmra|pca|pc ?3d|angio(?:graph\w*)?|perf\w*|dsc|dce|asl|pcasl|bold|fmri|epfid\w*|rest(?:ing)?(?: ?state)?"
     r"|\w*cb[fv]|mtt|ttp|tmax|mrs|svs|press|spectro(?:scop\w*)?|csi|field ?map(?:ping)?|gre ?field|b0 ?map|b1 ?map|m(?:in)? ?ip\w?|mn?ip|minip"
@@ -114,6 +115,8 @@ class SequenceLabel:
 
     sequence: Sequence
     flags: tuple[str, ...] = ()
+    agent: str = ""
+    """Contrast agent named by a person."""
 
 
 def label_of_header(header: Dataset, weights: Iterable[float | None] = ()) -> SequenceLabel:
@@ -123,6 +126,17 @@ def label_of_header(header: Dataset, weights: Iterable[float | None] = ()) -> Se
     description, protocol, name = (plain_words(dicom.text(header, word)) for word in ("SeriesDescription", "ProtocolName", "SequenceName"))
     types = frozenset(part.upper().replace("_", " ") for part in dicom.texts(header, "ImageType"))
     return label_sequence(dicom.text(header, "Modality"), description, physics, f"{protocol} {name}".strip(), types)
+
+
+def completed(by_person: SequenceLabel | None, found: SequenceLabel) -> SequenceLabel:
+    """Return a person's label, completed by the one that was found: a person may name nothing, or the contrast agent alone."""
+    if by_person is None:
+        return found
+    if by_person.sequence is not Sequence.UNKNOWN:
+        return by_person
+    flags = tuple(flag for flag in found.flags if flag != CONTRAST_UNCLEAR)
+    after = CONTRAST_OF.get(found.sequence, found.sequence)
+    return SequenceLabel(after, (*flags, *by_person.flags), by_person.agent if after in CONTRAST_OF.values() else "")
 
 
 def label_sequence(modality: str, words: str, physics: Physics, others: str = "", types: frozenset[str] = frozenset()) -> SequenceLabel:

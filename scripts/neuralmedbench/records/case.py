@@ -73,6 +73,8 @@ class Series:
         Warnings for a person: `words_and_physics_disagree`, `positions_and_thickness_disagree`...
     quality : dict of str to float
         Quality numbers of the stage, with units in their names (`spacing_mm`, `shift_mm`...).
+    agent : str
+        Contrast agent named by a person, one word; empty if none was named.
     volume_sha256 : str
         Digest of the de-identified NIfTI file of the scan, which the audit covers (from normalise on).
     window : tuple of float or None
@@ -88,6 +90,7 @@ class Series:
     b_value: float | None = None
     flags: tuple[str, ...] = ()
     quality: dict[str, float] = field(default_factory=dict)
+    agent: str = ""
     volume_sha256: str = ""
     window: tuple[float, float] | None = None
 

@@ -13,16 +13,18 @@ import deidentify_case
 import ingest_case
 from fixtures.deid import PLANTED, flat_deface, write_config, write_dicom_series, write_index, write_nifti_file
 from neuralmedbench.deid.faces.deface import DefacedScan
+from neuralmedbench.deid.leaks import find_leaks
 from neuralmedbench.deid.review import previews
 from neuralmedbench.deid.review.sheet import CaseStage, CaseStages, case_sheet
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.cases import read_case
+from neuralmedbench.files.identity import Identity
 from neuralmedbench.files.nifti import Volume
-from neuralmedbench.records.case import CaseRecord, SeriesFate
+from neuralmedbench.records.case import CaseRecord, SeriesFate, State
 
 assert flat_deface
 BOLD = {"SeriesDescription": "ep2d bold Vandermeer", "ProtocolName": "ep2d bold", "StudyTime": "091200"}
-UNKNOWN = "kind of scan not known: name it in `sequence_overrides` of the case table if it shall be used"
+UNKNOWN = "kind of scan not known: name it in `sequence_map`, or in `sequence_overrides` of the case table, if it shall be used"
 
 
 def defaced(volume: Volume, **_: Any) -> DefacedScan:
@@ -106,7 +108,7 @@ def bug(volume: Volume, **_: Any) -> DefacedScan:
     [
         (no_face, "its face could not be located"),
         (front_alone, "its face could not be located"),
-        (bug, "its images cannot be shown (IndexError)"),
+        (bug, "its images cannot be converted"),
     ],
 )
 def test_an_unused_series_whose_face_is_not_located_has_no_preview_and_says_so(
@@ -158,3 +160,19 @@ def test_an_unused_nifti_of_several_volumes_shows_its_first(tmp_path: Path, flat
     case = clean(tmp_path, [*files, write_nifti_file(tmp_path / "raw" / "c0ffee_bold.nii.gz", values)])
     assert [fate.series_id for fate in case.raw_series if fate.reason] == ["series-02"]
     assert shown == [(24, 28, 10)]
+
+
+def test_what_the_list_of_series_says_by_itself_is_no_leak_and_what_it_took_from_the_input_is(
+    tmp_path: Path, study: list[Path], flat_deface: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(previews, "deface", no_face)
+    for path in study:
+        image = pydicom.dcmread(path)
+        image.PatientName = "Series^Preview^Face^Description"
+        image.save_as(path)
+    case = clean(tmp_path, study[:6] + study[12:18])
+    assert (case.state, case.checks["leaks"]) == (State.OK, 0)
+    listed = tmp_path / "deidentified" / "review" / "series.json"
+    listed.write_text(listed.read_text(encoding="utf-8").replace("T1 SE TRA", "T1 SE Vandermeer"), encoding="utf-8")
+    (leak,) = find_leaks(tmp_path / "deidentified", Identity(names=("Vandermeer^Johanna",)))
+    assert (leak.file, leak.place) == ("review/series.json", "series-01 > description")

@@ -37,6 +37,7 @@ from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.ingest.case_tables import with_facts
 from neuralmedbench.ingest.cases import ingest_case
 from neuralmedbench.ingest.listing import ListedCase, list_cases
+from neuralmedbench.ingest.persons_labels import NamedKinds
 from neuralmedbench.records.case import CaseRecord, Sequence, State
 from neuralmedbench.runtime.atomic_write import write_text
 
@@ -126,7 +127,7 @@ def _release_case(
     index = with_facts(listed.index, listed.facts, private)
     base = CaseRecord(benchmark=NAME, case_id=index.case_id, patient_id=index.patient_id, stage="ingest", source_sha256=index.source_sha256)
     write_identity(private / "identity.json", Identity())
-    ingested = quarantine_on_error(base, lambda: ingest_case(base, index, private, private, listed.overrides))
+    ingested = quarantine_on_error(base, lambda: ingest_case(base, index, private, private, NamedKinds(listed.overrides)))
     left_out: dict[str, str] = {}
     if ingested.state is State.QUARANTINED:
         return ingested, ingested, left_out

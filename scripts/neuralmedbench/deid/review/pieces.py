@@ -27,6 +27,12 @@ BORDER_PX = 240
 GAMMA = 0.5
 """Makes dim letters visible next to bright anatomy."""
 PREVIEW, SERIES = "preview.png", "series.json"
+NO_PREVIEW = {
+    "text": "text may be burned into it",
+    "face": "its face could not be located",
+    "unreadable": "its images cannot be converted",
+}
+"""Why there is no preview of an unused series: code in `series.json`, and words on the sheet."""
 PREVIEW_PX, PREVIEW_AT = 88, (0.45, 0.6, 0.75)
 """Longest side of a preview's slices, and their heights as parts of the scan's extent from feet to head."""
 REVIEW = "review"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neuralmedbench.deid.burned_in.find import find_burned_in
-from neuralmedbench.deid.burned_in.hide import has_suspect_header, stacked_along
+from neuralmedbench.deid.burned_in.hide import TextFoundError, has_suspect_header, stacked_along
 from neuralmedbench.deid.cleaning import Cleaning
 from neuralmedbench.deid.faces.deface import deface
 from neuralmedbench.deid.faces.locate import frame_of
@@ -22,7 +22,6 @@ from neuralmedbench.runtime.atomic_write import partial_folder
 
 NO_FACE_FOUND = frozenset({"no_surface", "front_surface_removed"})
 """Flags of a scan whose face was not located: enough for one that a person sees as a surface, not for a preview."""
-NO_IMAGES, TEXT, FACE = "its images are not here", "text may be burned into it", "its face could not be located"
 
 
 def write_previews(cleaning: Cleaning) -> None:
@@ -38,12 +37,14 @@ def write_previews(cleaning: Cleaning) -> None:
         if fate.reason and not fate.no_preview:
             try:
                 volume = _shown(cleaning, fate.series_id)
-            except (DataError, DeidentificationError) as error:
-                entries[fate.series_id]["no_preview"] = FACE if isinstance(error, DeidentificationError) else str(error)
+            except TextFoundError:
+                entries[fate.series_id]["no_preview"] = "text"
+            except DeidentificationError:
+                entries[fate.series_id]["no_preview"] = "face"
             except (OSError, MemoryError):  # a fault of the machine, not of the data
                 raise
-            except Exception as error:  # an unused series of any form must not stop its case
-                entries[fate.series_id]["no_preview"] = f"its images cannot be shown ({type(error).__name__})"
+            except Exception:  # an unused series of any form must not stop its case
+                entries[fate.series_id]["no_preview"] = "unreadable"
             else:
                 write_levels(cleaning.out / REVIEW / f"{fate.series_id}_{PREVIEW}", preview_views(*upright(volume)))
     if entries:
@@ -54,7 +55,7 @@ def _shown(cleaning: Cleaning, series_id: str) -> Volume:
     """Return an unused series without its face; DataError or DeidentificationError if it cannot be shown."""
     images = unused_images(cleaning.source, series_id)
     if images is None:
-        raise DataError(NO_IMAGES)
+        raise DataError
     suspect, files = False, None
     if images.is_file():
         volume = read_nifti(images)
@@ -67,8 +68,8 @@ def _shown(cleaning: Cleaning, series_id: str) -> Volume:
     if volume.voxels.ndim > 3:
         volume = Volume(np.ascontiguousarray(volume.voxels[..., 0]), volume.affine)
     if find_burned_in(volume.voxels, stacked_along(volume.voxels.shape, volume.affine, files), suspect=suspect):
-        raise DataError(TEXT)
+        raise TextFoundError
     defaced = deface(volume, heads=cleaning.heads, frame="" if images.is_file() else frame_of(images))
     if NO_FACE_FOUND & set(defaced.flags):
-        raise DeidentificationError(FACE)
+        raise DeidentificationError
     return defaced.volume

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from neuralmedbench.deid.review.pieces import PREVIEW, REVIEW, SERIES
+from neuralmedbench.deid.review.pieces import NO_PREVIEW, PREVIEW, REVIEW, SERIES
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.pages import figure
 from neuralmedbench.records.case import CaseRecord, SeriesFate
@@ -24,7 +24,7 @@ def series_section(case: CaseRecord, folder: Path, left_out: Mapping[str, str], 
         return ""
     path = folder / REVIEW / SERIES
     pieces: dict[str, dict[str, str]] = read_json(path) if path.exists() else {}
-    kinds = {series.series_id: series.sequence.value for series in case.series}
+    kinds = {series.series_id: " after ".join(part for part in (series.sequence.value, series.agent) if part) for series in case.series}
     rows, used = [], 0
     for fate in case.raw_series:
         piece = pieces.get(fate.series_id, {})
@@ -40,7 +40,7 @@ def series_section(case: CaseRecord, folder: Path, left_out: Mapping[str, str], 
         picture = folder / REVIEW / f"{fate.series_id}_{PREVIEW}"
         shown = figure(picture, fate.series_id) if picture.exists() else escape(fate.series_id)
         if not picture.exists():
-            why = fate.no_preview or piece.get("no_preview", KEPT_BACK if kept_back else "it was left out before one was made")
+            why = fate.no_preview or NO_PREVIEW.get(piece.get("no_preview", ""), KEPT_BACK if kept_back else "none was made")
             lines.append(f"no preview: {why}")
         rows.append(f"<tr><td>{shown}</td><td>{'<br>'.join(map(escape, lines))}</td></tr>\n")
     about = (

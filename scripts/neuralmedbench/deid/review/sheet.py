@@ -53,7 +53,7 @@ FLAGS = {
 MIRRORED = -0.02
 """A series that fits this much worse (in nats) than its mirror image may be mirrored. Series of one head that were mirrored on purpose had
 margins of -0.09 to -0.34, unmirrored ones 0.16 to 0.88; two series that have nothing in common are near 0."""
-NOTED = frozenset({"shared_window", "label_by_a_person"})
+NOTED = frozenset({"shared_window", "label_by_a_person", "label_by_sequence_map"})
 """Flags that state how something was done and need no second look."""
 SAME_UIDS = "its files have the same UIDs as those of another patient ({}): compare the sheets, it may be one scan under two names"
 LEGIBLE_PX = 480
