@@ -9,9 +9,9 @@ from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.files.cases import quarantine_on_error, read_overrides, write_case
 from neuralmedbench.files.identity import Identity, write_identity
 from neuralmedbench.files.raw_index import read_raw_index
-from neuralmedbench.ingest.cases import ingest_case
+from neuralmedbench.ingest.cases import ingest_case, new_case
 from neuralmedbench.ingest.persons_labels import NamedKinds
-from neuralmedbench.records.case import CaseRecord, State
+from neuralmedbench.records.case import State
 from neuralmedbench.runtime.commands import run_command
 
 
@@ -34,14 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder: Path = args.out.parent
     make_empty(folder)
     index = read_raw_index(args.files)
-    base = CaseRecord(
-        benchmark=args.benchmark,
-        case_id=args.case,
-        patient_id=index.patient_id,
-        stage="ingest",
-        source_sha256=index.source_sha256,
-        same_uids=index.same_uids,
-    )
+    base = new_case(args.benchmark, args.case, index)
     mapping = load_benchmark(args.config, args.benchmark).sequence_map if args.mapped else ()
     named = NamedKinds(read_overrides(args.overrides), mapping)
     case = quarantine_on_error(base, lambda: ingest_case(base, index, args.files.parent, folder, named))

@@ -3,7 +3,7 @@
 Doors
 -----
 case_tables: keyed_pseudonyms, linked_pseudonyms, numbered_pseudonyms, with_facts, write_listing
-cases: collect_identity, ingest_case
+cases: collect_identity, ingest_case, new_case
 listing: ListedCase, Pseudonyms, find_cases, find_picture_cases, list_cases, same_uids_notice, summarise
 persons_labels: NamedKinds
 pictures: ingest_picture_cases, ingest_pictures

@@ -49,6 +49,18 @@ PERSON_KEY = re.compile(r"^(?:OtherPatient|Patient\w*|\w*(?:Physicians?|Operator
 """Keys of a sidecar that hold names of persons; the standard's keywords of persons, and those of converters."""
 
 
+def new_case(benchmark: str, case_id: str, index: RawIndex) -> CaseRecord:
+    """Return the record of a case before it is ingested."""
+    return CaseRecord(
+        benchmark=benchmark,
+        case_id=case_id,
+        patient_id=index.patient_id,
+        stage="ingest",
+        source_sha256=index.source_sha256,
+        same_uids=index.same_uids,
+    )
+
+
 def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, named: NamedKinds) -> CaseRecord:
     """Copy the usable scans, notes and record of one case to neutral names.
 

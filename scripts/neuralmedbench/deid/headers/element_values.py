@@ -50,6 +50,8 @@ MAX_MEASURE = 1000.0
 DUMMIES = {"DA": b"19000101", "TM": b"000000", "DT": b"19000101000000", "DS": b"0", "IS": b"0"}
 CODE_MEANING, MANUFACTURER = 0x00080104, 0x00080070
 PULSE_NAMES = frozenset({0x00180024, 0x00189005})
+DESCRIPTION_TAGS = (0x0008103E, 0x00181030)
+"""SeriesDescription and ProtocolName."""
 TABLE, TEXT, DATES, UIDS, OWN, KEPT = "table", "text", "dates", "uids", "own_rules", "kept"
 WITHOUT_VALUE = frozenset({Action.KEEP, Action.EMPTY, Action.EMPTY_OR_GONE, Action.DUMMY, Action.OPTIONAL, Action.OPTIONAL_VALUE})
 CleanValue = tuple[bytes | None, str]
@@ -209,8 +211,9 @@ def _clean_text(tag: int, vr: str, text: str, rules: HeaderRules, without: bytes
 
 
 def clean_description(text: str, rules: HeaderRules) -> str:
-    """Reduce a description to words about scans; empty if the options keep none."""
-    return _without_names(clean_descriptor(text), rules) if "113105" in rules.held else ""
+    """Reduce a SeriesDescription or ProtocolName to words about scans; empty if options or own rules keep none."""
+    removed = any(rules.elements.get(tag) in {"remove", "replace"} for tag in DESCRIPTION_TAGS)
+    return _without_names(clean_descriptor(text), rules) if "113105" in rules.held and not removed else ""
 
 
 def _without_names(cleaned: str, rules: HeaderRules) -> str:
