@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from neuralmedbench.estimates.exact import FEW_PATIENTS, mcnemar_exact, variance_of_mean
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, IntervalSettings, expanded_tail, rate_interval, widened
@@ -102,6 +101,8 @@ def _difference(gaps: Floats, by: ByPatient, resampled: Floats, p_value: float, 
 
 def student_interval(values: Floats, by: ByPatient) -> tuple[float, float]:
     """Return the interval of a mean by Student's t, its standard error from the sums per patient; two patients at least, no NaN."""
+    from scipy import stats
+
     mean = float(values.mean())
     residuals = by.sums((values - mean)[:, None])[:, 0]
     error = np.sqrt(by.clusters / (by.clusters - 1) * (residuals**2).sum()) / len(values)
@@ -156,6 +157,8 @@ def smallest_difference(spread: float, confidence: float, patients: int, power: 
     float
         Sum of the two quantiles of Student's t, times the standard error; without Holm's correction for many models.
     """
+    from scipy import stats
+
     quantiles = stats.t.ppf(0.5 + confidence / 2, patients - 1) + stats.t.ppf(power, patients - 1)
     return float(quantiles * spread * np.sqrt(patients / (patients - 1)))
 
@@ -272,6 +275,8 @@ def rank_ranges(values: Floats, by: ByPatient) -> list[tuple[int, int]]:
         Best and worst rank of each model; 1 is the best. Equal means share the better rank on the way up and the worse
         one on the way down, so that a tie widens the range.
     """
+    from scipy import stats
+
     models = values.shape[1]
     if models == 0 or by.clusters < 2:
         return [(1, models)] * models

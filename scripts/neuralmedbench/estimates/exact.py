@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -39,6 +38,8 @@ def clopper_pearson(events: float, trials: float, confidence: float) -> tuple[fl
     >>> [round(bound, 3) for bound in clopper_pearson(0, 8, 0.95)]
     [0.0, 0.369]
     """
+    from scipy import stats
+
     tail = (1 - confidence) / 2
     low = 0.0 if events <= 0 else float(stats.beta.ppf(tail, events, trials - events + 1))
     high = 1.0 if events >= trials else float(stats.beta.ppf(1 - tail, events + 1, trials - events))
@@ -69,6 +70,8 @@ def effective_size(values: Floats, patients: Ints, confidence: float, weights: F
     Korn and Graubard, Survey Methodology 24 (1998) 193: exact intervals on the effective sample size. The variance is that of a ratio,
     linearised, between patients; without weights no smaller than that of `VarianceOfMean.exchangeable`.
     """
+    from scipy import stats
+
     clusters, most = int(patients.max()) + 1, len(values) if weights is None else float(weights.sum())
     if clusters < 2:
         return 1.0
@@ -242,11 +245,15 @@ def share_tests(shares: Sequence[tuple[float, int, float, bool]], confidence: fl
 
 def p_at_least(events: float, patients: int, share: float) -> float:
     """Return the probability of as many events or more if the true share were `share`: small when the true share is above it."""
+    from scipy import stats
+
     return 1.0 if events <= 0 else float(stats.beta.cdf(share, events, patients - events + 1))
 
 
 def p_at_most(events: float, patients: int, share: float) -> float:
     """Return the probability of as many events or fewer if the true share were `share`: small when the true share is below it."""
+    from scipy import stats
+
     return 1.0 if events >= patients else float(stats.beta.sf(share, events + 1, patients - events))
 
 
@@ -284,6 +291,8 @@ def holm_levels(p_values: Sequence[float], alpha: float) -> list[float]:
 
 def mcnemar_exact(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> float:
     """Return the p value of the exact McNemar test on paired outcomes; it takes items as independent and is reported beside the clustered test."""
+    from scipy import stats
+
     only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
     if only_first + only_second == 0:
         return 1.0

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, resampling_weights, widened
 
@@ -139,6 +138,8 @@ def calibrated_rate(answers: RatedAnswers) -> Interval:
 
 def _widening_by_raters(answers: RatedAnswers, width: float, patients: int) -> float:
     """How many times wider an interval over patients must be to hold for other raters too: 1 with fewer than three raters."""
+    from scipy import stats
+
     if len(answers.without) < FEWEST_RATERS:
         return 1.0
     found = [corrected_rate(answers, judged) for judged in answers.without]
