@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -69,6 +70,11 @@ def planned(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
     """Count the jobs of each rule in a dry run."""
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return dict(Counter(re.findall(r"^(?:local)?rule (\w+):$", done.stdout, flags=re.MULTILINE)))
+
+
+def table(folder: Path, name: str) -> list[dict[str, str]]:
+    """Read a table of results."""
+    return list(csv.DictReader((folder / "results" / "tables" / f"{name}.csv").open(encoding="utf-8")))
 
 
 def answers(folder: Path) -> dict[str, int]:
@@ -151,7 +157,10 @@ def test_a_new_revision_and_a_new_case_run_their_own_jobs_and_make_their_own_req
     before = answers(folder)
 
     model = folder / "config" / "models" / "text.yaml"
-    model.write_text(model.read_text().replace('revision: "1"', 'revision: "2"').replace("seed: 1", "seed: 2"))
+    first = model.read_text()
+    # at temperature 0 all its answers are equal, unlike before
+    second = first.replace('revision: "1"', 'revision: "2"').replace("temperature: 1.0", "temperature: 0")
+    model.write_text(second)
     plan = run_snakemake(folder, "-n", *TINY, *REPORT)
     assert planned(plan) == {"run_inference": 2, **AFTER_INFERENCE}
     assert not re.search(r"^\s+output: results/(?:responses|grades|scores)/\S*image", plan.stdout, flags=re.MULTILINE)
@@ -160,8 +169,7 @@ def test_a_new_revision_and_a_new_case_run_their_own_jobs_and_make_their_own_req
     listed = (tables / "demo-tiny.cases.tsv").read_text()
     row = next(line for line in (tables / "demo.cases.tsv").read_text().splitlines()[1:] if line not in listed)
     (tables / "demo-tiny.cases.tsv").write_text(f"{listed}{row}\n")
-    text = model.read_text()
-    model.write_text(text.replace('revision: "2"', 'revision: "1"').replace("seed: 2", "seed: 1"))
+    model.write_text(first)
     one_case = ("generate_phantom", "ingest_case", "deidentify_case", "normalise_case", "cut_slices")
     gathers = (
         "gather_answers",
@@ -181,7 +189,7 @@ def test_a_new_revision_and_a_new_case_run_their_own_jobs_and_make_their_own_req
     expected = {**AFTER_INFERENCE, **one_benchmark, **dict.fromkeys((*one_case, *gathers), 1)}
     assert planned(run_snakemake(folder, "-n", *TINY, *REPORT)) == expected
 
-    model.write_text(text)
+    model.write_text(second)
     done = run_snakemake(folder, *TINY, *REPORT)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     after = answers(folder)
@@ -190,6 +198,17 @@ def test_a_new_revision_and_a_new_case_run_their_own_jobs_and_make_their_own_req
     assert grown["demo-tiny-slices/text.jsonl"] == before["demo-tiny-slices/text.jsonl"]
     assert grown["demo-tiny/text.jsonl"] == before["demo-tiny/text.jsonl"] + grown["demo-tiny/image.jsonl"]
     assert 0 < grown["demo-tiny/image.jsonl"] <= 3 * 2 * 2, "at most three items of one case, two arms, two samples"
+
+    rows = {(row["benchmark"], row["metric"]): row for row in table(folder, "revisions")}
+    assert {(row["model"], row["earlier_revision"], row["revision"]) for row in rows.values()} == {("text", "1", "2")}
+    leader = rows["demo-tiny", "leader"]
+    assert float(leader["disagreement"]) > float(leader["noise_floor"]) > 0
+    assert float(leader["p_value"]) < 0.05 / 3
+    assert {(row["model"], row["revision"]) for row in table(folder, "leaderboard")} == {("text", "2"), ("image", "1"), ("prior", "")}
+    page = (folder / "results" / "report.html").read_text(encoding="utf-8")
+    section = page.split('<section id="changed"')[1].split("</section>")[0]
+    assert "Text baseline (built in), revision 2 against 1: changed, beyond the noise of repeats." in section
+    assert "the noise floor" in section
 
     assert "recorded: " in done.stdout + done.stderr
     assert "demo-tiny.text.pass1" in must(folder, "-m", "dvc", "metrics", "diff", "--all")

@@ -83,23 +83,10 @@ def test_a_bumped_revision_is_compared_with_the_one_before(finished_run: Path, t
     page = (folder / "results" / "report.html").read_text(encoding="utf-8")
     assert "every answer is the same as before, word for word" in page.split('<section id="changed"')[1].split("</section>")[0]
 
-    # at temperature 0 all its answers are equal, unlike before
-    edited(folder, revision='"3"', temperature="0")
-    run_again(folder, run_snakemake)
-    rows = text_rows(folder)
-    assert {(row["earlier_revision"], row["revision"]) for row in rows.values()} == {("2", "3")}
-    leader = rows["demo-tiny", "leader"]
-    assert float(leader["disagreement"]) > float(leader["noise_floor"]) > 0
-    assert float(leader["p_value"]) < 0.05 / 3
-    assert {(row["model"], row["revision"]) for row in table(folder, "leaderboard")} == {("text", "3"), ("image", "1"), ("prior", "")}
     assert {row["requests"] for row in table(folder, "efficiency") if row["model"] == "text"} == {"24", "44"}
     for benchmark in BENCHMARKS:
         entries = read_ledger(folder / "data" / "ledger" / benchmark / "text.jsonl").values()
-        assert Counter(entry.revision for entry in entries) == {"1": 24, "2": 24, "3": 24}
-    page = (folder / "results" / "report.html").read_text(encoding="utf-8")
-    section = page.split('<section id="changed"')[1].split("</section>")[0]
-    assert "Text baseline (built in), revision 3 against 2: changed, beyond the noise of repeats." in section
-    assert "the noise floor" in section
+        assert Counter(entry.revision for entry in entries) == {"1": 24, "2": 24}
     done = run_snakemake(folder, *TINY)
     assert "Nothing to be done" in done.stdout + done.stderr
 
