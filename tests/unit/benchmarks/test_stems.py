@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fixtures.imports import built, imported, put, put_table
 from fixtures.prompt import asked, said
-from neuralmedbench.benchmarks.adapters.lead_in import vignette_and_lead_in
+from neuralmedbench.benchmarks.adapters.case_text import vignette_and_lead_in
 from neuralmedbench.benchmarks.adapters.registry import data_sets
 from neuralmedbench.benchmarks.importing import ImportPaths, import_set, import_summary
 from neuralmedbench.benchmarks.item_set import BenchmarkItems

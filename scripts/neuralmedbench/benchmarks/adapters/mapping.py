@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.case_text import conversation_of, paths_of_case, rounds_of, text_of
+from neuralmedbench.benchmarks.adapters.case_text import conversation_of, paths_of_case, rounds_of, text_of, vignette_and_lead_in
 from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
-from neuralmedbench.benchmarks.adapters.lead_in import vignette_and_lead_in
 from neuralmedbench.benchmarks.adapters.options import digest_order, is_missing, letter_of, numbered_letter, options_of, without_empty_end
 from neuralmedbench.benchmarks.adapters.paths import (
     ABSENT,
@@ -36,8 +35,7 @@ from neuralmedbench.benchmarks.adapters.rows import (
     plain_id,
     refusal_of,
 )
-from neuralmedbench.benchmarks.adapters.rubric import criteria_of
-from neuralmedbench.benchmarks.adapters.values import asked_values, reference_values, value_gold
+from neuralmedbench.benchmarks.adapters.values import asked_values, criteria_of, reference_values, value_gold
 from neuralmedbench.benchmarks.gold import AS_WRITTEN, check_findings, criteria, disclosure
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.config.mappings import MappingConfig, OptionsMapping
