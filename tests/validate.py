@@ -36,6 +36,7 @@ SERIES = {
     "claims": Series(("tests/fixtures/claims.py",), "tests/unit/tables/test_claims.py"),
     "breadth_depth": Series(("tests/fixtures/floors.py",), "tests/unit/tables/test_floors.py"),
     "confidence_intervals": Series(("tests/fixtures/coverage.py",), "tests/unit/estimates/test_coverage.py"),
+    "names_in_phrases": Series(("tests/property/test_vocabulary_property.py",), "tests/property/test_vocabulary_property.py"),
     "deface_phantoms": Series(("tests/fixtures/face.py",), "tests/unit/deid/test_deface.py"),
     "crash_rounds": Series(
         ("tests/fixtures/crashes.py", "tests/fixtures/loopback.py", "scripts/run_inference.py", "scripts/neuralmedbench/runtime"),
