@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import shutil
 from collections import Counter
@@ -335,6 +336,24 @@ def test_no_word_that_the_stage_writes_is_a_leak_whatever_files_it_writes(tmp_pa
     }
     found = {word for word in words_of(folder) if name_parts(word) and find_leaks(folder, Identity(names=(word,)))}
     assert found <= from_input
+
+
+@pytest.mark.skipif(not os.environ.get("NMB_VENDOR_SCANS"), reason="NMB_VENDOR_SCANS names no folder of scans of several vendors")
+@pytest.mark.parametrize("surname", ["REMOVED", "Ge", "Siemens", "Face", "sub-01"])
+@pytest.mark.parametrize("series", ["ge_ct_tilted_two_blocks", "siemens-xa30_dwi_enhanced"])
+def test_the_header_of_a_real_scan_passes_whatever_its_patient_is_called(tmp_path: Path, series: str, surname: str) -> None:
+    identity = named(surname)
+    rules = HeaderRules(KEY, "beef00000001", DateShift(-100), identity_pattern(identity))
+    (tmp_path / "raw").mkdir()
+    header = dicom.read_dicom(min((Path(os.environ["NMB_VENDOR_SCANS"]) / series).glob("*.dcm")))
+    for keyword in ("PixelData", "PerFrameFunctionalGroupsSequence"):  # most of the bytes, and nothing that the other elements lack
+        header.pop(keyword, None)
+    header.PatientName, header.PatientID = f"{surname}^Quirin", surname
+    header.save_as(tmp_path / "raw" / "000001.dcm")
+    clean_series(tmp_path / "raw", tmp_path / "case" / "series-01", rules)
+    cleaned = dicom.read_dicom(tmp_path / "case" / "series-01" / "000001.dcm")
+    assert cleaned.Manufacturer == header.Manufacturer
+    assert find_leaks(tmp_path / "case", identity) == ()
 
 
 # acceptance
