@@ -53,7 +53,7 @@ def deidentify_folder(args: Namespace) -> int:
         argument("--benchmark", help="benchmark of own scans: folder, profile, options and own rules are those of its YAML file"),
         argument("--in", dest="source", type=Path, help="folder with raw scans (DICOM, NIfTI), nested to any depth"),
     ),
-    argument("--profile", choices=("pseudonymised", "safe_harbor"), default="pseudonymised", help="with --in: de-identification profile"),
+    argument("--profile", choices=("pseudonymised", "safe_harbor"), help="with --in: de-identification profile (default: pseudonymised)"),
     argument("--options", nargs="+", help="with --in: options of DICOM PS3.15 by code (default: all that the profile allows)"),
     argument("--elements", type=Path, help="with --in: YAML file with own rules for single elements (docs/own-data.md, Own rules)"),
     argument("--files", action="store_true", help="one line for each element of each file (case, number of the file), with tabs"),
@@ -75,14 +75,14 @@ def show_dry_run(args: Namespace) -> int:
     from neuralmedbench.files.pseudonyms import read_key
     from neuralmedbench.ingest.case_tables import keyed_pseudonyms, numbered_pseudonyms
 
-    source, profile, key, pseudonyms = args.source, args.profile, b"", numbered_pseudonyms()
+    source, profile, key, pseudonyms = args.source, args.profile or "pseudonymised", b"", numbered_pseudonyms()
     if args.benchmark:
         benchmark = load_benchmark(args.config, args.benchmark)
         if not benchmark.has_cases or benchmark.kind != "scans" or benchmark.source == "phantoms":
             message = f"{args.benchmark}: `nmb deid dry-run` reads the headers of your own scans; this benchmark has none"
             raise ConfigError(message)
-        if args.options or args.elements:
-            message = "--options and --elements belong to --in; those of a benchmark stand in its YAML file"
+        if args.profile or args.options or args.elements:
+            message = "--profile, --options and --elements belong to --in; those of a benchmark stand in its YAML file"
             raise ConfigError(message)
         source, profile, wanted = Path(benchmark.source), benchmark.profile, benchmark.deidentification
         if profile != "safe_harbor":  # the random ids of that profile are made by the listing, which writes them

@@ -130,6 +130,14 @@ class BenchmarkConfig(Section):
             raise ValueError(message)
         return value
 
+    @field_validator("deidentification")
+    @classmethod
+    def _has_headers(cls, value: DeidentificationConfig, info: ValidationInfo) -> DeidentificationConfig:
+        if value.elements and info.data.get("kind") in {Kind.PICTURES, Kind.TEXT}:
+            message = "elements: own rules are for the headers of scans, and this benchmark has none; take them out"
+            raise ValueError(message)
+        return value
+
     @field_validator("arms")
     @classmethod
     def _has_the_full_arm(cls, value: tuple[str, ...]) -> tuple[str, ...]:

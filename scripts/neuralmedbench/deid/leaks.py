@@ -48,7 +48,7 @@ def require_no_leaks(folder: Path, identity: Identity, accepted: Sequence[Accept
     again = " (accepted before, but the file changed since)" if stale else ""
     message = (
         f"{sum(leak.count for leak in left)} identifying values are left after cleaning: {named}{more}{again}; the case is kept back: take them"
-        " out of the source, or, if they identify nobody, accept them with `nmb deid accept-leaks`"
+        " out of the source, or accept them if they identify nobody (docs/own-data.md, What is searched at the end)"
     )
     raise IdentityLeaksError(message, leaks)
 

@@ -94,6 +94,13 @@ def test_a_rule_that_cannot_be_is_refused_in_one_line(rule: dict[str, str], line
     assert "\n" not in message
 
 
+def test_rules_for_headers_are_refused_where_there_are_none() -> None:
+    own = {"elements": [{"element": "StationName", "action": "remove"}]}
+    assert check(BenchmarkConfig, {**BASE, "deidentification": own}, "mine.yaml").deidentification.elements
+    with pytest.raises(ConfigError, match="own rules are for the headers of scans, and this benchmark has none"):
+        check(BenchmarkConfig, {**BASE, "kind": "pictures", "deidentification": own}, "mine.yaml")
+
+
 def test_all_bad_rules_are_named_at_once_and_an_element_has_one_rule() -> None:
     bad = [
         {"element": "InstitutionName", "action": "keep", **SIGNED},
@@ -338,6 +345,8 @@ def test_a_benchmark_is_run_dry_with_its_own_settings(hospital: Path, tmp_path: 
     assert any(row.startswith("SoftwareVersions") and row.endswith("own rule (remove)") for row in rows)
     with pytest.raises(ConfigError, match="belong to --in"):
         lines_of(capsys, "--benchmark", "mine", "--config", tmp_path / "config", "--options", "113101", "113102")
+    with pytest.raises(ConfigError, match="belong to --in"):
+        lines_of(capsys, "--benchmark", "mine", "--config", tmp_path / "config", "--profile", "safe_harbor")
     with pytest.raises(ConfigError, match="113107 shifts dates"):
         lines_of(capsys, "--in", hospital, "--profile", "safe_harbor", "--options", "113101", "113102", "113107")
     (tmp_path / "bad.yaml").write_text("rules: []\n", encoding="utf-8")
