@@ -89,6 +89,9 @@ def show_dry_run(args: Namespace) -> int:
             key = read_key(benchmark.key_file)
             pseudonyms = keyed_pseudonyms(key)
     else:
+        if not source.is_dir():
+            message = "--in: expected a folder with scans, but there is no such folder; check the path"
+            raise ConfigError(message)
         wanted = read_header_rules(profile, args.options, args.elements)
     policy = CleaningPolicy(key=key, profile=profile, options=header_options(profile, wanted), elements=wanted.elements)
     result = dry_run(source, pseudonyms, policy)
