@@ -349,7 +349,7 @@ def test_a_benchmark_is_run_dry_with_its_own_settings(hospital: Path, tmp_path: 
         lines_of(capsys, "--benchmark", "mine", "--config", tmp_path / "config", "--profile", "safe_harbor")
     with pytest.raises(ConfigError, match="113107 shifts dates"):
         lines_of(capsys, "--in", hospital, "--profile", "safe_harbor", "--options", "113101", "113102", "113107")
-    with pytest.raises(ConfigError, match="^--in: expected a folder with scans"):
+    with pytest.raises(ConfigError, match=r"^--in: expected a folder with scans"):
         lines_of(capsys, "--in", tmp_path / "absent")
     (tmp_path / "bad.yaml").write_text("rules: []\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"^bad\.yaml: expected the key `elements` with a list of rules and nothing else$"):
