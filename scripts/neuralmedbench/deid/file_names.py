@@ -66,7 +66,9 @@ def input_part(path: str, dicom_files: int) -> str:
     """
     if scan := SCAN.fullmatch(path):
         # the case, and an agent that a person named
-        return " ".join(value for name, value in scan.groupdict().items() if value and name != "kind" and value not in AGENTS)
+        return " ".join(
+            value for name, value in scan.groupdict().items() if value and name != "kind" and (name[:5] == "case_" or value not in AGENTS)
+        )
     if numbered := DICOM.fullmatch(path):
         return "" if 1 <= int(numbered["number"]) <= dicom_files else numbered["number"]
     return "" if OTHER.fullmatch(path) else path

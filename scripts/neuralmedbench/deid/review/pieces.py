@@ -174,7 +174,7 @@ def preview_views(voxels: Floats, sizes: tuple[float, float, float]) -> Levels:
         for length, size in zip(voxels.shape[:2], sizes[:2], strict=True)
     )
     # in radiological view: the patient's right and front come first
-    return side_by_side([to_levels(voxels[np.ix_(columns, rows, [z])][..., 0].T, low, high) for z in chosen])
+    return side_by_side([to_levels(voxels[:, :, z][np.ix_(columns, rows)].T, low, high) for z in chosen])
 
 
 def _border(voxels: Floats, axis: int, side: int) -> Levels:
