@@ -89,8 +89,9 @@ def deidentify_case(case: CaseRecord, source: Path, out: Path, policy: CleaningP
 
 
 def empty_outputs(out: Path) -> None:
-    """Remove the previous outputs of this stage, and incomplete files of a killed run."""
+    """Remove the previous outputs of this stage, its record too, which would be searched for leaks, and incomplete files of a killed run."""
     sweep(out)
+    (out / "case.json").unlink(missing_ok=True)
     for name in OUTPUTS:
         shutil.rmtree(out / name, ignore_errors=True)
 

@@ -31,6 +31,7 @@ from neuralmedbench.deid.notes.redaction import PLACEHOLDERS
 from neuralmedbench.deid.review.accepted import accept
 from neuralmedbench.deid.review.pieces import write_header_piece, write_tools_piece
 from neuralmedbench.deid.review.sheet import CaseStage, CaseStages, case_sheet
+from neuralmedbench.deid.stage import empty_outputs
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.errors import ConfigError, IdentityLeaksError
 from neuralmedbench.files import dicom
@@ -354,6 +355,13 @@ def test_the_header_of_a_real_scan_passes_whatever_its_patient_is_called(tmp_pat
     cleaned = dicom.read_dicom(tmp_path / "case" / "series-01" / "000001.dcm")
     assert cleaned.Manufacturer == header.Manufacturer
     assert find_leaks(tmp_path / "case", identity) == ()
+
+
+def test_the_record_of_an_earlier_run_is_not_searched(tmp_path: Path) -> None:
+    (tmp_path / "case.json").write_text('{"files": {"anat/sub-c0ffee_T1w.json": "face"}}', encoding="utf-8")
+    assert find_leaks(tmp_path, named("Face"))
+    empty_outputs(tmp_path)
+    assert find_leaks(tmp_path, named("Face")) == ()
 
 
 # acceptance
