@@ -27,7 +27,7 @@ from neuralmedbench.ingest.raw_files import FileKind, RawScan, checked_bytes, lo
 from neuralmedbench.ingest.raw_series import RawSeries, sort_into_series
 from neuralmedbench.ingest.series_fates import series_fates
 from neuralmedbench.ingest.words import plain_words
-from neuralmedbench.records.case import CaseRecord, FileFate, Series, State
+from neuralmedbench.records.case import CaseRecord, FileFate, Series, SeriesFate, State
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -99,7 +99,15 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, named:
     mixed = several_patients(scan for series in result.series for scan in series.scans)
     if mixed:
         fates = _file_fates(len(index.files), {}, dict.fromkeys(range(1, len(index.files) + 1), mixed))
-        return replace(base, state=State.QUARANTINED, quarantined_by=base.stage, reason=mixed, fates=fates, raw_files=count_fates(fates))
+        return replace(
+            base,
+            state=State.QUARANTINED,
+            quarantined_by=base.stage,
+            reason=mixed,
+            fates=fates,
+            raw_files=count_fates(fates),
+            raw_series=tuple(SeriesFate(series_id=one.series_id, files=len(one.numbers), reason=mixed) for one in result.series),
+        )
     # every series is imported or excluded with a reason
     others = OtherSeries(result.series, repeated_series(result.series))
     used: list[Series] = []

@@ -166,8 +166,8 @@ def preview_views(voxels: Floats, sizes: tuple[float, float, float]) -> Levels:
     Axial slices show no profile, even if part of a face was left.
     """
     heights = np.flatnonzero((voxels > voxels.min()).any(axis=(0, 1)))
-    chosen = [heights[round(part * (len(heights) - 1))] for part in PREVIEW_AT] if len(heights) else [0]
-    low, high = (float(value) for value in np.percentile(voxels, (1, 99.5)))
+    chosen = [int(heights[round(part * (len(heights) - 1))]) for part in PREVIEW_AT] if len(heights) else [0]
+    low, high = (float(value) for value in np.percentile(voxels[..., chosen], (1, 99)))
     step_mm = max(length * size for length, size in zip(voxels.shape[:2], sizes[:2], strict=True)) / PREVIEW_PX
     columns, rows = (
         np.linspace(length - 1, 0, max(1, round(length * size / step_mm))).round().astype(np.intp)

@@ -25,11 +25,10 @@ def series_section(case: CaseRecord, folder: Path, left_out: Mapping[str, str], 
     path = folder / REVIEW / SERIES
     pieces: dict[str, dict[str, str]] = read_json(path) if path.exists() else {}
     kinds = {series.series_id: " after ".join(part for part in (series.sequence.value, series.agent) if part) for series in case.series}
-    rows, used = [], 0
+    rows = []
     for fate in case.raw_series:
         piece = pieces.get(fate.series_id, {})
         reason = fate.reason or left_out.get(fate.series_id, "")
-        used += not (reason or kept_back)
         outcome = f"not used: {reason}" if reason else KEPT_BACK if kept_back else f"used as {kinds.get(fate.series_id, 'a scan')}"
         files = f"{fate.files} file{'s' * (fate.files != 1)}"
         lines = [
@@ -43,11 +42,17 @@ def series_section(case: CaseRecord, folder: Path, left_out: Mapping[str, str], 
             why = fate.no_preview or NO_PREVIEW.get(piece.get("no_preview", ""), KEPT_BACK if kept_back else "none was made")
             lines.append(f"no preview: {why}")
         rows.append(f"<tr><td>{shown}</td><td>{'<br>'.join(map(escape, lines))}</td></tr>\n")
+    used = 0 if kept_back else count_used(case, left_out)
     about = (
         "<p>Descriptions are reduced to words about scans. A preview is three axial slices without the face; of a series that is not used it is"
         " shown only if its face was located and no text was found in it.</p>\n"
     )
     return f'<h2>Series that came in: {len(rows)}, of which {used} are used</h2>{about}<div class="scroll"><table>{"".join(rows)}</table></div>\n'
+
+
+def count_used(case: CaseRecord, left_out: Mapping[str, str]) -> int:
+    """Count the series that came in and are used; `left_out` as in `series_section`."""
+    return sum(not fate.reason and fate.series_id not in left_out for fate in case.raw_series)
 
 
 def twin_lines(fate: SeriesFate, left_out: Mapping[str, str]) -> Sequence[str]:

@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 
 from neuralmedbench.deid.audit import AuditRules, audit_cases, audit_pictures
+from neuralmedbench.deid.review.raw_series import count_used
 from neuralmedbench.deid.review.sheet import CaseStages, case_sheet, linked_figures, stages_of
 from neuralmedbench.deid.review.signature import TYPED_DIGITS, case_digest, reviewed_files
 from neuralmedbench.deid.score.tally import REMOVALS_TOTAL, TOTAL, WORDS_REMOVED
@@ -243,6 +244,8 @@ def _line(stages: CaseStages) -> IndexLine:
     loose = [picture for picture in clean.pictures if picture.state is State.OK]
     kinds = ", ".join(series.sequence.value for series in clean.series) or ("no scans" if not clean.pictures else "pictures and no scans")
     texts = len(clean.notes) + bool(clean.record)
+    used = 0 if stages.kept_back else count_used(clean, stages.left_out)
+    series = f"{used} of {len(clean.raw_series)} series used; " if clean.raw_series else ""
     warnings = list(dict.fromkeys(line for lines in stages.warnings().values() for line in lines))
     if clean.leaks and not stages.kept_back:
         warnings.append("a person accepted values that equal an identifier of the patient")
@@ -255,7 +258,7 @@ def _line(stages: CaseStages) -> IndexLine:
     return IndexLine(
         name=stages.case_id,
         sheet=f"{SHEETS}/sub-{stages.case_id}.html",
-        holds=f"{kinds}; {texts} texts; {len(cut.slices) or len(loose)} pictures",
+        holds=f"{kinds}; {series}{texts} texts; {len(cut.slices) or len(loose)} pictures",
         warnings=tuple(warnings),
         kept_back=stages.kept_back,
     )
