@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -380,8 +381,9 @@ def test_a_series_with_text_is_hidden_or_dropped_by_config(tmp_path: Path, polic
             _without_text(series, volume, cleaning)
         assert cleaning.checks["burned_in_series_dropped"] == 1
         return
-    clean, flags = _without_text(series, volume, cleaning)
-    assert flags == ("burned_in_text_hidden",)
+    clean, hidden = _without_text(series, volume, cleaning)
+    assert hidden is not None
+    assert hidden[where].all()
     assert cleaning.checks["burned_in_series_hidden"] == 1
     assert len(np.unique(clean.voxels[where])) == 1
 
@@ -402,6 +404,38 @@ def test_no_text_is_found_in_real_scans_that_have_none() -> None:
         if find_burned_in(np.asanyarray(nibabel.Nifti1Image.from_filename(path).dataobj)):
             wrong.append(path.name)
     assert wrong == []
+
+
+@cache
+def few_greys(*, levels: int, clipped: float = 1.0) -> np.ndarray:
+    """Make a smooth isotropic head of few grey levels, in which neighbouring planes have equal values by chance."""
+    from scipy import ndimage
+
+    random = np.random.default_rng(0)
+    radius = np.linalg.norm(np.stack(np.meshgrid(*(np.linspace(-1, 1, 96) / half for half in (0.8, 0.9, 0.75)), indexing="ij")), axis=0)
+    folds = ndimage.gaussian_filter(random.normal(0, 1, radius.shape), 2.0)
+    brain = 0.55 + 0.12 * np.tanh(folds / folds.std())
+    voxels = ndimage.gaussian_filter(np.where(radius < 0.85, brain, np.where(radius < 0.92, 0.1, np.where(radius < 1, 0.95, 0.0))), 0.8)
+    return np.rint(np.clip(voxels + np.abs(random.normal(0, 0.004, voxels.shape)), 0, clipped) / clipped * levels).astype(np.uint8)
+
+
+@pytest.mark.parametrize("levels", [60, 100, 255])
+def test_equal_values_of_neighbouring_planes_are_chance_in_a_scan_of_few_grey_levels(levels: int) -> None:
+    assert find_burned_in(few_greys(levels=levels), None).boxes == ()
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("colour", [1.0, 0.6], ids=["white", "grey of the brain"])
+def test_text_in_three_slices_of_such_a_scan_is_found_along_every_axis(axis: int, colour: float) -> None:
+    plain = few_greys(levels=100)
+    voxels, where = write(plain, "DOE 48213", 100 * colour, size=0, at="middle", slices=range(40, 43))
+    found = find_burned_in(np.moveaxis(voxels, 2, axis), axis)
+    assert (found.mask & np.moveaxis(where, 2, axis)).sum() >= 0.95 * where.sum()
+    assert found.mask.mean() < 0.02
+
+
+def test_greys_that_are_clipped_in_every_slice_are_not_text() -> None:
+    assert find_burned_in(few_greys(levels=255, clipped=0.6)[:, :, 40:52]).boxes == ()
 
 
 def cut_off_at_zero(level: float, blur: float, seed: int) -> np.ndarray:

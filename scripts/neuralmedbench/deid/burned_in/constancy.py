@@ -30,6 +30,13 @@ MIN_MAIN_COLOUR = 0.25
 MAX_AROUND, MAX_FLOOR_AROUND = 0.1, 0.01
 """Largest fraction of the pixels around a line that may have the value of its letters; smaller for the lowest value, because where noise was
 clipped at zero, zeros coincide in several slices by chance."""
+STAYS, BRIGHTEST_STAYS, SURELY_STAYS = 0.8, 0.9, 0.95
+"""Part of the pixels of the letters' value that keep it in all slices of a run: at least the first, or the second if the value is the brightest,
+to which whole structures are clipped. Chance has a median of 0.6 in real scans of 8 bits, text 1.0."""
+EVIDENCE, SURE_EVIDENCE = 40.0, 8.0
+"""Least evidence against chance in nats, and the least if `SURELY_STAYS` is reached, or all slices are compared."""
+COMPARED_PX, COMPARED_NEAR_PX = (300, 2000), 100
+"""Number of pixels of similar grey from which the chance is estimated, in the whole plane and around a line; the highest estimate counts."""
 LETTER_STEADY, MIN_LETTER_PX, MAX_LETTER_PART = 0.15, 8, 0.01
 """Limits for a single letter: a smaller variation than that of a line, as a fraction of its contrast, and its area."""
 
@@ -125,7 +132,22 @@ def same_in_every_slice(planes: Planes, span: float, skip: Mask | None = None) -
         marks.append(
             Mark(box, tuple(range(len(planes))), float(min(sides)), single=max(sides) < 1.6 * min(sides) + 2, vertical=sides[0] > sides[1])
         )
-    return marks
+    return _without_clipped(marks, planes[:: max(1, len(planes) // 16)], drawn)
+
+
+def _without_clipped(marks: list[Mark], planes: Planes, drawn: Mask) -> list[Mark]:
+    """Drop marks of the darkest or brightest value, to which a scan is clipped, unless one of this value stays beyond chance."""
+    clear = np.ones(drawn.shape, dtype=bool)
+    for mark in marks:
+        clear[mark.box[0] : mark.box[1], mark.box[2] : mark.box[3]] = False
+    colours = [_main_colour(planes[0], drawn, mark.box)[1] for mark in marks]
+    extremes = {colour for colour in colours if colour in (planes.min(), planes.max())}
+    chance = extremes - {
+        colour
+        for mark, colour in zip(marks, colours, strict=True)
+        if colour in extremes and _stays_beyond_chance(planes, (drawn, clear), mark.box, colour)
+    }
+    return [mark for mark, colour in zip(marks, colours, strict=True) if colour not in chance]
 
 
 def _background(plane: Planes, same: Mask) -> Mask:
@@ -171,9 +193,72 @@ def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) ->
         for line in lines:
             part, colour = _main_colour(planes[first], same, line.box)
             most = MAX_FLOOR_AROUND if colour == floor else MAX_AROUND
-            if part >= MIN_MAIN_COLOUR and _share_around(planes[first], clear, line.box, colour) <= most:
+            rare = part >= MIN_MAIN_COLOUR and _share_around(planes[first], clear, line.box, colour) <= most
+            here = planes[first : first + run]
+            least = BRIGHTEST_STAYS if colour == here.max() else STAYS
+            if rare and _stays_beyond_chance(here, (same, clear), line.box, colour, least=least, evidence=EVIDENCE):
                 marks.append(Mark.of(line, range(first, first + run)))
     return marks
+
+
+def _stays_beyond_chance(
+    planes: Planes, masks: tuple[Mask, Mask], box: Box2D, colour: float, *, least: float = 0.0, evidence: float = SURE_EVIDENCE
+) -> bool:
+    """Return True if the pixels of a value keep it from plane to plane more often than chance explains.
+
+    `planes`: shape (planes, rows, columns). `masks`: constant pixels of a plane that stand out, and its pixels outside all lines.
+    `least`: smallest part that must keep the value. `evidence`: as `EVIDENCE`. With few grey levels (8 bits), and in smooth scans,
+    neighbouring planes have equal values by chance; how often is measured in this scan, at pixels of similar grey outside the lines.
+    """
+    from scipy import ndimage
+
+    marks, clear = masks
+    top, bottom, left, right = box
+    drawn = planes[:, top:bottom, left:right] == colour
+    if colour == planes.min():  # black letters beside air, which is black at random
+        drawn &= ndimage.binary_dilation(marks[top:bottom, left:right] & drawn[0], np.ones((3, 3)))
+    count = float(drawn.sum()) / len(planes)
+    stays = float(drawn.all(axis=0).sum()) / count
+    if stays < least:
+        return False
+    chance = _chance_of_staying(planes, clear, box, colour, count)
+    if stays <= chance:
+        return False
+    # log likelihood ratio of the observed frequency and chance
+    other = (1 - stays) * np.log((1 - stays) / (1 - chance)) if stays < 1 else 0.0
+    found = count * (stays * np.log(stays / chance) + other)
+    return bool(found >= (SURE_EVIDENCE if stays >= SURELY_STAYS else evidence))
+
+
+def _chance_of_staying(planes: Planes, clear: Mask, box: Box2D, colour: float, count: float) -> float:
+    """Estimate the chance that a pixel of about this value, but not of exactly this one, which may be text, has one value in all planes."""
+    chances = []
+    for part, numbers in ((clear, COMPARED_PX), (clear & _around(clear.shape, box), (COMPARED_NEAR_PX,))):
+        values = planes[:, part].astype(np.float64)
+        same = (values[1:] == values[:-1]).all(axis=0)
+        away = np.abs(values - colour)
+        apart = away[away > 0]
+        for number in numbers:
+            if apart.size < number:
+                continue
+            wanted = min(number * len(planes), apart.size - 1)
+            near = (away > 0) & (away <= np.partition(apart, wanted)[wanted])
+            chances.append((float((same & near[0]).sum()) + 0.5) / (float(near.sum()) / len(planes) + 1))
+        # a value that is much more frequent elsewhere is no colour of text, so that its own chance counts, unless it is constant
+        own = float((away == 0).sum()) / len(planes)
+        if part is clear and own >= 2 * count:
+            steady = float((same & (away[0] == 0)).sum()) / own
+            chances += [steady] if steady < SURELY_STAYS else []
+    return min(max(chances, default=0.0) or 1e-3, 0.99)
+
+
+def _around(shape: tuple[int, ...], box: Box2D) -> Mask:
+    """Return the mask of a box and its surroundings."""
+    top, bottom, left, right = box
+    pad = max(SURROUNDINGS_PX // 2, min(bottom - top, right - left))
+    near = np.zeros(shape, dtype=bool)
+    near[max(top - pad, 0) : bottom + pad, max(left - pad, 0) : right + pad] = True
+    return near
 
 
 def _may_stand_out(plane: Planes, same: Mask, span: float) -> bool:
@@ -207,10 +292,7 @@ def _outside(shape: tuple[int, ...], lines: Sequence[TextLine]) -> Mask:
 
 def _share_around(plane: Planes, clear: Mask, box: Box2D, colour: float) -> float:
     """Return the fraction of the pixels around a box that have a value."""
-    top, bottom, left, right = box
-    pad = max(SURROUNDINGS_PX // 2, min(bottom - top, right - left))
-    around = (slice(max(top - pad, 0), bottom + pad), slice(max(left - pad, 0), right + pad))
-    ring = plane[around][clear[around]]
+    ring = plane[clear & _around(plane.shape, box)]
     return float((ring == colour).mean()) if ring.size else 1.0
 
 
