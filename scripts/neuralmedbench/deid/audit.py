@@ -20,6 +20,7 @@ DESCRIPTIONS = {
     "dicom_files_cleaned": "DICOM files that were cleaned",
     "nifti_headers_cleaned": "NIfTI files of which voxels and geometry alone were kept",
     "series_not_convertible": "series that no program could convert",
+    "series_with_brain_lost": "series left out because hidden text or the removal of the face would take too much of the brain",
     "faces_removed": "scans of which a face was removed",
     "header_private": "private elements, curves, overlays and bytes of an unknown kind that were removed from DICOM headers",
     "header_uids": "unique identifiers that were replaced under the key",
@@ -66,6 +67,7 @@ FAMILIES = {
 OTHER = "what this check found"
 REASONS = (
     ("identifying_values_left", r"identifying values are left"),
+    ("brain_lost", r"of the brain"),
     ("face_not_located", r"\bface\b"),
     ("burned_in_text", r"burned"),
     ("no_usable_series", r"no usable series"),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from neuralmedbench.deid.burned_in.hide import (
     Policy,
@@ -19,6 +20,7 @@ from neuralmedbench.deid.burned_in.hide import (
     stacked_along,
 )
 from neuralmedbench.deid.cleaning import Cleaning, CleaningPolicy, begin_cleaning
+from neuralmedbench.deid.faces.brain import BrainLossError
 from neuralmedbench.deid.faces.deface import deface
 from neuralmedbench.deid.faces.locate import defacing_order, frame_of
 from neuralmedbench.deid.file_names import bids_names
@@ -110,7 +112,7 @@ def clean_scans(cleaning: Cleaning) -> tuple[Series, ...]:
             cleaning.excluded[series.series_id] = _reason(series, error)
         except DataError as error:  # one unreadable series must not stop the others
             failed.append(error)
-            checks["series_not_convertible"] += 1
+            checks["series_with_brain_lost" if isinstance(error, BrainLossError) else "series_not_convertible"] += 1
             cleaning.excluded[series.series_id] = _reason(series, error)
         else:
             done[series.series_id] = replace(written, path=f"{names[series.series_id]}.nii.gz")
@@ -129,10 +131,11 @@ def write_scan(series: Series, stem: Path, cleaning: Cleaning) -> Series:
         cleaning.observer.cleaned(raw, work / "clean")
         _check_spacing(series, volume)
         # 2. hide burned-in text before defacing, on the complete picture
-        volume, text_flags = _without_text(series, volume, cleaning)
+        volume, hidden = _without_text(series, volume, cleaning)
         cleaning.observer.converted(raw, volume)
         # 3. remove the face last, in native space
-        defaced = deface(volume, is_map=series.sequence is Sequence.ADC, heads=cleaning.heads, name=series.series_id, frame=frame_of(raw))
+        is_map = series.sequence is Sequence.ADC
+        defaced = deface(volume, is_map=is_map, heads=cleaning.heads, name=series.series_id, frame=frame_of(raw), hidden=hidden)
         cleaning.heads.extend([defaced.head] if defaced.head else [])
         write_nifti(stem.with_name(f"{stem.name}.nii.gz"), defaced.volume)
         done = {*OF_PIXELS, *(cleaning.rules.held - OF_PIXELS if sidecar is not None else ())}
@@ -153,6 +156,7 @@ def write_scan(series: Series, stem: Path, cleaning: Cleaning) -> Series:
     write_scan_pieces(case_folder, series.series_id, defaced.volume)
     write_header_piece(case_folder, series.series_id, changed)
     cleaning.checks["faces_removed"] += defaced.quality["face_removed"] > 0
+    text_flags = () if hidden is None else ("burned_in_text_hidden",)
     return replace(series, flags=(*series.flags, *text_flags, *defaced.flags), quality={**series.quality, **defaced.quality})
 
 
@@ -174,8 +178,8 @@ def _clean_volume(series: Series, work: Path, cleaning: Cleaning, changed: Count
     return volume, sidecar
 
 
-def _without_text(series: Series, volume: Volume, cleaning: Cleaning) -> tuple[Volume, tuple[str, ...]]:
-    """Hide burned-in text, or raise TextFoundError if the policy is to drop a series that shows any."""
+def _without_text(series: Series, volume: Volume, cleaning: Cleaning) -> tuple[Volume, npt.NDArray[np.bool_] | None]:
+    """Hide burned-in text, or raise TextFoundError if the policy is to drop a series that shows any; returns the mask of hidden voxels too."""
     policy: Policy = "drop" if cleaning.burned_in == "drop" else "hide"
     files = sorted((cleaning.source / series.path).glob("*.dcm"))
     suspect = bool(files) and has_suspect_header(dicom.read_header(files[0].read_bytes()))
@@ -183,11 +187,11 @@ def _without_text(series: Series, volume: Volume, cleaning: Cleaning) -> tuple[V
     hidden = hide_text(volume.voxels, axis, suspect=suspect, policy=policy)
     count_text(cleaning.checks, hidden.burned_in, policy, "series")
     if not hidden.burned_in:
-        return volume, ()
+        return volume, None
     if policy == "drop":
         message = f"{series.series_id}: text is burned into the pixels, and `deidentification: burned_in` says drop"
         raise TextFoundError(message)
-    return Volume(hidden.voxels, volume.affine), ("burned_in_text_hidden",)
+    return Volume(hidden.voxels, volume.affine), hidden.burned_in.mask
 
 
 def _check_spacing(series: Series, volume: Volume) -> None:

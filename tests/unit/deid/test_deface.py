@@ -13,15 +13,18 @@ from fixtures.face import Head, Scanned, first_head, scan
 from neuralmedbench.atlas import adjust as polish
 from neuralmedbench.atlas.fit import GRID_MM, fit_template
 from neuralmedbench.atlas.matching import coarse_head
+from neuralmedbench.deid.faces import brain, locate
 from neuralmedbench.deid.faces import deface as module
-from neuralmedbench.deid.faces import locate
+from neuralmedbench.deid.faces.brain import BrainLossError
 from neuralmedbench.deid.faces.deface import deface
 from neuralmedbench.errors import DeidentificationError
+from neuralmedbench.files.dcm2niix import convert
 from neuralmedbench.files.nifti import Volume, read_nifti
 from neuralmedbench.files.volumes import as_matrix, as_transform
 
 pytestmark = pytest.mark.slow
 
+VENDORS = Path(os.environ.get("NMB_VENDOR_SCANS", ""))
 REAL = Path(os.environ.get("NMB_REAL_SCANS", "")) / "nifti" / "tcga-fg-6692"
 LOW, MIDDLE = slice(0, 12), slice(8, 20)
 """Slices of a slab that shows nose and ears, and of one that shows orbits and brain."""
@@ -100,6 +103,61 @@ def test_thresholded_vessels_show_no_face(t1: Scanned) -> None:
     assert not defaced.mask.any()
 
 
+def barred(scanned: Scanned, front_mm: float, thick_mm: float) -> tuple[Volume, np.ndarray]:
+    """Hide a bar through the whole head in every slice, so far behind the front of the brain; returns the scan and the mask of the bar."""
+    voxels, affine = scanned.volume.voxels, scanned.volume.affine
+    y = sum(affine[1, axis] * index for axis, index in enumerate(np.ogrid[tuple(slice(0, side) for side in voxels.shape)])) + affine[1, 3]
+    behind = float(y[scanned.true("brain")].max()) - y
+    bar = np.asarray((behind > front_mm) & (behind <= front_mm + thick_mm))
+    return Volume(np.where(bar, voxels.min(), voxels), affine), bar
+
+
+@pytest.mark.parametrize("front_mm", [-12.0, 40.0], ids=["forehead", "middle"])
+def test_text_over_the_head_in_every_slice_does_not_cost_the_brain_in_front_of_it(
+    t1: Scanned, front_mm: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(brain, "MAX_HIDDEN", 1.0)
+    volume, bar = barred(t1, front_mm, 14.0)
+    defaced = deface(volume, hidden=bar)
+    assert "front_surface_removed" not in defaced.flags
+    assert not defaced.mask[t1.true("brain")].any()
+    assert (defaced.mask | bar)[t1.true("face")].mean() >= 0.95
+    assert defaced.quality["brain_removed_ml"] == 0
+    voxel_ml = abs(np.linalg.det(t1.volume.affine[:3, :3])) / 1000
+    expected = float((bar & t1.true("brain")).sum()) * voxel_ml
+    assert defaced.quality["brain_hidden_ml"] == pytest.approx(expected, rel=0.15, abs=1.0)
+    assert ("brain_hidden" in defaced.flags) == (defaced.quality["brain_hidden_ml"] > 0)
+
+
+def test_a_scan_of_whose_brain_a_bar_of_text_covers_too_much_is_not_used(t1: Scanned) -> None:
+    volume, bar = barred(t1, 40.0, 14.0)
+    with pytest.raises(BrainLossError, match=r"covers \d+ ml \(\d+\.\d%\) of the brain, at most 2.0% may be lost"):
+        deface(volume, hidden=bar)
+
+
+def test_a_removal_that_takes_brain_is_noticed_whatever_the_fit_says(t1: Scanned, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = module.face_level
+    monkeypatch.setattr(module, "face_level", lambda seen, distances: np.minimum(real(seen, distances), seen.y + 40))
+    monkeypatch.setattr(module, "what_is_left", lambda level, seen: {})
+    with pytest.raises(BrainLossError, match="with the face would be removed"):
+        deface(t1.volume)
+
+
+def test_in_a_ct_of_the_base_of_the_skull_bone_under_part_of_the_surface_shows_a_scalp(head: Head) -> None:
+    """A head holder beside it is no part of the head."""
+    scanned = scan(head, "CT", slices=LOW)
+    voxels = scanned.volume.voxels.copy()
+    # muscle in place of most of the skull, as in a neck
+    bone = (voxels > 200) & (np.indices(voxels.shape).sum(axis=0) % 8 > 1)
+    voxels[bone] = 50
+    x, y = (np.flatnonzero((voxels > -400).any(axis=tuple(other for other in range(3) if other != axis))) for axis in (0, 1))
+    voxels[x[0] - 3 : x[0], y[0] : y[-1]] = voxels[x[-1] + 1 : x[-1] + 4, y[0] : y[-1]] = 1000
+    defaced = deface(Volume(voxels, scanned.volume.affine))
+    assert defaced.flags == ("front_surface_removed",)
+    assert defaced.mask[scanned.true("skin")].mean() >= 0.95
+    assert not defaced.mask[scanned.true("brain")].any()
+
+
 def moved(transform: sitk.Transform, shift: tuple[float, float, float]) -> sitk.AffineTransform:
     """Return the same fit, shifted in template space."""
     matrix = np.linalg.inv(as_matrix(transform.GetInverse()))
@@ -174,6 +232,22 @@ def test_a_scan_of_which_nothing_lies_in_the_face_is_quarantined(t1: Scanned, mo
     monkeypatch.setattr(module, "face_level", lambda seen, distances: np.ones_like(seen.skin))
     monkeypatch.setattr(module, "what_is_left", lambda level, seen: {})
     fails(t1.volume, "nothing of the scan lies in its region")
+
+
+@pytest.mark.skipif(not os.environ.get("NMB_VENDOR_SCANS"), reason="NMB_VENDOR_SCANS names no folder of vendors' scans")
+def test_a_real_ct_of_the_base_of_the_skull_loses_its_skin_and_no_brain(tmp_path: Path) -> None:
+    for path in sorted((VENDORS / "ge_ct_tilted_two_blocks").glob("*.dcm"))[:14]:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    images = [read_nifti(result.image) for result in convert(tmp_path, tmp_path / "nifti")]
+    volume = max(images, key=lambda one: one.voxels.size)
+    defaced = deface(volume)
+    assert defaced.flags == ("front_surface_removed",)
+    assert defaced.quality["brain_ml"] > 500
+    assert defaced.quality["brain_removed_ml"] == 0
+    assert 0.1 < defaced.quality["face_removed"] < 0.5
+    # the foremost skin of the nose is gone
+    nose = np.argwhere((volume.voxels > -300)[:, :, 0])
+    assert defaced.mask[(*nose[nose[:, 1].argmax()], 0)]
 
 
 @pytest.mark.skipif(not os.environ.get("NMB_REAL_SCANS"), reason="NMB_REAL_SCANS names no folder of real scans")

@@ -197,7 +197,7 @@ def test_the_scans_of_a_case_use_the_fits_of_earlier_ones(tmp_path: Path, room: 
     asked: list[tuple[str, list[str], bool]] = []
     grid = sitk.Image([2, 2, 2], sitk.sitkFloat32)
 
-    def fake(volume: Volume, *, is_map: bool, heads: list[Head], name: str, frame: str) -> DefacedScan:
+    def fake(volume: Volume, *, is_map: bool, heads: list[Head], name: str, frame: str, hidden: object) -> DefacedScan:
         asked.append((name, [head.name for head in heads], frame == frame_of(tmp_path / "raw" / "1")))
         mask = np.zeros(volume.voxels.shape, bool)
         quality = {"face_removed": 0.0} | ({"deface_fit_series": float(heads[0].name[-2:])} if heads else {})

@@ -28,6 +28,8 @@ from fixtures.deid import (
     write_nifti_file,
 )
 from neuralmedbench.deid import stage
+from neuralmedbench.deid.faces.brain import require_brain
+from neuralmedbench.deid.faces.deface import DefacedScan
 from neuralmedbench.deid.headers.cleaner import clean_header
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.leaks import count_leaks
@@ -39,6 +41,7 @@ from neuralmedbench.files import dicom
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.dcm2niix import convert
 from neuralmedbench.files.identity import Identity, identity_pattern
+from neuralmedbench.files.nifti import Volume
 from neuralmedbench.files.pseudonyms import case_pseudonym, date_shift_days, patient_pseudonym, read_key, uid_pseudonym, write_new_key
 from neuralmedbench.records.case import CaseRecord, State
 
@@ -272,6 +275,25 @@ def test_one_series_that_cannot_be_converted_does_not_stop_the_others(
     assert [series.path for series in case.series] == ["anat/sub-c0ffee_T1w.nii.gz"]
     assert case.checks["series_not_convertible"] == 1
     assert case.set_aside == {"series-02": "T2w: no program can read it"}
+
+
+def test_a_series_of_whose_brain_too_much_would_be_lost_is_left_out_with_this_reason(
+    tmp_path: Path, run: Callable[..., CaseRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose(volume: Volume, *, name: str, hidden: object, **_: object) -> DefacedScan:
+        if name == "series-02":
+            require_brain({"brain_ml": 1350.0, "brain_removed_ml": 0.0, "brain_hidden_ml": 135.0})
+        return DefacedScan(volume, (), {"face_removed": 0.0}, np.zeros(volume.voxels.shape, bool))
+
+    monkeypatch.setattr(stage, "deface", lose)
+    files = write_dicom_series(tmp_path / "raw" / "1", number=1, slices=6)
+    files += write_dicom_series(tmp_path / "raw" / "2", number=2, slices=7, SeriesDescription="T2", ProtocolName="T2")
+    case = run(files)
+    assert [series.path for series in case.series] == ["anat/sub-c0ffee_T1w.nii.gz"]
+    assert case.checks["series_with_brain_lost"] == 1
+    assert "series_not_convertible" not in case.checks
+    assert case.set_aside["series-02"].startswith("T2w: text that is burned into the pixels covers 135 ml (10.0%) of the brain")
+    assert not list((tmp_path / "deidentified").rglob("*T2w*"))
 
 
 def write_into_pixels(paths: list[Path], text: str) -> None:

@@ -22,7 +22,7 @@ from neuralmedbench.deid.headers.cleaner import clean_header, clean_series
 from neuralmedbench.deid.headers.diff import ACTIONS, changes, snapshot
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.review.pieces import border_views, surface_views, upright, write_header_piece, write_scan_pieces
-from neuralmedbench.deid.review.sheet import CaseStage, CaseStages, case_sheet, marked
+from neuralmedbench.deid.review.sheet import CaseStage, CaseStages, brain_line, case_sheet, marked
 from neuralmedbench.deid.review.signature import reviewed_files
 from neuralmedbench.deid.review.write import IndexLine, index_page
 from neuralmedbench.deid.score.tally import ScoreTally, sum_scores
@@ -298,7 +298,10 @@ class Reader(HTMLParser):
 def stages(tmp_path_factory: pytest.TempPathFactory, normalised: Path, changed: Counter[tuple[str, str]]) -> CaseStages:
     """Make a case of one scan with a note, all review files and one chosen slice."""
     folder = tmp_path_factory.mktemp("data")
-    series = Series(series_id="series-01", path="a.nii.gz", modality="MR", sequence=Sequence.T1W, flags=("front_surface_removed",))
+    series = Series(
+        series_id="series-01", path="a.nii.gz", modality="MR", sequence=Sequence.T1W, flags=("front_surface_removed", "brain_hidden"),
+        quality={"brain_ml": 1350.0, "brain_hidden_ml": 13.5, "brain_removed_ml": 0.0},
+    )  # fmt: skip
     base = CaseRecord(benchmark="mine", case_id="c1", patient_id="p1", stage="deidentify")
     write_text(folder / "clean" / "text" / "note-01.txt", "<script>alert(1)</script> [NAME] came on 2031-03-14, aged 90+, NIHSS 12.")
     write_scan_pieces(folder / "clean", "series-01", Volume(head_voxels(), AFFINE))
@@ -362,11 +365,22 @@ def test_a_sheet_shows_texts_escaped_and_marks_what_was_replaced(sheet: Reader) 
 def test_a_sheet_lists_what_to_look_at_twice(sheet: Reader) -> None:
     for words in (
         "the skin of the front part was removed",
+        "hidden text covers a small part of its brain",
         "are left and right swapped?",
         "left out: it could not be registered",
         "by pattern alone",
     ):
         assert words in sheet.text
+
+
+def test_a_sheet_says_how_much_of_the_brain_was_hidden_and_removed(sheet: Reader) -> None:
+    assert "13.5 of 1350 ml (1.0%) lie under hidden text; nothing was removed" in sheet.text
+    assert brain_line({"brain_ml": 1350.0, "brain_hidden_ml": 0.0, "brain_removed_ml": 0.0}) == "nothing of 1350 ml was hidden or removed"
+    assert (
+        brain_line({"brain_ml": 1000.0, "brain_removed_ml": 1.0})
+        == "nothing lies under hidden text; up to 1.0 of 1000 ml (0.1%) were removed"
+    )
+    assert brain_line({}) == "not measured: no brain was located"
 
 
 def test_a_sheet_leads_to_its_neighbours_and_to_the_pictures_as_they_are(sheet: Reader, stages: CaseStages) -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.deid.faces.brain import as_mask_image, brain_loss, brain_tissue, require_brain, spared
 from neuralmedbench.deid.faces.face_measures import Floats, HeadView, face_level, face_shell, on_grid, what_is_left
 from neuralmedbench.deid.faces.locate import FaceLocation, Head, locate
-from neuralmedbench.deid.faces.skin import front_shell, scalp_shows
+from neuralmedbench.deid.faces.skin import CT_AIR_HU, filled_in, front_shell, scalp_shows, skin_depth
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files.nifti import Volume
 from neuralmedbench.files.volumes import image_like
@@ -41,12 +42,13 @@ class DefacedScan:
         The scan; geometry as before, removed voxels at the scan's own background value.
     flags : tuple of str
         `no_head_outside_brain`, `no_surface` (nothing to remove), `front_surface_removed` (no trusted fit, see `deface`),
-        `face_fit_borrowed` (the scan shows too little of the head to be fitted, so the fit of another scan was used).
+        `face_fit_borrowed` (the scan shows too little of the head to be fitted, so the fit of another scan was used), `brain_hidden`
+        (hidden text covers some of the brain, within the limit).
     quality : dict of str to float
         `face_removed` (fraction of all voxels set to background), `head_removed` (the same for the head's voxels),
         `deface_scale`, `deface_covered`, `deface_overlap`, `deface_agreement` (see `atlas.fit.fit_quality`), `deface_uneven_mm` (left-right
         or front-back difference of the distance from the fitted brain to the skin), `deface_fit_series` (number of the series whose fit
-        was used; absent if it is the scan's own), `deface_rival` (agreement at the best other position, see `TransferredFit`;
+        was used; absent if it is the scan's own), `brain_ml`, `brain_removed_ml`, `brain_hidden_ml` (see `brain.brain_loss`), `deface_rival` (agreement at the best other position, see `TransferredFit`;
         absent if the position is known from the headers alone), `face_surface_left`, `face_recess_mm` (see
         `face_measures.what_is_left`). Values that cannot be measured in the scan are absent.
     mask : ndarray of bool, shape (X, Y, Z)
@@ -62,13 +64,17 @@ class DefacedScan:
     head: Head | None = None
 
 
-def deface(volume: Volume, *, is_map: bool = False, heads: Sequence[Head] = (), name: str = "", frame: str = "") -> DefacedScan:
+def deface(
+    volume: Volume, *, is_map: bool = False, heads: Sequence[Head] = (), name: str = "", frame: str = "", hidden: Mask | None = None
+) -> DefacedScan:
     """Remove the face from a scan.
 
     `is_map`: True for a map computed from other scans (ADC), in which the scalp is noise and cannot guide the removal. `heads`: results of
     earlier calls for other scans of the same case. `name`, `frame`: name of the series (`series-01`...) and its FrameOfReferenceUID, for
-    the scans that follow. Returns the scan without nose, orbits, mouth, jaw and ears. Raises DeidentificationError if the template does not
-    fit and the scan shows no scalp, or if part of a face is still detected afterwards.
+    the scans that follow. `hidden`: mask of the scan's voxels that were hidden before; head and face are located as if they showed what is
+    beside them. Returns the scan without nose, orbits, mouth, jaw and ears. Raises DeidentificationError if the template does not fit and
+    the scan shows no scalp, or if part of a face is still detected afterwards; BrainLossError if too much of the brain is hidden or would
+    be removed.
 
     The packaged average brain is fitted to the scan. Its face region is mapped to the native grid and cleared; near the fitted brain only
     an outer layer below the scan's own skin is cleared. All scans of a case show the same head, so a trusted fit of one scan is tried on
@@ -76,7 +82,7 @@ def deface(volume: Volume, *, is_map: bool = False, heads: Sequence[Head] = (), 
     head is removed instead, which is thinner than the distance to the brain. Skull-stripped scans are recognised and left unchanged.
     """
     # 1. is there a head, and where?
-    image = _as_image(volume)
+    image = _as_image(volume if hidden is None else Volume(filled_in(volume.voxels, hidden), volume.affine))
     if _is_sparse(volume.voxels):
         return _untouched(volume, "no_surface", {})
     try:
@@ -84,26 +90,28 @@ def deface(volume: Volume, *, is_map: bool = False, heads: Sequence[Head] = (), 
     except DataError:
         message = f"the face could not be located (the template does not fit the scan): {NEXT_STEP}"
         raise DeidentificationError(message) from None
+    under = None if hidden is None or not hidden.any() else as_mask_image(hidden, image)
     if not found.trusted:
-        return _without_front(volume, image, found, is_map=is_map)
+        return _without_front(volume, image, found, under, is_map=is_map)
     if _is_stripped(volume.voxels, image, found.seen):
-        return _untouched(volume, "no_head_outside_brain", found.quality)
+        return _untouched(volume, "no_head_outside_brain", found.quality | _brain_loss(image, found, None, under))
     # 2. the face is where the level set is <= 0
     level = face_level(found.seen, found.distances)
     if not found.whole:
-        return _slab(volume, image, found, level, is_map=is_map)
+        return _slab(volume, image, found, level, under, is_map=is_map)
     # 3. check what would remain before anything is removed
     left = what_is_left(level, found.seen)
     if left.get("face_surface_left", 0.0) > MAX_LEFT or left.get("face_recess_mm", np.inf) < MIN_RECESS_MM:
         if found.lender:  # a fit of its own may do better
-            return deface(volume, is_map=is_map, name=name, frame=frame)
+            return deface(volume, is_map=is_map, name=name, frame=frame, hidden=hidden)
         message = f"a face still stands out after defacing (face_surface_left and face_recess_mm are out of limits): {NEXT_STEP}"
         raise DeidentificationError(message)
-    cleared = _cleared(volume, on_grid(level, found.seen, image), (), _measured(found, level, left))
+    measured = _measured(found, level, left) | _brain_loss(image, found, level, under)
+    cleared = _cleared(volume, on_grid(level, found.seen, image), (), measured)
     return replace(cleared, head=None if is_map else Head(name, frame, found.rough, found.transform))
 
 
-def _slab(volume: Volume, image: sitk.Image, found: FaceLocation, level: Floats, *, is_map: bool) -> DefacedScan:
+def _slab(volume: Volume, image: sitk.Image, found: FaceLocation, level: Floats, under: sitk.Image | None, *, is_map: bool) -> DefacedScan:
     """Remove the face of a slab by another scan's fit; if a face would remain, or none is in view, remove the skin of its front part."""
     if not is_map and scalp_shows(image, found.seen.grid):
         level = np.minimum(level, face_shell(found.seen))
@@ -111,8 +119,9 @@ def _slab(volume: Volume, image: sitk.Image, found: FaceLocation, level: Floats,
     left.pop("face_recess_mm", None)  # the forehead against which it is measured may be out of view
     face = on_grid(level, found.seen, image)
     if left.get("face_surface_left", 0.0) > MAX_LEFT or not face.any():
-        return _without_front(volume, image, found, is_map=is_map)
-    return _cleared(volume, face, ("face_fit_borrowed",), _measured(found, level, left))
+        return _without_front(volume, image, found, under, is_map=is_map)
+    measured = _measured(found, level, left) | _brain_loss(image, found, level, under)
+    return _cleared(volume, face, ("face_fit_borrowed",), measured)
 
 
 def _measured(found: FaceLocation, level: Floats, left: dict[str, float]) -> dict[str, float]:
@@ -120,8 +129,20 @@ def _measured(found: FaceLocation, level: Floats, left: dict[str, float]) -> dic
     return found.quality | lent | left | {"head_removed": round(float((level <= 0)[found.seen.skin > 0].mean()), 4)}
 
 
+def _brain_loss(image: sitk.Image, found: FaceLocation, level: Floats | None, under: sitk.Image | None) -> dict[str, float]:
+    """Measure what is removed and hidden of the brain; raises BrainLossError if that is too much."""
+    brain = brain_tissue(image, found.seen, fitted=found.trusted)
+    loss = brain_loss(brain, found.seen, level=level, hidden=under)
+    require_brain(loss)
+    return loss
+
+
 def _untouched(volume: Volume, flag: str, quality: dict[str, float]) -> DefacedScan:
-    return DefacedScan(volume, (flag,), {**quality, "face_removed": 0.0}, np.zeros(volume.voxels.shape, bool))
+    return DefacedScan(volume, (flag, *_under_text(quality)), {**quality, "face_removed": 0.0}, np.zeros(volume.voxels.shape, bool))
+
+
+def _under_text(quality: dict[str, float]) -> tuple[str, ...]:
+    return ("brain_hidden",) if quality.get("brain_hidden_ml") else ()
 
 
 def _cleared(volume: Volume, face: Mask, flags: tuple[str, ...], quality: dict[str, float]) -> DefacedScan:
@@ -130,16 +151,20 @@ def _cleared(volume: Volume, face: Mask, flags: tuple[str, ...], quality: dict[s
         raise DeidentificationError(message)
     voxels = volume.voxels.copy(order="K")
     np.copyto(voxels, voxels.min(), where=face)
-    return DefacedScan(Volume(voxels, volume.affine), flags, {**quality, "face_removed": round(float(face.mean()), 4)}, face)
+    return DefacedScan(
+        Volume(voxels, volume.affine), (*flags, *_under_text(quality)), {**quality, "face_removed": round(float(face.mean()), 4)}, face
+    )
 
 
-def _without_front(volume: Volume, image: sitk.Image, found: FaceLocation, *, is_map: bool) -> DefacedScan:
+def _without_front(volume: Volume, image: sitk.Image, found: FaceLocation, under: sitk.Image | None, *, is_map: bool) -> DefacedScan:
     """Remove only the outer layer, which contains no brain: a fit that is off by centimetres would remove some."""
     if is_map or not scalp_shows(image, found.seen.grid):
         message = f"the face could not be located (implausible fit of the template, and no scalp to go by): {NEXT_STEP}"
         raise DeidentificationError(message)
-    face = on_grid(front_shell(found.seen.grid), found.seen, image)
-    return _cleared(volume, face, ("front_surface_removed",), found.quality)
+    skin = skin_depth(image, bulk=True) if volume.voxels.min() < CT_AIR_HU else found.seen.grid  # head holders show in CT
+    level = spared(front_shell(skin), brain_tissue(image, found.seen, fitted=False), found.seen)
+    measured = found.quality | _brain_loss(image, found, level, under)
+    return _cleared(volume, on_grid(level, found.seen, image), ("front_surface_removed",), measured)
 
 
 def _is_sparse(voxels: npt.NDArray[Any]) -> bool:

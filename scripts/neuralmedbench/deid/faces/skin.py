@@ -19,6 +19,8 @@ IN_PLANE = np.array([[[0, 0, 0]] * 3, [[0, 1, 0], [1, 1, 1], [0, 1, 0]], [[0, 0,
 """Structuring element: the four neighbours of a pixel in its plane."""
 SHOWN = (0.05, 0.2)
 """Limits of the threshold between background and head, as fractions of the grey range; between them it follows the noise."""
+THIN_STEPS = 2
+"""Objects of up to twice as many voxels are thin."""
 OVER_NOISE = 1.15
 """Threshold relative to the noise in the corners of the scan."""
 CT_AIR_HU, CT_SKIN_HU = -500.0, -400.0
@@ -27,37 +29,67 @@ LAYER_MM = 2.0
 SCALP_LAYERS, SKULL_LAYERS, LAYERS = 5, 9, 13
 """Number of layers of `LAYER_MM` below the skin that may hold scalp, skull and brain, cumulative."""
 DIP, RISE, CLEAR_DIP, CT_SKULL_HU = 1.25, 1.1, 1.9, 200.0
+MIN_BONE = 0.1
+"""Least part of a layer of a CT that is bone: 0.3 in a slab of the base of the skull, 0.9 in one of the vault, 0 without a skull."""
 SHELL_MM, FRONT_PART = 10.0, 0.72
 """Thickness of the outer layer, and how far it reaches from nose to back: the ears end at about 60 %, at 70 % if the nose is out of view."""
 
 
-def skin_depth(image: sitk.Image) -> sitk.Image:
+def skin_depth(image: sitk.Image, *, bulk: bool = False) -> sitk.Image:
     """Measure the depth of each voxel below the skin.
 
-    Returns float32 on a grid of `GRID_MM`, mm; 0 outside the head. The edge of the field of view does not count as skin.
+    `bulk`: leave out everything thinner than about 8 mm, so that a head holder does not join the head (nor do the ears). Returns float32 on a
+    grid of `GRID_MM`, mm; 0 outside the head. The edge of the field of view does not count as skin.
     """
     import SimpleITK as sitk
 
     coarse = resample_to(image, grid_over(image, GRID_MM))
-    head = _head(coarse)
+    head = _head(coarse, bulk=bulk)
     air = sitk.GetImageFromArray((~np.pad(head, EDGE, mode="edge")).astype(np.uint8))
     far = sitk.SignedMaurerDistanceMap(air, insideIsPositive=False, squaredDistance=False, useImageSpacing=False)
     depth = sitk.GetArrayViewFromImage(far)[EDGE:-EDGE, EDGE:-EDGE, EDGE:-EDGE]
     return image_like(np.where(head, np.float32(GRID_MM) * depth, np.float32(0)), coarse)
 
 
-def _head(coarse: sitk.Image) -> Mask:
+def filled_in(voxels: npt.NDArray[Any], hidden: Mask) -> npt.NDArray[Any]:
+    """Replace hidden voxels by the nearest ones that show: a box over the head would otherwise be air, and cut it in two.
+
+    `voxels`, `hidden`: shape (X, Y, Z). Returns a copy, for measuring only: it shows what was never acquired.
+    """
+    from scipy import ndimage
+
+    done = voxels.copy()
+    sides = ndimage.find_objects(hidden.astype(np.uint8))
+    if not sides or hidden.all():
+        return done
+    area = tuple(slice(max(side.start - 1, 0), side.stop + 1) for side in sides[0])
+    nearest = ndimage.distance_transform_edt(hidden[area], return_distances=False, return_indices=True)
+    done[area] = voxels[area][tuple(nearest)]
+    return done
+
+
+def _head(coarse: sitk.Image, *, bulk: bool) -> Mask:
     """Segment the largest object of a scan, filled slice by slice; axes as in the grid."""
     import SimpleITK as sitk
     from scipy import ndimage
 
     voxels = sitk.GetArrayViewFromImage(coarse)
     shown = voxels > _darkest_shown(voxels)
+    if bulk:
+        cross = ndimage.generate_binary_structure(3, 1)
+        whole = np.pad(shown, THIN_STEPS, mode="edge")  # a slab goes on beyond its first and last slice
+        opened = ndimage.binary_opening(whole, cross, iterations=THIN_STEPS)
+        shown = _largest(opened[(slice(THIN_STEPS, -THIN_STEPS),) * 3])
     up = 2 - _axis(coarse, 2)
-    head = np.moveaxis(_filled(np.moveaxis(shown, up, 0)), 0, up)
-    parts, _ = ndimage.label(head)
+    return _largest(np.moveaxis(_filled(np.moveaxis(shown, up, 0)), 0, up))
+
+
+def _largest(mask: Mask) -> Mask:
+    from scipy import ndimage
+
+    parts, _ = ndimage.label(mask)
     sizes = np.bincount(parts.ravel())[1:]
-    return np.asarray(parts == 1 + int(np.argmax(sizes))) if len(sizes) else head
+    return np.asarray(parts == 1 + int(np.argmax(sizes))) if len(sizes) else mask
 
 
 def _darkest_shown(voxels: npt.NDArray[Any]) -> float:
@@ -112,7 +144,9 @@ def scalp_shows(image: sitk.Image, depth: sitk.Image) -> bool:
     low = float(voxels.min())
     medians = np.array([float(np.median(grey)) for grey in greys])
     if low < CT_AIR_HU:
-        return bool(medians[:SKULL_LAYERS].max() > CT_SKULL_HU)
+        # at the base of the skull and below, bone lies under part of the surface only
+        bone = [float((grey > CT_SKULL_HU).mean()) for grey in greys[:SKULL_LAYERS]]
+        return max(bone) >= MIN_BONE
     # MR: bright scalp, dark skull, bright brain
     medians -= low
     scalp = int(np.argmax(medians[:SCALP_LAYERS]))

@@ -234,7 +234,8 @@ def clean_dicom_series(
     hidden = hide_text(stack.volume.voxels, 2, suspect=has_suspect_header(stack.images[0]))
     known = [] if heads is None else heads
     volume = Volume(hidden.voxels, stack.volume.affine)
-    defaced = deface(volume, is_map=is_map, heads=known, name=target.name, frame=frame_of(source))
+    under = hidden.burned_in.mask if hidden.burned_in else None
+    defaced = deface(volume, is_map=is_map, heads=known, name=target.name, frame=frame_of(source), hidden=under)
     known.extend([defaced.head] if defaced.head else [])
     stored = blank(stack, hidden.burned_in.mask | defaced.mask)
     cleaner, counts = HeaderCleaner(rules), Counter[str]()

@@ -29,6 +29,7 @@ FLAGS = {
     "face_fit_borrowed": "it shows too little of the head to be fitted: its face was located by the fit of another series (see its numbers)",
     "no_head_outside_brain": "nothing lies outside the brain, so there was no face to remove",
     "no_surface": "the scan shows vessels or the like and no skin",
+    "brain_hidden": "hidden text covers a small part of its brain: see how much, and whether a finding lies there",
     "burned_in_text_hidden": "text was burned into it and was hidden: look at the rim and at the chosen pictures",
     "words_and_physics_disagree": "its description and its acquisition parameters name different kinds of scan",
     "positions_and_thickness_disagree": "the distance between slices differs from their stated thickness; the positions were used",
@@ -247,7 +248,27 @@ def _scans(stages: CaseStages) -> list[str]:
         "<h2>Text in the pictures: the edges of all slices in one picture</h2>",
         checkbox("No edge shows letters or digits. (The middle, where the head is, is left out. Text over the head can be seen below.)"),
         _figures(stages.clean, "border.png", scale=1),
+        "<h2>Brain: what hidden text and the removal of the face took from it</h2>",
+        table([(_name(series), brain_line(series.quality)) for series in stages.clean.case.series], ("series", "brain")),
     ]
+
+
+def brain_line(quality: dict[str, float]) -> str:
+    """State in words how much of the brain of a series is hidden or was removed.
+
+    Examples
+    --------
+    >>> brain_line({"brain_ml": 1350.0, "brain_hidden_ml": 13.5, "brain_removed_ml": 0.0})
+    '13.5 of 1350 ml (1.0%) lie under hidden text; nothing was removed'
+    """
+    whole = quality.get("brain_ml", 0.0)
+    if not whole:
+        return "not measured: no brain was located"
+    hidden, removed = (quality.get(f"brain_{how}_ml", 0.0) for how in ("hidden", "removed"))
+    if not hidden and not removed:
+        return f"nothing of {whole:.0f} ml was hidden or removed"
+    under, gone = (f"{part:.1f} of {whole:.0f} ml ({part / whole:.1%})" for part in (hidden, removed))
+    return f"{f'{under} lie' if hidden else 'nothing lies'} under hidden text; {f'up to {gone} were' if removed else 'nothing was'} removed"
 
 
 def _headers(stage: CaseStage) -> str:
