@@ -19,7 +19,16 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.json_files import read_json, write_json
 from neuralmedbench.files.volumes import as_stored, as_transform, grid_over, image_like, read_volume, resample_to, write_volume
-from neuralmedbench.imaging.quality import SERIES_LIMITS, check_limits, contrast, measure_reference, millilitres, plane_of, series_flags
+from neuralmedbench.imaging.quality import (
+    SERIES_LIMITS,
+    brain_hu,
+    check_limits,
+    contrast,
+    measure_reference,
+    millilitres,
+    plane_of,
+    series_flags,
+)
 from neuralmedbench.imaging.register import RegistrationReference, make_reference, register, rotation_deg
 from neuralmedbench.imaging.windows import COMPUTED, share_window, window_of
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
@@ -168,7 +177,7 @@ def normalise(case: CaseRecord, source: Path, target: Path, settings: NormaliseS
         reference = make_reference(image, brain, grid_mm=settings.registration_grid_mm)
         for entry in others:
             try:
-                placed, quality = _place(_bias_corrected(entry, source, settings), reference, brain)
+                placed, quality = _place(entry, _bias_corrected(entry, source, settings), reference, brain)
                 record = _record(entry, source, placed, quality, series_flags(quality))
             except DataError as error:  # one unusable series does not exclude the others
                 if full_disk_cause(error):
@@ -189,7 +198,7 @@ def _bias_corrected(series: Series, source: Path, settings: NormaliseSettings) -
     return correct_bias(image, grid_mm=settings.bias_grid_mm) if series.sequence in SHADED else image
 
 
-def _place(image: sitk.Image, reference: RegistrationReference, brain: sitk.Image) -> tuple[PlacedSeries, dict[str, float]]:
+def _place(series: Series, image: sitk.Image, reference: RegistrationReference, brain: sitk.Image) -> tuple[PlacedSeries, dict[str, float]]:
     """Register a series to the reference and transfer the brain mask; DataError if a limit is broken."""
     import SimpleITK as sitk
 
@@ -208,7 +217,8 @@ def _place(image: sitk.Image, reference: RegistrationReference, brain: sitk.Imag
         "contrast": contrast(image, mask),
     }
     # the agreement is weighted by coverage: divide by it, so that a slab is judged by what it shows
-    check_limits({**quality, "agreement_where_covered": registration.after / max(covered, 0.05)}, SERIES_LIMITS)
+    where_covered = {"agreement_where_covered": registration.after / max(covered, 0.05)}
+    check_limits({**quality, **where_covered, **brain_hu(series, image, mask)}, SERIES_LIMITS)
     return PlacedSeries(image, as_stored(image), mask, registration.matrix), quality
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.imaging.windows import COMPUTED
 from neuralmedbench.records.case import Plane, Series
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class QualityLimit:
     reason: str
 
 
+BRAIN_HU = QualityLimit("brain_hu", 5.0, 100.0, "its brain is not in Hounsfield units: export the CT in them")
+"""Median of the brain in CT. Measured: 25 to 40; scaled to 0 to 1, to 8 bits, or moved by 1024 so that no voxel is negative, it is far outside."""
+
 REFERENCE_LIMITS = (
     # Half of `MIN_AGREEMENT`. Measured: 0.84 in heads of the demo, 0.59 in a real glioma case, 0.004 in noise of the same extent.
     QualityLimit("template_agreement_where_covered", 0.05, float("inf"), "the template's head was not found in the reference"),
@@ -50,6 +54,7 @@ REFERENCE_LIMITS = (
     # Brains of one-year-olds have about 800 ml, the largest of adults 2,000 ml; the limits are half of one and 1.5 times the other.
     # Checked for whole brains only, because a slab may be small.
     QualityLimit("whole_brain_ml", 400.0, 3000.0, "the outlined brain is not the size of a brain"),
+    BRAIN_HU,
     QualityLimit("contrast", 0.05, float("inf"), "the brain of the reference is of one grey"),
 )
 """A reference outside one of these quarantines its case, because all other series are registered to it."""
@@ -60,6 +65,7 @@ SERIES_LIMITS = (
     # Nobody lies in a head coil turned by more than 45 degrees or a quarter of a metre away from the series before.
     QualityLimit("rotation_deg", 0.0, 45.0, "its registration is implausible"),
     QualityLimit("shift_mm", 0.0, 250.0, "its registration is implausible"),
+    BRAIN_HU,
     QualityLimit("contrast", 0.05, float("inf"), "its brain is of one grey"),
 )
 """A series outside one of these is excluded; its case continues with the others."""
@@ -135,6 +141,14 @@ def contrast(image: sitk.Image, brain: sitk.Image) -> float:
     return round((high - low) / max(abs(middle), 1e-12), 4)
 
 
+def brain_hu(series: Series, image: sitk.Image, brain: sitk.Image) -> dict[str, float]:
+    """Return the median of the brain of a CT as `brain_hu`; empty for MR, whose values have no unit, and without a brain."""
+    import SimpleITK as sitk
+
+    inside = sitk.GetArrayViewFromImage(image)[sitk.GetArrayViewFromImage(brain) > 0]
+    return {BRAIN_HU.number: round(float(np.median(inside)), 2)} if series.sequence in COMPUTED and inside.size else {}
+
+
 def measure_reference(
     series: Series, image: sitk.Image, brain: sitk.Image, fitted: dict[str, float]
 ) -> tuple[dict[str, float], dict[str, float], tuple[str, ...]]:
@@ -166,6 +180,7 @@ def measure_reference(
     limited = {
         **of_case,
         **of_series,
+        **brain_hu(series, image, brain),
         "template_agreement_where_covered": fitted["agreement"] / max(fitted["covered"], 0.05),
         **({"whole_brain_ml": volume} if fitted["covered"] >= MIN_COVERED else {}),
     }

@@ -33,6 +33,12 @@ def rewrite(case: Path, sequence: str, change: str) -> None:
         voxels = np.random.default_rng(4).uniform(0, 900, voxels.shape)
     if change == "other units":
         voxels *= 0.05
+    if change == "0 to 1":
+        voxels = np.clip(voxels, 0, None) / voxels.max()
+    if change == "8 bits":
+        voxels = np.round(255 * (voxels - voxels.min()) / np.ptp(voxels))
+    if change == "no negative voxels":
+        voxels += 1024
     sitk.WriteImage(image_like(voxels.astype(np.float32), scan), path.as_posix())
 
 
@@ -68,6 +74,15 @@ def test_a_case_whose_reference_fails_is_kept_back(tmp_path: Path, change: str) 
     assert record.quarantined_by == "normalise"
     assert len(record.reason) > 20
     assert list((tmp_path / "out" / "volumes").iterdir()) == []
+
+
+@pytest.mark.parametrize("change", ["none", "0 to 1", "8 bits", "no negative voxels"])
+def test_a_ct_that_is_not_in_hounsfield_units_is_no_black_or_white_picture_but_refused(tmp_path: Path, change: str) -> None:
+    case = write_shots(tmp_path, [Shot("CT", "2d")])
+    rewrite(case, "CT", change)
+    record = normalise(case, tmp_path / "out")
+    assert (record.state, record.reason == "") == ((State.OK, True) if change == "none" else (State.QUARANTINED, False))
+    assert change == "none" or "its brain is not in Hounsfield units" in record.reason
 
 
 def test_a_series_of_unknown_kind_is_named_among_those_set_aside(tmp_path: Path) -> None:
