@@ -43,8 +43,8 @@ class QualityLimit:
     reason: str
 
 
-BRAIN_HU = QualityLimit("brain_hu", 5.0, 100.0, "its brain is not in Hounsfield units: export the CT in them")
-"""Median of the brain in CT. Measured: 25 to 40; scaled to 0 to 1, to 8 bits, or moved by 1024 so that no voxel is negative, it is far outside."""
+BRAIN_HU = QualityLimit("brain_hu", 5.0, 100.0, "its brain has no values of tissue in Hounsfield units: export the CT in them, without a threshold")
+"""Median of the brain in CT. Measured: 30 to 40; 0 where a threshold left the vessels alone, and far outside where values run from 0 to 1 or 255, or begin at 0."""
 
 REFERENCE_LIMITS = (
     # Half of `MIN_AGREEMENT`. Measured: 0.84 in heads of the demo, 0.59 in a real glioma case, 0.004 in noise of the same extent.

@@ -82,7 +82,7 @@ def test_a_ct_that_is_not_in_hounsfield_units_is_no_black_or_white_picture_but_r
     rewrite(case, "CT", change)
     record = normalise(case, tmp_path / "out")
     assert (record.state, record.reason == "") == ((State.OK, True) if change == "none" else (State.QUARANTINED, False))
-    assert change == "none" or "its brain is not in Hounsfield units" in record.reason
+    assert change == "none" or "no values of tissue in Hounsfield units" in record.reason
 
 
 def test_a_series_of_unknown_kind_is_named_among_those_set_aside(tmp_path: Path) -> None:
