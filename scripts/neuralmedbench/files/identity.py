@@ -148,9 +148,13 @@ def identity_pattern(identity: Identity) -> re.Pattern[str] | None:
     numbers = {number.strip() for number in identity.numbers}
     numbers = {value for value in numbers if sum(mark.isalnum() for mark in value) >= MIN_DIGITS and any(mark.isdigit() for mark in value)}
     words |= {value.strip() for value in identity.numbers if value.strip().isalpha() and len(value.strip()) > 3} - numbers
+    # an id of several words is cited whole: its short words would stay behind if only those that are names were found
+    cited = {value.strip() for value in identity.numbers if not any(mark.isdigit() for mark in value) and len(value.split()) > 1}
+    cited = {value for value in cited if any(word.isalpha() and word.casefold() not in GENERIC | ORDINARY for word in value.split())}
     kinds = {
         "place": {_phrase(phrase) for phrase in phrases},
         "number": {_number(number) for number in numbers}
+        | {_phrase(value) for value in cited}
         | {_exact(uid.strip()) for uid in identity.uids if len(uid.strip()) >= MIN_DIGITS},
         "name": {_word(word) for word in words} | {spelled for name in identity.names for spelled in _initials(name)},
     }

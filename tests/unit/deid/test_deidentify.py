@@ -253,6 +253,14 @@ def test_names_are_found_without_their_accents_and_in_other_scripts() -> None:
     assert not pattern.search(fold("mullers"))
 
 
+def test_an_id_of_several_words_is_one_number_and_leaves_no_word_behind() -> None:
+    """Seen in a public scan: its id was cited whole in a note, of which the shortest word stayed."""
+    pattern = identity_pattern(Identity(names=("Varga Lab Rev",), numbers=("Varga Lab Rev", "MRI brain")))
+    assert pattern is not None
+    text = "record number VARGA  Lab Rev; an MRI brain was made"
+    assert [(match.lastgroup, match[0]) for match in pattern.finditer(text)] == [("number", "VARGA  Lab Rev")]
+
+
 def test_short_names_and_names_that_are_words_count_with_a_capital_letter_only() -> None:
     pattern = identity_pattern(Identity(names=("Te^Young",)))
     assert pattern is not None
