@@ -43,7 +43,9 @@ class QualityLimit:
     reason: str
 
 
-BRAIN_HU = QualityLimit("brain_hu", 5.0, 100.0, "its brain has no values of tissue in Hounsfield units: export the CT in them, without a threshold")
+BRAIN_HU = QualityLimit(
+    "brain_hu", 5.0, 100.0, "its brain has no values of tissue in Hounsfield units: export the CT in them, without a threshold"
+)
 """Median of the brain in CT. Measured: 30 to 40; 0 where a threshold left the vessels alone, and far outside where values run from 0 to 1 or 255, or begin at 0."""
 
 REFERENCE_LIMITS = (
