@@ -278,7 +278,7 @@ def _read_sidecar(path: Path, values: dict[str, set[str]]) -> None:
     """Collect the header values that a converter wrote into a sidecar; skip invalid JSON, whose scan is refused later."""
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     for key, value in content.items() if isinstance(content, dict) else ():
         kind = next((kind for kind, keys in (("places", PLACES), ("numbers", NUMBERS), ("uids", UIDS)) if key in keys), "")

@@ -306,7 +306,7 @@ def read_object(path: Path) -> dict[str, Any]:
     """Return the fields of a sidecar; DataError if it is not a JSON object."""
     try:
         fields = json.loads(path.read_text(encoding="utf-8-sig"))
-    except ValueError:
+    except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
         message = "the sidecar beside a scan is not a JSON object"

@@ -96,8 +96,9 @@ def test_a_sidecar_tells_the_kind_of_a_scan_whose_name_says_nothing(tmp_path: Pa
     beside = path.with_name("scan.json")
     beside.write_text(json.dumps({"SeriesDescription": "AX T2 FLAIR", "EchoTime": 0.12, "RepetitionTime": 9, "InversionTime": 2.5}))
     assert ingest(tmp_path, [path, beside]).series[0].sequence is Sequence.FLAIR
-    beside.write_text("[]")
-    assert "not a JSON object" in ingest(tmp_path, [path, beside]).reason
+    for text in ("[]", "[" * 200_000):
+        beside.write_text(text)
+        assert "not a JSON object" in ingest(tmp_path, [path, beside]).reason
 
 
 @pytest.mark.parametrize(
