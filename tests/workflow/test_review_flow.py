@@ -29,8 +29,9 @@ def test_every_case_has_a_sheet_of_moderate_size_with_all_its_pictures(finished_
         sheet = finished_run / "data" / "reviews" / "demo-tiny" / "sheets" / f"{path.parent.name}.html"
         text = sheet.read_text(encoding="utf-8")
         series = len(read_case(path).series)
-        # surface, rim, planes, chosen pictures of every series, and a checkerboard of every series but the reference
-        assert text.count("data:image/png;base64,") == 5 * series - 1
+        # preview, surface, rim, planes, chosen pictures of every series, and a checkerboard of every series but the reference
+        assert text.count("data:image/png;base64,") == 6 * series - 1
+        assert f"{series} are used" in text
         assert sheet.stat().st_size < MAX_SHEET_BYTES
         links = re.findall(r'href="([^"]+\.png)"', text)
         assert len(links) == len(read_case(path).slices)
