@@ -181,7 +181,8 @@ def _check_places(geometry: Geometry, because: str) -> None:
         message = f"some positions hold more images than others{reason or ': images are missing, or two scans share one series'}"
         raise DataError(message)
     if "missing_slices" in geometry.flags:
-        missing = f"{geometry.quality['missing_slices']:g} slices are missing between the others"
+        number = int(geometry.quality["missing_slices"])
+        missing = f"{number} slice{'s are' if number > 1 else ' is'} missing between the others"
         message = f"{missing}{reason or '; copy the whole series again'}"
         raise DataError(message)
 

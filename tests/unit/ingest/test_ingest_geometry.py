@@ -86,7 +86,8 @@ def test_missing_slices_are_a_reason_and_the_rest_goes_on(tmp_path: Path, gone: 
     files += write_series(tmp_path / "raw" / "2", series=2)
     case = ingest(tmp_path, files)
     assert [series.series_id for series in case.series] == ["series-02"]
-    assert case.fates[0].reason == f"series-01: {len(gone)} slices are missing between the others; copy the whole series again"
+    missing = "1 slice is missing" if len(gone) == 1 else f"{len(gone)} slices are missing"
+    assert case.fates[0].reason == f"series-01: {missing} between the others; copy the whole series again"
 
 
 def test_slices_that_lack_at_the_ends_cannot_be_noticed(tmp_path: Path) -> None:
