@@ -127,7 +127,8 @@ def accept_leaks(args: Namespace) -> int:
     case = read_case(args.data / "deidentified" / args.benchmark / label / "case.json")
     identity = read_identity(args.data / "ingested" / args.benchmark / label / "identity.json")
     before = read_accepted_leaks(args.config, args.benchmark)
-    after = accept(before, case, identity, files=args.file, place=args.element, reason=args.reason, reviewer=args.reviewer)
+    places = [(file, args.element) for file in args.file]
+    after = accept(before, case, identity, places=places, reason=args.reason, reviewer=args.reviewer)
     write_accepted_leaks(args.config, after)
     print(
         f"{len(args.file)} accepted, {len(after.accepted)} in all of {args.benchmark}; run the pipeline again, and look at the sheet of the case"

@@ -422,7 +422,7 @@ def test_accepting_one_of_two_leaks_keeps_the_case_back(tmp_path: Path) -> None:
 def test_the_reason_of_an_acceptance_may_not_repeat_the_name(case: Path) -> None:
     identity = named("Ingenia")
     record = CaseRecord(benchmark="mine", case_id=CASE, patient_id="p", stage="deidentify", leaks=find_leaks(case, identity))
-    wanted = {"files": [f"{SCAN}.json"], "place": "ManufacturersModelName", "reviewer": "AB"}
+    wanted = {"places": [(f"{SCAN}.json", "ManufacturersModelName")], "reviewer": "AB"}
     nothing = AcceptedIdentityLeaks(benchmark="mine")
     for reason, words in (("Ingenia is a model", "repeats a value of the patient"), (" ", "needs --reason and --reviewer")):
         with pytest.raises(ConfigError, match=words) as raised:
@@ -431,7 +431,7 @@ def test_the_reason_of_an_acceptance_may_not_repeat_the_name(case: Path) -> None
     with pytest.raises(
         ConfigError, match=rf"no identifying value was left in .*, EchoTime; found were: {SCAN}.json, ManufacturersModelName$"
     ):
-        accept(nothing, record, identity, **{**wanted, "place": "EchoTime"}, reason="a model of the vendor")
+        accept(nothing, record, identity, **{**wanted, "places": [(f"{SCAN}.json", "EchoTime")]}, reason="a model of the vendor")
     once = accept(nothing, record, identity, **wanted, reason="a model of the vendor")
     assert accept(once, record, identity, **wanted, reason="a model of the vendor") == once
     assert require_no_leaks(case, identity, once.accepted)

@@ -41,12 +41,11 @@ def accept(
     case: CaseRecord,
     identity: Identity,
     *,
-    files: Sequence[str],
-    place: str,
+    places: Sequence[tuple[str, str]],
     reason: str,
     reviewer: str,
 ) -> AcceptedIdentityLeaks:
-    """Accept the values in one place of one or several files of a case.
+    """Accept the values in places of files of a case.
 
     Parameters
     ----------
@@ -56,8 +55,8 @@ def accept(
         The case after de-identification, with its leaks.
     identity : Identity
         Values of its patient, none of which the reason may repeat.
-    files, place : sequence of str, str
-        As in the message that kept the case back.
+    places : sequence of tuple of str
+        Files and places in them, as in the message that kept the case back.
     reason, reviewer : str
         Why the value identifies nobody, and the initials of who decided it.
 
@@ -78,15 +77,15 @@ def accept(
     if pattern is not None and pattern.search(fold(f"{reason} / {reviewer}")):
         message = f"case {case.case_id}: --reason or --reviewer repeats a value of the patient, and the audit shows both; use other words"
         raise ConfigError(message)
-    there = {leak.file: leak for leak in case.leaks if leak.place == place}
-    if missing := [file for file in files if file not in there]:
+    there = {(leak.file, leak.place): leak for leak in case.leaks}
+    if missing := [named for named in places if named not in there]:
         found = "; ".join(f"{leak.file}, {leak.place}" for leak in case.leaks) or "nothing"
-        message = f"case {case.case_id}: no identifying value was left in {missing[0]}, {place}; found were: {found}"
+        message = f"case {case.case_id}: no identifying value was left in {', '.join(missing[0])}; found were: {found}"
         raise ConfigError(message)
     day = f"{datetime.now(UTC):%Y-%m-%d}"
     rows = {(row.case_id, row.file, row.place): row for row in before.accepted}
-    for file in files:
-        leak = replace(there[file], reason=reason.strip(), reviewer=reviewer.strip(), accepted_on=day)
+    for file, place in places:
+        leak = replace(there[file, place], reason=reason.strip(), reviewer=reviewer.strip(), accepted_on=day)
         rows[case.case_id, file, place] = row_of(case.case_id, leak)
     return replace(before, accepted=tuple(rows[key] for key in sorted(rows)))
 
