@@ -19,6 +19,8 @@ IN_PLANE = np.array([[[0, 0, 0]] * 3, [[0, 1, 0], [1, 1, 1], [0, 1, 0]], [[0, 0,
 """Structuring element: the four neighbours of a pixel in its plane."""
 SHOWN = (0.05, 0.2)
 """Limits of the threshold between background and head, as fractions of the grey range; between them it follows the noise."""
+OVER_HEAD = 0.01
+"""Text lies over the head, and not beside it in air, if more than this part of its boxes would show tissue."""
 THIN_STEPS = 2
 """Objects of up to twice as many voxels are thin."""
 OVER_NOISE = 1.15
@@ -54,18 +56,20 @@ def skin_depth(image: sitk.Image, *, bulk: bool = False) -> sitk.Image:
 def filled_in(voxels: npt.NDArray[Any], hidden: Mask) -> npt.NDArray[Any]:
     """Replace hidden voxels by the nearest ones that show: a box over the head would otherwise be air, and cut it in two.
 
-    `voxels`, `hidden`: shape (X, Y, Z). Returns a copy, for measuring only: it shows what was never acquired.
+    `voxels`, `hidden`: shape (X, Y, Z). Returns a copy, for measuring only: it shows what was never acquired. Boxes in air stay as they are.
     """
     from scipy import ndimage
 
-    done = voxels.copy()
     sides = ndimage.find_objects(hidden.astype(np.uint8))
     if not sides or hidden.all():
-        return done
+        return voxels
+    done = voxels.copy()
     area = tuple(slice(max(side.start - 1, 0), side.stop + 1) for side in sides[0])
     nearest = ndimage.distance_transform_edt(hidden[area], return_distances=False, return_indices=True)
     done[area] = voxels[area][tuple(nearest)]
-    return done
+    low = float(voxels.min())
+    bright = CT_SKIN_HU if low < CT_AIR_HU else low + SHOWN[1] * (float(np.percentile(voxels, 99)) - low)
+    return done if float((done[hidden] > bright).mean()) > OVER_HEAD else voxels
 
 
 def _head(coarse: sitk.Image, *, bulk: bool) -> Mask:
