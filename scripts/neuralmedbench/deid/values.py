@@ -36,7 +36,7 @@ AGENTS = word_set(
     "ioversol oxilan iodine",
 )
 SHORT_NUMBER, SLICE_MM = re.compile("[0-9]{1,2}"), re.compile("[0-9]{1,2}mm")
-NO_AGENT = frozenset({"no", "none", "n", "nil", "without"})
+NO_AGENT = frozenset({"no", "none", "n", "nil", "off", "without"})
 PULSES = (
     "se|tse|tir|tirm|tfl|fl|ep|epfid|epse|epi|ffe|tfe|spc|spcr|swi|h|hst|re|qfl|fi|ci|me|csi|gre|ge|fse|ir|de|dess|ciss|fm|pc|tof|fid|ute"
 )
@@ -122,8 +122,8 @@ def clean_agent(text: str) -> str:
 
     Examples
     --------
-    >>> [clean_agent(text) for text in ("Gadovist 7ml Vandermeer", "gave by JV", "NONE")]
-    ['Gadovist', 'contrast agent', 'NONE']
+    >>> [clean_agent(text) for text in ("Gadovist 7ml Vandermeer", "gave by JV", "NONE", "off")]
+    ['Gadovist', 'contrast agent', 'NONE', 'NONE']
     """
     words = re.findall(r"[A-Za-z]+", text)
     if any(word.casefold() in NO_AGENT for word in words) or text.strip() in {"0", "-"}:

@@ -31,7 +31,7 @@ WITH = re.compile(
 )
 AMBIGUOUS = re.compile(r"\bt1 w$|\bpost (?:fossa|fosse)\b.*\bpost\b")
 """A single `W` after T1 may mean weighted or with."""
-NO_AGENT = re.compile(r"(?:no|none|non|not|nil|without|wo|nativ\w*|ohne|sans|sin|senza|pre|oral)\b.*|n|n/a|na|0+(?: ?ml)?|-|")
+NO_AGENT = re.compile(r"(?:no|none|non|not|nil|without|wo|nativ\w*|ohne|sans|sin|senza|pre|oral|off)\b.*|n|n/a|na|0+(?: ?ml)?|-|")
 UNSTATED = re.compile(r"unknown|unspecified|\?")
 
 

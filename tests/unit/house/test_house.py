@@ -97,6 +97,14 @@ def test_no_module_of_the_library_imports_itself_over_others() -> None:
     assert sorted(left) == []
 
 
+def test_no_view_is_taken_of_an_image_that_nothing_holds() -> None:
+    """SimpleITK's views do not keep their image alive: such a view crashed on a real scan, and only sometimes."""
+    for path in LIBRARY.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "GetArrayViewFromImage":
+                assert not isinstance(node.args[0], ast.Call), f"{path.name}, line {node.lineno}: use GetArrayFromImage"
+
+
 def test_the_wing_of_scans_imports_nothing_of_the_evaluation_side() -> None:
     scans = {"errors", "records", "files", "runtime", "config", "atlas", "ingest", "deid", "imaging"}
     for room in ("atlas", "ingest", "deid", "imaging"):

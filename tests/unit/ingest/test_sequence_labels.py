@@ -74,6 +74,7 @@ def test_the_table_is_as_large_as_it_is_said_to_be() -> None:
         ("T1 ohne KM", "", (False, False)),
         ("T1 nach KM", "", (True, False)),
         ("T1", "none given", (False, False)),
+        ("T1", "OFF", (False, False)),
         ("T1", "Dotarem 10 ml", (True, False)),
         ("T1 post", "no", (False, True)),
         ("T1 non-contrast", "", (False, False)),

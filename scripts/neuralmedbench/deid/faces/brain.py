@@ -43,7 +43,7 @@ def brain_tissue(image: sitk.Image, seen: HeadView, *, fitted: bool = True) -> M
     core = seen.brain < -CORE_MM
     if not core.any():
         return inside
-    voxels = sitk.GetArrayViewFromImage(resample_to(image, seen.grid))
+    voxels = sitk.GetArrayFromImage(resample_to(image, seen.grid))
     low, high = np.percentile(voxels[core], CORE_GREYS)
     like = (voxels >= low) & (voxels <= high) & (seen.brain < REACH_MM) & (seen.skin > BELOW_SKIN_MM)
     # opening cuts thin connections, then the part that holds the core grows back

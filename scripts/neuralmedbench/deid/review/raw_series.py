@@ -34,7 +34,7 @@ def series_section(case: CaseRecord, folder: Path, left_out: Mapping[str, str], 
         lines = [
             ", ".join(part for part in (piece.get("description", ""), fate.variant, files) if part),
             outcome,
-            *twin_lines(fate, left_out),
+            *(() if kept_back else twin_lines(fate, left_out)),
         ]
         picture = folder / REVIEW / f"{fate.series_id}_{PREVIEW}"
         shown = figure(picture, fate.series_id) if picture.exists() else escape(fate.series_id)
