@@ -24,6 +24,8 @@ BRIDGE_STEPS = 3
 MAX_REMOVED, MAX_HIDDEN = 0.002, 0.02
 """Largest fractions of the brain in view that the removal of the face and hidden text may take: 3 and 27 ml of 1350 ml. In real and simulated
 heads the first is 0; the second is the size of a large lesion."""
+ERROR_ML = 1.0
+"""Below this a loss is no finding: the outline itself is as uncertain (a slab of a phantom shows 0.7 ml and loses nothing)."""
 
 
 class BrainLossError(DataError):
@@ -92,7 +94,7 @@ def require_brain(loss: dict[str, float]) -> None:
         ("brain_hidden_ml", MAX_HIDDEN, "text that is burned into the pixels covers"),
         ("brain_removed_ml", MAX_REMOVED, "with the face would be removed"),
     ):
-        if loss.get(name, 0.0) > most * whole:
+        if loss.get(name, 0.0) > max(most * whole, ERROR_ML):
             message = (
                 f"{words} {loss[name]:.0f} ml ({loss[name] / whole:.1%}) of the brain, at most {most:.1%} may be lost: use another series"
             )
