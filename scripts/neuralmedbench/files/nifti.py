@@ -122,12 +122,16 @@ def _voxels(header: Any, file: BinaryIO) -> npt.NDArray[Any]:
     file.seek(header.get_data_offset())
     voxels = np.zeros(0)
     for start in range(0, total := math.prod(shape), BLOCK):
-        block = np.frombuffer(file.read(min(BLOCK, total - start) * stored.itemsize), stored)
+        wanted = min(BLOCK, total - start)
+        block = np.frombuffer(file.read(wanted * stored.itemsize), stored)
+        if block.size < wanted:
+            raise EOFError
         block = apply_read_scaling(block, slope, inter)
         if not start:
             kind = np.dtype(np.float32) if block.dtype.kind == "f" else block.dtype.newbyteorder("=")
             voxels = np.empty(total, kind)
-        voxels[start : min(start + BLOCK, total)] = block
+        voxels[start : start + wanted] = block
+    file.read(MAX_HEADER_BYTES)  # the checksum of a compressed file stands after its last byte
     return voxels.reshape(shape, order="F") if total else voxels
 
 

@@ -19,7 +19,7 @@ import pytest
 from fixtures.deid import head_voxels, write_config, write_index, write_nifti_file
 from fixtures.raw import ball, compressed, jpeg2000, make_slice, save, write_series
 from neuralmedbench.errors import DataError
-from neuralmedbench.files import dcm2niix, external_files
+from neuralmedbench.files import dcm2niix, external_files, nifti
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.external_files import read_given
 from neuralmedbench.files.nifti import Volume, nifti_image, read_nifti, write_nifti
@@ -50,6 +50,27 @@ def nifti_bomb(path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress(nifti_head((2048, 1024, 2048))) + 256 * gzip.compress(bytes(2**24)))
     return path
+
+
+@pytest.mark.parametrize("cut", [0, 1])
+def test_the_checksum_of_a_compressed_file_is_verified(tmp_path: Path, cut: int) -> None:
+    """Voxels are read up to the last one that the header names: what stands behind them, and a block of one voxel, are checked too."""
+    path = tmp_path / "scan.nii.gz"
+    whole = gzip.compress(nifti_head((2, 2, 2)) + bytes(range(8 - cut)))
+    path.write_bytes(whole)
+    if not cut:
+        assert read_nifti(path).voxels.ravel("F").tolist() == list(range(8))
+        path.write_bytes(whole[:-8] + bytes([whole[-8] ^ 1]) + whole[-7:])
+    with pytest.raises(DataError, match="damaged NIfTI file"):
+        read_nifti(path)
+
+
+def test_a_missing_last_voxel_is_not_filled_from_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nifti, "BLOCK", 6)
+    path = tmp_path / "scan.nii"
+    path.write_bytes(nifti_head((2, 2, 2)) + bytes(range(7)))
+    with pytest.raises(DataError, match="damaged NIfTI file"):
+        read_nifti(path)
 
 
 def deflated_bomb(path: Path, mib: int = 1500) -> Path:
