@@ -1,6 +1,6 @@
 """Put every name of the vocabulary into every phrase and spelling of the property tests, which put a tenth into each.
 
-Run on purpose (`python perf/names_in_phrases.py`), never a test: it takes about ten minutes.
+Run on purpose (`python perf/names_in_phrases.py`), never a test: it takes some minutes.
 """
 
 import os

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
@@ -90,6 +91,12 @@ def snakemake(folder: Path, *arguments: str, env: dict[str, str] | None = None) 
         check=False,
         timeout=1500,
     )
+
+
+def table(folder: Path, name: str) -> list[dict[str, str]]:
+    """Read a table of results."""
+    with (folder / "results" / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def planted_identifiers(folder: Path, benchmark: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conftest import NMB, VERSIONING, copy_project, planted_identifiers
+from conftest import NMB, VERSIONING, copy_project, planted_identifiers, table
 from fixtures.leak import leaks_in
 
 pytestmark = pytest.mark.workflow
@@ -70,11 +69,6 @@ def planned(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
     """Count the jobs of each rule in a dry run."""
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return dict(Counter(re.findall(r"^(?:local)?rule (\w+):$", done.stdout, flags=re.MULTILINE)))
-
-
-def table(folder: Path, name: str) -> list[dict[str, str]]:
-    """Read a table of results."""
-    return list(csv.DictReader((folder / "results" / "tables" / f"{name}.csv").open(encoding="utf-8")))
 
 
 def answers(folder: Path) -> dict[str, int]:

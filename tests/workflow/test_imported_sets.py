@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conftest import NMB, ROOT, copy_project, snakemake
+from conftest import NMB, ROOT, copy_project, snakemake, table
 from fixtures.asking_server import MAX_QUESTIONS, Asker
 from fixtures.imports import put_mixed, put_pairs
 from fixtures.models import running_server
@@ -105,11 +104,6 @@ def run(tmp_path_factory: pytest.TempPathFactory, server: Asker) -> Path:
     done = snakemake(project, *ARGUMENTS, "results/report.html")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
     return project
-
-
-def table(run: Path, name: str) -> list[dict[str, str]]:
-    with (run / "results" / "tables" / f"{name}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def responses(run: Path) -> dict[tuple[str, str, str], list[Response]]:

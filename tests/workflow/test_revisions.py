@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import NMB
+from conftest import NMB, table
 from neuralmedbench.models.ledger import read_ledger
 
 pytestmark = pytest.mark.workflow
@@ -21,11 +20,6 @@ pytestmark = pytest.mark.workflow
 Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
 TINY = ("--configfile", "config/test.yaml", "--", "results/report.html")
 BENCHMARKS = ("demo-tiny", "demo-tiny-slices")
-
-
-def table(folder: Path, name: str) -> list[dict[str, str]]:
-    """Read a table of results."""
-    return list(csv.DictReader((folder / "results" / "tables" / f"{name}.csv").open(encoding="utf-8")))
 
 
 def edited(folder: Path, **changes: str) -> None:

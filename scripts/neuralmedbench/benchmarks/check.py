@@ -13,6 +13,7 @@ from neuralmedbench.benchmarks.case_items import check_known
 from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark
+from neuralmedbench.config.pipeline import MAX_QUARANTINED_FRACTION
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.case_flow import stopping_share
 from neuralmedbench.files.cases import read_audit, read_case_table
@@ -108,7 +109,9 @@ def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path, vocab
     patients = len({row.patient_id for row in used})
     found.rows.append(("cases", f"{len(cases)} listed, {len(cases) - len(used)} excluded, {patients} patients"))
     if config.kind is Kind.SCANS:
-        found.rows.append(("quarantine", f"{stopping_share(len(used))}: max_quarantined_fraction of the run's configuration"))
+        found.rows.append(
+            ("quarantine", f"{stopping_share(len(used), MAX_QUARANTINED_FRACTION)}: max_quarantined_fraction of the run's configuration")
+        )
     if not config.answers:
         found.warnings.append("no `answers`: the benchmark runs and is not scored")
         return

@@ -29,6 +29,7 @@ def list_cases(args: Namespace) -> int:
     of every case, the words of their headers and the entries of `sequence_map` that they fit.
     """
     from neuralmedbench.config.load import load_benchmark
+    from neuralmedbench.config.pipeline import MAX_QUARANTINED_FRACTION
     from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.case_flow import stopping_share
     from neuralmedbench.files.cases import read_case_table, unlisted_cases, unlisted_notice
@@ -65,7 +66,7 @@ def list_cases(args: Namespace) -> int:
     print(", ".join(f"{number} {what}" for what, number in summarise(listing).items()))
     if benchmark.kind is Kind.SCANS:
         print(
-            f"{stopping_share(len(listing.cases))}; the run's configuration may set another share (max_quarantined_fraction)",
+            f"{stopping_share(len(listing.cases), MAX_QUARANTINED_FRACTION)}; the run's configuration may set another share (max_quarantined_fraction)",
             file=sys.stderr,
         )
     rows = read_case_table(table)

@@ -12,7 +12,7 @@ juries: jury_members
 load: check, group_limit, load_benchmark, load_checklists, load_grader, load_model, load_model_for, load_published, load_readiness, nearest, read_yaml, wildcard, withhold_outside_paths
 mappings: ConversationMapping, FOLDER, FieldMapping, GroupMapping, ImagesMapping, MappingConfig, OptionsMapping, PictureForm, RoundMapping, RubricMapping, load_mappings
 model: Downscale, GraderConfig, ModelConfig
-pipeline: GraderChecksConfig, PipelineConfig, RateLimit, SEQUENCE_ORDER
+pipeline: GraderChecksConfig, MAX_QUARANTINED_FRACTION, PipelineConfig, RateLimit, SEQUENCE_ORDER
 published: Lookup, PublishedConfig, PublishedRow, PublishedSize, PublishedTable
 readiness: DiseaseGroup, ReadinessConfig
 section: Name, Section

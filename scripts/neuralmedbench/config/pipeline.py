@@ -12,6 +12,8 @@ SEQUENCE_ORDER = ("T1w", "ceT1w", "FLAIR", "T2w", "SWI", "T2starw", "PDw", "dwi"
 
 
 DEFAULT_ITEMS_PER_EDIT = 6
+MAX_QUARANTINED_FRACTION = 0.2
+"""Default of the key of that name; listings and checks of a benchmark, which know no run, say it."""
 
 
 class ImagingConfig(Section):
@@ -150,7 +152,7 @@ class PipelineConfig(Section):
         description="Rounds of clinician ratings: folders in `data/ratings/`; `simulated` is the demo's, filled in by simulated raters.",
     )
     max_quarantined_fraction: float = Field(
-        0.2,
+        MAX_QUARANTINED_FRACTION,
         ge=0,
         le=1,
         description="A larger fraction of quarantined cases stops the run (for 10 cases of patients or more; phantoms and cases without a head scan do not count).",

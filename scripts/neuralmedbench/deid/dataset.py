@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
@@ -11,7 +10,7 @@ from neuralmedbench.files.bids import write_description
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.participants import OLDEST, Participant, describe_participant
 from neuralmedbench.records.case import CaseRecord, State
-from neuralmedbench.runtime.atomic_write import atomic_file
+from neuralmedbench.runtime.atomic_write import write_tsv
 
 IGNORED = ("audit*", "review*", "score*", "**/case.json", "**/text", "**/text/**", "**/review", "**/review/**")
 """Files that are not part of BIDS: records, the audit, cleaned notes, and files for the reviewer."""
@@ -37,11 +36,11 @@ def write_dataset(folder: Path, benchmark: str, cases: Sequence[tuple[CaseRecord
         Every case with its folder. A quarantined case is a participant without scans, because its folder exists.
     """
     write_description(folder, f"{benchmark}, de-identified", "raw", ABOUT.format(benchmark=benchmark), IGNORED)
-    with atomic_file(folder / "participants.tsv") as partial, partial.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for case, place in sorted(cases, key=lambda one: one[0].case_id):
-            writer.writerow([f"sub-{case.case_id}", case.patient_id, *astuple(describe_participant(case, place)), case.state.value])
+    rows = [
+        (f"sub-{case.case_id}", case.patient_id, *astuple(describe_participant(case, place)), case.state.value)
+        for case, place in sorted(cases, key=lambda one: one[0].case_id)
+    ]
+    write_tsv(folder / "participants.tsv", [COLUMNS, *rows])
     columns = {
         "patient_id": {"Description": "Pseudonym of the patient; cases of one patient share it."},
         "age": {"Description": f"Age at the scan, from the health record; {OLDEST} and more is written as {OLDEST}+.", "Units": "year"},

@@ -21,7 +21,8 @@ from neuralmedbench.deid.headers.diff import ACTIONS, PRIVATE, UNKNOWN
 from neuralmedbench.deid.headers.element_plan import CREATORS, MANUFACTURERS
 from neuralmedbench.deid.headers.element_values import DUMMIES, REMOVED, standard_meaning
 from neuralmedbench.deid.notes.redaction import PLACEHOLDERS
-from neuralmedbench.deid.review.pieces import NO_PREVIEW, TOOLS
+from neuralmedbench.deid.review.pieces import NO_PREVIEW, REVIEW, SERIES, TOOLS
+from neuralmedbench.deid.values import NAMELESS_AGENT
 from neuralmedbench.files import dicom
 from neuralmedbench.records.columns import RECORD_COLUMNS
 
@@ -40,7 +41,7 @@ LITERALS = {
     "RecognizableVisualFeatures": frozenset({"NO"}),
     "BurnedInAnnotation": frozenset({"NO"}),
     # one word for whatever the header said
-    "ContrastBolusAgent": frozenset({"contrast agent", "NONE"}),
+    "ContrastBolusAgent": frozenset({NAMELESS_AGENT, "NONE"}),
     "Modality": frozenset({"MR", "CT", "OT"}),
     # written by the converter
     "ConversionSoftware": frozenset({"dcm2niix"}),
@@ -53,7 +54,7 @@ NOT_TEXT = ".png"
 UNKNOWN_KEY = "a key that is not one of ours"
 CODE_KEYS = frozenset({"CodeValue", "CodingSchemeDesignator", "CodeMeaning"})
 HEADER_PIECE = re.compile(r"review/series-\d{2,3}_headers\.json")
-TOOLS_PIECE, SERIES_PIECE = "review/tools.json", "review/series.json"
+TOOLS_PIECE, SERIES_PIECE = f"{REVIEW}/tools.json", f"{REVIEW}/{SERIES}"
 SERIES_ID = re.compile(r"(?:series|other)-\d{2,3}")
 
 

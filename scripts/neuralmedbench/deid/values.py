@@ -36,6 +36,8 @@ AGENTS = word_set(
     "ioversol oxilan iodine",
 )
 SHORT_NUMBER, SLICE_MM = re.compile("[0-9]{1,2}"), re.compile("[0-9]{1,2}mm")
+NAMELESS_AGENT = "contrast agent"
+"""What is left of a contrast agent whose name is not kept."""
 NO_AGENT = frozenset({"no", "none", "n", "nil", "off", "without"})
 PULSES = (
     "se|tse|tir|tirm|tfl|fl|ep|epfid|epse|epi|ffe|tfe|spc|spcr|swi|h|hst|re|qfl|fi|ci|me|csi|gre|ge|fse|ir|de|dess|ciss|fm|pc|tof|fid|ute"
@@ -128,7 +130,7 @@ def clean_agent(text: str) -> str:
     words = re.findall(r"[A-Za-z]+", text)
     if any(word.casefold() in NO_AGENT for word in words) or text.strip() in {"0", "-"}:
         return "NONE"
-    return " ".join(word for word in words if word.casefold() in AGENTS) or "contrast agent"
+    return " ".join(word for word in words if word.casefold() in AGENTS) or NAMELESS_AGENT
 
 
 def top_code_age(text: str) -> str:

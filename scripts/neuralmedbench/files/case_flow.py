@@ -13,8 +13,6 @@ from neuralmedbench.records.case import CaseRecord, State
 
 MIN_PATIENTS = 10
 """With fewer cases of patients a share means little: a run then stops only if no case is left."""
-MAX_QUARANTINED_FRACTION = 0.2
-"""Default of the key of that name."""
 PHANTOM = "phantom"
 """Quality number of a case whose headers or file names say that it is one."""
 NO_HEAD = re.compile(
@@ -37,7 +35,7 @@ def counts_as_patient(case: CaseRecord) -> bool:
     return case.quarantined_by != "ingest" or not case.raw_files or not all(NO_HEAD.search(reason) for reason in case.raw_files)
 
 
-def stopping_share(patients: int, allowed: float = MAX_QUARANTINED_FRACTION) -> str:
+def stopping_share(patients: int, allowed: float) -> str:
     """State from which share of quarantined cases a run stops."""
     if patients < MIN_PATIENTS:
         return f"a run stops if no case is left (from {MIN_PATIENTS} cases of patients on: if more than {allowed:.0%} are quarantined)"

@@ -13,7 +13,7 @@ from neuralmedbench.errors import ConfigError, DataError, DeidentificationError,
 from neuralmedbench.files.digests import sha256_of, sha256_of_files, sha256_of_value
 from neuralmedbench.files.json_files import read_json_record, write_json_record
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, Sequence, State
-from neuralmedbench.runtime.atomic_write import atomic_file
+from neuralmedbench.runtime.atomic_write import write_tsv
 from neuralmedbench.runtime.storage import full_disk_cause
 
 REMEDY = "run its stage again"
@@ -278,11 +278,11 @@ def write_overrides(overrides: dict[str, str]) -> str:
 
 def write_case_table(path: Path, rows: list[CaseRow]) -> None:
     """Write the case table of a benchmark, sorted by case id."""
-    with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerow(CASE_COLUMNS)
-        for row in sorted(rows, key=lambda row: row.case_id):
-            writer.writerow([row.case_id, row.patient_id, row.source_sha256, write_overrides(row.sequence_overrides), row.exclude])
+    lines = [
+        (row.case_id, row.patient_id, row.source_sha256, write_overrides(row.sequence_overrides), row.exclude)
+        for row in sorted(rows, key=lambda row: row.case_id)
+    ]
+    write_tsv(path, [CASE_COLUMNS, *lines])
 
 
 def digest_of_files(digests: list[str]) -> str:

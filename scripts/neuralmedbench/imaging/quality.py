@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.imaging.windows import COMPUTED
@@ -134,9 +135,7 @@ def millilitres(mask: sitk.Image) -> float:
 
 def contrast(image: sitk.Image, brain: sitk.Image) -> float:
     """Return the range of the brain's intensities (5th to 95th percentile) relative to their median; 0 without a brain."""
-    import SimpleITK as sitk
-
-    inside = sitk.GetArrayViewFromImage(image)[sitk.GetArrayViewFromImage(brain) > 0]
+    inside = _inside(image, brain)
     if not inside.size:
         return 0.0
     low, middle, high = (float(value) for value in np.percentile(inside, (5, 50, 95)))
@@ -145,10 +144,15 @@ def contrast(image: sitk.Image, brain: sitk.Image) -> float:
 
 def brain_hu(series: Series, image: sitk.Image, brain: sitk.Image) -> dict[str, float]:
     """Return the median of the brain of a CT as `brain_hu`; empty for MR, whose values have no unit, and without a brain."""
+    if series.sequence not in COMPUTED or not (inside := _inside(image, brain)).size:
+        return {}
+    return {BRAIN_HU.number: round(float(np.median(inside)), 2)}
+
+
+def _inside(image: sitk.Image, brain: sitk.Image) -> npt.NDArray[Any]:
     import SimpleITK as sitk
 
-    inside = sitk.GetArrayViewFromImage(image)[sitk.GetArrayViewFromImage(brain) > 0]
-    return {BRAIN_HU.number: round(float(np.median(inside)), 2)} if series.sequence in COMPUTED and inside.size else {}
+    return np.asarray(sitk.GetArrayViewFromImage(image)[sitk.GetArrayViewFromImage(brain) > 0])
 
 
 def measure_reference(

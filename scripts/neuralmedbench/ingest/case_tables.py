@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import secrets
 import shutil
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from neuralmedbench.files.raw_index import RawFile, RawIndex, write_raw_index
 from neuralmedbench.ingest.listing import Listing, Pseudonyms
 from neuralmedbench.ingest.raw_files import FILE_NAMES
 from neuralmedbench.ingest.series_table import write_series_table
-from neuralmedbench.runtime.atomic_write import atomic_file, write_text
+from neuralmedbench.runtime.atomic_write import write_text, write_tsv
 
 UNITS = {"age": "years"}
 
@@ -105,19 +103,14 @@ def write_listing(listing: Listing, table: Path, private: Path) -> None:
         shutil.rmtree(private / case_id, ignore_errors=True)
     rows += [before[case_id] for case_id in gone if before[case_id].exclude]
     places = [(case.index.case_id, case.place, "") for case in listing.cases]
-    _write_tsv(private / "listing.tsv", [("case_id", "place", "left_out"), *places, *(("", *pair) for pair in listing.left_out.items())])
+    write_tsv(private / "listing.tsv", [("case_id", "place", "left_out"), *places, *(("", *pair) for pair in listing.left_out.items())])
     write_series_table(private / "series.tsv", {case.index.case_id: case.series for case in listing.cases})
     write_case_table(table, rows)
 
 
 def _write_file_names(path: Path, index: RawIndex) -> None:
     files = [(str(number), file.path) for number, file in enumerate(index.files or index.pictures, start=1)]
-    _write_tsv(path, [("number", "path"), *files])
-
-
-def _write_tsv(path: Path, rows: Iterable[tuple[str, ...]]) -> None:
-    with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, delimiter="\t", lineterminator="\n").writerows(rows)
+    write_tsv(path, [("number", "path"), *files])
 
 
 def with_facts(index: RawIndex, facts: dict[str, str], folder: Path) -> RawIndex:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from neuralmedbench.ingest.raw_files import frames_of, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries, sort_into_series
 from neuralmedbench.ingest.sequences import b_value_of, label_of_header
 from neuralmedbench.records.case import Sequence
-from neuralmedbench.runtime.atomic_write import atomic_file
+from neuralmedbench.runtime.atomic_write import write_tsv
 
 KEYWORDS = ("Modality", "SeriesNumber", "SeriesDescription", "ProtocolName", "ImageType", "ContrastBolusAgent")
 
@@ -100,9 +99,10 @@ def map_notices(
 
 def write_series_table(path: Path, cases: Mapping[str, Iterable[ListedSeries]]) -> None:
     """Write the series of all cases, with words of their headers: for the private zone."""
-    with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerow(("case_id", "series_id", "files", "kind", "sequence_map", *KEYWORDS, "FileName"))
-        for case, series in cases.items():
-            for one in series:
-                writer.writerow((case, one.series_id, one.files, one.kind, numbers_of(one.entries), *one.words, one.file_name))
+    columns = ("case_id", "series_id", "files", "kind", "sequence_map", *KEYWORDS, "FileName")
+    rows = [
+        (case, one.series_id, one.files, one.kind, numbers_of(one.entries), *one.words, one.file_name)
+        for case, series in cases.items()
+        for one in series
+    ]
+    write_tsv(path, [columns, *rows])

@@ -2,7 +2,7 @@
 
 Doors
 -----
-atomic_write: atomic_file, atomic_folder, is_partial, partial_folder, sweep, write_text
+atomic_write: atomic_file, atomic_folder, is_partial, partial_folder, sweep, write_text, write_tsv
 commands: run_command
 failed_jobs: print_failures
 locks: read_holder, try_lock, write_holder

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -139,6 +140,12 @@ def _to_disk(path: Path) -> None:
     """Flush the content to disk before the rename: a power cut must not leave an empty file under the final name."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
+
+
+def write_tsv(path: Path, rows: Iterable[Sequence[object]]) -> None:
+    """Write rows, the names of the columns first, as tab-separated UTF-8 text atomically."""
+    with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t", lineterminator="\n").writerows(rows)
 
 
 def write_text(path: Path, text: str, *, private: bool = False) -> None:

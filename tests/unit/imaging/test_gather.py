@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from gather_slices import main as gather
-from neuralmedbench.config.pipeline import PipelineConfig
+from neuralmedbench.config.pipeline import MAX_QUARANTINED_FRACTION, PipelineConfig
 from neuralmedbench.errors import DataError
-from neuralmedbench.files.case_flow import MAX_QUARANTINED_FRACTION, PHANTOM, counts_as_patient, stopping_share
+from neuralmedbench.files.case_flow import PHANTOM, counts_as_patient, stopping_share
 from neuralmedbench.files.cases import CaseRow, write_case, write_case_table
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_records
@@ -117,7 +117,7 @@ def test_phantoms_and_cases_without_a_head_scan_count_neither_as_quarantined_nor
 
 
 def test_the_share_that_stops_a_run_is_stated_before() -> None:
-    assert stopping_share(20) == "a run stops if more than 4 of 20 cases of patients are quarantined (20%)"
+    assert stopping_share(20, 0.2) == "a run stops if more than 4 of 20 cases of patients are quarantined (20%)"
     assert stopping_share(10, 0.3) == "a run stops if more than 3 of 10 cases of patients are quarantined (30%)"
-    assert stopping_share(9).startswith("a run stops if no case is left (from 10 cases of patients on: if more than 20%")
-    assert PipelineConfig.model_fields["max_quarantined_fraction"].default == MAX_QUARANTINED_FRACTION
+    assert stopping_share(9, 0.2).startswith("a run stops if no case is left (from 10 cases of patients on: if more than 20%")
+    assert PipelineConfig.model_fields["max_quarantined_fraction"].default == MAX_QUARANTINED_FRACTION == 0.2

@@ -233,8 +233,9 @@ def _stays_beyond_chance(
 def _chance_of_staying(planes: Planes, clear: Mask, box: Box2D, colour: float, count: float) -> float:
     """Estimate the chance that a pixel of about this value, but not of exactly this one, which may be text, has one value in all planes."""
     chances = []
-    for part, numbers in ((clear, COMPARED_PX), (clear & _around(clear.shape, box), (COMPARED_NEAR_PX,))):
-        values = planes[:, part].astype(np.float64)
+    everywhere = (slice(None), slice(None))
+    for place, numbers in ((everywhere, COMPARED_PX), (_around(box), (COMPARED_NEAR_PX,))):
+        values = planes[:, *place][:, clear[place]].astype(np.float64)
         same = (values[1:] == values[:-1]).all(axis=0)
         away = np.abs(values - colour)
         apart = away[away > 0]
@@ -246,19 +247,17 @@ def _chance_of_staying(planes: Planes, clear: Mask, box: Box2D, colour: float, c
             chances.append((float((same & near[0]).sum()) + 0.5) / (float(near.sum()) / len(planes) + 1))
         # a value that is much more frequent elsewhere is no colour of text, so that its own chance counts, unless it is constant
         own = float((away == 0).sum()) / len(planes)
-        if part is clear and own >= 2 * count:
+        if place is everywhere and own >= 2 * count:
             steady = float((same & (away[0] == 0)).sum()) / own
             chances += [steady] if steady < SURELY_STAYS else []
     return min(max(chances, default=0.0) or 1e-3, 0.99)
 
 
-def _around(shape: tuple[int, ...], box: Box2D) -> Mask:
-    """Return the mask of a box and its surroundings."""
+def _around(box: Box2D) -> tuple[slice, slice]:
+    """Return the rows and columns of a box and its surroundings."""
     top, bottom, left, right = box
     pad = max(SURROUNDINGS_PX // 2, min(bottom - top, right - left))
-    near = np.zeros(shape, dtype=bool)
-    near[max(top - pad, 0) : bottom + pad, max(left - pad, 0) : right + pad] = True
-    return near
+    return slice(max(top - pad, 0), bottom + pad), slice(max(left - pad, 0), right + pad)
 
 
 def _may_stand_out(plane: Planes, same: Mask, span: float) -> bool:
@@ -292,7 +291,8 @@ def _outside(shape: tuple[int, ...], lines: Sequence[TextLine]) -> Mask:
 
 def _share_around(plane: Planes, clear: Mask, box: Box2D, colour: float) -> float:
     """Return the fraction of the pixels around a box that have a value."""
-    ring = plane[clear & _around(plane.shape, box)]
+    around = _around(box)
+    ring = plane[around][clear[around]]
     return float((ring == colour).mean()) if ring.size else 1.0
 
 

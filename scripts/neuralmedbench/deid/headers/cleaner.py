@@ -259,8 +259,8 @@ def clean_sidecar(
     """Build the published sidecar of a scan.
 
     `path`: sidecar written by dcm2niix; None for scans that arrived as NIfTI. `codes`: options of PS3.15 that were applied. `acquired`:
-    AcquisitionTime after cleaning (HHMMSS). `kept_elements`: keywords that own rules keep, as they stand in the cleaned header. Keeps technical keys whose values are numbers, short words or lists of them, and descriptions
-    reduced to words about scans.
+    AcquisitionTime after cleaning (HHMMSS). `kept_elements`: keywords that own rules keep, as they stand in the cleaned header.
+    Keeps technical keys whose values are numbers, short words or lists of them, and descriptions reduced to words about scans.
     """
     held = sorted({BASIC, *codes})
     source = read_json(path) if path is not None else {}

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from neuralmedbench.deid.headers.element_plan import BINARY_VRS, DATE_VRS, MANUFACTURERS, TEXT_VRS, Action, action_of, table_action
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.values import (
+    NAMELESS_AGENT,
     NO_TIMES,
     Times,
     clean_agent,
@@ -33,7 +34,6 @@ BINARY_NUMBERS = {"UL": "I", "SL": "i", "UV": "Q", "SV": "q", "FL": "f", "FD": "
 MAX_CHECKED, MIN_LONG, MAX_LONG = 64, 1e5, 1e16
 AGE = re.compile(r"\d{3}[DWMY]")
 REMOVED = b"REMOVED"
-NAMELESS_AGENT = "contrast agent"
 IMAGE_TYPE = 0x00080008
 _PARTS = (
     "brain|head|skull|neck|headneck|orbits?|eyes?|ears?|iac|face|jaw|maxilla|mandible|nose|sinus(?:es)?|sella|pituitary|tmj|temporal ?bone|neuro"

@@ -63,7 +63,7 @@ def _shown(cleaning: Cleaning, series_id: str) -> Volume:
         paths = sorted(images.glob("*.dcm"))
         suspect, files = has_suspect_header(dicom.read_header(paths[0].read_bytes())), len(paths)
         with partial_folder(cleaning.source) as work:
-            volumes = [read_nifti(result.image) for result in convert(images, work) if result.image.stat().st_size]
+            volumes = [result.read() for result in convert(images, work) if result.image.stat().st_size]
         volume = max(volumes, key=lambda one: one.voxels.size)
     if volume.voxels.ndim > 3:
         volume = Volume(np.ascontiguousarray(volume.voxels[..., 0]), volume.affine)

@@ -34,7 +34,7 @@ def series_section(case: CaseRecord, folder: Path, left_out: Mapping[str, str], 
         lines = [
             ", ".join(part for part in (piece.get("description", ""), fate.variant, files) if part),
             outcome,
-            *(() if kept_back else twin_lines(fate, left_out)),
+            *twin_lines(fate, left_out, kept_back=kept_back),
         ]
         picture = folder / REVIEW / f"{fate.series_id}_{PREVIEW}"
         shown = figure(picture, fate.series_id) if picture.exists() else escape(fate.series_id)
@@ -55,10 +55,10 @@ def count_used(case: CaseRecord, left_out: Mapping[str, str]) -> int:
     return sum(not fate.reason and fate.series_id not in left_out for fate in case.raw_series)
 
 
-def twin_lines(fate: SeriesFate, left_out: Mapping[str, str]) -> Sequence[str]:
+def twin_lines(fate: SeriesFate, left_out: Mapping[str, str], *, kept_back: bool) -> Sequence[str]:
     """Return, if a series is used beside others that are the same acquisition, what a person should know; else nothing."""
     others = [other for other in fate.same_acquisition if other not in left_out]
-    if not others or fate.series_id in left_out:
+    if kept_back or not others or fate.series_id in left_out:
         return ()
     variant = f" (this one is {fate.variant})" if fate.variant else ""
     return (TWINS.format(others=" and ".join(others), variant=variant, one=fate.series_id),)

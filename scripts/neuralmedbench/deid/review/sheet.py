@@ -130,7 +130,7 @@ class CaseStages:
         for name, why in self.left_out.items():
             words.setdefault(name, []).append(f"left out: {why}")
         for fate in self.clean.case.raw_series:
-            words.setdefault(fate.series_id, []).extend(twin_lines(fate, self.left_out))
+            words.setdefault(fate.series_id, []).extend(twin_lines(fate, self.left_out, kept_back=bool(self.kept_back)))
         if self.clean.case.same_uids:
             words["this case"] = [SAME_UIDS.format(", ".join(self.clean.case.same_uids))]
         return {name: lines for name, lines in words.items() if lines}
