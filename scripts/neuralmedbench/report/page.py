@@ -1,11 +1,11 @@
-"""The page: its blocks in reading order, rendered into one offline file that loads nothing and escapes all text."""
+"""The page: its blocks rendered into one offline file that loads nothing and escapes all text."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from neuralmedbench.records.words import (
     spaced,
     whole,
 )
+from neuralmedbench.report.blocks import ANSWER_BLOCKS, BLOCKS, Block, blocks_of, menu
 from neuralmedbench.report.cases import case_index, leave_out_cases
 from neuralmedbench.report.elements import TEMPLATES, Filled, answers_on_page, check_places, filled_elements
 from neuralmedbench.report.source import ClusterCell, FewPatientsCell, PageSource, visible_value
@@ -41,187 +42,6 @@ from neuralmedbench.tables.papers.shape import shapes
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-
-RESULTS, TRUST, DATA, DETAIL = "Results", "Trust", "Data", "Detail"
-TABLES, PAGE = "build_tables", "build_report"
-RUN, BENCHMARK, MODEL = "config/config.yaml", "config/benchmarks/", "config/models/"
-STATISTICS = (RUN, "statistics")
-
-
-def _always(_: PageSource) -> bool:
-    return True
-
-
-def _with_rows(table: str) -> Callable[[PageSource], bool]:
-    return lambda source: bool(source.tables.get(table))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Block:
-    """One block of the page.
-
-    Attributes
-    ----------
-    id : str
-        Anchor on the page and name of the template; lower-case letters, because checklists link to it.
-    name : str
-        Name in the navigation.
-    group : str
-        Heading of the navigation that it belongs to.
-    tables, figures : tuple of str
-        Tables of `results/tables/` and figures of `results/figures/` that it shows.
-    files : tuple of str
-        Other files that it shows, relative to `results/`; one with a `*` is named but not linked.
-    rule : str
-        Rule that makes the content.
-    config : tuple of (str, str)
-        Configuration file or folder, and the key that controls the content; an empty key means the whole file.
-    needs : callable
-        True if the page of a run includes the block; a block without data is included and states what is missing.
-    """
-
-    id: str
-    name: str
-    group: str
-    tables: tuple[str, ...] = ()
-    figures: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    rule: str = TABLES
-    config: tuple[str, str] = STATISTICS
-    needs: Callable[[PageSource], bool] = _always
-
-    @property
-    def template(self) -> str:
-        """Path below the templates."""
-        return f"blocks/{self.id}.html.j2"
-
-
-BLOCKS = (
-    Block(id="glance", name="At a glance", group=RESULTS, tables=("claims",), files=("tables/verdict.json",), config=(RUN, "benchmarks")),
-    Block(id="leaderboard", name="Leaderboard", group=RESULTS, tables=("leaderboard", "families"), figures=("leaderboard",)),
-    Block(
-        id="axes",
-        name="Breadth and depth",
-        group=RESULTS,
-        tables=("axes", "axis_correlation"),
-        figures=("axes",),
-        config=(BENCHMARK, "axis"),
-    ),
-    Block(
-        id="perception",
-        name="Perception or reasoning",
-        group=RESULTS,
-        tables=("decomposition", "turns"),
-        figures=("decomposition",),
-        config=(BENCHMARK, "arms"),
-    ),
-    Block(
-        id="repeats",
-        name="Repeats",
-        group=RESULTS,
-        tables=("families", "differential", "samples"),
-        figures=("passk",),
-        config=(BENCHMARK, "samples"),
-    ),
-    Block(id="errors", name="Errors", group=RESULTS, tables=("errors",), figures=("errors",), config=(RUN, "graders")),
-    Block(
-        id="accuracy",
-        name="Clinical reading",
-        group=RESULTS,
-        tables=("accuracy", "predictive_values", "confusion"),
-        config=(RUN, "vocabulary"),
-    ),
-    Block(id="urgency", name="Time-critical diagnoses", group=RESULTS, tables=("urgency",), config=("config/vocabulary/", "")),
-    Block(
-        id="steps",
-        name="Steps of the reasoning",
-        group=RESULTS,
-        tables=("reasoning",),
-        config=(RUN, "graders"),
-        needs=_with_rows("reasoning"),
-    ),
-    Block(id="graders", name="Graders", group=TRUST, tables=("graders",), config=(RUN, "graders")),
-    Block(id="planted", name="Planted errors", group=TRUST, tables=("grader_checks",), config=(RUN, "grader_checks")),
-    Block(id="juries", name="Juries", group=TRUST, tables=("juries",), config=("config/graders/", "members"), needs=_with_rows("juries")),
-    Block(id="ratings", name="Clinicians", group=TRUST, tables=("ratings", "agreement", "raters"), config=("config/rating.yaml", "")),
-    Block(
-        id="trust",
-        name="Who grades the grader",
-        group=TRUST,
-        tables=("grader_vs_clinician", "calibrated"),
-        figures=("trust",),
-        config=(RUN, "rating_rounds"),
-    ),
-    Block(id="similarity", name="Similarity", group=TRUST, tables=("similarity", "rates"), config=(RUN, "similarity")),
-    Block(id="arms", name="Picture controls", group=TRUST, tables=("arms", "rates"), figures=("arms",), config=(BENCHMARK, "arms")),
-    Block(id="cases", name="Cases", group=DATA, files=("cases/*.parquet",), rule="bundle_cases", config=(RUN, "report")),
-    Block(id="cohort", name="Data card", group=DATA, tables=("cohort",), config=(BENCHMARK, "")),
-    Block(id="demographics", name="Patients and scanners", group=DATA, tables=("cohort", "rates"), config=(BENCHMARK, "")),
-    Block(
-        id="flow",
-        name="Case flow",
-        group=DATA,
-        tables=("case_flow", "file_flow"),
-        figures=("case_flow",),
-        config=(RUN, "max_quarantined_fraction"),
-    ),
-    Block(
-        id="privacy",
-        name="De-identification",
-        group=DATA,
-        tables=("deid_audit", "deidentification"),
-        config=(BENCHMARK, "deidentification"),
-    ),
-    Block(id="left", name="What left the machine", group=DATA, tables=("destinations",), config=(BENCHMARK, "allowed_destinations")),
-    Block(id="methods", name="Methods", group=DETAIL, files=("tables/notes.json",)),
-    Block(id="provenance", name="Provenance", group=DETAIL, files=("provenance.json",), rule="record_provenance", config=(RUN, "models")),
-    Block(id="changed", name="What changed", group=DETAIL, tables=("revisions", "flips"), config=(MODEL, "revision")),
-    Block(id="pairs", name="Model against model", group=DETAIL, tables=("pairwise",), figures=("pairwise",)),
-    Block(id="groups", name="Groups", group=DETAIL, tables=("rates",), figures=("heatmap", "slices")),
-    Block(
-        id="contamination",
-        name="Contamination",
-        group=DETAIL,
-        tables=("contamination",),
-        config=(MODEL, "knowledge_cutoff"),
-        needs=_with_rows("contamination"),
-    ),
-    Block(id="confidence", name="Calibration", group=DETAIL, tables=("confidence", "reliability"), figures=("reliability",)),
-    Block(id="abstention", name="Abstention", group=DETAIL, tables=("risk_coverage",), figures=("risk_coverage",)),
-    Block(id="cost", name="Cost and speed", group=DETAIL, tables=("cost", "efficiency"), figures=("cost",), config=(MODEL, "prices")),
-    Block(id="fields", name="Structured answers", group=DETAIL, tables=("fields",), config=(BENCHMARK, "")),
-    Block(id="form", name="Form of the answers", group=DETAIL, tables=("validity",), config=("config/prompts/", "")),
-    Block(id="readers", name="Clinicians as readers", group=DETAIL, tables=("readers",), config=(RUN, "models")),
-    Block(id="readiness", name="Readiness", group=DETAIL, tables=("readiness",), config=("config/readiness.yaml", "")),
-    Block(
-        id="published",
-        name="Published numbers",
-        group=DETAIL,
-        files=("tables/paper/*.csv",),
-        rule="compare_published",
-        config=(RUN, "published"),
-        needs=lambda source: bool(source.papers),
-    ),
-    Block(id="cards", name="Cards", group=DETAIL, rule=PAGE, config=("config/cards/", ""), needs=lambda source: any(source.cards.values())),
-    Block(id="checklists", name="Reporting guidelines", group=DETAIL, rule=PAGE, config=("config/checklists/", "")),
-)
-"""Blocks in reading order: what readers want first comes first, checklists last."""
-ANSWER_BLOCKS = frozenset({"cards", "checklists"})
-"""Blocks whose answers point to other blocks."""
-
-
-def blocks_of(source: PageSource) -> tuple[Block, ...]:
-    """Return the blocks that the page of a run includes."""
-    return tuple(block for block in BLOCKS if block.needs(source))
-
-
-def menu(blocks: tuple[Block, ...]) -> dict[str, list[Block]]:
-    """Group the blocks by their heading in the navigation."""
-    grouped: dict[str, list[Block]] = {}
-    for block in blocks:
-        grouped.setdefault(block.group, []).append(block)
-    return grouped
 
 
 SOFT_MEGABYTES = 10

@@ -19,8 +19,8 @@ from neuralmedbench.cli.generated_docs import card_pages
 from neuralmedbench.config.checklists import ANSWER_WORDS, ChecklistConfig
 from neuralmedbench.config.load import load_checklists
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.report.blocks import BLOCKS
 from neuralmedbench.report.elements import answers_on_page, check_places, filled_elements
-from neuralmedbench.report.page import BLOCKS
 
 CARDS = sorted(path.stem for path in (ROOT / "config" / "cards").glob("*.yaml"))
 ROW = '<tr><th scope="row">'

@@ -21,7 +21,7 @@ from neuralmedbench.benchmarks.adapters.registry import data_sets
 from neuralmedbench.cli.main import GROUPS
 from neuralmedbench.cli.verbs import Verb
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.report.page import BLOCKS
+from neuralmedbench.report.blocks import BLOCKS
 
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")

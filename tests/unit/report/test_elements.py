@@ -19,8 +19,9 @@ from neuralmedbench.cards.card import read_card
 from neuralmedbench.config.checklists import ANSWERED, AnswerSheet, ChecklistItem
 from neuralmedbench.config.load import load_checklists
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.report.blocks import BLOCKS
 from neuralmedbench.report.elements import NOTHING, VOID, element_names, filled_elements
-from neuralmedbench.report.page import BLOCKS, render, with_answers_on_page
+from neuralmedbench.report.page import render, with_answers_on_page
 from neuralmedbench.report.source import PageSource, read_source
 
 MODELS = ("alpha", "beta")

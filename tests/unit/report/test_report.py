@@ -24,7 +24,8 @@ from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.words import DASHED, percent, percent_span, points, points_span
-from neuralmedbench.report.page import BLOCKS, TEMPLATES
+from neuralmedbench.report.blocks import BLOCKS
+from neuralmedbench.report.elements import TEMPLATES
 
 
 class Page(HTMLParser):

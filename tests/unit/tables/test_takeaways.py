@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from neuralmedbench.records.results import COLUMNS
-from neuralmedbench.report.page import BLOCKS
+from neuralmedbench.report.blocks import BLOCKS
 from neuralmedbench.tables.all_tables import TABLES
 from neuralmedbench.tables.answer_errors import errors_takeaway
 from neuralmedbench.tables.calls import destinations_takeaway
