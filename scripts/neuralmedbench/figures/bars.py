@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import dagger_note, named, panels
-from neuralmedbench.figures.style import COLOURS, DARK, FAINT, GRID, INK, WIDTH_IN, percent_axis
+from neuralmedbench.figures.panels import dagger_note, label_rows, named, panels
+from neuralmedbench.figures.style import COLOURS, DARK, FAINT, GRID, INK, WIDTH_IN, drawn_for, percent_axis
 from neuralmedbench.figures.table import Row, first_sentences, groups, having, number, rate_words, sample_size, sample_size_range, value_of
 from neuralmedbench.records.words import counted, percent, spaced
 
@@ -58,12 +58,13 @@ def draw_errors(rows: list[Row]) -> Any:
         pair[0].annotate(title, (0, 1), xytext=(0, 6), **head).set_in_layout(False)
         for panel, column in zip(pair, SIDES, strict=True):
             panel.set_ylim(len(models) - 0.4, -0.6)
-            panel.set_yticks(range(len(models)), [_label(part) for part in models.values()])
+            label_rows(panel, [part[0] for part in models.values()], [_label(part) for part in models.values()])
             panel.grid(axis="x", **GRID)
             panel.set_axisbelow(True)
             panel.tick_params(labelbottom=True)
             for y, part in enumerate(models.values()):
-                _bar(panel, part, y, column)
+                with drawn_for(panel, part[0]["model"]):
+                    _bar(panel, part, y, column)
     for panel, label in zip(grid[-1], SIDES.values(), strict=True):
         panel.set_xlabel(f"share {label}", fontsize=9)
         panel.set_xlim(left=0)
@@ -149,10 +150,11 @@ def draw_decomposition(rows: list[Row]) -> Any:
         panel.set_title(f"{benchmark}: {sample_size_range(part)}")
         percent_axis(panel)
         panel.set_ylim(len(part) - 0.5, -0.5)
-        panel.set_yticks(range(len(part)), [named(row) for row in part])
+        label_rows(panel, part, [named(row) for row in part])
         for y, row in enumerate(part):
             for place, name in enumerate(present):
-                _rate_with_interval(panel, row, name, y + (place - (len(present) - 1) / 2) * 0.15)
+                with drawn_for(panel, row["model"]):
+                    _rate_with_interval(panel, row, name, y + (place - (len(present) - 1) / 2) * 0.15)
     axes[-1].set_xlabel("pass@1" + dagger_note(rows))
     handles = [Line2D([], [], linestyle="none", markersize=7, label=TOLD[name][0], **TOLD[name][1]) for name in present]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, columnspacing=1.6)

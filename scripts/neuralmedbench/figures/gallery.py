@@ -38,7 +38,7 @@ from neuralmedbench.figures.rates import (
     keep_passk,
     keep_slices,
 )
-from neuralmedbench.figures.style import styled
+from neuralmedbench.figures.style import MODEL_ID, styled
 from neuralmedbench.figures.table import FEWEST, SMALL, Row, few_note, having
 from neuralmedbench.figures.trust import (
     describe_reliability,
@@ -78,6 +78,7 @@ def plain_svg(text: str, title: str, description: str) -> str:
     # metadata, style sheets, empty definitions and comments
     body = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<defs>\s*</defs>|<!--.*?-->", "", body, flags=re.DOTALL)
     body = re.sub(r' style="([^"]*)"', lambda match: _attributes(match[1]), body)
+    body = re.sub(rf' id="{MODEL_ID}([^"]*)"', r' data-model="\1"', body)
     body = re.sub(r"\n\s*\n+", "\n", body)
     head = f'<title id="title">{escape(title)}</title>\n<desc id="desc">{escape(description)}</desc>'
     # the page sets the size; the view box stays

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neuralmedbench.figures.panels import DAGGER, dagger_note, named, short
-from neuralmedbench.figures.style import DARK, DIVERGING, INK, LIGHT, WIDTH_IN, luminance
+from neuralmedbench.figures.style import DARK, DIVERGING, INK, LIGHT, WIDTH_IN, drawn_for, luminance, mark_model
 from neuralmedbench.figures.table import (
     Row,
     clusters_of,
@@ -202,14 +202,17 @@ def _panel(panel: Any, lines: list[HeatmapRow], models: dict[str, str], *, turne
         label.set_fontweight("normal" if line.entries else "bold")
     how = {"rotation": 90} if turned else {}
     panel.set_xticks(range(len(models)), list(models.values()), fontsize=9, **how)
+    for model, label in zip(models, panel.get_xticklabels(), strict=True):
+        mark_model([label], model)
     for line in drawn:
         for row in line.entries:
             share, at = number(row["value"]), (place[row["model"]], line.y)
-            if share is None:  # suppressed in a public run
-                panel.text(*at, "–", ha="center", va="center_baseline", fontsize=size)
-            else:
-                colour = FAINT_CELL if row.get("few_patients") else rate_colour(share)
-                draw_cell(panel, at, f"{100 * share:.0f}", colour, mark="few" if is_small(row) else "", size=size)
+            with drawn_for(panel, row["model"]):
+                if share is None:  # suppressed in a public run
+                    panel.text(*at, "–", ha="center", va="center_baseline", fontsize=size)
+                else:
+                    colour = FAINT_CELL if row.get("few_patients") else rate_colour(share)
+                    draw_cell(panel, at, f"{100 * share:.0f}", colour, mark="few" if is_small(row) else "", size=size)
 
 
 ALPHA = 0.05

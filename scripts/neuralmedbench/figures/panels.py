@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from neuralmedbench.figures.style import WIDTH_IN, Look
+from neuralmedbench.figures.style import WIDTH_IN, Look, drawn_for, mark_model
 from neuralmedbench.figures.table import Row
 from neuralmedbench.figures.table import number as cell_number
 from neuralmedbench.records.results import POOL_MARKS
@@ -101,9 +101,18 @@ def whisker(axes: Any, row: Row, y: float, look: Look, names: tuple[str, str, st
     if value is None:
         return
     look = look.of(row)
-    if low is not None and high is not None:
-        axes.plot([low, high], [y, y], color=look.colour, linewidth=1.4, solid_capstyle="round")
-    axes.plot([value], [y], markersize=size, linestyle="none", **look.point)
+    with drawn_for(axes, row["model"]):
+        if low is not None and high is not None:
+            axes.plot([low, high], [y, y], color=look.colour, linewidth=1.4, solid_capstyle="round")
+        axes.plot([value], [y], markersize=size, linestyle="none", **look.point)
+
+
+def label_rows(axes: Any, rows: Sequence[Row], labels: Sequence[str]) -> None:
+    """Label the rows y = 0, 1, 2... of a panel, each row that of a model."""
+    axes.set_yticks(range(len(rows)), labels)
+    # a panel that shares its axis with the one at its left has no labels of its own
+    for row, label in zip(rows, axes.get_yticklabels(), strict=False):
+        mark_model([label], row["model"])
 
 
 def offset(place: int, entries: int) -> float:
@@ -115,12 +124,15 @@ def legend(figure: Any, looks: Mapping[str, Look], titles: Mapping[str, str], mo
     """Add a legend of models below the figure, with a note or the label of the axis above it."""
     from matplotlib.lines import Line2D
 
+    models = list(models)
     handles = [Line2D([], [], linestyle="none", markersize=7, label=titles.get(model, model), **looks[model].point) for model in models]
     if handles:
         # as many columns as the longest label allows; 5 letters for marker and gap
         wide = max(len(str(handle.get_label())) for handle in handles) + 5
         across = max(1, min(5, len(handles), LEGEND_LETTERS // wide))
         look = {"handletextpad": 0.3, "columnspacing": 1.6, "title": note.strip() or None, "title_fontsize": 9}
-        figure.legend(handles=handles, loc="outside lower center", ncols=across, **look)
+        drawn = figure.legend(handles=handles, loc="outside lower center", ncols=across, **look)
+        for model, *entry in zip(models, drawn.legend_handles, drawn.get_texts(), strict=True):
+            mark_model(entry, model)
         lines = -(-len(handles) // across) - 1 + len(note.strip().splitlines())
         figure.set_figheight(figure.get_figheight() + LINE_IN * lines)  # a long legend makes the figure higher, not the panels smaller

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from neuralmedbench.figures.panels import dagger_note, legend, names, offset, panels, short, whisker
-from neuralmedbench.figures.style import GRID, INK, PRIOR, WIDTH_IN, Look, looks, percent_axis
+from neuralmedbench.figures.panels import dagger_note, label_rows, legend, names, offset, panels, short, whisker
+from neuralmedbench.figures.style import GRID, INK, PRIOR, WIDTH_IN, Look, drawn_for, looks, percent_axis
 from neuralmedbench.figures.table import Row, difference_words, first_sentences, groups, having, number, rate_words, sample_size, value_of
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import counted, percent, spaced
@@ -26,14 +26,15 @@ def draw_leaderboard(rows: list[Row]) -> Any:
         panel.set_title(f"{benchmark} ({part[0]['axis']}): {sample_size(part[0])}")
         percent_axis(panel)
         labels = names(part, "title")
-        panel.set_yticks(range(len(part)), [labels[row["model"]] for row in part])
+        label_rows(panel, part, [labels[row["model"]] for row in part])
         for y, row in enumerate(part):
             # every second tier has a grey band
             if row["tier"] and int(row["tier"]) % 2 == 0:
                 panel.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.05, linewidth=0)
             whisker(panel, row, y, style[row["model"]], PASS1)
             place = f"tier {row['tier']}" if row["tier"] else "" if row["model"] == PRIOR else "no rank"
-            panel.text(1.04, y, place, va="center", fontsize=8.5)
+            with drawn_for(panel, row["model"]):
+                panel.text(1.04, y, place, va="center", fontsize=8.5)
             if row["model"] == PRIOR:
                 panel.axvline(value_of(row, "pass1"), color=INK, linewidth=1, linestyle=(0, (2, 3)), alpha=0.6)
     axes[-1].set_xlabel(f"pass@1{dagger_note(rows)}")
@@ -78,19 +79,13 @@ def draw_passk(rows: list[Row]) -> Any:
         for place, row in enumerate(part):
             heights = [number(row[stop]) for stop in STOPS]
             look = style[row["model"]].of(row)
-            panel.plot(
-                range(3), [float("nan") if height is None else height for height in heights], linewidth=1.4, markersize=7, **look.point
-            )
-            # hollow, at the right: the share with the answer among the five candidates of one response
-            if (candidates := number(row["candidates5"])) is not None:
-                hollow = look.point | {"markerfacecolor": "none"}
-                panel.plot(
-                    [2.6 + (place - (len(part) - 1) / 2) * min(0.09, 0.6 / len(part))],
-                    [candidates],
-                    markersize=7,
-                    linestyle="none",
-                    **hollow,
-                )
+            with drawn_for(panel, row["model"]):
+                known = [float("nan") if height is None else height for height in heights]
+                panel.plot(range(3), known, linewidth=1.4, markersize=7, **look.point)
+                # hollow, at the right: the share with the answer among the five candidates of one response
+                if (candidates := number(row["candidates5"])) is not None:
+                    x = 2.6 + (place - (len(part) - 1) / 2) * min(0.09, 0.6 / len(part))
+                    panel.plot([x], [candidates], markersize=7, linestyle="none", **look.point | {"markerfacecolor": "none"})
         panel.set_xticks([0, 1, 2, 2.6], ["all 5\nright", "pass@1", "pass@5", "five\ncandidates"], fontsize=9 if across == 1 else 8)
         panel.set_xlim(-0.15, 3.0)
         panel.set_ylim(-0.03, 1.03)
@@ -251,12 +246,13 @@ def _scatter(panel: Any, rows: list[Row], style: dict[str, Any]) -> None:
     panel.annotate("best constant answer", (prior_x, prior_y), xytext=(4, 4), textcoords="offset points", fontsize=8.5)
     for row in rows:
         look, x, y = style[row["model"]].of(row), value_of(row, "breadth"), value_of(row, "depth")
-        for ends, line in ((("breadth_low", "breadth_high"), "x"), (("depth_low", "depth_high"), "y")):
-            low, high = (number(row[end]) for end in ends)
-            if low is not None and high is not None:
-                points = ([low, high], [y, y]) if line == "x" else ([x, x], [low, high])
-                panel.plot(*points, color=look.colour, linewidth=1.4, solid_capstyle="round")
-        panel.plot([x], [y], markersize=9, linestyle="none", **look.point)
+        with drawn_for(panel, row["model"]):
+            for ends, line in ((("breadth_low", "breadth_high"), "x"), (("depth_low", "depth_high"), "y")):
+                low, high = (number(row[end]) for end in ends)
+                if low is not None and high is not None:
+                    points = ([low, high], [y, y]) if line == "x" else ([x, x], [low, high])
+                    panel.plot(*points, color=look.colour, linewidth=1.4, solid_capstyle="round")
+            panel.plot([x], [y], markersize=9, linestyle="none", **look.point)
 
 
 TICKS, LABELS = (0, 0.25, 0.5, 0.75, 1), ("0 %", "25 %", "50 %", "75 %", "100 %")
@@ -328,9 +324,10 @@ def _usd(row: Row) -> str:
 def _mark(panel: Any, row: Row, x: float, look: Look) -> None:
     value, low, high = (number(row[name]) for name in ("pass1", "pass1_low", "pass1_high"))
     look = look.of(row)
-    if low is not None and high is not None:
-        panel.plot([x, x], [low, high], color=look.colour, linewidth=1.4, solid_capstyle="round")
-    panel.plot([x], [value], markersize=7.5, linestyle="none", **look.point)
+    with drawn_for(panel, row["model"]):
+        if low is not None and high is not None:
+            panel.plot([x, x], [low, high], color=look.colour, linewidth=1.4, solid_capstyle="round")
+        panel.plot([x], [value], markersize=7.5, linestyle="none", **look.point)
 
 
 def _unpriced(panel: Any, rows: list[Row], style: dict[str, Look]) -> None:

@@ -100,6 +100,24 @@ def looks(models: Iterable[str]) -> dict[str, Look]:
     return assigned
 
 
+MODEL_ID = "model:"
+"""Start of the SVG id of what is drawn for one model; `gallery.plain_svg` turns it into a `data-model` attribute."""
+
+
+@contextmanager
+def drawn_for(axes: Any, model: str) -> Iterator[None]:
+    """Mark everything that is added to `axes` as drawn for a model, so that the page can hide or highlight it."""
+    before = set(axes.get_children())
+    yield
+    mark_model((artist for artist in axes.get_children() if artist not in before), model)
+
+
+def mark_model(artists: Iterable[Any], model: str) -> None:
+    """Mark artists, such as the label of a row, as drawn for a model."""
+    for artist in artists:
+        artist.set_gid(f"{MODEL_ID}{model}")
+
+
 def luminance(colour: str) -> float:
     """Relative luminance of a colour "#rrggbb", 0 (black) to 1 (white), as WCAG 2.2 defines it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from neuralmedbench.figures.panels import DAGGER, dagger_note, in_reference_pool, legend, names, panels, short
-from neuralmedbench.figures.style import COLOURS, FAINT, GRID, INK, WIDTH_IN, Look, looks
+from neuralmedbench.figures.style import COLOURS, FAINT, GRID, INK, WIDTH_IN, Look, drawn_for, looks
 from neuralmedbench.figures.table import Row, first_sentences, groups, number, value_of
 from neuralmedbench.records.words import counted, percent, spaced
 
@@ -31,7 +31,8 @@ def draw_reliability(rows: list[Row]) -> Any:
             )
             panel.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle=(0, (4, 4)), alpha=0.35)
             for source, points in groups(part, "source").items():
-                _curve(panel, points, source, style[model])
+                with drawn_for(panel, model):
+                    _curve(panel, points, source, style[model])
     figure.supylabel("share of the answers that is right", fontsize=9)
     _sources(figure, [source for source in SOURCES if any(row["source"] == source for row in rows)], f"mean confidence{dagger_note(rows)}")
     return figure
@@ -117,7 +118,8 @@ def draw_risk_coverage(rows: list[Row]) -> Any:
             x, y = ([value_of(row, name) for row in points] for name in ("coverage", "value"))
             # markers only where the table has an interval, as the curve has many points
             marked = [place for place, row in enumerate(points) if row["interval"]]
-            panel.plot(x, y, linewidth=1.5, markersize=6, markevery=marked, **style[model].of(points[0]).point)
+            with drawn_for(panel, model):
+                panel.plot(x, y, linewidth=1.5, markersize=6, markevery=marked, **style[model].of(points[0]).point)
     figure.supylabel("share of them that is right", fontsize=9)
     note = f"part of the answers that is kept, the surest first{dagger_note(rows)}"
     legend(figure, style, names(rows), sorted({row["model"] for row in rows}), note=note)

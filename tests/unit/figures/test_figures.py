@@ -287,3 +287,13 @@ def test_the_ink_is_one_colour_that_the_page_can_replace(tmp_path: Path) -> None
     assert INK in text
     assert "#000000" not in text
     assert "<title" not in plain_svg("<svg viewBox='0 0 1 1'></svg>", "a", "b").replace('<title id="title">a</title>', "")
+
+
+def test_what_is_drawn_for_a_model_carries_its_name(tmp_path: Path) -> None:
+    fill(tmp_path, MODELS[:3])
+    draw_figures(tmp_path, tmp_path / "drawn")
+    for name in ("leaderboard", "axes", "arms", "passk", "slices", "errors", "decomposition", "risk_coverage", "reliability", "heatmap"):
+        text = (tmp_path / "drawn" / f"{name}.svg").read_text(encoding="utf-8")
+        assert set(re.findall(r'data-model="([^"]*)"', text)) == set(MODELS[:3]) | ({"prior"} if 'data-model="prior' in text else set()), (
+            name
+        )
