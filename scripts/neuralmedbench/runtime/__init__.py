@@ -6,7 +6,7 @@ atomic_write: atomic_file, atomic_folder, is_partial, partial_folder, sweep, wri
 commands: run_command
 failed_jobs: print_failures
 locks: read_holder, try_lock, write_holder
-machine: usable_cores, usable_memory_mb
+machine: not_installed, usable_cores, usable_memory_mb
 one_writer: wait_for_writers
 parent_run: name_this_run, this_run
 private_zone: close_folders, private_files

@@ -1,14 +1,24 @@
-"""Cores and memory that jobs may use on this machine: those of the process and of its control groups, not of the whole machine."""
+"""What jobs may use on this machine: cores and memory of the process and its control groups, and packages that an installation may lack."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 GROUPS_OF_PROCESS, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 SHARE = 0.9
 """Part of the available memory that jobs may request: the rest is for Snakemake itself."""
+
+
+INSTALLATION = "`make setup EXTRAS=all` installs what runs models in this process"
+
+
+def not_installed(packages: Iterable[str]) -> str:
+    """Say which of some packages this installation lacks; empty if it has all. None of them is imported."""
+    absent = [name for name in packages if find_spec(name) is None]
+    return f"not installed here: {', '.join(absent)}; {INSTALLATION}" if absent else ""
 
 
 def usable_cores() -> int:

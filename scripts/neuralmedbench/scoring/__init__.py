@@ -22,7 +22,7 @@ planted.edits: EDITS
 planted.graded: References, plant_in_answers, planted_in_answers
 rubric: CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric, verdict
 scores: PASS_VALUE, RubricGraders, elect_sample, grades_by_response, score_responses
-similarity: TransformerEncoder, comparable_responses, similarity_rows, weights_folder
+similarity: PACKAGES, TransformerEncoder, comparable_responses, similarity_rows, weights_folder
 sites: MAX_PLACES, side_right, sides
 structured.form: STEPS, form_of
 structured.metrics: compatible_metrics, corrected_metrics

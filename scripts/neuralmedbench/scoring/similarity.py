@@ -23,6 +23,8 @@ from neuralmedbench.scoring.parse import parse_answer
 DECIMALS = 6
 """Similarities are rounded, because another batch size changes them by about 1e-7."""
 
+PACKAGES = ("torch", "transformers")
+
 Vectors = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 """Vectors of a text: its unit vector, shape (D,), and unit vectors of its tokens, shape (T, H); the first and last are special tokens."""
 

@@ -13,16 +13,18 @@ from neuralmedbench.records.items import Level
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Score, SimilarityRow
 from neuralmedbench.records.words import counted
+from neuralmedbench.scoring.similarity import PACKAGES, comparable_responses
 from neuralmedbench.tables.declare import ALL, MODEL, REPEATABLE, SCORED, Suppression, Table
 from neuralmedbench.tables.grader_vs_clinician import METRICS, GraderVsClinicianRow, trust_rows
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
-from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway
 
 SAME = frozenset({"exact", "synonym", "child"})
 """Relations to the reference that pass."""
 
+NOT_COMPUTED = f"not computed: {' and '.join(PACKAGES)} were not installed where answers were compared"
 DESCRIPTIVE = "descriptive: similar words are not a right diagnosis"
 
 Pair = tuple[Score, SimilarityRow]
@@ -54,17 +56,31 @@ def similarity_rows(study: Study) -> list[SimilarityTableRow]:
     """Rows of `similarity.csv`: mean similarity, and how well it separates same from other diagnoses by the vocabulary.
 
     A similarity of another text than the scored one is stale and left out. Answers with an abbreviation that the vocabulary expanded count in
-    the mean but not in the area: texts that the vocabulary made equal cannot show that the encoder agrees with it.
+    the mean but not in the area: texts that the vocabulary made equal cannot show that the encoder agrees with it. Without the packages of the
+    encoder nothing is computed: then each measure has a row that says so, without a mean.
     """
     rows = []
     for benchmark in study.benchmarks.values():
+        rows += _not_computed(benchmark)
         near = {(response_key(row), row.text_sha256): row for row in benchmark.similarity}
         for model, scores in benchmark.scores.items():
             keys = [(row, (response_key(row), row.text_sha256)) for row in headline(scores)]
             pairs = [(row, near[key]) for row, key in keys if key in near]
             for level, part in _by_level(pairs).items():
                 rows += [_similarity_row(study, benchmark.name, model, metric, part) | {"level": level} for metric in METRICS]
-    return [SimilarityTableRow(**row) for row in rows if row["n"]]
+    return [SimilarityTableRow(**row) for row in rows if row["n"] or row["note"] == NOT_COMPUTED]
+
+
+def _not_computed(benchmark: BenchmarkStudy) -> list[Cells]:
+    """Return rows without a mean if answers could be compared and none was: every compared answer has a row of its own, also an empty one."""
+    items, gold = {row.item_id: row for row in benchmark.items}, {row.item_id: row for row in benchmark.gold}
+    models = (
+        [model for model, rows in benchmark.responses.items() if comparable_responses(rows, items, gold)]
+        if not benchmark.similarity
+        else []
+    )
+    cells = {"benchmark": benchmark.name, "level": ALL, "n": 0, "note": NOT_COMPUTED}
+    return [{**cells, "model": model, "metric": metric} for model in models for metric in METRICS]
 
 
 def _by_level(pairs: list[Pair]) -> dict[str, list[Pair]]:
@@ -98,6 +114,8 @@ def similarity_takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway(text, n)
     if not rows:
         return Takeaway("No similarity was measured in this run.", n)
+    if all(row["note"] == NOT_COMPUTED for row in rows):
+        return Takeaway(f"Similarity was {NOT_COMPUTED}.", n)
     return Takeaway("Descriptive, never a verdict: no clinician has rated an answer that it could be held against.", n)
 
 

@@ -17,6 +17,8 @@ from neuralmedbench.config.workflow import read_run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import CaseRow, write_case_table
 from neuralmedbench.models.refusals import refusals
+from neuralmedbench.models.registry import open_backend
+from neuralmedbench.runtime import machine
 from neuralmedbench.runtime.commands import run_command
 
 PAID = {"title": "P", "backend": "litellm", "id": "openai/gpt-4o", "revision": "1", "api_key_env": "NMB_NO_KEY"}
@@ -172,3 +174,24 @@ def test_answers_for_unknown_cases_are_found_before_anything_is_imaged_and_the_s
     code, text = said(capfd, "run", "check")
     assert code == 0
     assert "mine: a run stops if more than 6 of 20 cases of patients are quarantined (30%)" in text
+
+
+def test_a_model_whose_packages_are_not_installed_is_a_mistake_while_it_has_no_ledger(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as local weights in an installation for APIs; with a ledger it may be that nothing is left to ask."""
+    monkeypatch.setattr(machine, "find_spec", lambda name: None if name in {"torch", "sentence_transformers"} else object())
+    free = {"title": "F", "revision": "1"}
+    write("config/models/weights.yaml", {**free, "backend": "transformers", "id": "data/weights/x"})
+    write("config/models/text.yaml", {**free, "backend": "builtin", "id": "text"})
+    write("config/models/image.yaml", {**free, "backend": "builtin", "id": "image"})
+    write("config/config.yaml", {"benchmarks": ["b"], "models": ["paid", "weights", "text", "image"], "graders": ["rubric"]})
+    remedy = "`make setup EXTRAS=all` installs what runs models in this process"
+    assert refusals(run := read_run()) == [
+        f"model weights: not installed here: torch; {remedy}",
+        f"model text: not installed here: torch, sentence_transformers; {remedy}",
+    ]
+    write("data/ledger/b/weights.jsonl", "")
+    assert [line.partition(":")[0] for line in refusals(run)] == ["model text"]
+    with pytest.raises(ConfigError, match="model weights: not installed here: torch"):
+        open_backend(run.models["weights"], None)

