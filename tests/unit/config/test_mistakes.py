@@ -187,7 +187,8 @@ def test_a_model_whose_packages_are_not_installed_is_a_mistake_while_it_has_no_l
     write("config/models/image.yaml", {**free, "backend": "builtin", "id": "image"})
     write("config/config.yaml", {"benchmarks": ["b"], "models": ["paid", "weights", "text", "image"], "graders": ["rubric"]})
     remedy = "`make setup EXTRAS=all` installs what runs models in this process"
-    assert refusals(run := read_run()) == [
+    run = read_run()
+    assert refusals(run) == [
         f"model weights: not installed here: torch; {remedy}",
         f"model text: not installed here: torch, sentence_transformers; {remedy}",
     ]
