@@ -25,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 NMB := $(VENV)/bin/nmb
 REAL := .real-model
-.PHONY: help report test test-quick validate same lint real-model setup setup-dev docs clean record audit pull plan retry drift rating-round adjudication
+.PHONY: help report test test-quick validate same lint real-model setup setup-dev docs site clean record audit pull plan retry drift rating-round adjudication
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -108,6 +108,11 @@ $(REAL)/smollm2/config.json: tests/real_model/requirements.txt tests/real_model/
 
 docs: setup ## write the files that are generated from the configuration
 	nmb run docs
+
+# Strict: a link that leads nowhere stops it. The page needs no server and no network, its search included.
+site: setup-dev ## build the guide as a site: site/index.html
+	NO_MKDOCS_2_WARNING=1 python -m mkdocs build
+	@echo "The guide: $(CURDIR)/site/index.html"
 
 setup: $(READY) $(NMB) ## set up .venv with the packages for running, and the command `nmb`
 

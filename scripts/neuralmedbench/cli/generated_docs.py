@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import types
 from enum import StrEnum
 from pathlib import Path
@@ -46,7 +47,23 @@ def generated_files() -> dict[str, str]:
         for name, schema in FILES.items()
     }
     columns = {"scripts/neuralmedbench/records/result_columns.py": result_columns()}
-    return {**schemas, **columns, "docs/configuration.md": _table()}
+    written = {path.as_posix(): path.read_text(encoding="utf-8") for path in sorted(Path("docs").glob("*.md"))}
+    pages = written | {"docs/configuration.md": _table()}
+    return {**schemas, **columns, **{path: with_contents(text) for path, text in pages.items() if CONTENTS.search(text)}}
+
+
+CONTENTS = re.compile(r'(<div class="contents" markdown>\n\n).*?(</div>)', re.DOTALL)
+"""List of the headings of a page; the site hides it, because it has one at the side."""
+FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+
+
+def with_contents(page: str) -> str:
+    """Write the headings of a page into its contents, as links to the anchors that git hosts and the site generate."""
+    lines = []
+    for marks, heading in re.findall(r"^(##+) (.+)$", FENCED.sub("", page), re.MULTILINE):
+        anchor = re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", heading).lower()).replace(" ", "-")
+        lines.append(f"{'  ' * (len(marks) - 2)}- [{heading}](#{anchor})\n")
+    return CONTENTS.sub(lambda found: f"{found[1]}{''.join(lines)}\n{found[2]}", page)
 
 
 def _table() -> str:
@@ -54,6 +71,8 @@ def _table() -> str:
         "# Configuration",
         "",
         "Generated from `models.py`, `mappings.py` and `curation.py` in `scripts/neuralmedbench/config/` by `make docs`; do not edit by hand.",
+        "",
+        '<div class="contents" markdown>\n\n</div>',
         "",
     ]
     for schema in FILES.values():

@@ -38,7 +38,7 @@ NEEDED_BY_NAME = {
 }
 """Run-time dependencies that no file imports, and what needs them."""
 
-CALLED = {"bids-validator-deno", "mypy", "pytest-xdist", "ruff", "snakefmt"}
+CALLED = {"bids-validator-deno", "mkdocs-material", "mypy", "pytest-xdist", "ruff", "snakefmt"}
 """Tools that tests and linters call or load without importing them."""
 
 GPL_BY_DVC = {"pygit2": "GPLv2 with linking exception", "grandalf": "GPLv2 or, at the user's choice, EPLv1"}
