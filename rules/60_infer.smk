@@ -26,11 +26,12 @@ rule run_inference:
     params:
         ledger="data/ledger/{benchmark}/{model}.jsonl",
         max_failed_fraction=lookup(within=config, dpath="max_failed_fraction"),
+        limit=lookup(within=config, dpath="limit"),
         replay=lambda wildcards, input: REPLAY,
         control=lambda wildcards, input: CONTROL,
         code=code_hash("run_inference"),
     shell:
         "python scripts/run_inference.py --benchmark {wildcards.benchmark} --model {wildcards.model} --prompts {input.prompts}"
         " --items {input.item_table} --audit {input.audit} --vocabulary {input.vocabulary:q} --ledger {params.ledger}"
-        " --max-failed-fraction {params.max_failed_fraction} {params.replay}"
+        " --max-failed-fraction {params.max_failed_fraction} --limit {params.limit} {params.replay}"
         " --control {params.control:q} --out {output.responses} &> {log}"

@@ -29,11 +29,12 @@ rule bundle_cases:
     resources:
         mem_mb=1500,
     params:
+        asked="--asked-alone" if RUN.config.limit else "",
         code=code_hash("bundle_cases"),
     shell:
         "python scripts/bundle_cases.py --items {input.item_table} --gold {input.gold} --lesions {input.lesions}"
         " --prompts {input.prompts} --responses {input.responses}"
-        " --scores {input.scores} --grades {input.grades} --out {output.bundle} &> {log}"
+        " --scores {input.scores} --grades {input.grades} {params.asked} --out {output.bundle} &> {log}"
 
 
 rule build_tables:
@@ -125,6 +126,7 @@ rule build_tables:
         max_missing_fraction=lookup(
             within=config, dpath="statistics/max_missing_fraction"
         ),
+        limit=lookup(within=config, dpath="limit"),
         profile=lookup(within=config, dpath="report/profile"),
         min_patients_shown=lookup(within=config, dpath="report/min_patients_shown"),
         code=code_hash("build_tables"),
@@ -132,6 +134,6 @@ rule build_tables:
         "python scripts/build_tables.py --benchmarks {params.benchmarks} --models {params.models}"
         " --graders {params.graders} --vocabulary {input.vocabulary:q} --grader-floor {params.grader_floor} --resamples {params.resamples}"
         " --seed {params.seed} --confidence {params.confidence}"
-        " --max-missing-fraction {params.max_missing_fraction}"
+        " --max-missing-fraction {params.max_missing_fraction} --limit {params.limit}"
         " --profile {params.profile} --min-patients-shown {params.min_patients_shown}"
         " --out-tables results/tables --out-metrics {output.metrics} &> {log}"

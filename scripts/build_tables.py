@@ -29,6 +29,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=IntervalSettings.seed)
     parser.add_argument("--confidence", type=float, default=IntervalSettings.confidence)
     parser.add_argument("--max-missing-fraction", type=float, default=IntervalSettings.max_missing_fraction)
+    parser.add_argument("--limit", type=int, default=0, help="most answers per model and benchmark, of a limited run (default: 0, all)")
     parser.add_argument("--profile", choices=("internal", "public"), default="internal", help="audience of tables and report")
     parser.add_argument("--min-patients-shown", type=int, default=Release.fewest, help="public profile: hide numbers about fewer patients")
     parser.add_argument("--out-tables", type=Path, required=True, help="folder for the tables")
@@ -48,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             vocabulary=args.vocabulary,
             settings=settings,
             grader_floor=args.grader_floor,
+            limit=args.limit,
         )
         write_tables(study, args.out_tables, args.out_metrics, Release(args.profile, args.min_patients_shown))
     return 0

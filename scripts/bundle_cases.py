@@ -23,6 +23,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--responses", type=Path, nargs="*", default=[], help="one table per model")
     parser.add_argument("--scores", type=Path, nargs="*", default=[], help="one table per model")
     parser.add_argument("--grades", type=Path, nargs="*", default=[], help="one table per model and grader")
+    parser.add_argument("--asked-alone", action="store_true", help="leave out the items that no model was asked (limited runs)")
     parser.add_argument("--out", type=Path, required=True)
     return parser.parse_args(argv)
 
@@ -30,10 +31,12 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     with gc_paused():
+        responses = [row for path in args.responses for row in current_rows(read_records(path, Response))]
+        asked = {row.item_id for row in responses}
         cases = bundle_cases(
-            read_records(args.items, Item),
+            [row for row in read_records(args.items, Item) if not args.asked_alone or row.item_id in asked],
             read_records(args.gold, Gold),
-            [row for path in args.responses for row in current_rows(read_records(path, Response))],
+            responses,
             [row for path in args.scores for row in read_records(path, Score)],
             [row for path in args.grades for row in read_records(path, Grade)],
             lesions=read_records(args.lesions, ShownLesion) if args.lesions else [],

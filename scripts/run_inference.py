@@ -11,9 +11,10 @@ from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.models.console import log_served_models
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun, add_call_arguments, call_arguments
-from neuralmedbench.models.readers import requests_for
+from neuralmedbench.models.readers import limited_requests, requests_for
 from neuralmedbench.models.replay import previous_responses
 from neuralmedbench.prompts.coverage import check_asked
+from neuralmedbench.records.items import Item
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
@@ -27,9 +28,15 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--model", required=True, help="name of the model")
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument("--prompts", type=Path, required=True, help="table of requests")
-    parser.add_argument("--items", type=Path, required=True, help="table of items, for a warning if answers cannot be read")
+    parser.add_argument(
+        "--items",
+        type=Path,
+        required=True,
+        help="table of items, for a warning if answers cannot be read, and for the choice of a limited run",
+    )
     parser.add_argument("--audit", type=Path, required=True, help="audit.json of the de-identification")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, for built-in models")
+    parser.add_argument("--limit", type=int, default=0, help="most answers, of a limited run (default: 0, all)")
     add_call_arguments(parser)
     parser.add_argument("--out", type=Path, required=True, help="table of responses to write")
     return parser.parse_args(argv)
@@ -38,7 +45,10 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     model = load_model_for(args.config, args.benchmark, args.model)
-    check_asked(requests := requests_for(model, read_records(args.prompts, Request)), read_audit(args.audit))
+    requests = requests_for(model, read_records(args.prompts, Request))
+    if args.limit:
+        requests = limited_requests(model, requests, args.limit, {row.item_id: row.family for row in read_records(args.items, Item)})
+    check_asked(requests, read_audit(args.audit))
     responses = answer_requests(
         requests,
         ModelRun(

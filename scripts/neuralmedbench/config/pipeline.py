@@ -151,6 +151,11 @@ class PipelineConfig(Section):
         (),
         description="Rounds of clinician ratings: folders in `data/ratings/`; `simulated` is the demo's, filled in by simulated raters.",
     )
+    limit: int = Field(
+        0,
+        ge=0,
+        description="Most answers per model and benchmark: a limited run to try a model, with one sample of the arm `full`, spread over patients and families; it has no rank and is never recorded (`nmb run try` writes it). 0: all.",
+    )
     max_quarantined_fraction: float = Field(
         MAX_QUARANTINED_FRACTION,
         ge=0,

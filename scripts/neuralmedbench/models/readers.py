@@ -1,13 +1,19 @@
-"""Choose the requests for a human reader: each question once, with everything that the case shows."""
+"""Choose the requests for a human reader (each question once, with everything that the case shows), and those of a limited run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.models.picture_budget import too_many_options
 from neuralmedbench.records.items import Arm, Strategy
 from neuralmedbench.records.requests import Request
+
+LIMIT_SEED = 20_261_123
+"""Seed of the choice of a limited run: the same items in every run, for every model that can be asked them."""
 
 
 def requests_for(model: ModelConfig, requests: Iterable[Request]) -> list[Request]:
@@ -29,3 +35,45 @@ def requests_for(model: ModelConfig, requests: Iterable[Request]) -> list[Reques
     if model.reader is None:
         return list(requests)
     return [replace(row, samples=1) for row in requests if (row.arm, row.strategy) == (Arm.FULL, Strategy.DIRECT)]
+
+
+def limited_requests(model: ModelConfig, requests: Iterable[Request], limit: int, families: Mapping[str, str]) -> list[Request]:
+    """Return the requests of a limited run: one sample each, with the arm full and the first strategy, spread over patients and families.
+
+    Every further request is of a patient with the fewest requests so far, then of a family with the fewest, then the next in a fixed
+    random order; so a smaller limit asks a part of what a larger one asks. Their call keys are those of the whole run, which asks the rest.
+
+    Parameters
+    ----------
+    model : ModelConfig
+        The model's yaml; requests with more option pictures than it takes are left out.
+    requests : iterable of Request
+        The requests of a benchmark for the model.
+    limit : int
+        Most requests; 0 for all, unchanged.
+    families : mapping of str to str
+        Task family of each item.
+
+    Returns
+    -------
+    list of Request
+        In the order of choice.
+    """
+    if not limit:
+        return list(requests)
+    left = [row for row in requests if row.arm == Arm.FULL and not too_many_options(row, model.max_images)]
+    first = next((strategy for strategy in Strategy if any(row.strategy == strategy for row in left)), None)
+    left = sorted((row for row in left if row.strategy == first), key=lambda row: _random_place(row.item_id))
+    patients, of_family = Counter[str](), Counter[str]()
+    chosen: list[Request] = []
+    while left and len(chosen) < limit:
+        row = min(left, key=lambda row: (patients[row.patient_id], of_family[families[row.item_id]]))
+        left.remove(row)
+        patients[row.patient_id] += 1
+        of_family[families[row.item_id]] += 1
+        chosen.append(replace(row, samples=1))
+    return chosen
+
+
+def _random_place(item: str) -> str:
+    return hashlib.sha256(f"{LIMIT_SEED} {item}".encode()).hexdigest()

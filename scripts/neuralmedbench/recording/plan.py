@@ -23,7 +23,7 @@ from neuralmedbench.models.destinations import check_destination, destination_of
 from neuralmedbench.models.forecast import Forecast, forecast_calls
 from neuralmedbench.models.ledger import LedgerEntry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_options
-from neuralmedbench.models.readers import requests_for
+from neuralmedbench.models.readers import limited_requests, requests_for
 from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.samples import SampleWalk, response_row
 from neuralmedbench.models.token_estimate import longest_answer
@@ -158,6 +158,8 @@ class _Planner:
             model = load_model_for(self._run.folder, self._benchmark, name)
             # requests that the model would get: readers and models with few pictures leave some out
             asked = [request for request in requests_for(model, requests) if not too_many_options(request, model.max_images)]
+            if self._run.config.limit:
+                asked = limited_requests(model, asked, self._run.config.limit, {row.item_id: row.family for row in self._items.values()})
             entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/{name}.jsonl")
             outlook = forecast_calls(asked, model, entries, code=code_of(model, self._vocabulary), root=self._root)
             yield self._row(name, "", model, outlook)

@@ -76,6 +76,8 @@ def record_run(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str
 
 
 def _why_not_recorded(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str:
+    if run.config.limit:
+        return f"this is a limited run of {run.config.limit} answers"
     if overridden:
         return "settings given with --config are in no file; put them into a configfile"
     if any(Path(name).parts[0] == ".." for name in configfiles):

@@ -94,6 +94,11 @@ class LeaderboardRow(ResultRow):
     note: str | None = None
 
 
+def limited_words(limit: int) -> str:
+    """Say what a limited run is."""
+    return f"limited to {counted(limit, 'answer')} per model, which shows that everything works and is no result"
+
+
 def leaderboard_rows(study: Study, pairs: dict[str, list[Pair]]) -> list[LeaderboardRow]:
     """Rows of `leaderboard.csv`: arm full, strategy direct, and the reference `prior` last."""
     return [
@@ -107,7 +112,9 @@ def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) 
     # readers are people: a standard of comparison, without a rank among models
     models = [model for model in rows if model not in study.readers]
     ranked = [
-        model for model in models if rows[model]["pass1"] is not None and rows[model]["missing_fraction"] <= settings.max_missing_fraction
+        model
+        for model in models
+        if not benchmark.limit and rows[model]["pass1"] is not None and rows[model]["missing_fraction"] <= settings.max_missing_fraction
     ]
     # equal rates are ordered by name
     ranked.sort(key=lambda model: (-round(rows[model]["pass1"], 9), model))
@@ -164,7 +171,7 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
     notes = [
         *form_notes(row),
         *_origin(benchmark, model, config),
-        *_notes(outcomes, key, study.settings.max_missing_fraction, config.reader),
+        *_notes(outcomes, key, benchmark.limit, study.settings.max_missing_fraction, config.reader),
     ]
     row["note"] = "; ".join((*notes, *contradiction_note(counts.tally)))
     row |= with_ends({name: rates[name] for name in ("pass1", PASS1_STRICT, "pass5", "candidates5", "rubric")})
@@ -184,7 +191,7 @@ def _origin(benchmark: BenchmarkStudy, model: str, config: ModelConfig) -> list[
     return [*imported, chose if is_sampled(config) else f"{chose}; at temperature 0 its new answers may be those that chose"]
 
 
-def _notes(outcomes: Outcomes, key: Key, limit: float, reader: str | None) -> list[str]:
+def _notes(outcomes: Outcomes, key: Key, run_limit: int, limit: float, reader: str | None) -> list[str]:
     counts = outcomes.counts[key]
     notes = []
     if not outcomes.items:
@@ -195,6 +202,8 @@ def _notes(outcomes: Outcomes, key: Key, limit: float, reader: str | None) -> li
         notes.append(
             f"{whose}: no rank; {given} of {len(outcomes.items)} items answered, compared with models on these alone in readers.csv"
         )
+    elif run_limit:
+        notes.append(f"no rank: {limited_words(run_limit)}")
     elif counts.missing_fraction > limit:
         notes.append(f"no rank: {counts.missing_fraction:.0%} of the answers are missing or not graded")
     if counts.not_graded.any():

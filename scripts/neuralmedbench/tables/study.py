@@ -75,6 +75,8 @@ class BenchmarkStudy:
         Age, sex and scanner by case, as kept by de-identification; empty for imported data sets.
     leaking, leaks_accepted : int
         Items whose answer is part of a request, and those of them that a person accepted with a reason.
+    limit : int
+        Most answers of a model; 0 unless the run is limited.
     """
 
     name: str
@@ -99,6 +101,7 @@ class BenchmarkStudy:
     planted: list[PlantedAnswer] = field(default_factory=list)
     planted_grades: dict[str, list[Grade]] = field(default_factory=dict)
     answer_tests: dict[tuple[str, str], tuple[list[PlantedAnswer], list[Grade]]] = field(default_factory=dict)
+    limit: int = 0
 
     @cached_property
     def checks(self) -> dict[str, list[EditCheck]]:
@@ -112,9 +115,11 @@ class BenchmarkStudy:
 
     @cached_property
     def outcomes(self) -> Outcomes:
-        """Scores as arrays."""
+        """Scores as arrays; of a limited run over the items that a model was asked."""
+        asked = {row.item_id for rows in self.responses.values() for row in rows}
+        items = [item for item in self.items if item.item_id in asked] if self.limit else self.items
         return gather_outcomes(
-            self.name, str(self.config.axis), self.items, self.gold, scores=self.scores, sampled=self.sampled, responses=self.responses
+            self.name, str(self.config.axis), items, self.gold, scores=self.scores, sampled=self.sampled, responses=self.responses
         )
 
     @property
@@ -148,6 +153,8 @@ class Study:
     members: dict[str, GraderConfig] = field(default_factory=dict)
     urgency: Urgency = field(default_factory=Urgency)
     grader_floor: float = GraderChecksConfig().floor
+    limit: int = 0
+    """Most answers per model and benchmark; 0 unless the run is limited."""
 
     @property
     def all_graders(self) -> dict[str, GraderConfig]:
@@ -186,6 +193,7 @@ def read_study(
     vocabulary: Path,
     settings: IntervalSettings,
     grader_floor: float = GraderChecksConfig().floor,
+    limit: int = 0,
 ) -> Study:
     """Read a run.
 
@@ -201,6 +209,8 @@ def read_study(
         Settings of all intervals.
     grader_floor : float
         Share of planted errors that a grader must detect.
+    limit : int
+        Of a limited run, otherwise 0: only items that a model was asked are expected.
 
     Returns
     -------
@@ -218,7 +228,10 @@ def read_study(
     known = read_vocabulary(root / vocabulary)
     urgency = read_urgency(root / urgency_path(vocabulary), known)
     return Study(
-        benchmarks={name: _read_benchmark(root, name, configs, [*listed, *members], known=(known, urgency)) for name in benchmarks},
+        benchmarks={
+            name: replace(_read_benchmark(root, name, configs, [*listed, *members], known=(known, urgency)), limit=limit)
+            for name in benchmarks
+        },
         models=configs,
         graders=listed,
         members=members,
@@ -229,6 +242,7 @@ def read_study(
         urgency=urgency,
         settings=settings,
         grader_floor=grader_floor,
+        limit=limit,
     )
 
 

@@ -9,7 +9,7 @@ from neuralmedbench.estimates.comparisons import smallest_difference
 from neuralmedbench.estimates.prediction_powered import FEWEST_RATERS
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.served import ServedModel, served_by
-from neuralmedbench.records.words import capital, items_of, listing, percent, percent_with_span
+from neuralmedbench.records.words import capital, counted, items_of, listing, percent, percent_with_span
 from neuralmedbench.tables.axes import gap_sentence
 from neuralmedbench.tables.axis_correlation import correlation_statement
 from neuralmedbench.tables.calibrated import FEWEST_ANSWERS, FEWEST_PATIENTS, SCORE
@@ -20,6 +20,7 @@ from neuralmedbench.tables.decomposition import decomposition_sentence
 from neuralmedbench.tables.form_warnings import form_badges, form_sentences
 from neuralmedbench.tables.grader_checks import not_used
 from neuralmedbench.tables.grader_vs_clinician import FEWEST_UNITS, _follow_text
+from neuralmedbench.tables.leaderboard import limited_words
 from neuralmedbench.tables.outcomes import PRIOR
 from neuralmedbench.tables.reference_pool import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables
@@ -179,7 +180,9 @@ def _words(served: list[ServedModel]) -> str:
 
 
 def sentences(study: Study, tables: Tables) -> list[str]:
-    """State the main results, depth before breadth; a sentence without numbers behind it is left out."""
+    """State the main results, depth before breadth; a sentence without numbers behind it is left out. A limited run has no result to state."""
+    if study.limit:
+        return [f"This run is {limited_words(study.limit)}.", *filter(None, form_sentences(study, tables))]
     order = sorted(study.benchmarks.values(), key=lambda benchmark: benchmark.config.axis is not Axis.DEPTH)
     found = [_leader(study, tables, benchmark.name) for benchmark in order]
     found += [
@@ -232,7 +235,9 @@ def badges(study: Study, tables: Tables) -> list[Cells]:
     state = "complete" if not missing else f"{expected - missing:,} of {expected:,}"
     unread = form_badges(study, asked)
     checked = {"state": "ok" if passed else "warn", "text": "passed" if passed else "not passed everywhere"}
+    limited = [{"name": "Limited run", "state": "warn", "text": f"{counted(study.limit, 'answer')}: no result"}] if study.limit else []
     return [
+        *limited,
         # green only for answers that are all there and were read
         {"name": "Answers", "state": "warn" if missing else "none" if unread else "ok", "text": state}
         if expected
