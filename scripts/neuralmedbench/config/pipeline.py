@@ -154,7 +154,7 @@ class PipelineConfig(Section):
     limit: int = Field(
         0,
         ge=0,
-        description="Most answers per model and benchmark: a limited run to try a model, with one sample of the arm `full`, spread over patients and families; it has no rank and is never recorded (`nmb run try` writes it). 0: all.",
+        description="Most answers per model and benchmark: a limited run to try a model, with one sample of the arm `full`, spread over patients and families; it has no rank and is never recorded. 0: all.",
     )
     max_quarantined_fraction: float = Field(
         MAX_QUARANTINED_FRACTION,
