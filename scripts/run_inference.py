@@ -14,7 +14,6 @@ from neuralmedbench.models.model_run import ModelRun, add_call_arguments, call_a
 from neuralmedbench.models.readers import limited_requests, requests_for
 from neuralmedbench.models.replay import previous_responses
 from neuralmedbench.prompts.coverage import check_asked
-from neuralmedbench.records.items import Item
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
@@ -28,12 +27,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--model", required=True, help="name of the model")
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument("--prompts", type=Path, required=True, help="table of requests")
-    parser.add_argument(
-        "--items",
-        type=Path,
-        required=True,
-        help="table of items, for a warning if answers cannot be read, and for the choice of a limited run",
-    )
+    parser.add_argument("--items", type=Path, required=True, help="table of items, for a warning about unread answers and for --limit")
     parser.add_argument("--audit", type=Path, required=True, help="audit.json of the de-identification")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, for built-in models")
     parser.add_argument("--limit", type=int, default=0, help="most answers, of a limited run (default: 0, all)")
@@ -45,20 +39,11 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     model = load_model_for(args.config, args.benchmark, args.model)
-    requests = requests_for(model, read_records(args.prompts, Request))
-    if args.limit:
-        requests = limited_requests(model, requests, args.limit, {row.item_id: row.family for row in read_records(args.items, Item)})
+    requests = limited_requests(model, requests_for(model, read_records(args.prompts, Request)), args.limit, args.items)
     check_asked(requests, read_audit(args.audit))
-    responses = answer_requests(
-        requests,
-        ModelRun(
-            model,
-            destinations=load_benchmark(args.config, args.benchmark).allowed_destinations,
-            vocabulary=read_vocabulary(args.vocabulary),
-            why_unread=early_check(args.items),
-            **call_arguments(args),
-        ),
-    )
+    allowed = load_benchmark(args.config, args.benchmark).allowed_destinations
+    known = {"vocabulary": read_vocabulary(args.vocabulary), "why_unread": early_check(args.items)}
+    responses = answer_requests(requests, ModelRun(model, destinations=allowed, **known, **call_arguments(args)))
     log_served_models(args.model, responses)
     responses += previous_responses(requests, model, args.ledger)
     # the current revision comes first (records.responses.current_rows)

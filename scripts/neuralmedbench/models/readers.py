@@ -6,10 +6,12 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.picture_budget import too_many_options
-from neuralmedbench.records.items import Arm, Strategy
+from neuralmedbench.records.items import Arm, Item, Strategy
 from neuralmedbench.records.requests import Request
 
 LIMIT_SEED = 20_261_123
@@ -37,11 +39,8 @@ def requests_for(model: ModelConfig, requests: Iterable[Request]) -> list[Reques
     return [replace(row, samples=1) for row in requests if (row.arm, row.strategy) == (Arm.FULL, Strategy.DIRECT)]
 
 
-def limited_requests(model: ModelConfig, requests: Iterable[Request], limit: int, families: Mapping[str, str]) -> list[Request]:
-    """Return the requests of a limited run: one sample each, with the arm full and the first strategy, spread over patients and families.
-
-    Every further request is of a patient with the fewest requests so far, then of a family with the fewest, then the next in a fixed
-    random order; so a smaller limit asks a part of what a larger one asks. Their call keys are those of the whole run, which asks the rest.
+def limited_requests(model: ModelConfig, requests: Iterable[Request], limit: int, items: Path) -> list[Request]:
+    """Return the requests of a limited run, as `spread_requests` chooses them among those that a model can be asked.
 
     Parameters
     ----------
@@ -51,6 +50,37 @@ def limited_requests(model: ModelConfig, requests: Iterable[Request], limit: int
         The requests of a benchmark for the model.
     limit : int
         Most requests; 0 for all, unchanged.
+    items : Path
+        Table of the items, for their families.
+
+    Returns
+    -------
+    list of Request
+        In the order of choice.
+
+    Raises
+    ------
+    DataError
+        If the table of the items is absent or has another schema.
+    """
+    if not limit:
+        return list(requests)
+    families = {row.item_id: str(row.family) for row in read_records(items, Item)}
+    return spread_requests([row for row in requests if not too_many_options(row, model.max_images)], limit, families)
+
+
+def spread_requests(requests: Iterable[Request], limit: int, families: Mapping[str, str]) -> list[Request]:
+    """Return few requests: one sample each, with the arm full and the first strategy, spread over patients and families.
+
+    Every further request is of a patient with the fewest requests so far, then of a family with the fewest, then the next in a fixed
+    random order; so a smaller limit asks a part of what a larger one asks. Their call keys are those of the whole run, which asks the rest.
+
+    Parameters
+    ----------
+    requests : iterable of Request
+        The requests of a benchmark.
+    limit : int
+        Most requests.
     families : mapping of str to str
         Task family of each item.
 
@@ -59,9 +89,7 @@ def limited_requests(model: ModelConfig, requests: Iterable[Request], limit: int
     list of Request
         In the order of choice.
     """
-    if not limit:
-        return list(requests)
-    left = [row for row in requests if row.arm == Arm.FULL and not too_many_options(row, model.max_images)]
+    left = [row for row in requests if row.arm == Arm.FULL]
     first = next((strategy for strategy in Strategy if any(row.strategy == strategy for row in left)), None)
     left = sorted((row for row in left if row.strategy == first), key=lambda row: _random_place(row.item_id))
     patients, of_family = Counter[str](), Counter[str]()

@@ -158,8 +158,7 @@ class _Planner:
             model = load_model_for(self._run.folder, self._benchmark, name)
             # requests that the model would get: readers and models with few pictures leave some out
             asked = [request for request in requests_for(model, requests) if not too_many_options(request, model.max_images)]
-            if self._run.config.limit:
-                asked = limited_requests(model, asked, self._run.config.limit, {row.item_id: row.family for row in self._items.values()})
+            asked = limited_requests(model, asked, self._run.config.limit, self._root / f"data/items/{self._benchmark}.parquet")
             entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/{name}.jsonl")
             outlook = forecast_calls(asked, model, entries, code=code_of(model, self._vocabulary), root=self._root)
             yield self._row(name, "", model, outlook)

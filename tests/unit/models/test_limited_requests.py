@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from fixtures.models import model_config, picture, request
-from neuralmedbench.models.readers import limited_requests
+from fixtures.tables import item
+from neuralmedbench.files.tables import write_records
+from neuralmedbench.models.readers import limited_requests, spread_requests
 from neuralmedbench.models.samples import SampleWalk
-from neuralmedbench.records.items import Arm, Strategy
+from neuralmedbench.records.items import Arm, Family, Item, Level, Runner, Strategy
 from neuralmedbench.records.requests import Request
 
 FAMILIES = {f"b/{patient}{family}": family for patient in "abcdefgh" for family in ("diagnosis", "place", "reasons")}
@@ -24,7 +26,7 @@ ASKED = [
 
 
 def chosen(limit: int, asked: list[Request] = ASKED) -> list[Request]:
-    return limited_requests(model_config(), asked, limit, FAMILIES)
+    return spread_requests(asked, limit, FAMILIES)
 
 
 @pytest.mark.parametrize("limit", [1, 5, 8, 16, 20])
@@ -41,7 +43,6 @@ def test_the_choice_depends_on_neither_the_order_of_the_table_nor_the_limit() ->
     assert chosen(20, ASKED[::-1]) == chosen(20)
     assert chosen(20)[:5] == chosen(5)
     assert chosen(1000) == chosen(24)
-    assert chosen(0) == ASKED, "no limit"
     assert {row.strategy for row in chosen(3, [row for row in ASKED if row.strategy == Strategy.COT])} == {Strategy.COT}
 
 
@@ -55,4 +56,9 @@ def test_an_answer_of_a_limited_run_has_the_key_of_the_whole_run() -> None:
 def test_a_question_that_a_model_cannot_be_asked_is_not_chosen(tmp_path: Path) -> None:
     options = tuple(replace(picture(tmp_path, number), option=True) for number in range(3))
     asked = [replace(row, turns=(replace(row.turns[0], images=options),)) if row.patient_id == "a" else row for row in ASKED]
-    assert "a" not in {row.patient_id for row in limited_requests(model_config(max_images=2), asked, 24, FAMILIES)}
+    one = item("b", "a", "a", Family.LESION_RECOGNITION, level=Level.DIRECT, runner=Runner.OPEN)
+    items = [replace(one, item_id=name) for name in FAMILIES]
+    write_records(tmp_path / "items.parquet", Item, items, key=lambda row: row.item_id)
+    found = limited_requests(model_config(max_images=2), asked, 24, tmp_path / "items.parquet")
+    assert {row.patient_id for row in found} == set("bcdefgh")
+    assert limited_requests(model_config(max_images=2), asked, 0, tmp_path / "none") == asked, "no limit"
