@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import types
@@ -23,7 +24,9 @@ from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.readiness import ReadinessConfig
-from neuralmedbench.tables.all_tables import result_columns
+from neuralmedbench.files.tables import arrow_schema
+from neuralmedbench.tables.all_tables import TABLES, result_columns
+from neuralmedbench.tables.frames import RECORDS, dtype_of, record_dtypes
 
 FILES: dict[str, type[BaseModel]] = {
     "config": PipelineConfig,
@@ -48,8 +51,128 @@ def generated_files() -> dict[str, str]:
     }
     columns = {"scripts/neuralmedbench/records/result_columns.py": result_columns()}
     written = {path.as_posix(): path.read_text(encoding="utf-8") for path in sorted(Path("docs").glob("*.md"))}
-    pages = written | {"docs/configuration.md": _table()}
+    pages = written | {"docs/configuration.md": _table(), "docs/results.md": _results()}
     return {**schemas, **columns, **{path: with_contents(text) for path, text in pages.items() if CONTENTS.search(text)}}
+
+
+RESULTS = """# Results as data
+
+Generated from the declared tables (`scripts/neuralmedbench/tables/`) and records (`scripts/neuralmedbench/records/`) by `make docs`; do not edit by hand.
+
+Every file of `results/` with its columns. [Every number and its denominator](metrics.md) explains what a number means, [Read the report](read-the-report.md) where the page shows it.
+
+<div class="contents" markdown>
+
+</div>
+
+## In a notebook
+
+[notebooks/results.ipynb](notebooks/results.ipynb) reads a finished run; a test runs its cells. It needs the environment of the project (`make setup`) and, to be opened, a notebook program of your own (`.venv/bin/pip install jupyterlab`).
+
+```python
+from neuralmedbench.tables.frames import record_frame, table_frame
+
+board = table_frame("leaderboard")      # results/tables/leaderboard.csv
+scores = record_frame("scores")         # all files below results/scores/
+other = table_frame("leaderboard", results="results/paper")     # the folder of another run
+```
+
+Types are those declared below: `category` for names by which one selects (benchmark, model, arm ...), `Int64` and `boolean` with missing values, `float64`, `string`. An empty cell is missing, never 0: where all answers are missing a rate is empty. In a public run withheld cells are missing too; `frame.attrs["suppressed"]` lists their rows.
+
+Names tell the unit: `n_...` counts; `..._low` and `..._high` are the limits of the interval (95 % unless `statistics.confidence` says otherwise); rates, shares and `..._fraction` go from 0 to 1; a `difference` is between rates, so from -1 to 1; `usd` is in US dollars; `..._s` and `seconds` are seconds; `..._tokens` are tokens; `..._on` is a day (UTC, YYYY-MM-DD); `p_value` is not corrected, `p_holm` is, for all comparisons of its group.
+
+A row of `responses` and `scores` has the key (`benchmark`, `item_id`, `arm`, `strategy`, `model`, `revision`, `repeat`); `request_id` says what was asked and is not unique. Statistics treat `patient_id` as the independent unit: never compute an interval over answers.
+
+## Files
+
+| file | rule | content |
+| --- | --- | --- |
+"""
+RESULT_FILES = {
+    "report.html": ("build_report", "the page; computes nothing"),
+    "provenance.json": ("record_provenance", "commit, digests of all inputs, versions, served models, seeds"),
+    "metrics.json": ("build_tables", "the main rates by benchmark and model, for `dvc metrics`"),
+    "tables/<table>.csv": ("build_tables", "[every number](#tables) with n and interval; UTF-8, six decimals, empty = not available"),
+    "tables/verdict.json": ("build_tables", "badges and sentences of the first screen"),
+    "tables/notes.json": ("build_tables", "sentence and `n` line above each block of the page"),
+    "tables/paper/<paper>.csv": ("compare_published", "published cells with ours below (also `.md`, `.tex`); [Reproduce](reproduce.md)"),
+    "figures/<figure>.svg": ("draw_figures", "the figures, drawn from the tables alone"),
+    "responses/<benchmark>/<model>.parquet": ("run_inference", "[answers](#responses)"),
+    "grades/<benchmark>/<model>/<grader>.parquet": (
+        "grade_responses",
+        "[grades](#grades) of a grader, or of a jury (`decide_jury`); `planted` in place of a model: answers with planted errors",
+    ),
+    "similarity/<benchmark>.parquet": ("embed_similarity", "[similarity to the reference](#similarity), descriptive"),
+    "scores/<benchmark>/<model>.parquet": ("score_responses", "[scores](#scores), from which all tables are made"),
+    "planted/<benchmark>.parquet": ("plant_errors", "[answers with planted errors](#planted), which test the graders"),
+    "ratings/ratings.parquet": ("import_ratings", "[clinicians' values](#ratings)"),
+    "cases/<benchmark>.parquet": ("bundle_cases", "[the case browser's content](#cases)"),
+    "croissant/<benchmark>.json": ("describe_benchmark", "description of a public benchmark ([Cards](cards/README.md))"),
+}
+"""Files of results by path, with the rule that writes each and its content."""
+
+
+def _results() -> str:
+    lines = [RESULTS.rstrip(), *(f"| `{path}` | `{rule}` | {content} |" for path, (rule, content) in RESULT_FILES.items())]
+    lines += ["", "## Records", "", "One row per record, in Parquet with zstd; the schema stands in the file.", ""]
+    for folder, record in RECORDS.items():
+        documentation = inspect.getdoc(record) or ""
+        lines += [
+            f"### {folder}",
+            "",
+            documentation.partition("\n\n")[0].replace("\n", " "),
+            "",
+            "| column | type | meaning |",
+            "| --- | --- | --- |",
+        ]
+        meanings, schema = KEYS | _meanings(documentation), arrow_schema(record)
+        for name, dtype in record_dtypes(record).items():
+            # parts of a record are named, their columns stand with their classes
+            kind = re.sub(r"struct<.*>", "record", str(schema.field(name).type)) if dtype == "object" else dtype
+            lines.append(f"| `{name}` | {kind} | {meanings.get(name, '')} |")
+        lines.append("")
+    lines += ["## Tables", "", "One CSV each in `results/tables/`; columns in the order of the file. " + MARKS, ""]
+    for table in TABLES:
+        documentation = (inspect.getdoc(table.row) or "").partition("\n\n")[0].replace("\n", " ")
+        by_type: dict[str, list[str]] = {}
+        for name, kind in table.columns.items():
+            by_type.setdefault(dtype_of(name, kind), []).append(f"`{name}`")
+        lines += [f"### `{table.name}.csv`", "", documentation, ""]
+        lines += [*(f"- {kind}: {', '.join(names)}" for kind, names in by_type.items()), ""]
+    return "\n".join(lines)
+
+
+KEYS = {
+    "item_id": "One question about a case.",
+    "case_id": "One examination; a pseudonym.",
+    "patient_id": "The independent unit of all statistics; a pseudonym.",
+    "benchmark": "File in `config/benchmarks/`.",
+    "axis": "`depth`, `breadth` or `control`.",
+    "family": "What the item asks for.",
+    "level": "`direct`, `complex`, `dialogue` or `none`.",
+    "runner": "`choice`, `open`, `dialogue` or `structured`.",
+    "arm": "What the request leaves out, exchanges or adds; `full` is the main one.",
+    "strategy": "How the model is asked; `direct` is the main one.",
+    "model": "File in `config/models/`.",
+    "revision": "As in the model's file when it was asked.",
+    "repeat": "Number of the sample, from 0.",
+    "request_id": "SHA-256 of the rendered prompt; equal prompts share it.",
+    "text_sha256": "Digest of the text that was judged.",
+    "grader": "File in `config/graders/`.",
+    "round_id": "Round of ratings.",
+}
+"""Columns that every record means alike."""
+
+MARKS = "Tables of rates over patients end with `few_patients` (their number if there are fewer than five) and `cluster` (what is counted as patients)."
+
+
+def _meanings(documentation: str) -> dict[str, str]:
+    """Return the meaning of every field that the section Attributes of a docstring names."""
+    section = documentation.partition("Attributes\n----------\n")[2]
+    meanings = {}
+    for names, text in re.findall(r"^(\S[^:\n]*) : [^\n]*\n((?: +[^\n]*\n?)+)", section, re.MULTILINE):
+        meanings |= dict.fromkeys(names.split(", "), re.sub(r":class:`(\w+)`", r"`\1`", " ".join(text.split())).replace("|", "\\|"))
+    return meanings
 
 
 CONTENTS = re.compile(r'(<div class="contents" markdown>\n\n).*?(</div>)', re.DOTALL)

@@ -25,7 +25,7 @@ plain_pictures: MAX_BYTES, mime_type, open_picture, picture_head, write_grey, wr
 pseudonyms: DIGITS, case_pseudonym, date_shift_days, device_pseudonym, patient_pseudonym, read_key, uid_pseudonym, write_new_key
 raw_index: RawFile, RawIndex, RawPicture, read_raw_index, write_raw_index
 small_pictures: GREYS, Levels, lettered, outlined, side_by_side, to_levels, write_levels
-tables: gc_paused, guard_cell, read_records, read_table, unguard_cell, write_records, write_table
+tables: arrow_schema, gc_paused, guard_cell, read_records, read_table, unguard_cell, write_records, write_table
 templates: Templates, version_of
 texts: UnreadableTextError, decode_text, for_terminal, visible
 unused_series: images_folder, read_descriptions, unused_images, write_descriptions

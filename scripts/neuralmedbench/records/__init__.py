@@ -16,7 +16,7 @@ questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRec
 requests: Fact, Inquiry, Request, RequestImage, RequestTurn
 responses: MISSING_STATES, Response, ResponseState, SentCall, current_rows, distinct_calls, token_count
 result_columns: TABLES
-results: CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, HIDDEN, NOT_SHOWN, PATIENT, POOL_MARKS, RANKED_DIFFERENTIAL, mark_of
+results: CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, HIDDEN, MARK, NOT_SHOWN, PATIENT, POOL_MARKS, RANKED_DIFFERENTIAL, mark_of
 review: AcceptedIdentityLeak, AcceptedIdentityLeaks, ExcludeReason, IdentityLeak, OwnRule, ReviewedFiles, SignedReview
 scores: Evidence, Grade, GradeState, PLANTED, ParseStatus, PlantedAnswer, Prediction, Rating, RatingPart, SIMULATED_ROUND, Score, SimilarityRow
 served: ServedModel, printable_name, served_by

@@ -2,9 +2,10 @@
 
 Doors
 -----
-all_tables: result_columns
+all_tables: TABLES, result_columns
 bundle: bundle_cases
 drift: DriftTarget, check_drift
+frames: RECORDS, dtype_of, record_dtypes, record_frame, table_frame
 form_warnings: TRUNCATED_LIMIT, UNREAD_LIMIT
 outcomes: can_pass
 papers.comparison: COLUMNS, comparison_rows, latex, markdown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections import defaultdict
 from functools import cache
@@ -82,7 +83,7 @@ def _python_of(path: Path) -> str:
 
 @cache
 def uses_from_outside() -> dict[tuple[str, str, str], list[str]]:
-    """Return the uses of each room from outside: by other rooms, commands and rules."""
+    """Return the uses of each room from outside: by other rooms, commands, rules and the notebook for people."""
     found = defaultdict(list)
     rules = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
     for path in sorted([*LIBRARY.rglob("*.py"), *(ROOT / "scripts").glob("*.py"), *rules]):
@@ -90,6 +91,10 @@ def uses_from_outside() -> dict[tuple[str, str, str], list[str]]:
         for use in uses_in(_python_of(path)):
             if use[0] != own:
                 found[use].append(path.relative_to(ROOT).as_posix())
+    for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        for use in uses_in("\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")):
+            found[use].append(path.relative_to(ROOT).as_posix())
     return found
 
 
