@@ -55,39 +55,6 @@ def generated_files() -> dict[str, str]:
     return {**schemas, **columns, **{path: with_contents(text) for path, text in pages.items() if CONTENTS.search(text)}}
 
 
-RESULTS = """# Results as data
-
-Generated from the declared tables (`scripts/neuralmedbench/tables/`) and records (`scripts/neuralmedbench/records/`) by `make docs`; do not edit by hand.
-
-Every file of `results/` with its columns. [Every number and its denominator](metrics.md) explains what a number means, [Read the report](read-the-report.md) where the page shows it.
-
-<div class="contents" markdown>
-
-</div>
-
-## In a notebook
-
-[notebooks/results.ipynb](notebooks/results.ipynb) reads a finished run; a test runs its cells. It needs the environment of the project (`make setup`) and, to be opened, a notebook program of your own (`.venv/bin/pip install jupyterlab`).
-
-```python
-from neuralmedbench.tables.frames import record_frame, table_frame
-
-board = table_frame("leaderboard")      # results/tables/leaderboard.csv
-scores = record_frame("scores")         # all files below results/scores/
-other = table_frame("leaderboard", results="results/paper")     # the folder of another run
-```
-
-Types are those declared below: `category` for names by which one selects (benchmark, model, arm ...), `Int64` and `boolean` with missing values, `float64`, `string`. An empty cell is missing, never 0: where all answers are missing a rate is empty. In a public run withheld cells are missing too; `frame.attrs["suppressed"]` lists their rows.
-
-Names tell the unit: `n_...` counts; `..._low` and `..._high` are the limits of the interval (95 % unless `statistics.confidence` says otherwise); rates, shares and `..._fraction` go from 0 to 1; a `difference` is between rates, so from -1 to 1; `usd` is in US dollars; `..._s` and `seconds` are seconds; `..._tokens` are tokens; `..._on` is a day (UTC, YYYY-MM-DD); `p_value` is not corrected, `p_holm` is, for all comparisons of its group.
-
-A row of `responses` and `scores` has the key (`benchmark`, `item_id`, `arm`, `strategy`, `model`, `revision`, `repeat`); `request_id` says what was asked and is not unique. Statistics treat `patient_id` as the independent unit: never compute an interval over answers.
-
-## Files
-
-| file | rule | content |
-| --- | --- | --- |
-"""
 RESULT_FILES = {
     "report.html": ("build_report", "the page; computes nothing"),
     "provenance.json": ("record_provenance", "commit, digests of all inputs, versions, served models, seeds"),
@@ -112,8 +79,17 @@ RESULT_FILES = {
 """Files of results by path, with the rule that writes each and its content."""
 
 
+FILES_HEADING = "## Files"
+
+
 def _results() -> str:
-    lines = [RESULTS.rstrip(), *(f"| `{path}` | `{rule}` | {content} |" for path, (rule, content) in RESULT_FILES.items())]
+    # what precedes the files is written by hand
+    lines = [Path("docs/results.md").read_text(encoding="utf-8").partition(FILES_HEADING)[0] + FILES_HEADING, ""]
+    lines += [
+        "| file | rule | content |",
+        "| --- | --- | --- |",
+        *(f"| `{path}` | `{rule}` | {content} |" for path, (rule, content) in RESULT_FILES.items()),
+    ]
     lines += ["", "## Records", "", "One row per record, in Parquet with zstd; the schema stands in the file.", ""]
     for folder, record in RECORDS.items():
         documentation = inspect.getdoc(record) or ""
