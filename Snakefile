@@ -49,14 +49,11 @@ onstart:
 
 
 onerror:
-    print_failures(log)
+    TERMINAL.fail(log)
 
 
 onsuccess:
-    # if recording fails, the run still succeeds and a message says why
-    shell(
-        'PYTHONPATH="scripts:${{PYTHONPATH-}}" python -m neuralmedbench run record {RECORD_ARGUMENTS} || true'
-    )
+    TERMINAL.record(workflow, RECORD_ARGUMENTS)
 
 
 rule all:

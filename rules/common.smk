@@ -2,7 +2,6 @@
 
 import gc
 import re
-import shlex
 import sys
 from pathlib import Path
 
@@ -15,17 +14,21 @@ from neuralmedbench.config import code_hash as code_hashes
 from neuralmedbench.config.workflow import Run, extra_configfiles, used_cases
 from neuralmedbench.errors import PipelineError
 from neuralmedbench.files.cases import write_overrides
-from neuralmedbench.runtime.failed_jobs import print_failures
 from neuralmedbench.runtime.machine import usable_memory_mb
 from neuralmedbench.runtime.one_writer import wait_for_writers
 from neuralmedbench.runtime.parent_run import name_this_run
 from neuralmedbench.runtime.storage import check_places, check_project
+from neuralmedbench.runtime.terminal import snakemake_terminal
 from neuralmedbench.models.model_run import RunLimits
 from neuralmedbench.recording.run_mistakes import run_mistakes
 from neuralmedbench.models.resources import resources_of
 from neuralmedbench.recording.metadata import repair_metadata
 from neuralmedbench.records.scores import PLANTED
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
+
+name_this_run(main=workflow.is_main_process)
+TERMINAL = snakemake_terminal(workflow, logger)
 
 
 wildcard_constraints:
@@ -44,12 +47,10 @@ except PipelineError as error:
 config.update(RUN.config.model_dump(mode="json"))
 
 CONFIGFILES = extra_configfiles(workflow.overwrite_configfiles)
-RECORD_ARGUMENTS = shlex.join(
-    [
-        *(["--overridden"] if workflow.config_settings.config else []),
-        *(["--configfiles", *CONFIGFILES] if CONFIGFILES else []),
-    ]
-)
+RECORD_ARGUMENTS = [
+    *(["--overridden"] if workflow.config_settings.config else []),
+    *(["--configfiles", *CONFIGFILES] if CONFIGFILES else []),
+]
 
 # replay changes no answer, so switching it reruns nothing: rules pass it as a function of the input, and such params are not compared
 REPLAY = "--replay" if RUN.config.replay else ""
@@ -74,7 +75,6 @@ def limit_memory():
     workflow.register_resource("mem_mb", max(usable_memory_mb(), *largest))
 
 
-name_this_run(main=workflow.is_main_process)
 if workflow.is_main_process:
     try:
         check_project()
@@ -82,12 +82,9 @@ if workflow.is_main_process:
         raise WorkflowError(f"{type(error).__name__}: {error}") from None
     limit_memory()
     for notice in RUN.notices():
-        print(notice, file=sys.stderr)
+        TERMINAL.say(notice)
     for torn in repair_metadata():
-        print(
-            f"{torn}: Snakemake's record of it is torn; it is made again",
-            file=sys.stderr,
-        )
+        TERMINAL.say(f"{torn}: Snakemake's record of it is torn; it is made again")
 
 
 def before_jobs():

@@ -83,7 +83,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = copy_project(tmp_path_factory.mktemp("slurm") / "project")
     with tempfile.TemporaryDirectory(prefix="slurm-") as place, one_node(Path(place)) as environment:
         Path(place).chmod(0o755)
-        done = on_cluster(folder, environment, *SCANS, *REPORT)
+        done = on_cluster(folder, environment, "-p", *SCANS, *REPORT)
         yield Cluster(environment, folder, done.stdout + done.stderr, done.returncode)
 
 

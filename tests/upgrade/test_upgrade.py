@@ -224,9 +224,9 @@ def upgraded(old: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up
         server.modes = ["400"]  # who asks is refused at once: the job fails, and the request is counted
         point_to(folder, server.address)
         runs = [
-            snakemake(folder, "--configfile", OWN, "--", "results/report.html"),
+            snakemake(folder, "-p", "--configfile", OWN, "--", "results/report.html"),
             # every answer has to be in the ledger, and no second is lost with opening what could ask
-            snakemake(folder, "--configfile", IMPORTED, "--config", "replay=true", "--", ANSWERED),
+            snakemake(folder, "-p", "--configfile", IMPORTED, "--config", "replay=true", "--", ANSWERED),
         ]
         yield Upgraded(folder, server.bodies, "".join(run.stdout + run.stderr for run in runs))
 
@@ -337,7 +337,7 @@ def test_without_the_private_zone_prompts_are_made_again_from_the_shareable_one_
     ward.write_text(yaml.safe_dump(shared), encoding="utf-8")
     # a digest of other code would plan everything again from the raw files, which are not here
     without_raw = ("--rerun-triggers", "mtime", "--forcerun", "build_items", "--configfile", OWN)
-    done = snakemake(folder, *without_raw, "--", "data/prompts/ward.parquet")
+    done = snakemake(folder, "-p", *without_raw, "--", "data/prompts/ward.parquet")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     assert "rule assemble_prompts:" in done.stdout + done.stderr
     assert not (folder / "data/raw/ward").exists()

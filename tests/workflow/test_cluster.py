@@ -83,7 +83,7 @@ def test_submitted_jobs_make_what_local_ones_make(finished_run: Path, tmp_path: 
     ):
         remove(folder / "data" / name)
     remove(folder / "results")
-    done, submissions = submit(folder, *TINY, "--", scores)
+    done, submissions = submit(folder, "-p", *TINY, "--", scores)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-8000:]
     alone = ["assemble_prompts", "build_items", "build_review", "gather_audit", "grade_responses", "run_inference", "score_responses"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from base64 import urlsafe_b64encode
@@ -16,6 +17,7 @@ from fixtures.crashes import COMMAND, SCORES, Round, crash, results_of, take_awa
 from fixtures.disk import read_only, small_disk
 from fixtures.loopback import Loopback
 from fixtures.models import running_server
+from fixtures.terminal import at_terminal
 from neuralmedbench.models.ledger import ROOM_BYTES, open_ledger, read_ledger
 from neuralmedbench.runtime.one_writer import WAIT_VARIABLE, only_writer
 
@@ -76,7 +78,9 @@ def test_a_ledger_that_another_process_writes_to_is_told_on_the_terminal_with_it
     with open_ledger(copy / "data/ledger/demo-tiny/loop.jsonl"):
         done = run_snakemake(copy, *COMMAND[:-1], ANSWERS)
     assert done.returncode != 0
-    assert f"ProviderError: loop.jsonl: process {os.getpid()} writes to this ledger; wait for it to end" in done.stdout + done.stderr
+    cause = f"ProviderError: loop.jsonl: process {os.getpid()} writes to this ledger; wait for it to end"
+    assert cause in done.stderr.splitlines()[-1], "nothing comes after the cause"
+    assert "Traceback" not in done.stdout + done.stderr
     assert not server.delivered
 
 
@@ -86,13 +90,47 @@ def test_a_command_that_outlives_its_run_for_long_stops_the_next_run_before_it_t
     (copy / ANSWERS).unlink()
     before = {path: path.stat().st_mtime_ns for top in ("data", "results") for path in (copy / top).rglob("*")}
     with only_writer([copy / ANSWERS]):
-        done = run_snakemake(copy, *COMMAND[:-1], ANSWERS, env={WAIT_VARIABLE: "0.2"})
+        done = run_snakemake(copy, "-p", *COMMAND[:-1], ANSWERS, env={WAIT_VARIABLE: "0.2"})
     assert done.returncode != 0
     said = done.stdout + done.stderr
     assert f"BusyError: process {os.getpid()} still writes {ANSWERS}; when it belongs to a run that was killed" in said
     assert "localrule run_inference" not in said
     assert {path: path.stat().st_mtime_ns for top in ("data", "results") for path in (copy / top).rglob("*")} == before
     assert not server.delivered
+
+
+def test_at_a_terminal_one_line_counts_the_answers_and_a_part_that_was_made_is_no_error(copy: Path) -> None:
+    take_away(copy, "inference")
+    shown = at_terminal(copy, *COMMAND[:-1], ANSWERS)
+    assert shown.code == 0, shown.text[-3000:]
+    assert shown.longest_silence_s < 10
+    assert len(shown.lines) <= 8, shown.lines
+    assert shown.lines[-1] == f"made: {ANSWERS}; the run is not recorded, because only a part of it was asked for"
+    assert ".snakemake/log/" in shown.lines[-2]
+    assert re.search(r"ask loop on demo-tiny: \d+ of 24 answers", shown.text)
+    assert not any("Error" in line for line in shown.lines)
+    assert list((copy / ".snakemake/progress").iterdir()) == []
+
+
+def test_ctrl_c_ends_in_one_line_and_what_had_come_is_not_asked_again(copy: Path, server: Loopback, run_snakemake: Snakemake) -> None:
+    take_away(copy, "inference")
+    shown = at_terminal(copy, *COMMAND[:-1], ANSWERS, interrupt_at=b"ask loop on demo-tiny: ")
+    assert shown.code == 130, shown.text[-3000:]
+    assert shown.lines[-1] == "interrupted: 0 of 1 steps are made and kept; the same command goes on from there"
+    assert "Traceback" not in shown.text
+    assert "Error" not in shown.text
+    assert run_snakemake(copy, *COMMAND[:-1], ANSWERS).returncode == 0
+    assert {len(answers) for answers in server.delivered.values()} == {1}
+
+
+def test_a_lock_is_told_with_what_to_type(copy: Path, run_snakemake: Snakemake) -> None:
+    (copy / ANSWERS).unlink()
+    (copy / ".snakemake/locks").mkdir(exist_ok=True)
+    (copy / ".snakemake/locks/0.output.lock").write_text(f"{ANSWERS}\n", encoding="utf-8")
+    done = run_snakemake(copy, *COMMAND[:-1], ANSWERS)
+    assert done.returncode != 0
+    assert done.stderr.splitlines()[-1].startswith("BusyError: the last run in this folder was killed")
+    assert done.stderr.splitlines()[-1].endswith("snakemake --unlock, then the same command")
 
 
 def test_a_disk_that_fills_during_inference_costs_nothing_but_the_rest(

@@ -40,7 +40,7 @@ def logs(folder: Path) -> dict[str, str]:
 def run_again(folder: Path, run_snakemake: Snakemake) -> None:
     """Run the same command; only the jobs of the model `text` may have made calls."""
     before = logs(folder)
-    done = run_snakemake(folder, *TINY)
+    done = run_snakemake(folder, "-p", *TINY)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     after = logs(folder)
     for benchmark in BENCHMARKS:
@@ -81,7 +81,7 @@ def test_a_bumped_revision_is_compared_with_the_one_before(finished_run: Path, t
     for benchmark in BENCHMARKS:
         entries = read_ledger(folder / "data" / "ledger" / benchmark / "text.jsonl").values()
         assert Counter(entry.revision for entry in entries) == {"1": 24, "2": 24}
-    done = run_snakemake(folder, *TINY)
+    done = run_snakemake(folder, "-p", *TINY)
     assert "Nothing to be done" in done.stdout + done.stderr
 
 

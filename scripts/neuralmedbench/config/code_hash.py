@@ -9,7 +9,14 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-EXEMPT = frozenset({"neuralmedbench.errors", "neuralmedbench.runtime.commands", "neuralmedbench.scoring.early_check"})
+EXEMPT = frozenset(
+    {
+        "neuralmedbench.errors",
+        "neuralmedbench.runtime.commands",
+        "neuralmedbench.runtime.job_progress",
+        "neuralmedbench.scoring.early_check",
+    }
+)
 """Modules that affect messages but no results: editing them reruns nothing."""
 
 STATEMENT = re.compile(r"^[ \t]*(?:import[ ]+[\w., ]+|from[ ]+[\w.]+[ ]+import[ ]+(?:\([^()]*\)|[\w, ]+))(?:#.*)?$", flags=re.MULTILINE)

@@ -219,6 +219,17 @@ class Budget:
         if self._settled:
             self._settled.set()
 
+    def spent_of_cap(self) -> tuple[float, float] | None:
+        """Return what counts against the cap that leaves the least, and that cap, in USD; None without a cap or for a model that is free."""
+        if not self._caps or not is_paid(self._model):
+            return None
+        spent = self._spent()
+        why = min(self._caps, key=lambda why: self._caps[why] - spent[why])
+        return spent[why] / NANO, self._caps[why] / NANO
+
+    def _spent(self) -> dict[str, int]:
+        return {OF_MODEL: self._totals.by_account[self._account], OF_RUN: self._totals.by_run[self._run]}
+
     def _reserve(self, amount: int, tokens: int) -> Reservation | None:
         if not amount:
             return Reservation("", 0, tokens)
@@ -226,7 +237,7 @@ class Budget:
         with self._log.transaction() as transaction:
             for record in transaction.new_records:
                 self._totals.add(record)
-            spent = {OF_MODEL: self._totals.by_account[self._account], OF_RUN: self._totals.by_run[self._run]}
+            spent = self._spent()
             for why, cap in self._caps.items():
                 if spent[why] + amount > cap:
                     self.why = why

@@ -74,6 +74,10 @@ class Caller:
         """True if the command was asked to end."""
         return self._stop.is_set()
 
+    def spent_of_cap(self) -> tuple[float, float] | None:
+        """Return what counts against the cap that leaves the least, and that cap, in USD; None without a cap."""
+        return self._budget.spent_of_cap()
+
     def stop(self) -> None:
         """Start no more calls; those in flight are finished and kept."""
         self._stop.set()

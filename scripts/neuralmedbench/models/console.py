@@ -16,9 +16,11 @@ from typing import Any, Self, TextIO
 from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
 from neuralmedbench.records.served import ServedModel, served_by
+from neuralmedbench.runtime.job_progress import JobProgress, Report, warn_run
 
 EVERY_S = 30.0
 """Seconds between two progress lines where there is no terminal."""
+REPORT_S = 1.0
 
 
 class Progress:
@@ -32,6 +34,12 @@ class Progress:
         Number of requested answers.
     stream : TextIO, optional
         Where to write; standard error by default.
+    benchmark : str
+        Name of the benchmark, for the line of progress of the run.
+    retries : Counter, optional
+        Attempts that were repeated, by cause; counted elsewhere.
+    spent : callable, optional
+        Returns what counts against the cap, and the cap in USD; None without a cap.
 
     Notes
     -----
@@ -39,12 +47,22 @@ class Progress:
     fails (a full disk, a closed terminal), progress is no longer shown and the run goes on.
     """
 
-    def __init__(self, name: str, total: int, stream: TextIO | None = None) -> None:
-        self._name, self._total = name, total
+    def __init__(
+        self,
+        name: str,
+        total: int,
+        stream: TextIO | None = None,
+        *,
+        benchmark: str = "",
+        retries: Counter[str] | None = None,
+        spent: Callable[[], tuple[float, float] | None] = lambda: None,
+    ) -> None:
+        self._name, self._total, self._benchmark = name, total, benchmark
+        self._report, self._spent = Report(), spent
         self._stream = sys.stderr if stream is None else stream
         self._states: Counter[ResponseState] = Counter()
         self._from_ledger = 0
-        self._retries = 0
+        self._retries: Counter[str] = Counter() if retries is None else retries
         self._usd: float | None = None
         self._bar: Any = None
 
@@ -60,12 +78,8 @@ class Progress:
                 )
         return self
 
-    def count(self, state: str, usd: float | None, from_ledger: bool, retries: int = 0) -> None:
-        """Count one answer; `usd` is None without a price, `retries` are those of all calls so far.
-
-        ValueError for an unknown state, so that no other word reaches a log.
-        """
-        self._retries = retries
+    def count(self, state: str, usd: float | None, from_ledger: bool) -> None:
+        """Count one answer; `usd` is None without a price. ValueError for an unknown state, so that no other word reaches a log."""
         self._states[ResponseState(state)] += 1
         self._from_ledger += from_ledger
         if usd is not None and not from_ledger:
@@ -80,11 +94,31 @@ class Progress:
                 self._print(self._speed())
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._report.close()
         with suppress(OSError, ValueError):
             if self._bar is not None:
                 self._bar.close()
             else:
                 self._print(f"{_duration(time.monotonic() - self._start)} in all")
+
+    async def keep_reported(self) -> None:
+        """Report to the run that shows this job, once a second; ends when it is cancelled."""
+        while True:
+            done, (spent, cap) = self._states.total(), self._spent() or (None, None)
+            self._report.write(
+                JobProgress(
+                    benchmark=self._benchmark,
+                    model=self._name,
+                    done=done,
+                    total=self._total,
+                    asked=done - self._from_ledger,
+                    seconds=time.monotonic() - self._start,
+                    spent_usd=spent,
+                    cap_usd=cap,
+                    retries=dict(self._retries),
+                )
+            )
+            await asyncio.sleep(REPORT_S)
 
     def _print(self, last: str) -> None:
         done = self._states.total()
@@ -95,7 +129,7 @@ class Progress:
     def _counts(self) -> str:
         words = [f"{state.value} {self._states[state]}" for state in ResponseState if self._states[state]]
         words += [f"{self._from_ledger} from the ledger"] if self._from_ledger else []
-        words += [f"{self._retries} retried"] if self._retries else []
+        words += [f"{self._retries.total()} retried"] if self._retries else []
         words += [f"{self._usd:.4f} USD"] if self._usd is not None else []
         return ", ".join(words)
 
@@ -159,9 +193,9 @@ class UnreadWarning:
 
 
 def print_to_person(line: str) -> None:
-    """Print a line on standard error, and on the terminal of a job in its foreground whose standard error goes to a log."""
+    """Print a line on standard error, and on the terminal of the run, or of a job in its foreground, if standard error goes to a log."""
     print(line, file=sys.stderr, flush=True)
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() or warn_run(line):
         return
     with suppress(OSError), open(TERMINAL, "w", encoding="utf-8") as terminal:
         if os.tcgetpgrp(terminal.fileno()) == os.getpgrp():  # a job in the background could be stopped by writing

@@ -98,6 +98,7 @@ class _Scheduler:
 
     def __init__(self, run: ModelRun, handle: BackendHandle, ledger: Ledger) -> None:
         self._model, self._ledger, self._handle, self._first = run.model, ledger, handle, run.first_repeat
+        self._benchmark = run.ledger.parent.name
         self.caller = Caller(run, handle, ledger)
         self._warning = UnreadWarning(run.model.name, run.why_unread if handle.backend else None)
         self._calls: dict[str, asyncio.Task[dict[int, LedgerEntry | MissingAnswer]]] = {}  # every call made in this run, by key
@@ -121,7 +122,7 @@ class _Scheduler:
                     row = await self._sample(walk)
                     rows.append(row)
                     fresh = row.state in MISSING_STATES or not self._calls.keys().isdisjoint(row.call_keys)
-                    progress.count(row.state, self._new_cost(row), from_ledger=not fresh, retries=self.caller.retries.total())
+                    progress.count(row.state, self._new_cost(row), from_ledger=not fresh)
                     self._warning.count(row, len(walks) - len(rows))
                 except Exception as error:  # calls in flight are paid for: finish them before raising
                     problems.append(error)
@@ -130,11 +131,16 @@ class _Scheduler:
                     return
 
         flushing = asyncio.create_task(self._ledger.keep_synced())
+        shown = Progress(
+            self._model.name, len(walks), benchmark=self._benchmark, retries=self.caller.retries, spent=self.caller.spent_of_cap
+        )
+        reporting = asyncio.create_task(shown.keep_reported())
         try:
-            with Progress(self._model.name, len(walks)) as progress, graceful_interrupt(self.caller.stop, self._model.name):
+            with shown as progress, graceful_interrupt(self.caller.stop, self._model.name):
                 await asyncio.gather(*(work() for _ in range(min(backend.in_flight if backend else 1, len(walks)))))
         finally:
             flushing.cancel()
+            reporting.cancel()
             if backend:
                 await backend.close()
         if problems:

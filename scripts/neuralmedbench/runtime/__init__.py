@@ -4,7 +4,7 @@ Doors
 -----
 atomic_write: atomic_file, atomic_folder, is_partial, partial_folder, sweep, write_text, write_tsv
 commands: run_command
-failed_jobs: print_failures
+job_progress: JobProgress, Report, warn_run
 locks: read_holder, try_lock, write_holder
 machine: not_installed, usable_cores, usable_memory_mb
 one_writer: wait_for_writers
@@ -12,4 +12,5 @@ parent_run: name_this_run, this_run
 private_zone: close_folders, private_files
 shared_log: Record, SharedLog, read_log
 storage: LEAST_ROOM_BYTES, check_places, check_project, disk_full, full_disk_cause, has_room
+terminal: snakemake_terminal
 """

@@ -1,0 +1,315 @@
+"""What a run shows: one line of progress instead of Snakemake's output, which goes to its log on disk, and the cause of a failure last.
+
+Snakemake's own output comes with `--printshellcmds`, `--verbose` or `--dry-run`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn, TextIO
+
+from neuralmedbench.runtime.commands import INTERRUPTED
+from neuralmedbench.runtime.job_progress import other_runs, progress_folder, read_progress, take_warnings
+from neuralmedbench.runtime.status_line import RunningJob, RunState, duration, heartbeat, terminal_line
+
+HEARTBEAT_S = 9.0
+"""Longest silence where there is no terminal, with a second to spare for a busy machine."""
+REDRAW_S = 1.0
+WIDTH = 80
+"""Of a terminal that does not say."""
+CLEAR = "\r\x1b[K"
+NOTHING, NOTHING_MISSING = "Nothing to be done", "nothing is missing"
+MOST_TARGETS = 3
+REPORT_RULE = "build_report"
+SHOW_COMMANDS = frozenset({"-p", "--printshellcmds"})
+"""Given on the command line; the profile has it too, for the log on disk."""
+DEFAULT_HANDLER = "DefaultStreamHandler"
+"""Name of Snakemake's handler for the terminal (`snakemake.logging.LoggerManager`)."""
+FAILED = re.compile(r"^Error in rule (?P<rule>\w+):\n(?:    .*\n)*?    log: (?P<log>\S+)", re.MULTILINE)
+ORIGIN = re.compile(r"^(?:\w+(?: in (?:rule \w+ in )?file \".*?\", line \d+)?:|\s+File \".*\", line \d+, in .*)$")
+"""Lines of Snakemake's messages that name its own classes and places in the rules."""
+
+
+class RunTerminal(logging.Handler):
+    """Show a run of Snakemake on a terminal or in a log; takes its log records.
+
+    Parameters
+    ----------
+    stream : TextIO
+        Where to write. On a terminal one line is drawn again and again; elsewhere a line comes at least every 10 s.
+    shown : bool
+        False: Snakemake shows itself (`--verbose`, a dry run); only `say` writes.
+    clock : callable
+        Monotonic time in s.
+    """
+
+    def __init__(self, stream: TextIO, *, shown: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._stream, self._shown, self._clock = stream, shown, clock
+        self._drawn = self._active = self._ended = self.interrupted = False
+        self._terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._wrote = clock()
+        self.state = RunState(clock())
+        self.log = ""
+        self.last_words: Callable[[], list[str]] = list
+        self._folder: Path | None = None
+        self._open = ExitStack()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._tick, daemon=True)
+
+    def takes_over(self, record: logging.LogRecord) -> bool:
+        """Return whether this record is shown here and not by Snakemake: all of them from the start of a run on, and errors before it."""
+        if self._shown and _event(record) == "workflow_started":
+            self._active = True
+            with suppress(OSError):  # a project that cannot be written: the run says so itself
+                self._folder = self._open.enter_context(progress_folder())
+            self._thread.start()
+        return self._active or (self._shown and _event(record) == "error")
+
+    def close(self) -> None:
+        """Show no more progress; called by `logging` too."""
+        self._stopping.set()
+        with self._held():
+            self._clear()
+            self._ended = True
+            self._open.close()
+        super().close()
+
+    def say(self, *lines: str) -> None:
+        """Write lines above the line of progress."""
+        with (
+            self._held(),
+            suppress(OSError, ValueError, RuntimeError),
+        ):  # ValueError: a closed stream; RuntimeError: a signal while it is written
+            self._clear()
+            self._stream.write("".join(f"{line}\n" for line in lines))
+            self._stream.flush()
+            self._wrote = self._clock()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take one of Snakemake's log records."""
+        event, job = _event(record), getattr(record, "jobid", getattr(record, "job_id", -1))
+        if event == "workflow_started":
+            self.state.phase = "plan the steps"
+        elif event == "run_info":
+            self._plan(getattr(record, "stats", {}))
+        elif event == "job_info":
+            wildcards = {name: str(value) for name, value in (getattr(record, "wildcards", None) or {}).items()}
+            self.state.start(job, RunningJob(rule=str(getattr(record, "rule_name", "")), wildcards=wildcards, since=self._clock()))
+        elif event == "job_finished":
+            self.state.end(job)
+        elif event == "progress":
+            self.state.done, self.state.total = int(getattr(record, "done", 0)), int(getattr(record, "total", 0))
+        elif event == "job_error":
+            self._fail(job, getattr(record, "log", None) or [])
+        elif event == "error" and self._shown and not (self._ended or self.interrupted):
+            kind = getattr(record, "exception", "")
+            if kind != "CalledProcessError":  # a step that failed, whose log says why
+                self.say(locked_line() if kind == "LockException" else message_of(record.getMessage()))
+        elif self._active and event == "None" and record.levelno == logging.WARNING:
+            self.say(record.getMessage())
+        elif self._active and record.getMessage().startswith(NOTHING):
+            self.say(record.getMessage(), *self.last_words())
+
+    def _plan(self, stats: dict[str, int]) -> None:
+        counts = {rule: int(number) for rule, number in stats.items() if rule != "total"}
+        self.state.of_rule.update(counts)
+        self.state.total, self.state.phase = sum(counts.values()), "start the first step"
+
+    def _fail(self, number: int, logs: Sequence[str]) -> None:
+        job = self.state.end(number, failed=True)
+        if job and self._active and not self.interrupted:
+            self.say(f"failed: {job.stage}: {last_line(Path(str(logs[0]))) if logs else 'no log'}")
+            self.state.phase = "wait for the steps that run"
+
+    def _tick(self) -> None:
+        while not self._stopping.wait(REDRAW_S):
+            with self._held():
+                if not self._ended:
+                    self.show()
+
+    def show(self) -> None:
+        """Draw the line of progress again, or write one if there has been none for long; warnings of jobs come above it."""
+        for line in take_warnings(self._folder) if self._folder else ():
+            self.say(line)
+        now = self._clock()
+        if not self._terminal and now - self._wrote < HEARTBEAT_S:
+            return
+        progress = read_progress(self._folder) if self._folder else []
+        with suppress(OSError, ValueError):
+            if self._terminal:
+                width = os.get_terminal_size(self._stream.fileno()).columns or WIDTH
+                self._stream.write(CLEAR + terminal_line(self.state, progress, now, width - 1))
+                self._stream.flush()
+                self._drawn = True
+            else:
+                self.say(f"{time.strftime('%H:%M:%S')} {heartbeat(self.state, progress, now)}")
+
+    def _held(self) -> AbstractContextManager[object]:
+        return self.lock or nullcontext()
+
+    def _clear(self) -> None:
+        if self._drawn:
+            self._drawn = False
+            with suppress(OSError, ValueError):
+                self._stream.write(CLEAR)
+                self._stream.flush()
+
+    # ---- the end of a run ----
+
+    def finish(self, *lines: str) -> None:
+        """Write the last lines of a run that ended well, the time taken first."""
+        self._ended = True
+        self.say(
+            f"{self.state.done} of {self.state.total} steps in {duration(self._clock() - self.state.started)}{self._log_words()}", *lines
+        )
+
+    def record(self, workflow: Any, arguments: Sequence[str]) -> None:
+        """Record a run that ended well, and write its last lines: what is missing and why, what was recorded, the report.
+
+        Parameters
+        ----------
+        workflow : snakemake.workflow.Workflow
+            The workflow.
+        arguments : sequence of str
+            Of `nmb run record`.
+        """
+        report = self.last_words()
+        steps = workflow.dag_settings.until or [rule.name for rule in workflow.dag.targetrules]
+        targets = sorted(map(str, steps if workflow.dag_settings.until else workflow.dag.targetfiles)) or sorted(steps)
+        self.state.phase = "record the run" if report else "look for missing answers"
+        verb = ["record", *arguments] if report else ["incomplete", *(one for one in arguments if one != "--overridden")]
+        path = os.pathsep.join(filter(None, ["scripts", os.environ.get("PYTHONPATH", "")]))
+        done = subprocess.run(
+            [sys.executable, "-m", "neuralmedbench", "run", *verb],
+            check=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        # if recording fails, the run still succeeds and a line says why
+        lines = [line for line in done.stderr.splitlines() if line.strip() and line != NOTHING_MISSING]
+        made = ", ".join(targets) if len(targets) <= MOST_TARGETS else f"{len(targets)} files"
+        self.finish(*lines, *(report or [f"made: {made}; the run is not recorded, because only a part of it was asked for"]))
+
+    def fail(self, logs: Iterable[str]) -> NoReturn:
+        """Write the last lines of a run that failed or was interrupted, and end the process: nothing comes after them."""
+        made = f"{self.state.done} of {self.state.total} steps are made and kept; the same command goes on from there"
+        causes = [line for log in logs if Path(log).is_file() for line in failures(Path(log))]
+        self._ended = True
+        if self.interrupted:
+            self.say(f"interrupted: {made}")
+            raise SystemExit(INTERRUPTED)
+        if causes:
+            self.say(f"{made}{self._log_words()}", *reversed(causes))
+        else:
+            self.say(f"stopped: {made}{self._log_words()}")
+        raise SystemExit(1)
+
+    def _log_words(self) -> str:
+        return f"; Snakemake's log: {self.log}" if self.log else ""
+
+    # ---- Ctrl-C ----
+
+    def catch_interrupt(self, stop: Callable[[], bool]) -> None:
+        """At the first Ctrl-C call `stop`, which returns False if no step runs; the second one ends the run at once."""
+
+        def interrupt(_number: int, _frame: FrameType | None) -> None:
+            if self.interrupted:
+                raise KeyboardInterrupt
+            self.interrupted = True
+            self.state.phase = "wait for the steps that run"
+            if not stop():
+                self._ended = True
+                self.say("interrupted before the first step: run the same command again")
+                raise SystemExit(INTERRUPTED)
+            self.say("interrupted: no more steps are started; waiting for those that run (interrupt again to end at once)")
+
+        with suppress(ValueError):  # not the main thread
+            signal.signal(signal.SIGINT, interrupt)
+
+
+def locked_line() -> str:
+    """Say why Snakemake's lock stops a run, and what to type."""
+    running = other_runs()
+    if running:
+        return (
+            f"BusyError: another run is working in this folder (process {running[0]}); wait for it to end, and run the same command again"
+        )
+    return "BusyError: the last run in this folder was killed, or one is working on another machine; if none is: snakemake --unlock, then the same command"
+
+
+def message_of(text: str) -> str:
+    """Take the message out of what Snakemake prints of an error, without its classes and places."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip() and not ORIGIN.match(line)]
+    return "\n".join(lines) or text.strip()
+
+
+def failures(log: Path) -> list[str]:
+    """Return a line for each failed job in Snakemake's log, the first first: its rule, its log and the last line there, which is its error."""
+    jobs = [(match["rule"], Path(match["log"])) for match in FAILED.finditer(log.read_text(encoding="utf-8", errors="replace"))]
+    return [f"{rule} ({path.as_posix()}): {last_line(path)}" for rule, path in dict.fromkeys(jobs)]
+
+
+def last_line(path: Path) -> str:
+    """Return the last line of a job's log."""
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "no message; run again with --debug")
+
+
+def _event(record: logging.LogRecord) -> str:
+    return str(getattr(record, "event", None))
+
+
+def snakemake_terminal(workflow: Any, logger: logging.Logger) -> RunTerminal:
+    """Add the terminal of a run to Snakemake's logger; it takes over when the run starts, not for a plan, a summary or the linter.
+
+    Parameters
+    ----------
+    workflow : snakemake.workflow.Workflow
+        The workflow; its settings decide whether Snakemake's own output is wanted.
+    logger : Logger
+        Snakemake's.
+    """
+    settings = workflow.output_settings
+    its_own = settings.dryrun or settings.verbose or settings.debug_dag or settings.quiet or not SHOW_COMMANDS.isdisjoint(sys.argv)
+    default = next((handler for handler in logger.handlers if handler.name == DEFAULT_HANDLER), None)
+    terminal = RunTerminal(sys.stderr, shown=bool(workflow.is_main_process and default and not its_own))
+    terminal.log = next(
+        (os.path.relpath(handler.baseFilename) for handler in logger.handlers if isinstance(handler, logging.FileHandler)), ""
+    )
+    if default:
+        default.addFilter(lambda record: not terminal.takes_over(record))
+    logger.addHandler(terminal)
+
+    def report_line() -> list[str]:
+        """Name the report, if it is part of what was asked for."""
+        reports = [job.output[0] for job in workflow.dag.jobs if job.rule.name == REPORT_RULE]
+        return [f"The report: {Path(report).absolute()}" for report in reports]
+
+    terminal.last_words = report_line
+
+    def stop() -> bool:
+        if workflow.scheduler is None:
+            return False
+        if workflow.non_local_exec:  # Snakemake cancels submitted jobs after this
+            raise KeyboardInterrupt
+        # in a thread, because the main one may hold the scheduler's lock; steps on this machine get the signal too
+        threading.Thread(target=workflow.scheduler.exit_gracefully).start()
+        return True
+
+    if workflow.is_main_process:
+        terminal.catch_interrupt(stop)
+    return terminal
