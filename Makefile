@@ -29,13 +29,18 @@ REAL := .real-model
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
-	@echo "Settings follow the target: make report CONFIGFILE=config/paper.yaml CORES=2. For all other commands: nmb --help"
+	@echo "Settings follow the target, as in: make report CONFIGFILE=config/paper.yaml CORES=2"
+	@echo "  CONFIGFILE    configuration of the run ($(CONFIGFILE))"
+	@echo "  CORES         jobs at the same time (the cores of this machine)"
+	@echo "  EXTRAS=api    setup without torch, for models behind an API (all)"
+	@echo "  MODEL ROUND BENCHMARK MODE NAME BASE SERIES    as the targets above say"
+	@echo "  PYTHON TORCH  interpreter and torch build for setup ($(PYTHON), $(TORCH))"
+	@echo "make -n TARGET shows the commands of a target. For all other commands: nmb --help"
 
 # Snakemake answers a missing or broken configfile with a traceback.
 report: setup ## set up .venv, bring the report up to date, print its path
 	@nmb run check --configfiles $(CONFIGFILE)
 	snakemake --cores $(CORES) --configfile $(CONFIGFILE) -- results/report.html
-	@echo "The report: $(CURDIR)/results/report.html"
 
 # Three processes for two cores: Slurm, servers and browsers are waited for.
 test: setup-dev ## run all tests
