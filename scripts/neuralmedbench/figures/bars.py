@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import dagger_note, label_rows, named, panels
+from neuralmedbench.figures.panels import dagger_note, label_rows, names, panels
 from neuralmedbench.figures.style import COLOURS, DARK, FAINT, GRID, INK, WIDTH_IN, drawn_for, percent_axis
-from neuralmedbench.figures.table import Row, first_sentences, groups, having, number, rate_words, sample_size, sample_size_range, value_of
+from neuralmedbench.figures.table import (
+    Row,
+    first_sentences,
+    groups,
+    having,
+    number,
+    rate_words,
+    sample_size,
+    sample_size_range,
+    title_of,
+    value_of,
+)
 from neuralmedbench.records.words import counted, percent, spaced
 
 CLASSES = {
@@ -44,7 +55,7 @@ def draw_errors(rows: list[Row]) -> Any:
     import matplotlib.pyplot as plt
     from matplotlib.ticker import MaxNLocator
 
-    lines = {name: groups(part, "model") for name, part in groups(rows, "panel").items()}
+    labels, lines = names(rows), {name: groups(part, "model") for name, part in groups(rows, "panel").items()}
     # bars have the same height in every panel, so panels grow with their number of models
     inches = [0.34 * len(part) for part in lines.values()]
     size = (WIDTH_IN, sum(inches) + 0.75 * len(lines) + 1.0)
@@ -58,7 +69,7 @@ def draw_errors(rows: list[Row]) -> Any:
         pair[0].annotate(title, (0, 1), xytext=(0, 6), **head).set_in_layout(False)
         for panel, column in zip(pair, SIDES, strict=True):
             panel.set_ylim(len(models) - 0.4, -0.6)
-            label_rows(panel, [part[0] for part in models.values()], [_label(part) for part in models.values()])
+            label_rows(panel, [part[0] for part in models.values()], [_label(labels[model], part) for model, part in models.items()])
             panel.grid(axis="x", **GRID)
             panel.set_axisbelow(True)
             panel.tick_params(labelbottom=True)
@@ -87,13 +98,13 @@ def _commonest(panel: str, rows: list[Row]) -> str:
     most = max(wrong, key=lambda row: value_of(row, "per_wrong"))
     serious = "" if number(most["significant"]) is None else f", {percent(most['significant'])} of these labels significant"
     return (
-        f"{panel}: most often {spaced(most['class'])} in {most['model']}, in {rate_words(most, 'per_wrong', ('wrong_low', 'wrong_high'))} of its"
+        f"{panel}: most often {spaced(most['class'])} in {title_of(most)}, in {rate_words(most, 'per_wrong', ('wrong_low', 'wrong_high'))} of its"
         f" {most['n_wrong']} wrong answers{serious}."
     )
 
 
-def _label(part: list[Row]) -> str:
-    return f"{named(part[0])}, n = {max(part, key=lambda row: number(row['n']) or 0)['n']}"
+def _label(title: str, part: list[Row]) -> str:
+    return f"{title}, n = {max(part, key=lambda row: number(row['n']) or 0)['n']}"
 
 
 def _bar(panel: Any, rows: list[Row], y: float, column: str) -> None:
@@ -139,18 +150,18 @@ TOLD: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def draw_decomposition(rows: list[Row]) -> Any:
-    """Draw pass@1 of each model with and without findings in words, the best model first (from decomposition.csv)."""
+    """Draw pass@1 of each model with and without findings in words (from decomposition.csv)."""
     from matplotlib.lines import Line2D
 
     found = groups(rows, "benchmark")
     present = [name for name in TOLD if any(number(row[name]) is not None for row in rows)]
     figure, axes = panels([2 * len(part) for part in found.values()], around=0.75, entries=len(present))
-    for panel, (benchmark, rows_) in zip(axes, found.items(), strict=True):
-        part = sorted(rows_, key=lambda row: (-value_of(row, "f"), row["model"]))
+    for panel, (benchmark, part) in zip(axes, found.items(), strict=True):
+        labels = names(part)
         panel.set_title(f"{benchmark}: {sample_size_range(part)}")
         percent_axis(panel)
         panel.set_ylim(len(part) - 0.5, -0.5)
-        label_rows(panel, part, [named(row) for row in part])
+        label_rows(panel, part, [labels[row["model"]] for row in part])
         for y, row in enumerate(part):
             for place, name in enumerate(present):
                 with drawn_for(panel, row["model"]):
@@ -184,7 +195,7 @@ def _told(benchmark: str, rows: list[Row]) -> str:
         if best["shown"] == "true"
         else "; no share of its errors is given"
     )
-    return f"{benchmark}: {best['model']} passes with {rates}{share}; {counted(len(rows), 'model')}; {sample_size(best)}."
+    return f"{benchmark}: {title_of(best)} passes with {rates}{share}; {counted(len(rows), 'model')}; {sample_size(best)}."
 
 
 STEPS = {"refused_import": "refused by the import", "quarantined_picture": "picture quarantined", "example": "kept as example"}

@@ -39,7 +39,7 @@ from neuralmedbench.figures.rates import (
     keep_slices,
 )
 from neuralmedbench.figures.style import MODEL_ID, styled
-from neuralmedbench.figures.table import FEWEST, SMALL, Row, few_note, having
+from neuralmedbench.figures.table import FEWEST, SMALL, Row, few_note, having, in_order, model_order, with_titles
 from neuralmedbench.figures.trust import (
     describe_reliability,
     describe_risk_coverage,
@@ -254,6 +254,10 @@ def draw_figures(tables: Path, folder: Path, *, fewest: int = SMALL) -> None:
     DataError
         If a table is missing.
     """
+    models = model_order(read_table(tables / "leaderboard.csv"))
     for name, figure in FIGURES.items():
-        rows = [row | {FEWEST: str(fewest)} for row in read_table(tables / f"{figure.table}.csv")]
+        rows = read_table(tables / f"{figure.table}.csv")
+        if figure.table != "leaderboard":  # in the order of its ranks
+            rows = in_order(rows, models)
+        rows = [row | {FEWEST: str(fewest)} for row in with_titles(rows, models)]
         figure.save(folder / f"{name}.svg", rows)

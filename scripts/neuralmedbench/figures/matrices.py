@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
-from neuralmedbench.figures.panels import DAGGER, dagger_note, named, short
+from neuralmedbench.figures.panels import DAGGER, dagger_note, names, short
 from neuralmedbench.figures.style import DARK, DIVERGING, INK, LIGHT, WIDTH_IN, drawn_for, luminance, mark_model
 from neuralmedbench.figures.table import (
     Row,
@@ -18,9 +19,11 @@ from neuralmedbench.figures.table import (
     groups,
     having,
     is_small,
+    models_of,
     number,
     sample_size,
     sample_size_range,
+    title_of,
     value_of,
 )
 from neuralmedbench.records.results import FEWEST, HIDDEN, mark_of
@@ -84,8 +87,10 @@ def square_off(panel: Any, columns: int, rows: int, labels: Sequence[str]) -> No
     panel.tick_params(bottom=False, top=False, labelbottom=False, labeltop=True, length=0)
 
 
-ROW_IN, GAP, LETTER_IN, WIDEST_IN = 0.28, 0.9, 0.068, 8.2
-MOST = 12
+ROW_IN, GAP, LETTER_IN, WIDEST_IN = 0.28, 0.9, 0.068, WIDTH_IN
+CELL_WIDE_IN, LINES = 1.3, 3
+"""Widest cell in inches, and most lines of a model's title above it."""
+MOST = 8
 """Groups drawn per kind: those with the most patients; the table has the others."""
 
 EVERYTHING = "all"
@@ -101,7 +106,7 @@ class HeatmapRow:
 
 
 def keep_heatmap(rows: list[Row]) -> list[Row]:
-    """Keep rows of pass@1 under the full request, suppressed ones too; leave out groups that hold all items or have no value."""
+    """Keep rows of pass@1 under the full request, suppressed ones too; leave out groups that hold all items, have no value, or are single cases."""
     rows = [row for row in rows if row["metric"] == "pass1" and (row["arm"], row["strategy"]) == ("full", "direct")]
     rows = [row for row in rows if number(row["value"]) is not None or mark_of(row)]
     whole = {(row["benchmark"], row["model"]): row["n_items"] for row in rows if row["slice"] == EVERYTHING}
@@ -111,7 +116,14 @@ def keep_heatmap(rows: list[Row]) -> list[Row]:
         same = row["n_items"] == whole.get((row["benchmark"], row["model"]))
         return row["slice"] == EVERYTHING or (row["value_of_slice"] not in {"none", "unknown"} and not same)
 
-    return [row for row in rows if is_informative(row)]
+    kept = [row for row in rows if is_informative(row)]
+    # fewer than FEWEST patients: the table has them, with their number
+    enough = {_group_of(row) for row in kept if not row.get("few_patients") or row["slice"] == EVERYTHING}
+    return [row for row in kept if _group_of(row) in enough]
+
+
+def _group_of(row: Row) -> tuple[str, str, str]:
+    return row["benchmark"], row["slice"], row["value_of_slice"]
 
 
 def draw_heatmap(rows: list[Row]) -> Any:
@@ -121,21 +133,21 @@ def draw_heatmap(rows: list[Row]) -> Any:
     grouped = groups(rows, "benchmark")
     lines = {name: lines_of(part) for name, part in grouped.items()}
     inches = [ROW_IN * (part[-1].y + 1) for part in lines.values()]
-    models = {name: models_of(part) for name, part in grouped.items()}
+    labels, models = names(rows), {name: models_of(part) for name, part in grouped.items()}
     across = max(len(one) for one in models.values())
     labels_in = LETTER_IN * max(len(line.text) for part in lines.values() for line in part) + 0.1
-    # width of a cell: as wide as fits, at most 0.85 inches
-    wide = min(0.85, (WIDEST_IN - labels_in) / across)
-    letters = max(len(label) for one in models.values() for label in one.values())
-    # the labels of the models are turned by 90 degrees if they are wider than their cells
-    turned = 1.4 * LETTER_IN * letters > wide
-    head = 0.5 + (LETTER_IN * letters if turned else 0.15)
+    wide = min(CELL_WIDE_IN, (WIDEST_IN - labels_in) / across)
+    # titles are broken into lines as wide as their cells, and turned by 90 degrees where they need too many
+    broken = {name: wrap(label, max(1, int(wide / LETTER_IN / 1.2)), break_long_words=False) for name, label in labels.items()}
+    turned = any(len(lines) > LINES or LETTER_IN * 1.2 * max(map(len, lines)) > wide for lines in broken.values())
+    heads = labels if turned else {name: "\n".join(lines) for name, lines in broken.items()}
+    head = 0.5 + (LETTER_IN * max(map(len, labels.values())) if turned else 0.15 * max(map(len, broken.values())))
     size = (labels_in + wide * across, sum(inches) + head * len(grouped) + 0.5)
     figure, grid = plt.subplots(len(grouped), 1, figsize=size, squeeze=False, height_ratios=inches, layout="constrained")
     for (panel,), (benchmark, part) in zip(grid, lines.items(), strict=True):
-        _panel(panel, part, models[benchmark], turned=turned, size=min(8.5, 27 * wide))
+        _panel(panel, part, {name: heads[name] for name in models[benchmark]}, turned=turned, size=min(9.5, 27 * wide))
         panel.set_title(benchmark)
-    note = f"pass@1 in %; n counts {clusters_of(rows)}; hatched: fewer than {fewest_of(rows[0])}; grey: fewer than {FEWEST}"
+    note = f"pass@1 in %; n counts {clusters_of(rows)}; hatched: fewer than {fewest_of(rows[0])}; groups of fewer than {FEWEST} stand in the table"
     hidden = "; – not shown" if any(number(row["value"]) is None for row in rows) else ""
     figure.supxlabel(f"{note}{hidden}{dagger_note(rows)}", fontsize=8.5)
     return figure
@@ -147,7 +159,8 @@ def describe_heatmap(rows: list[Row]) -> str:
 
 
 def _ends(benchmark: str, rows: list[Row]) -> str:
-    best = next(iter(models_of(rows)))
+    whole = [row for row in rows if row["slice"] == EVERYTHING]
+    best = max(whole or rows, key=lambda row: value_of(row, "value"))["model"]
     of_best = [row for row in rows if row["model"] == best and row["slice"] != EVERYTHING]
     shown = having(of_best, "value")
     large = [row for row in shown if not is_small(row)]
@@ -158,14 +171,7 @@ def _ends(benchmark: str, rows: list[Row]) -> str:
         return f"{head}."
     low, high = (one(large, key=lambda row: value_of(row, "value")) for one in (min, max))
     ends = " to ".join(f"{percent(row['value'])} ({spaced(row['value_of_slice'])}, {sample_size(row)})" for row in (low, high))
-    return f"{head}; {best} is right in {ends} among the others."
-
-
-def models_of(rows: list[Row]) -> dict[str, str]:
-    """Return the models of a benchmark with their labels, the best over all items first."""
-    whole = {row["model"]: value_of(row, "value") for row in rows if row["slice"] == EVERYTHING}
-    labels = {row["model"]: named(row) for row in rows}
-    return {name: labels[name] for name in sorted(labels, key=lambda name: (-whole.get(name, -1.0), name))}
+    return f"{head}; {title_of(of_best[0])} is right in {ends} among the others."
 
 
 def lines_of(rows: list[Row]) -> list[HeatmapRow]:
@@ -216,17 +222,17 @@ def _panel(panel: Any, lines: list[HeatmapRow], models: dict[str, str], *, turne
 
 
 ALPHA = 0.05
-LABELS_IN, CELL_IN, TITLE_IN = 1.9, 0.5, 0.75
+LABELS_IN, CELL_IN, TITLE_IN = 2.5, 0.55, 0.75
 FEW = 5
 """Largest number of models for which two triangles fit side by side."""
 
 
 def draw_pairwise(rows: list[Row]) -> Any:
-    """Draw each model minus each better one, the best first, one triangle per benchmark (from pairwise.csv)."""
+    """Draw each model minus each one above it, one triangle per benchmark (from pairwise.csv)."""
     import matplotlib.pyplot as plt
 
     grouped = groups(rows, "benchmark")
-    orders = {name: order_of(part) for name, part in grouped.items()}
+    orders = {name: models_of(part) for name, part in grouped.items()}
     most = max(len(order) for order in orders.values())
     across = 2 if most <= FEW and len(grouped) > 1 else 1
     down = -(-len(grouped) // across)
@@ -258,8 +264,8 @@ def _largest(benchmark: str, rows: list[Row]) -> str:
         most = most | {"difference": f"{-value_of(most, 'difference')}"} | dict(zip(("low", "high"), _turned(most), strict=True))
     sure = sum(_significant(row) for row in rows)
     return (
-        f"{benchmark}: {sure} of {len(rows)} paired differences are significant after Holm; the largest is {most[first]} ahead of"
-        f" {most[second]} by {difference_words(most)}; {sample_size(most)}."
+        f"{benchmark}: {sure} of {len(rows)} paired differences are significant after Holm; the largest is {title_of(most, first)} ahead of"
+        f" {title_of(most, second)} by {difference_words(most)}; {sample_size(most)}."
     )
 
 
@@ -273,23 +279,15 @@ def _significant(row: Row) -> bool:
     return p_value is not None and p_value < ALPHA
 
 
-def order_of(rows: list[Row]) -> list[str]:
-    """Order the models of a benchmark by their mean lead over the others, the largest first."""
-    ahead: dict[str, float] = {}
-    for row in rows:
-        for name, sign in ((row["model_a"], 1), (row["model_b"], -1)):
-            ahead[name] = ahead.get(name, 0.0) + sign * value_of(row, "difference")
-    return sorted(ahead, key=lambda name: (-round(ahead[name], 9), name))
-
-
 def _triangle(panel: Any, benchmark: str, rows: list[Row], order: list[str], *, reach: float, size: float) -> None:
     place = {name: at for at, name in enumerate(order)}
+    titles = {row[f"model_{side}"]: short(title_of(row, f"model_{side}")) for row in rows for side in "ab"}
     pool = {row[f"model_{side}"] for row in rows for side in "ab" if row[f"{side}_in_reference_pool"] == "true"}
     square_off(
         panel,
         len(order),
         len(order),
-        [f"{short(name)}{DAGGER if name in pool else ''}\u00a0\u00a0\u00a0{at + 1}" for name, at in place.items()],
+        [f"{titles[name]}{DAGGER if name in pool else ''}\u00a0\u00a0\u00a0{at + 1}" for name, at in place.items()],
     )
     panel.set_xticks(range(len(order) - 1), [str(at + 1) for at in range(len(order) - 1)])
     panel.tick_params(labelsize=min(9.5, size + 1))
@@ -300,7 +298,7 @@ def _triangle(panel: Any, benchmark: str, rows: list[Row], order: list[str], *, 
     for row in rows:
         value = value_of(row, "difference")
         across, down = place[row["model_b"]], place[row["model_a"]]
-        # below the diagonal only: the row is the weaker model, so the value is turned if needed
+        # below the diagonal only, so the value is turned if needed
         if across > down:
             across, down, value = down, across, -value
         sure = _significant(row)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from textwrap import wrap
 from typing import Any
 
-from neuralmedbench.figures.style import WIDTH_IN, Look, drawn_for, mark_model
-from neuralmedbench.figures.table import Row
+from neuralmedbench.figures.style import WIDTH_IN, Look, drawn_for, looks, mark_model
+from neuralmedbench.figures.table import Row, models_of, title_of
 from neuralmedbench.figures.table import number as cell_number
 from neuralmedbench.records.results import POOL_MARKS
 
@@ -17,7 +17,7 @@ DAGGER = " †"
 ROW_IN = 0.3
 """Height of one row of a panel in inches."""
 
-LEGEND_LETTERS = 100
+LEGEND_LETTERS = 133
 """Letters that fit side by side into the width of a figure."""
 
 LINE_IN = 0.2
@@ -45,18 +45,18 @@ def in_reference_pool(row: Row) -> bool:
     return any(mark in row and row[mark] == "true" for mark in POOL_MARKS)
 
 
-def named(row: Row, column: str = "model") -> str:
-    """Return the name of a row's model, with a dagger if its answers chose the items."""
-    return short(row[column]) + (DAGGER if in_reference_pool(row) else "")
+def looks_of(rows: Iterable[Row]) -> dict[str, Look]:
+    """Return the colour and marker of every model, the same in every figure of a run."""
+    return looks(models_of(rows, everyone=True))
 
 
-def names(rows: Iterable[Row], column: str = "model") -> dict[str, str]:
-    """Return labels by model, with a dagger if any row of the model has one; titles that become equal when shortened are replaced by names."""
+def names(rows: Iterable[Row], most: int = 34) -> dict[str, str]:
+    """Return titles by model, with a dagger if any row of the model has one; titles that become equal when shortened are replaced by names."""
     rows = list(rows)
-    shorts = {row["model"]: short(row[column]) for row in rows}
+    shorts = {row["model"]: short(title_of(row), most) for row in rows}
     alike = {model for model, text in shorts.items() if list(shorts.values()).count(text) > 1}
     marked = {row["model"] for row in rows if in_reference_pool(row)}
-    return {model: (short(model) if model in alike else text) + (DAGGER if model in marked else "") for model, text in shorts.items()}
+    return {model: (short(model, most) if model in alike else text) + (DAGGER if model in marked else "") for model, text in shorts.items()}
 
 
 def dagger_note(rows: Iterable[Row]) -> str:
@@ -120,16 +120,17 @@ def offset(place: int, entries: int) -> float:
     return (place - (entries - 1) / 2) * min(0.24, 0.84 / entries)
 
 
-def legend(figure: Any, looks: Mapping[str, Look], titles: Mapping[str, str], models: Iterable[str], *, note: str = "") -> None:
-    """Add a legend of models below the figure, with a note or the label of the axis above it."""
+def legend(figure: Any, rows: Iterable[Row], *, note: str = "") -> None:
+    """Add a legend of the models of the rows below the figure, with a note or the label of the axis above it."""
     from matplotlib.lines import Line2D
 
-    models = list(models)
-    handles = [Line2D([], [], linestyle="none", markersize=7, label=titles.get(model, model), **looks[model].point) for model in models]
+    rows = list(rows)
+    style, titles, models = looks_of(rows), names(rows), models_of(rows)
+    handles = [Line2D([], [], linestyle="none", markersize=7, label=titles[model], **style[model].point) for model in models]
     if handles:
         # as many columns as the longest label allows; 5 letters for marker and gap
         wide = max(len(str(handle.get_label())) for handle in handles) + 5
-        across = max(1, min(5, len(handles), LEGEND_LETTERS // wide))
+        across = max(1, min(6, len(handles), LEGEND_LETTERS // wide))
         look = {"handletextpad": 0.3, "columnspacing": 1.6, "title": note.strip() or None, "title_fontsize": 9}
         drawn = figure.legend(handles=handles, loc="outside lower center", ncols=across, **look)
         for model, *entry in zip(models, drawn.legend_handles, drawn.get_texts(), strict=True):

@@ -5,9 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from neuralmedbench.figures.panels import dagger_note, label_rows, legend, names, offset, panels, short, whisker
-from neuralmedbench.figures.style import GRID, INK, PRIOR, WIDTH_IN, Look, drawn_for, looks, percent_axis
-from neuralmedbench.figures.table import Row, difference_words, first_sentences, groups, having, number, rate_words, sample_size, value_of
+from neuralmedbench.figures.panels import dagger_note, label_rows, legend, looks_of, names, offset, panels, short, whisker
+from neuralmedbench.figures.style import GRID, INK, PRIOR, WIDTH_IN, Look, drawn_for, percent_axis
+from neuralmedbench.figures.table import (
+    Row,
+    difference_words,
+    first_sentences,
+    groups,
+    having,
+    models_of,
+    number,
+    rate_words,
+    sample_size,
+    title_of,
+    value_of,
+)
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import counted, percent, spaced
 
@@ -20,12 +32,12 @@ MOST = 8
 
 def draw_leaderboard(rows: list[Row]) -> Any:
     """Draw pass@1 with intervals, the best model first, with a band behind every second tier (from leaderboard.csv)."""
-    style, grouped = looks(row["model"] for row in rows), groups(rows, "benchmark")
+    style, grouped = looks_of(rows), groups(rows, "benchmark")
     figure, axes = panels([len(part) for part in grouped.values()])
     for panel, (benchmark, part) in zip(axes, grouped.items(), strict=True):
         panel.set_title(f"{benchmark} ({part[0]['axis']}): {sample_size(part[0])}")
         percent_axis(panel)
-        labels = names(part, "title")
+        labels = names(part)
         label_rows(panel, part, [labels[row["model"]] for row in part])
         for y, row in enumerate(part):
             # every second tier has a grey band
@@ -67,7 +79,7 @@ def draw_passk(rows: list[Row]) -> Any:
     """Draw reliability (all 5 right), pass@1 and both readings of pass@5 of each model, on the same items (from families.csv)."""
     import matplotlib.pyplot as plt
 
-    style, grouped = looks(row["model"] for row in rows), groups(rows, "benchmark")
+    style, grouped = looks_of(rows), groups(rows, "benchmark")
     across = min(2, len(grouped))
     down = -(-len(grouped) // across)
     figure, grid = plt.subplots(down, across, figsize=(WIDTH_IN, 2.8 * down + 0.6), squeeze=False, sharey=True, layout="constrained")
@@ -91,7 +103,7 @@ def draw_passk(rows: list[Row]) -> Any:
         panel.set_ylim(-0.03, 1.03)
         panel.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
         panel.grid(axis="y", **GRID)
-    legend(figure, style, names(rows, "title"), sorted({row["model"] for row in rows}), note=dagger_note(rows))
+    legend(figure, rows, note=dagger_note(rows))
     return figure
 
 
@@ -124,7 +136,7 @@ def keep_slices(rows: list[Row]) -> list[Row]:
 
 def draw_slices(rows: list[Row]) -> Any:
     """Draw pass@1 by family, level, sequence and kind of case (from rates.csv)."""
-    style, grouped = looks(row["model"] for row in rows), groups(rows, "benchmark")
+    style, grouped, order = looks_of(rows), groups(rows, "benchmark"), models_of(rows)
     lines = {name: list(groups([{**row, "line": _line(row)} for row in part], "line").items()) for name, part in grouped.items()}
     figure, axes = panels([len(part) for part in lines.values()], entries=len(style) - 1)
     for panel, (benchmark, part) in zip(axes, lines.items(), strict=True):
@@ -134,12 +146,12 @@ def draw_slices(rows: list[Row]) -> Any:
         for y, (_, entries) in enumerate(part):
             if y % 2:
                 panel.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.04, linewidth=0)
-            for place, row in enumerate(sorted(entries, key=lambda row: row["model"])):
+            for place, row in enumerate(sorted(entries, key=lambda row: order.index(row["model"]))):
                 whisker(panel, row, y + offset(place, len(entries)), style[row["model"]], ("value", "low", "high"), size=5.5)
     out = int(rows[0]["left_out"])
     others = f"\nthe {MOST} models that are best over all; {out} more stand in rates.csv and in the figure of rates by group" if out else ""
     axes[-1].set_xlabel(f"pass@1{others}{dagger_note(rows)}")
-    legend(figure, style, names(rows), sorted({row["model"] for row in rows}))
+    legend(figure, rows)
     return figure
 
 
@@ -151,7 +163,7 @@ def describe_slices(rows: list[Row]) -> str:
 def _widest(benchmark: str, rows: list[Row]) -> str:
     low, high = (one(rows, key=lambda row: value_of(row, "value")) for one in (min, max))
     models, lines = len({row["model"] for row in rows}), len({_line(row) for row in rows})
-    ends = " to ".join(f"{percent(row['value'])} ({row['model']}, {_line(row)})" for row in (low, high))
+    ends = " to ".join(f"{percent(row['value'])} ({title_of(row)}, {_line(row)})" for row in (low, high))
     return f"{benchmark}: pass@1 of {counted(models, 'model')} in {counted(lines, 'group')}, from {ends}."
 
 
@@ -163,7 +175,7 @@ def _line(row: Row) -> str:
 
 def draw_arms(rows: list[Row]) -> Any:
     """Draw the paired difference of each arm to full (from arms.csv)."""
-    style, grouped = looks(row["model"] for row in rows), groups(rows, "benchmark")
+    style, grouped, order = looks_of(rows), groups(rows, "benchmark"), models_of(rows)
     lines = {name: groups(part, "arm") for name, part in grouped.items()}
     figure, axes = panels([len(part) for part in lines.values()], entries=len(style) - 1)
     reach = max(abs(number(row[name]) or 0.0) for row in rows for name in ("difference", "low", "high"))
@@ -177,10 +189,10 @@ def draw_arms(rows: list[Row]) -> Any:
         for y, entries in enumerate(part.values()):
             if y % 2:
                 panel.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.04, linewidth=0)
-            for place, row in enumerate(sorted(entries, key=lambda row: row["model"])):
+            for place, row in enumerate(sorted(entries, key=lambda row: order.index(row["model"]))):
                 whisker(panel, row, y + offset(place, len(entries)), style[row["model"]], ("difference", "low", "high"), size=6)
     axes[-1].set_xlabel("pass@1, difference to full (left of the line: worse than with everything shown)" + dagger_note(rows))
-    legend(figure, style, names(rows), sorted({row["model"] for row in rows}))
+    legend(figure, rows)
     return figure
 
 
@@ -189,7 +201,7 @@ def describe_arms(rows: list[Row]) -> str:
     grouped = groups(rows, "benchmark")
     return first_sentences(
         f"{name}: {counted(len({row['arm'] for row in part}), 'arm')} beside full, {counted(len({row['model'] for row in part}), 'model')}; the largest"
-        f" change of pass@1 is {difference_words(most)} ({most['model']}, {spaced(most['arm'])}); {sample_size(most)}."
+        f" change of pass@1 is {difference_words(most)} ({title_of(most)}, {spaced(most['arm'])}); {sample_size(most)}."
         for name, part, most in (
             (name, part, max(part, key=lambda row: abs(value_of(row, "difference")))) for name, part in grouped.items()
         )
@@ -200,7 +212,7 @@ def draw_axes(rows: list[Row]) -> Any:
     """Draw breadth against depth with the intervals of both (from axes.csv)."""
     import matplotlib.pyplot as plt
 
-    style = looks(row["model"] for row in rows)
+    style = looks_of(rows)
     grouped = groups([{**row, "pair": f"{_task(row, 'breadth')}\n{_task(row, 'depth')}"} for row in rows], "pair")
     across = 2 if len(grouped) > 1 else 1
     down = -(-len(grouped) // across)
@@ -211,7 +223,7 @@ def draw_axes(rows: list[Row]) -> Any:
         panel.axis("off")
     for panel, part in zip(panels_, grouped.values(), strict=False):
         _scatter(panel, part, style)
-    legend(figure, style, names(rows, "title"), sorted({row["model"] for row in rows}), note=dagger_note(rows))
+    legend(figure, rows, note=dagger_note(rows))
     return figure
 
 
@@ -269,7 +281,7 @@ def draw_cost(rows: list[Row]) -> Any:
     """Draw pass@1 over the price of one answer, with the Pareto frontier (from cost.csv); models without a price go to a strip at the left."""
     import matplotlib.pyplot as plt
 
-    style, grouped = looks(row["model"] for row in rows), groups(rows, "benchmark")
+    style, grouped = looks_of(rows), groups(rows, "benchmark")
     # models without a price get a strip at the left, as wide as their number needs
     free = max(sum(number(row[PRICE]) is None for row in part) for part in grouped.values())
     ratio = (min(1.6, 0.5 + 0.12 * free), 3.4) if free else (0.001, 3.4)
@@ -295,7 +307,7 @@ def draw_cost(rows: list[Row]) -> Any:
     listed = f"; prices of {days[0]}{f' to {days[-1]}' if len(days) > 1 else ''}" if days else ""
     grid[-1][1].set_xlabel(f"USD for one answer, log scale{listed}{dagger_note(rows)}", fontsize=9)
     grid[0][0 if free else 1].set_ylabel("pass@1")
-    legend(figure, style, names(rows), sorted({row["model"] for row in rows}))
+    legend(figure, rows)
     return figure
 
 
@@ -306,7 +318,7 @@ def describe_cost(rows: list[Row]) -> str:
 
 def _frontier(benchmark: str, rows: list[Row]) -> str:
     front = sorted((row for row in having(rows, PRICE) if row["on_frontier"] == "true"), key=lambda row: value_of(row, PRICE))
-    frontier = ", ".join(f"{row['model']} ({_usd(row)}, {percent(row['pass1'])})" for row in front[:4])
+    frontier = ", ".join(f"{title_of(row)} ({_usd(row)}, {percent(row['pass1'])})" for row in front[:4])
     more = f" and {len(front) - 4} more" if len(front) > 4 else ""
     free = sum(number(row[PRICE]) is None for row in rows)
     return (

@@ -30,8 +30,8 @@ FAINT = "#8b9299"
 
 PRIOR = "prior"
 GRID = {"color": INK, "alpha": 0.12, "linewidth": 0.8}
-WIDTH_IN = 7.2
-"""Width of a figure in inches: that of the page's text column at 100 px per inch."""
+WIDTH_IN = 9.6
+"""Width of a figure in inches: nearly that of the page's column, on which an inch has 100 px (`report.source.CSS_PX_PER_UNIT`)."""
 
 PARAMETERS: dict[str, Any] = {
     "figure.constrained_layout.h_pad": 0.08,

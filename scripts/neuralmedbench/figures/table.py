@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
+from neuralmedbench.figures.style import PRIOR
 from neuralmedbench.records.results import FEWEST as FEWEST_PATIENTS
 from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.words import ONCE, counted, percent_with_span, plural, points, points_span
@@ -16,6 +17,70 @@ FEWEST = "fewest"
 
 SMALL = 10
 """Default of that column (`report.min_patients_shown`)."""
+
+ORDER = "order"
+"""Column that `draw_figures` adds to every row: all models of the run in their order, apart by spaces."""
+
+WITHIN = ("benchmark", "breadth_benchmark", "breadth_family", "depth_benchmark", "depth_family")
+"""Columns by whose values, in order of first appearance, rows stay together when the models are ordered."""
+
+
+def model_order(leaderboard: Iterable[Row]) -> dict[str, str]:
+    """Return the titles of all models by name, in the one order of every table and figure.
+
+    Models first, then built-in baselines, readers, and the best constant answer; each by its place in the leaderboard of the first depth
+    benchmark, which is that of its pass@1. (Without a depth benchmark: of the first one.)
+
+    Examples
+    --------
+    >>> row = {"benchmark": "b", "axis": "depth", "reader": "", "baseline": "false"}
+    >>> list(model_order([row | {"model": "prior", "title": "P"}, row | {"model": "x", "title": "X", "baseline": "true"}, row | {"model": "a", "title": "A"}]))
+    ['a', 'x', 'prior']
+    """
+    by_axis = sorted(leaderboard, key=lambda row: row["axis"] != "depth")
+    first = {row["model"]: row for row in reversed(by_axis)}  # a row of the first benchmark replaces those of later ones
+    places = dict.fromkeys(row["model"] for row in by_axis)
+
+    def kind(name: str) -> int:
+        row = first[name]
+        return 3 if name == PRIOR else 2 if row["reader"] else 1 if row["baseline"] == "true" else 0
+
+    return {name: first[name]["title"] or name for name in sorted(places, key=kind)}
+
+
+def in_order(rows: Sequence[Row], models: Iterable[str]) -> list[Row]:
+    """Sort the rows of a table by model; rows of one benchmark (or one pair of axes) stay together."""
+    if not rows or "model" not in rows[0]:
+        return list(rows)
+    together = [name for name in WITHIN if name in rows[0]]
+    first: dict[tuple[str, ...], int] = {}
+    for row in rows:
+        first.setdefault(tuple(row[name] for name in together), len(first))
+    place = {name: number for number, name in enumerate(models)}
+    return sorted(rows, key=lambda row: (first[tuple(row[name] for name in together)], place.get(row["model"], -1)))
+
+
+def with_titles(rows: Iterable[Row], models: Mapping[str, str]) -> list[Row]:
+    """Add the titles of the models of a row (`title`, `title_a`, `title_b`), and the order of all models."""
+    names = ("model", "model_a", "model_b")
+
+    def titles(row: Row) -> Row:
+        return {name.replace("model", "title"): models.get(row[name], row[name]) for name in names if name in row}
+
+    return [row | titles(row) | {ORDER: " ".join(models)} for row in rows]
+
+
+def title_of(row: Row, column: str = "model") -> str:
+    """Return the title of a row's model; its name in a table without titles."""
+    return row.get(column.replace("model", "title")) or row[column]
+
+
+def models_of(rows: Iterable[Row], *, everyone: bool = False) -> list[str]:
+    """Return the models of some rows in their order; with `everyone` all models of the run."""
+    rows = list(rows)
+    order = rows[0].get(ORDER, "").split() if rows else []
+    present = {row[name] for row in rows for name in ("model", "model_a", "model_b") if name in row}
+    return [name for name in order if everyone or name in present] + sorted(present - set(order))
 
 
 def number(cell: str | None) -> float | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import DAGGER, dagger_note, in_reference_pool, legend, names, panels, short
-from neuralmedbench.figures.style import COLOURS, FAINT, GRID, INK, WIDTH_IN, Look, drawn_for, looks
-from neuralmedbench.figures.table import Row, first_sentences, groups, number, value_of
+from neuralmedbench.figures.panels import dagger_note, legend, looks_of, names, panels, short
+from neuralmedbench.figures.style import COLOURS, FAINT, GRID, INK, WIDTH_IN, Look, drawn_for
+from neuralmedbench.figures.table import Row, first_sentences, groups, number, title_of, value_of
 from neuralmedbench.records.words import counted, percent, spaced
 
 TICKS, LABELS = (0, 0.5, 1), ("0 %", "50 %", "100 %")
@@ -14,18 +14,18 @@ SOURCES = {"stated": "stated by the model", "agreement": "agreement of its sampl
 SHAPES = {"stated": "o", "agreement": "D", "tokens": "s"}
 LINES: dict[str, Any] = {"stated": "-", "agreement": (0, (4, 2)), "tokens": (0, (1, 1.5))}
 SIDES = ("left", "center", "right")
-ACROSS, PANEL_IN = 4, 1.75
+ACROSS, PANEL_IN = 5, 1.8
 
 
 def draw_reliability(rows: list[Row]) -> Any:
     """Draw mean confidence against the share of right answers, one panel per model and benchmark, arm full (from reliability.csv)."""
-    style, grouped = looks(row["model"] for row in rows), groups(rows, "benchmark")
+    style, grouped, labels = looks_of(rows), groups(rows, "benchmark"), names(rows, 22)
     parts = {benchmark: groups(part, "model") for benchmark, part in grouped.items()}
     figure, panels = _grid([len(models) for models in parts.values()], ACROSS, PANEL_IN)
     for line, (benchmark, models) in zip(panels, parts.items(), strict=True):
         for panel, (model, part) in zip(line, models.items(), strict=True):
             panel.set_title(
-                f"{short(model, 22)}{DAGGER if in_reference_pool(part[0]) else ''}\n{short(benchmark, 24)}",
+                f"{labels[model]}\n{short(benchmark, 24)}",
                 fontsize=8.5,
                 fontweight="normal",
             )
@@ -42,7 +42,7 @@ def describe_reliability(rows: list[Row]) -> str:
     """Describe the worst calibrated bin of each benchmark."""
     grouped = groups(rows, "benchmark")
     return first_sentences(
-        f"{name}: {counted(len({row['model'] for row in part}), 'model')}; farthest from the truth is {far['model']} ({SOURCES[far['source']]}): mean"
+        f"{name}: {counted(len({row['model'] for row in part}), 'model')}; farthest from the truth is {title_of(far)} ({SOURCES[far['source']]}): mean"
         f" confidence {percent(far['mean_confidence'])}, right {percent(far['share_right'])}, {far['n']} answers."
         for name, part, far in ((name, part, max(part, key=_distance)) for name, part in grouped.items())
     )
@@ -109,7 +109,7 @@ def _sources(figure: Any, sources: list[str], label: str) -> None:
 
 def draw_risk_coverage(rows: list[Row]) -> Any:
     """Draw the share of right answers among the most confident ones, by coverage (from risk_coverage.csv)."""
-    style = looks(row["model"] for row in rows)
+    style = looks_of(rows)
     grouped = groups([{**row, "panel": f"{row['benchmark']}\n{SOURCES[row['source']]}"} for row in rows], "panel")
     figure, (panels,) = _grid([len(grouped)], 2, 2.0)
     for panel, (title, part) in zip(panels, grouped.items(), strict=True):
@@ -122,7 +122,7 @@ def draw_risk_coverage(rows: list[Row]) -> Any:
                 panel.plot(x, y, linewidth=1.5, markersize=6, markevery=marked, **style[model].of(points[0]).point)
     figure.supylabel("share of them that is right", fontsize=9)
     note = f"part of the answers that is kept, the surest first{dagger_note(rows)}"
-    legend(figure, style, names(rows), sorted({row["model"] for row in rows}), note=note)
+    legend(figure, rows, note=note)
     return figure
 
 
@@ -139,7 +139,7 @@ def _half(panel: str, rows: list[Row]) -> str:
     # the largest coverage is that of all answers
     everything = max(models[best], key=lambda row: value_of(row, "coverage"))
     return (
-        f"{panel}: {counted(len(models), 'model')}; {best} is right in {percent(at[best]['value'])} of the surest half of its answers and in"
+        f"{panel}: {counted(len(models), 'model')}; {title_of(at[best])} is right in {percent(at[best]['value'])} of the surest half of its answers and in"
         f" {percent(everything['value'])} of all."
     )
 
