@@ -4,5 +4,5 @@ Doors
 -----
 gallery: FIGURES, draw_figures
 style: INK, Look, looks
-table: Row, groups
+table: Row, groups, in_order, model_order
 """

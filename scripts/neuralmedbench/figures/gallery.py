@@ -26,27 +26,29 @@ from neuralmedbench.figures.rates import (
     describe_axes,
     describe_cost,
     describe_leaderboard,
-    describe_passk,
     describe_slices,
     draw_arms,
     draw_axes,
     draw_cost,
+    draw_first_pair,
     draw_leaderboard,
-    draw_passk,
     draw_slices,
     keep_cost,
-    keep_passk,
+    keep_first_pair,
     keep_slices,
 )
 from neuralmedbench.figures.style import MODEL_ID, styled
 from neuralmedbench.figures.table import FEWEST, SMALL, Row, few_note, having, in_order, model_order, with_titles
 from neuralmedbench.figures.trust import (
+    describe_passk,
     describe_reliability,
     describe_risk_coverage,
     describe_trust,
+    draw_passk,
     draw_reliability,
     draw_risk_coverage,
     draw_trust,
+    keep_passk,
     keep_trust,
 )
 from neuralmedbench.files.tables import read_table
@@ -175,6 +177,14 @@ FIGURES = {
         _with("f"),
         draw_decomposition,
         describe_decomposition,
+    ),
+    "glance": Figure(
+        "axes",
+        "Breadth against depth, one pair of tasks",
+        "No model has a score on both axes: breadth against depth cannot be drawn.",
+        keep_first_pair,
+        draw_first_pair,
+        describe_axes,
     ),
     "axes": Figure(
         "axes",

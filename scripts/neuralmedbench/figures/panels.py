@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neuralmedbench.figures.style import WIDTH_IN, Look, drawn_for, looks, mark_model
 from neuralmedbench.figures.table import Row, models_of, title_of
 from neuralmedbench.figures.table import number as cell_number
 from neuralmedbench.records.results import POOL_MARKS
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
 
 DAGGER = " †"
 """Marks the name of a model by whose answers items were chosen."""
@@ -137,3 +143,110 @@ def legend(figure: Any, rows: Iterable[Row], *, note: str = "") -> None:
             mark_model(entry, model)
         lines = -(-len(handles) // across) - 1 + len(note.strip().splitlines())
         figure.set_figheight(figure.get_figheight() + LINE_IN * lines)  # a long legend makes the figure higher, not the panels smaller
+
+
+LINES_AWAY = 9
+"""Lines of text above and below a mark in which its label is tried."""
+
+ASIDE = (0.0, 14.0, 30.0, 60.0, 100.0)
+"""Distances in points to the left and right at which it is tried."""
+
+SWEEPS = 3
+"""How often every label is placed anew, beside where the others are by then."""
+
+FEW = 8
+"""More marks than these are drawn smaller, and their intervals faintly."""
+
+MARK = 6.0
+"""Half the width in points of a mark that a label must not cover."""
+
+
+def label_places(marks: Floats, sizes: Floats, inside: Floats, held: Floats, lines: Floats) -> Floats:
+    """Choose a box for the label of each mark: inside the panel, on no other label and no mark, on few lines, and near its mark.
+
+    Parameters
+    ----------
+    marks : ndarray of float, shape (labels, 2)
+        Their places in points.
+    sizes : ndarray of float, shape (labels, 2)
+        Width and height of the labels in points.
+    inside : ndarray of float, shape (2, 2)
+        Lower left and upper right corner of the panel.
+    held : ndarray of float, shape (boxes, 2, 2)
+        Boxes that are taken already, by their corners.
+    lines : ndarray of float, shape (points, 2)
+        Points on lines that a label should not cover.
+
+    Returns
+    -------
+    ndarray of float, shape (labels, 2, 2)
+        Corners of the boxes; equal marks give equal boxes.
+    """
+    import numpy as np
+
+    def overlaps(low: Floats, high: Floats, boxes: Floats) -> Floats:
+        return ((low[:, None] < boxes[None, :, 1]) & (high[:, None] > boxes[None, :, 0])).all(axis=2).sum(axis=1)
+
+    covered = np.stack([marks - MARK, marks + MARK], axis=1)
+    per_line = 6.0 if len(marks) <= FEW else 1.0  # among many lines a label cannot avoid them, and should be near its mark
+    tried = []
+    for mark, size in zip(marks, sizes, strict=True):
+        half = size / 2
+        # left of the mark, above or below it, or right of it, in its line and those above and below
+        across = np.unique([sign * (half[0] * part + MARK + 1 + more) for sign in (-1, 1) for part in (0, 1) for more in ASIDE])
+        down = np.arange(-LINES_AWAY, LINES_AWAY + 1) * (half[1] + MARK)
+        middle = mark + np.stack(np.meshgrid(across, down), axis=-1).reshape(-1, 2)
+        low, high = middle - half, middle + half
+        far = np.linalg.norm(np.clip(mark, low, high) - mark, axis=1)
+        outside = (low < inside[0]).any(axis=1) | (high > inside[1]).any(axis=1)
+        crossed = overlaps(low, high, np.stack([lines, lines], axis=1))
+        tried.append((low, high, 1e6 * outside + 1e3 * overlaps(low, high, covered) + per_line * crossed + far**1.3))
+    # where many marks are near, the choice is small: these come first
+    near = (np.abs(marks[:, None] - marks[None]) < (90, 30)).all(axis=2).sum(axis=1)
+    order = sorted(range(len(marks)), key=lambda one: (-near[one], -marks[one][1], one))
+    boxes: dict[int, Floats] = {}
+    for number in order * SWEEPS:
+        low, high, cost = tried[number]
+        others = np.array([*held, *(box for other, box in boxes.items() if other != number)]).reshape(-1, 2, 2)
+        best = int(np.argmin(cost + 1e4 * overlaps(low, high, others)))
+        boxes[number] = np.stack([low[best], high[best]])
+    return np.array([boxes[number] for number in range(len(marks))])
+
+
+class NamedPoint(NamedTuple):
+    """A mark in the units of the axes, the name to write beside it, and its model."""
+
+    x: float
+    y: float
+    name: str
+    model: str
+
+
+def label_points(
+    panel: Any, style: Mapping[str, Look], points: Sequence[NamedPoint], bars: Sequence[Sequence[tuple[float, float]]], *, size: float = 8.5
+) -> None:
+    """Write names of `size` points beside marks, with a line to a name that is not near; `bars` are both ends of lines to keep clear.
+
+    The rest of the figure must be complete: names stand where the layout has put the marks.
+    """
+    import numpy as np
+
+    panel.figure.draw_without_rendering()  # settles the layout
+    unit = panel.figure.dpi / 72
+    to_points = panel.transData
+    marks = np.array([to_points.transform((point.x, point.y)) for point in points]) / unit
+    lines = [np.linspace(*to_points.transform(bar) / unit, 40) for bar in bars]
+    held = [text.get_window_extent().get_points() for text in panel.texts]
+    look = {"fontsize": size, "ha": "center", "va": "center", "annotation_clip": False}
+    texts = [panel.annotate(point.name, (point.x, point.y), **look) for point in points]
+    sizes = np.array([text.get_window_extent().size for text in texts]) / unit + 2
+    inside = panel.get_window_extent().get_points() / unit
+    boxes = label_places(marks, sizes, inside, np.array(held).reshape(-1, 2, 2) / unit, np.concatenate([np.empty((0, 2)), *lines]))
+    for point, text, mark, (low, high) in zip(points, texts, marks, boxes, strict=True):
+        text.set(anncoords="offset points", position=tuple((low + high) / 2 - mark), in_layout=False)
+        mark_model([text], point.model)
+        near = np.clip(mark, low, high)
+        if np.linalg.norm(near - mark) > 2 * MARK:
+            ends = to_points.inverted().transform(np.stack([mark, near]) * unit)
+            with drawn_for(panel, point.model):
+                panel.plot(*ends.T, color=style[point.model].colour, linewidth=0.9, zorder=1.5)[0].set_in_layout(False)

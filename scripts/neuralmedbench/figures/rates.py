@@ -5,7 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from neuralmedbench.figures.panels import dagger_note, label_rows, legend, looks_of, names, offset, panels, short, whisker
+from neuralmedbench.figures.panels import (
+    FEW,
+    NamedPoint,
+    dagger_note,
+    label_points,
+    label_rows,
+    legend,
+    looks_of,
+    names,
+    offset,
+    panels,
+    short,
+    whisker,
+)
 from neuralmedbench.figures.style import GRID, INK, PRIOR, WIDTH_IN, Look, drawn_for, percent_axis
 from neuralmedbench.figures.table import (
     Row,
@@ -20,12 +33,12 @@ from neuralmedbench.figures.table import (
     title_of,
     value_of,
 )
-from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
+from neuralmedbench.records.results import FAMILY_TITLES
 from neuralmedbench.records.words import counted, percent, spaced
 
 PASS1 = ("pass1", "pass1_low", "pass1_high")
 SLICES = ("family", "level", "sequence", "lesion_shown", "normal_control")
-STOPS = ("all_right", "pass1", "pass5")
+DIAGNOSIS = "differential_diagnosis"
 MOST = 8
 """Models drawn in the figure of slices: more marks could not be distinguished in one row."""
 
@@ -68,57 +81,6 @@ def _best(benchmark: str, rows: list[Row]) -> str:
     chance = f", guessing reaches {percent(guess['pass1'])}" if guess else ""
     place = f"is first of {counted(len(models), 'model')} with pass@1 {rate_words(first, 'pass1')}"
     return f"{benchmark}: {first['title']} {place}{beside}{chance}; {sample_size(first)}."
-
-
-def keep_passk(rows: list[Row]) -> list[Row]:
-    """Keep the rows over the items that ask for a ranked differential: all marks of a model are then of the same items."""
-    return [row for row in having(rows, "pass1", "pass5") if row["family"] == RANKED_DIFFERENTIAL]
-
-
-def draw_passk(rows: list[Row]) -> Any:
-    """Draw reliability (all 5 right), pass@1 and both readings of pass@5 of each model, on the same items (from families.csv)."""
-    import matplotlib.pyplot as plt
-
-    style, grouped = looks_of(rows), groups(rows, "benchmark")
-    across = min(2, len(grouped))
-    down = -(-len(grouped) // across)
-    figure, grid = plt.subplots(down, across, figsize=(WIDTH_IN, 2.8 * down + 0.6), squeeze=False, sharey=True, layout="constrained")
-    cells = [panel for line in grid for panel in line]
-    for panel in cells[len(grouped) :]:
-        panel.axis("off")
-    for panel, (benchmark, part) in zip(cells, grouped.items(), strict=False):
-        panel.set_title(f"{benchmark}: {sample_size(part[0])}" if across == 1 else benchmark)
-        for place, row in enumerate(part):
-            heights = [number(row[stop]) for stop in STOPS]
-            look = style[row["model"]].of(row)
-            with drawn_for(panel, row["model"]):
-                known = [float("nan") if height is None else height for height in heights]
-                panel.plot(range(3), known, linewidth=1.4, markersize=7, **look.point)
-                # hollow, at the right: the share with the answer among the five candidates of one response
-                if (candidates := number(row["candidates5"])) is not None:
-                    x = 2.6 + (place - (len(part) - 1) / 2) * min(0.09, 0.6 / len(part))
-                    panel.plot([x], [candidates], markersize=7, linestyle="none", **look.point | {"markerfacecolor": "none"})
-        panel.set_xticks([0, 1, 2, 2.6], ["all 5\nright", "pass@1", "pass@5", "five\ncandidates"], fontsize=9 if across == 1 else 8)
-        panel.set_xlim(-0.15, 3.0)
-        panel.set_ylim(-0.03, 1.03)
-        panel.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
-        panel.grid(axis="y", **GRID)
-    legend(figure, rows, note=dagger_note(rows))
-    return figure
-
-
-def describe_passk(rows: list[Row]) -> str:
-    """Describe the model with the highest pass@5: both readings, its pass@1 and reliability, on the same items."""
-    return first_sentences(_highest_pass5(name, part) for name, part in groups(rows, "benchmark").items())
-
-
-def _highest_pass5(benchmark: str, rows: list[Row]) -> str:
-    best = max(rows, key=lambda row: value_of(row, "pass5"))
-    return (
-        f"{benchmark}: {counted(len(rows), 'model')}; the highest pass@5 is {percent(best['pass5'])} ({best['title']}, any of five samples),"
-        f" with {percent(best['candidates5'])} among five candidates, pass@1 {percent(best['pass1'])} and all five right"
-        f" {percent(best['all_right'])}; all over the items that ask for a ranked differential: {sample_size(best)}."
-    )
 
 
 def keep_slices(rows: list[Row]) -> list[Row]:
@@ -208,28 +170,59 @@ def describe_arms(rows: list[Row]) -> str:
     )
 
 
+MOST_PAIRS = 6
+"""Pairs of tasks drawn, the first ones of the table."""
+
+
 def draw_axes(rows: list[Row]) -> Any:
-    """Draw breadth against depth with the intervals of both (from axes.csv)."""
+    """Draw breadth against depth with the intervals of both, a panel for each pair of tasks (from axes.csv)."""
+    pairs = list(_pairs_of_tasks(rows).values())
+    shown = pairs[:MOST_PAIRS]
+    return _scatters(shown, f"; {len(pairs) - len(shown)} more pairs of tasks stand in axes.csv" if len(pairs) > len(shown) else "")
+
+
+def keep_first_pair(rows: list[Row]) -> list[Row]:
+    """Keep one pair of tasks: the first one whose depth is diagnosis, or the first one."""
+    pairs = list(_pairs_of_tasks(having(rows, "breadth", "depth")).values())
+    return next((part for part in pairs if part[0]["depth_family"] == DIAGNOSIS), pairs[0] if pairs else [])
+
+
+def draw_first_pair(rows: list[Row]) -> Any:
+    """Draw breadth against depth on one pair of tasks (from axes.csv)."""
+    return _scatters([rows])
+
+
+def _pairs_of_tasks(rows: list[Row]) -> dict[str, list[Row]]:
+    return groups([{**row, "pair": f"{_task(row, 'breadth')} against {_task(row, 'depth')}"} for row in rows], "pair")
+
+
+def _scatters(parts: list[list[Row]], more: str = "") -> Any:
     import matplotlib.pyplot as plt
 
-    style = looks_of(rows)
-    grouped = groups([{**row, "pair": f"{_task(row, 'breadth')}\n{_task(row, 'depth')}"} for row in rows], "pair")
-    across = 2 if len(grouped) > 1 else 1
-    down = -(-len(grouped) // across)
-    size = (WIDTH_IN, 3.6 * down + 0.5) if across == 2 else (5.4, 4.9)
+    rows = [row for part in parts for row in part]
+    style, labels = looks_of(rows), names(rows, 28)
+    across = min(2, len(parts))
+    down = -(-len(parts) // across)
+    size = (WIDTH_IN * across / 2 + 0.4, 4.3 * down + 0.3)
     figure, grid = plt.subplots(down, across, figsize=size, squeeze=False, layout="constrained")
     panels_ = [panel for line in grid for panel in line]
-    for panel in panels_[len(grouped) :]:
+    for panel in panels_[len(parts) :]:
         panel.axis("off")
-    for panel, part in zip(panels_, grouped.values(), strict=False):
-        _scatter(panel, part, style)
-    legend(figure, rows, note=dagger_note(rows))
+    if note := (dagger_note(rows) + more).strip("\n; "):
+        figure.supxlabel(note, fontsize=8.5)
+    drawn = [_scatter(panel, part, style) for panel, part in zip(panels_, parts, strict=False)]
+    for panel, part, bars in zip(panels_, parts, drawn, strict=False):
+        label_points(
+            panel,
+            [NamedPoint(value_of(row, "breadth"), value_of(row, "depth"), labels[row["model"]], row["model"]) for row in part],
+            bars,
+        )
     return figure
 
 
 def describe_axes(rows: list[Row]) -> str:
     """Describe the breadth of the model that is best in depth."""
-    grouped = groups([{**row, "pair": f"{_task(row, 'breadth')} against {_task(row, 'depth')}"} for row in rows], "pair")
+    grouped = _pairs_of_tasks(rows)
     return first_sentences(
         f"{name}: {counted(len(part), 'model')}; {best['title']}, the best in depth with {rate_words(best, 'depth')}, has {rate_words(best, 'breadth')} in"
         f" breadth; the best constant answer reaches {percent(best['depth_prior'])} and {percent(best['breadth_prior'])}."
@@ -243,9 +236,10 @@ def _task(row: Row, axis: str) -> str:
     return f"{row[f'{axis}_benchmark']}{f' ({family})' if family else ''}"
 
 
-def _scatter(panel: Any, rows: list[Row], style: dict[str, Any]) -> None:
+def _scatter(panel: Any, rows: list[Row], style: dict[str, Look]) -> list[list[tuple[float, float]]]:
+    """Draw the marks of a pair of tasks; return the ends of the lines that labels should not cover."""
     ticks, labels = [0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"]
-    panel.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+    panel.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     panel.set_xticks(ticks, labels)
     panel.set_yticks(ticks, labels)
     panel.grid(**GRID)
@@ -256,15 +250,18 @@ def _scatter(panel: Any, rows: list[Row], style: dict[str, Any]) -> None:
     prior_x, prior_y = value_of(rows[0], "breadth_prior"), value_of(rows[0], "depth_prior")
     panel.plot([prior_x, prior_x, -0.02], [-0.02, prior_y, prior_y], color=INK, linewidth=1, linestyle=(0, (1, 2)), alpha=0.6)
     panel.annotate("best constant answer", (prior_x, prior_y), xytext=(4, 4), textcoords="offset points", fontsize=8.5)
+    bars, faint = [], 1.0 if len(rows) <= FEW else 0.4
     for row in rows:
         look, x, y = style[row["model"]].of(row), value_of(row, "breadth"), value_of(row, "depth")
         with drawn_for(panel, row["model"]):
             for ends, line in ((("breadth_low", "breadth_high"), "x"), (("depth_low", "depth_high"), "y")):
                 low, high = (number(row[end]) for end in ends)
                 if low is not None and high is not None:
-                    points = ([low, high], [y, y]) if line == "x" else ([x, x], [low, high])
-                    panel.plot(*points, color=look.colour, linewidth=1.4, solid_capstyle="round")
-            panel.plot([x], [y], markersize=9, linestyle="none", **look.point)
+                    bar = [(low, y), (high, y)] if line == "x" else [(x, low), (x, high)]
+                    panel.plot(*zip(*bar, strict=True), color=look.colour, linewidth=1.4, solid_capstyle="round", alpha=faint)
+                    bars.append(bar)
+            panel.plot([x], [y], markersize=9 if len(rows) <= FEW else 7, linestyle="none", **look.point)
+    return bars
 
 
 TICKS, LABELS = (0, 0.25, 0.5, 0.75, 1), ("0 %", "25 %", "50 %", "75 %", "100 %")

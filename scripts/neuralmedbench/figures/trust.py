@@ -1,4 +1,4 @@
-"""Figures of trust: calibration of the models' confidence, and agreement of graders with clinicians."""
+"""Figures of trust: reliability of repeats, calibration of the models' confidence, and agreement of graders with clinicians."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 from neuralmedbench.figures.panels import dagger_note, legend, looks_of, names, panels, short
 from neuralmedbench.figures.style import COLOURS, FAINT, GRID, INK, WIDTH_IN, Look, drawn_for
-from neuralmedbench.figures.table import Row, first_sentences, groups, number, title_of, value_of
+from neuralmedbench.figures.table import Row, first_sentences, groups, having, number, sample_size, title_of, value_of
+from neuralmedbench.records.results import RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import counted, percent, spaced
 
 TICKS, LABELS = (0, 0.5, 1), ("0 %", "50 %", "100 %")
@@ -141,6 +142,60 @@ def _half(panel: str, rows: list[Row]) -> str:
     return (
         f"{panel}: {counted(len(models), 'model')}; {title_of(at[best])} is right in {percent(at[best]['value'])} of the surest half of its answers and in"
         f" {percent(everything['value'])} of all."
+    )
+
+
+STOPS = ("all_right", "pass1", "pass5")
+
+
+def keep_passk(rows: list[Row]) -> list[Row]:
+    """Keep the rows over the items that ask for a ranked differential: all marks of a model are then of the same items."""
+    return [row for row in having(rows, "pass1", "pass5") if row["family"] == RANKED_DIFFERENTIAL]
+
+
+def draw_passk(rows: list[Row]) -> Any:
+    """Draw reliability (all 5 right), pass@1 and both readings of pass@5 of each model, on the same items (from families.csv)."""
+    import matplotlib.pyplot as plt
+
+    style, grouped = looks_of(rows), groups(rows, "benchmark")
+    across = min(2, len(grouped))
+    down = -(-len(grouped) // across)
+    figure, grid = plt.subplots(down, across, figsize=(WIDTH_IN, 2.8 * down + 0.6), squeeze=False, sharey=True, layout="constrained")
+    cells = [panel for line in grid for panel in line]
+    for panel in cells[len(grouped) :]:
+        panel.axis("off")
+    for panel, (benchmark, part) in zip(cells, grouped.items(), strict=False):
+        panel.set_title(f"{benchmark}: {sample_size(part[0])}" if across == 1 else benchmark)
+        for place, row in enumerate(part):
+            heights = [number(row[stop]) for stop in STOPS]
+            look = style[row["model"]].of(row)
+            with drawn_for(panel, row["model"]):
+                known = [float("nan") if height is None else height for height in heights]
+                panel.plot(range(3), known, linewidth=1.4, markersize=7, **look.point)
+                # hollow, at the right: the share with the answer among the five candidates of one response
+                if (candidates := number(row["candidates5"])) is not None:
+                    x = 2.6 + (place - (len(part) - 1) / 2) * min(0.09, 0.6 / len(part))
+                    panel.plot([x], [candidates], markersize=7, linestyle="none", **look.point | {"markerfacecolor": "none"})
+        panel.set_xticks([0, 1, 2, 2.6], ["all 5\nright", "pass@1", "pass@5", "five\ncandidates"], fontsize=9 if across == 1 else 8)
+        panel.set_xlim(-0.15, 3.0)
+        panel.set_ylim(-0.03, 1.03)
+        panel.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+        panel.grid(axis="y", **GRID)
+    legend(figure, rows, note=dagger_note(rows))
+    return figure
+
+
+def describe_passk(rows: list[Row]) -> str:
+    """Describe the model with the highest pass@5: both readings, its pass@1 and reliability, on the same items."""
+    return first_sentences(_highest_pass5(name, part) for name, part in groups(rows, "benchmark").items())
+
+
+def _highest_pass5(benchmark: str, rows: list[Row]) -> str:
+    best = max(rows, key=lambda row: value_of(row, "pass5"))
+    return (
+        f"{benchmark}: {counted(len(rows), 'model')}; the highest pass@5 is {percent(best['pass5'])} ({best['title']}, any of five samples),"
+        f" with {percent(best['candidates5'])} among five candidates, pass@1 {percent(best['pass1'])} and all five right"
+        f" {percent(best['all_right'])}; all over the items that ask for a ranked differential: {sample_size(best)}."
     )
 
 

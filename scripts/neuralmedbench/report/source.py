@@ -28,7 +28,7 @@ from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.style import INK
-from neuralmedbench.figures.table import Row
+from neuralmedbench.figures.table import Row, in_order, model_order
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_records, read_table
@@ -251,7 +251,7 @@ def read_source(
         benchmarks={name: load_benchmark(folder, name) for name in benchmarks},
         titles={name: load_model(folder / "models" / f"{name}.yaml").title for name in models}
         | {name: load_grader(folder / "graders" / f"{name}.yaml").title for name in graders},
-        tables={name: with_marks(read_table(results / "tables" / f"{name}.csv"), TABLES[name]) for name in TABLES},
+        tables=_tables(results / "tables"),
         figures={name: inline_svg((results / "figures" / f"{name}.svg").read_text(encoding="utf-8"), f"figure-{name}") for name in FIGURES},
         verdict=read_json(results / "tables" / "verdict.json"),
         notes=notes,
@@ -274,6 +274,13 @@ def read_source(
             for name in papers
         ],
     )
+
+
+def _tables(folder: Path) -> dict[str, list[Row]]:
+    """Read all tables, with the models in their order; a leaderboard is in the order of its ranks."""
+    tables = {name: with_marks(read_table(folder / f"{name}.csv"), kinds) for name, kinds in TABLES.items()}
+    models = model_order(tables["leaderboard"])
+    return {name: rows if name == "leaderboard" else in_order(rows, models) for name, rows in tables.items()}
 
 
 def _read_cases(root: Path, results: Path, benchmarks: Sequence[str]) -> tuple[list[CaseBlock], dict[str, str]]:
