@@ -3,6 +3,6 @@
 Doors
 -----
 gallery: FIGURES, draw_figures
-style: INK, Look, looks
+style: INK, PRIOR, Look, looks
 table: Row, groups, in_order, model_order
 """

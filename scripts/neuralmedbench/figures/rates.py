@@ -203,7 +203,7 @@ def _scatters(parts: list[list[Row]], more: str = "") -> Any:
     style, labels = looks_of(rows), names(rows, 28)
     across = min(2, len(parts))
     down = -(-len(parts) // across)
-    size = (WIDTH_IN * across / 2 + 0.4, 4.3 * down + 0.3)
+    size = (WIDTH_IN, 4.3 * down + 0.3) if across == 2 else (4.9, 4.5)
     figure, grid = plt.subplots(down, across, figsize=size, squeeze=False, layout="constrained")
     panels_ = [panel for line in grid for panel in line]
     for panel in panels_[len(parts) :]:
@@ -212,11 +212,8 @@ def _scatters(parts: list[list[Row]], more: str = "") -> Any:
         figure.supxlabel(note, fontsize=8.5)
     drawn = [_scatter(panel, part, style) for panel, part in zip(panels_, parts, strict=False)]
     for panel, part, bars in zip(panels_, parts, drawn, strict=False):
-        label_points(
-            panel,
-            [NamedPoint(value_of(row, "breadth"), value_of(row, "depth"), labels[row["model"]], row["model"]) for row in part],
-            bars,
-        )
+        points = [NamedPoint(value_of(row, "breadth"), value_of(row, "depth"), labels[row["model"]], row["model"]) for row in part]
+        label_points(panel, style, points, bars)
     return figure
 
 

@@ -62,7 +62,16 @@ class Block:
 
 
 BLOCKS = (
-    Block(id="glance", name="At a glance", group=RESULTS, tables=("claims",), files=("tables/verdict.json",), config=(RUN, "benchmarks")),
+    Block(
+        id="glance",
+        name="At a glance",
+        group=RESULTS,
+        tables=("claims", "arms", "decomposition", "families"),
+        figures=("glance",),
+        files=("tables/verdict.json",),
+        config=(RUN, "benchmarks"),
+    ),
+    Block(id="matrix", name="Models and benchmarks", group=RESULTS, tables=("leaderboard",), config=(RUN, "benchmarks")),
     Block(id="leaderboard", name="Leaderboard", group=RESULTS, tables=("leaderboard", "families"), figures=("leaderboard",)),
     Block(
         id="axes",

@@ -126,6 +126,7 @@ def render(source: PageSource) -> str:
         "titles": source.titles | {"prior": "Prior"},
         "looks": {name: _mark(look) for name, look in looks(models).items()},
         "words": ANSWER_WORDS,
+        "models": list(source.models),
     }
     # checklists and cards come last: an answer counts as one only if the rest of this page has it
     sections = _sections(environment, [block for block in blocks if block.id not in ANSWER_BLOCKS], context)

@@ -27,7 +27,7 @@ from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.gallery import FIGURES
-from neuralmedbench.figures.style import INK
+from neuralmedbench.figures.style import INK, PRIOR
 from neuralmedbench.figures.table import Row, in_order, model_order
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.json_files import read_json
@@ -200,6 +200,28 @@ class PageSource:
     def few(self) -> set[str]:
         """Tables with numbers about fewer than `FEWEST` patients."""
         return {name for name, rows in self.tables.items() if any(row.get("few_patients") for row in rows)}
+
+    @property
+    def models(self) -> dict[str, str]:
+        """Titles of the models of the leaderboard, in the order of every table and figure."""
+        return model_order(self.tables["leaderboard"])
+
+    @property
+    def kinds(self) -> dict[str, set[str]]:
+        """Models of the leaderboard by kind, as the first screen sets them apart."""
+        kinds: dict[str, set[str]] = {"models": set(), "built-in baselines": set(), "readers": set(), "reference": set()}
+        for row in self.tables["leaderboard"]:
+            kind = (
+                "reference"
+                if row["model"] == PRIOR
+                else "readers"
+                if row["reader"]
+                else "built-in baselines"
+                if row["baseline"] == "true"
+                else "models"
+            )
+            kinds[kind].add(row["model"])
+        return kinds
 
     @property
     def phantoms(self) -> list[str]:

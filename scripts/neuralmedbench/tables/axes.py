@@ -197,33 +197,44 @@ def _why_no_gap(sides: Sequence[Side], gap: Gap) -> str:
     return "" if gap_is_shown(gap) else UNEARNED
 
 
-def gap_sentence(tables: Tables) -> str:
-    """State how many models are better at one axis than at the other: on every pair of families, as one pair of many proves little."""
-    rows = [row for row in tables["axes"] if row["gap_low"] is not None]
-    if not rows:
-        return ""
+def better_axis(tables: Tables) -> dict[str, list[Cells]]:
+    """Return the rows with a gap of the models that are better at one axis than at the other, by axis.
+
+    On every pair of families, as one pair of many proves little.
+    """
     models: dict[str, list[Cells]] = {}
-    for row in rows:
-        models.setdefault(row["model"], []).append(row)
+    for row in tables["axes"]:
+        if row["gap_low"] is not None:
+            models.setdefault(row["model"], []).append(row)
     # better at an axis: the gap is significant, and the score of that axis is above its floor
     sure = {
         (row["model"], *_pair_of({**row, "depth_benchmark": row["benchmark"], "depth_family": row["family"]}))
         for row in claims_of(tables, SIDES)
     }
-    breadth, depth = (
-        [
-            own
+    return {
+        axis: [
+            row
             for own in models.values()
             if all((row["model"], *_pair_of(row)) in sure and sign * row["gap"] > 0 and row[f"{axis}_above_low"] > 0 for row in own)
+            for row in own
         ]
         for sign, axis in ((1, "breadth"), (-1, "depth"))
-    )
+    }
+
+
+def gap_sentence(tables: Tables) -> str:
+    """State how many models are better at one axis than at the other."""
+    rows = [row for row in tables["axes"] if row["gap_low"] is not None]
+    if not rows:
+        return ""
+    better = better_axis(tables)
+    breadth, depth = ({row["model"] for row in better[axis]} for axis in ("breadth", "depth"))
     number = len({_pair_of(row) for row in rows})
     where = f" on all {number} pairs of tasks" if number > 1 else ""
-    beyond = f"Breadth against depth: beyond the best constant answer, of {counted(len(models), 'model')}"
+    beyond = f"Breadth against depth: beyond the best constant answer, of {counted(len({row['model'] for row in rows}), 'model')}"
     if not breadth and not depth:
         return f"{beyond} none is shown to be better at one than at the other{where}."
-    top = max((row for own in breadth + depth for row in own), key=lambda row: abs(row["gap"]))
+    top = max(better["breadth"] + better["depth"], key=lambda row: abs(row["gap"]))
     gap, low, high = (points(top[name]) for name in ("gap", "gap_low", "gap_high"))
     return (
         f"{beyond} {len(breadth)} are better at breadth and {len(depth)} at depth{where}; the largest gap is that of {top['title']}, {gap} points "

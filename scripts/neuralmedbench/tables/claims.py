@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
@@ -14,11 +14,13 @@ from neuralmedbench.estimates.comparisons import smallest_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Axis
+from neuralmedbench.records.results import FAMILY_TITLES
 from neuralmedbench.records.words import counted, listing, points
+from neuralmedbench.tables.axes import better_axis
 from neuralmedbench.tables.declare import SCORED, Results, Suppression, Table, arm_labels
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import MODELS, PICTURES, REVISION, SIDES, TOLD, cluster_of
+from neuralmedbench.tables.words import MODELS, PICTURES, REVISION, SIDES, TOLD, best_of, claims_of, cluster_of, models_of, share
 
 WORDS = {
     MODELS: "between two models",
@@ -120,6 +122,76 @@ def power_sentence(study: Study, tables: Tables) -> str:
         f"Power: with {patients}, 8 of 10 such studies would show {', but '.join(filter(None, (found, none)))}, after Holm's correction for all "
         f"{counted(len(tables['claims']), 'comparison')} that the sentences above may state."
     )
+
+
+CLASSIFIES, SOLVES, UNTOLD = "classifies better", "solves hard cases better", "cannot be told"
+"""What can be told of a model about the question of the page's title."""
+
+
+def title_answer(study: Study, tables: Tables) -> Cells:
+    """Answer the question of the page's title as far as the comparisons show it.
+
+    Returns
+    -------
+    dict
+        `short`, one line; `support`, the two rates of the best model and whether its reasoning was judged; `models`, what can be told of each.
+        A model classifies better where breadth is above depth on every pair of tasks; it solves hard cases better where depth is above
+        breadth on every pair and it did worse without the pictures of every depth benchmark. (Our rule.)
+    """
+    names = {row["model"]: row["title"] for name in study.benchmarks for row in models_of(tables, name)}
+    better = {axis: {row["model"] for row in rows} for axis, rows in better_axis(tables).items()}
+    pictures = {name: claims_of(tables, PICTURES, significant=False, model=name) for name in names}
+    looked = {name for name, rows in pictures.items() if rows and all(row["significant"] and row["difference"] < 0 for row in rows)}
+    told = {name: CLASSIFIES if name in better["breadth"] else SOLVES if name in better["depth"] & looked else UNTOLD for name in names}
+    first = {axis: next((name for name in study.benchmarks if study.benchmarks[name].config.axis is axis), "") for axis in Axis}
+    rows = {axis: {row["model"]: row for row in models_of(tables, name)} for axis, name in first.items()}
+    return {
+        "short": _short_answer(study, names, told, list(rows[Axis.DEPTH].values())),
+        "support": _support(tables, first, rows[Axis.BREADTH]),
+        "models": [{"model": name, "told": words} for name, words in told.items()],
+    }
+
+
+def _short_answer(study: Study, names: Mapping[str, str], told: Mapping[str, str], depth: Sequence[Cells]) -> str:
+    if not names:
+        return "Nothing can be told: no model has been scored yet."
+    if absent := [axis for axis in (Axis.BREADTH, Axis.DEPTH) if all(one.config.axis is not axis for one in study.benchmarks.values())]:
+        return f"This cannot be told: no benchmark of {listing(absent)} was run."
+    parts = []
+    for words, one, many in (
+        (CLASSIFIES, "classifies better than it solves hard cases", "classify better than they solve hard cases"),
+        (
+            SOLVES,
+            "solves hard cases better than it classifies, and needs their pictures",
+            "solve hard cases better than they classify, and need their pictures",
+        ),
+    ):
+        titles = [names[name] for name, own in told.items() if own == words]
+        if titles:
+            parts.append(f"{listing(titles)} {one if len(titles) == 1 else many}")
+    left = sum(own == UNTOLD for own in told.values())
+    patients = max((row["n_patients"] or 0 for row in depth), default=0)
+    size = f" with {counted(patients, cluster_of(depth))}" if patients else ""
+    if not parts:
+        return f"{'This cannot be told' if len(names) == 1 else f'Of none of the {len(names)} models can this be told'}{size}."
+    return "; ".join([*parts, *([f"of {counted(left, 'other model')} this cannot be told{size}"] if left else [])]) + "."
+
+
+def _support(tables: Tables, first: Mapping[Axis, str], breadth: Mapping[str, Cells]) -> str:
+    best = best_of(tables, first[Axis.DEPTH])
+    if best is None or best["pass1"] is None:
+        return ""
+    of_breadth = breadth.get(best["model"], {})
+    families = {row["breadth_family"] for row in tables["axes"] if row["breadth_benchmark"] == first[Axis.BREADTH]}
+    kind = FAMILY_TITLES[families.pop()].lower() if len(families) == 1 else "breadth"
+    shallow = f"{share(of_breadth, 'pass1')} of the {kind} items and " if of_breadth.get("pass1") is not None else ""
+    judged = [
+        row
+        for row in tables["reasoning"]
+        if (row["benchmark"], row["model"]) == (first[Axis.DEPTH], best["model"]) and row["value"] is not None
+    ]
+    last = "its reasoning was judged apart" if judged else "final answers only, its reasoning was not measured"
+    return f"{best['title']} passes {shallow}{share(best, 'pass1')} of those about hard cases; {last}."
 
 
 def _labels(row: Cells) -> list[Label]:

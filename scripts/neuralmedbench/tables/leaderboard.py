@@ -244,6 +244,19 @@ def glance_takeaway(study: Study, tables: Tables) -> Takeaway:
     )
 
 
+def matrix_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Count the models and benchmarks of the run, and the rates that are not known."""
+    rows = [row for name in study.benchmarks for row in models_of(tables, name)]
+    if not rows:
+        return Takeaway("No model has been scored yet.", whole_size(study, tables))
+    size = f"{counted(len({row['model'] for row in rows}), 'model')} on {counted(len({row['benchmark'] for row in rows}), 'benchmark')}"
+    unknown = sum(row["pass1"] is None for row in rows)
+    return Takeaway(
+        f"{size}; {f'{unknown} of {len(rows)} rates' if unknown else 'no rate'} {'are' if unknown > 1 else 'is'} unknown.",
+        whole_size(study, tables),
+    )
+
+
 def leaderboard_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise which models share the first tier; a leaderboard can claim no finer order."""
     parts = []
@@ -285,5 +298,5 @@ TABLE = Table(
     row=LeaderboardRow,
     rows=lambda results: _with_calibration(leaderboard_rows(results.study, results.once(model_pairs)), results.once(calibrated_rows)),
     suppression=Suppression("benchmark axis model in_reference_pool title revision baseline reader open_weights note", sort=True),
-    takeaways={"glance": glance_takeaway, "leaderboard": leaderboard_takeaway, "methods": methods_takeaway},
+    takeaways={"glance": glance_takeaway, "matrix": matrix_takeaway, "leaderboard": leaderboard_takeaway, "methods": methods_takeaway},
 )

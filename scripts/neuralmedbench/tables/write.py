@@ -9,7 +9,7 @@ from typing import Any
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.tables import write_table
 from neuralmedbench.tables.all_tables import TABLES
-from neuralmedbench.tables.claims import power_sentence
+from neuralmedbench.tables.claims import power_sentence, title_answer
 from neuralmedbench.tables.contrasts import model_pairs
 from neuralmedbench.tables.declare import Results
 from neuralmedbench.tables.families import definitions
@@ -53,7 +53,7 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     rest, seen = shown.study, shown.visible  # sentences are made from the visible rows alone
     parts = [*shown.sentences(), *sentences(rest, seen), *trust_sentences(rest, seen), *change_sentences(rest, seen)]
     parts += filter(None, [power_sentence(rest, seen)])
-    write_json(folder / "verdict.json", {"sentences": parts, "badges": badges(study, cells)})
+    write_json(folder / "verdict.json", {"answer": title_answer(rest, seen), "sentences": parts, "badges": badges(study, cells)})
     told_of = (
         change_notes(rest, seen["revisions"])
         | trust_notes(rest, seen)

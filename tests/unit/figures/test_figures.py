@@ -8,10 +8,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from neuralmedbench.figures.gallery import FEW_PATIENTS, FIGURES, draw_figures, plain_svg, save_figure
-from neuralmedbench.figures.panels import empty_figure
+from neuralmedbench.figures.panels import empty_figure, label_places
 from neuralmedbench.figures.style import INK, looks, styled
 from neuralmedbench.figures.table import Row
 from neuralmedbench.files.tables import read_table
@@ -210,6 +211,40 @@ def test_no_label_lies_on_another_with_twenty_models(name: str, tables: dict[int
             assert overlaps(figure) == []
         finally:
             plt.close(figure)
+
+
+def test_labels_of_twenty_marks_cover_no_mark_and_no_other_label_and_stay_inside() -> None:
+    drawn = np.random.default_rng(4)
+    marks = np.array([40.0, 30.0]) + drawn.random((20, 2)) * (250, 200)
+    sizes = np.stack([drawn.uniform(40, 90, 20), np.full(20, 11.0)], axis=1)
+    inside, held = np.array([[0.0, 0.0], [340.0, 280.0]]), np.array([[[200.0, 0.0], [300.0, 14.0]]])
+    boxes = label_places(marks, sizes, inside, held, np.empty((0, 2)))
+    assert (boxes == label_places(marks, sizes, inside, held, np.empty((0, 2)))).all()
+    assert (boxes[:, 0] >= 0).all()
+    assert (boxes[:, 1] <= inside[1]).all()
+    every = [*boxes, *held]
+    assert not [(a, b) for a in range(21) for b in range(a) if (every[a][0] < every[b][1]).all() and (every[a][1] > every[b][0]).all()]
+    assert not [(a, b) for a in range(20) for b in range(20) if (boxes[a][0] < marks[b]).all() and (boxes[a][1] > marks[b]).all()]
+
+
+def test_every_figure_names_models_by_title_and_in_one_order(tmp_path: Path) -> None:
+    fill(tmp_path / "tables", MODELS[:3])
+    board = read_table(tmp_path / "tables" / "leaderboard.csv")
+    titles = {"m00": "Third", "m01": "First", "m02": "Second", "prior": "Best constant answer"}
+    baseline = {"m00": "true"}
+    write(
+        tmp_path / "tables",
+        "leaderboard",
+        [row | {"title": titles[row["model"]], "baseline": baseline.get(row["model"], "false")} for row in board],
+    )
+    draw_figures(tmp_path / "tables", tmp_path / "drawn")
+    for name in sorted(set(FIGURES) - {"case_flow", "trust", "leaderboard"}):
+        shown = texts(tmp_path / "drawn" / f"{name}.svg")
+        assert not [text for text in shown if re.search(r"\bm0\d\b", text)], name
+        # without the numbers that a matrix puts behind a name, and what an axis adds
+        order = [title for text in shown for title in ("First", "Second", "Third") if text.startswith(title)]
+        if name not in ("glance", "axes"):  # labels at the points stand where there is room
+            assert list(dict.fromkeys(order)) == ["First", "Second", "Third"], name
 
 
 def test_two_labels_on_one_spot_are_found() -> None:

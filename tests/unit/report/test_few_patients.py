@@ -78,7 +78,7 @@ def test_no_rate_of_few_patients_is_on_an_internal_page_without_its_mark(made: t
         cells = [cell for cell in cells if 'class="number stated"' not in cell]  # a prevalence is an assumption, not an estimate
         assert len(cells) > 100
         assert [cell for cell in cells if 'class="few"' not in cell] == []
-        assert 'class="big"><span class="few">' in text
+        assert '<b><span class="few">' in blocks["glance"]
     # row by row, where the page shows the number of patients
     rows = re.findall(r"<tr>.*?</tr>", blocks["groups"] + blocks["readiness"], flags=re.DOTALL)
     seen = set()
@@ -96,7 +96,8 @@ def test_no_rate_of_few_patients_is_on_an_internal_page_without_its_mark(made: t
 
 def test_figures_say_how_many_of_their_values_are_of_few_patients(made: tuple[int, Path, str]) -> None:
     _, root, text = made
-    described = (root / "results" / "figures" / "heatmap.svg").read_text(encoding="utf-8")
+    heatmap, described = ((root / "results" / "figures" / f"{name}.svg").read_text(encoding="utf-8") for name in ("heatmap", "slices"))
+    assert "groups of fewer than 5 stand in the table" in heatmap
     assert re.search(r"Grey: \d+ of \d+ values, of fewer than 5 patients\.", described)
     assert "Grey: of fewer than 5 patients." in blocks_of(text)["groups"]
 

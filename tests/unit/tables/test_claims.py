@@ -10,13 +10,13 @@ import pytest
 from fixtures.claims import MENDING_SEED, MODELS, SETTINGS, measure_claims, null_study
 from fixtures.tables import BREADTH, DEPTH
 from neuralmedbench.estimates.exact import holm
-from neuralmedbench.tables.claims import WORDS, claim_rows, power_sentence
+from neuralmedbench.tables.claims import WORDS, claim_rows, power_sentence, title_answer
 from neuralmedbench.tables.contrasts import picture_sentence
 from neuralmedbench.tables.decomposition import decomposition_sentence
 from neuralmedbench.tables.revisions import RevisionRow, change_sentences
 from neuralmedbench.tables.verdict import _leader
 from neuralmedbench.tables.words import MODELS as PAIRS
-from neuralmedbench.tables.words import PICTURES, REVISION, claims_of
+from neuralmedbench.tables.words import PICTURES, REVISION, SIDES, claims_of
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +101,41 @@ def test_the_last_sentence_says_how_large_a_difference_the_run_can_show(drawn) -
     )
     assert ", but none, however large, between two models, after" in power_sentence(study, {"claims": [*rows[6:], *wide]})
     assert power_sentence(study, {"claims": []}) == ""
+
+
+def test_the_title_is_answered_by_significant_comparisons_alone(drawn) -> None:
+    study, tables = drawn
+    size = {"pass1": 0.6, "pass1_low": 0.5, "pass1_high": 0.7, "n_items": 60, "n_patients": 30}
+    board = [
+        {**size, "benchmark": benchmark, "model": name, "title": name.title(), "rank": place + 1}
+        for benchmark in (DEPTH, BREADTH)
+        for place, name in enumerate(MODELS)
+    ]
+    gap = {"gap": 0.3, "gap_low": 0.1, "gap_high": 0.5, "breadth_above_low": 0.1, "depth_above_low": 0.1}
+
+    def answer(sign: int, *, sure: bool, pictures: bool = True) -> dict[str, object]:
+        axes = [dict(row) | gap | {"gap": sign * 0.3 if row["model"] == "alpha" else None} for row in tables["axes"]]
+        axes = [row if row["gap"] else row | {"gap_low": None} for row in axes]
+        hoped = {SIDES: sure, PICTURES: sure and pictures}
+        claims = [dict(row) | {"significant": hoped.get(row["kind"], False), "difference": -0.2} for row in tables["claims"]]
+        found = title_answer(study, {"leaderboard": board, "axes": axes, "claims": claims, "reasoning": []})
+        assert {row["model"] for row in found["models"]} == set(MODELS)
+        return found
+
+    assert answer(1, sure=False)["short"] == "Of none of the 3 models can this be told with 30 patients."
+    assert answer(1, sure=True)["short"] == (
+        "Alpha classifies better than it solves hard cases; of 2 other models this cannot be told with 30 patients."
+    )
+    assert answer(-1, sure=True)["short"].startswith(
+        "Alpha solves hard cases better than it classifies, and needs their pictures; of 2 other"
+    )
+    assert answer(-1, sure=True, pictures=False)["short"].startswith("Of none of the 3 models")
+    assert "passes 60 % (50 % to 70 %) of the classification items" in answer(1, sure=True)["support"]
+    assert answer(1, sure=True)["support"].endswith("final answers only, its reasoning was not measured.")
+    shallow = SimpleNamespace(benchmarks={BREADTH: study.benchmarks[BREADTH]})
+    assert title_answer(shallow, {"leaderboard": board, "axes": [], "claims": [], "reasoning": []})["short"] == (
+        "This cannot be told: no benchmark of depth was run."
+    )
 
 
 def test_claims_are_looked_up_by_their_cells() -> None:
