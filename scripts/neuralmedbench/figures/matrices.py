@@ -133,19 +133,25 @@ def draw_heatmap(rows: list[Row]) -> Any:
     grouped = groups(rows, "benchmark")
     lines = {name: lines_of(part) for name, part in grouped.items()}
     inches = [ROW_IN * (part[-1].y + 1) for part in lines.values()]
-    labels, models = names(rows), {name: models_of(part) for name, part in grouped.items()}
+    models = {name: {model: names(part)[model] for model in models_of(part)} for name, part in grouped.items()}
+    labels = {label for one in models.values() for label in one.values()}
     across = max(len(one) for one in models.values())
     labels_in = LETTER_IN * max(len(line.text) for part in lines.values() for line in part) + 0.1
     wide = min(CELL_WIDE_IN, (WIDEST_IN - labels_in) / across)
     # titles are broken into lines as wide as their cells, and turned by 90 degrees where they need too many
-    broken = {name: wrap(label, max(1, int(wide / LETTER_IN / 1.2)), break_long_words=False) for name, label in labels.items()}
+    broken = {label: wrap(label, max(1, int(wide / LETTER_IN / 1.2)), break_long_words=False) for label in labels}
     turned = any(len(lines) > LINES or LETTER_IN * 1.2 * max(map(len, lines)) > wide for lines in broken.values())
-    heads = labels if turned else {name: "\n".join(lines) for name, lines in broken.items()}
-    head = 0.5 + (LETTER_IN * max(map(len, labels.values())) if turned else 0.15 * max(map(len, broken.values())))
+    head = 0.5 + (LETTER_IN * max(map(len, labels)) if turned else 0.15 * max(map(len, broken.values())))
     size = (labels_in + wide * across, sum(inches) + head * len(grouped) + 0.5)
     figure, grid = plt.subplots(len(grouped), 1, figsize=size, squeeze=False, height_ratios=inches, layout="constrained")
     for (panel,), (benchmark, part) in zip(grid, lines.items(), strict=True):
-        _panel(panel, part, {name: heads[name] for name in models[benchmark]}, turned=turned, size=min(9.5, 27 * wide))
+        _panel(
+            panel,
+            part,
+            {model: label if turned else "\n".join(broken[label]) for model, label in models[benchmark].items()},
+            turned=turned,
+            size=min(9.5, 27 * wide),
+        )
         panel.set_title(benchmark)
     note = f"pass@1 in %; n counts {clusters_of(rows)}; hatched: fewer than {fewest_of(rows[0])}; groups of fewer than {FEWEST} stand in the table"
     hidden = "; – not shown" if any(number(row["value"]) is None for row in rows) else ""

@@ -200,7 +200,7 @@ def _scatters(parts: list[list[Row]], more: str = "") -> Any:
     import matplotlib.pyplot as plt
 
     rows = [row for part in parts for row in part]
-    style, labels = looks_of(rows), names(rows, 28)
+    style = looks_of(rows)
     across = min(2, len(parts))
     down = -(-len(parts) // across)
     size = (WIDTH_IN, 4.3 * down + 0.3) if across == 2 else (4.9, 4.5)
@@ -212,6 +212,7 @@ def _scatters(parts: list[list[Row]], more: str = "") -> Any:
         figure.supxlabel(note, fontsize=8.5)
     drawn = [_scatter(panel, part, style) for panel, part in zip(panels_, parts, strict=False)]
     for panel, part, bars in zip(panels_, parts, drawn, strict=False):
+        labels = names(part, 28)
         points = [NamedPoint(value_of(row, "breadth"), value_of(row, "depth"), labels[row["model"]], row["model"]) for row in part]
         label_points(panel, style, points, bars)
     return figure

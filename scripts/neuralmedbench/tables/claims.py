@@ -13,14 +13,26 @@ from scipy import stats
 from neuralmedbench.estimates.comparisons import smallest_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.suppression import Label
-from neuralmedbench.records.items import Arm, Axis
+from neuralmedbench.records.items import Arm, Axis, Family
 from neuralmedbench.records.results import FAMILY_TITLES
 from neuralmedbench.records.words import counted, listing, points
 from neuralmedbench.tables.axes import better_axis
 from neuralmedbench.tables.declare import SCORED, Results, Suppression, Table, arm_labels
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import MODELS, PICTURES, REVISION, SIDES, TOLD, best_of, claims_of, cluster_of, models_of, share
+from neuralmedbench.tables.words import (
+    MODELS,
+    PICTURES,
+    REVISION,
+    SIDES,
+    TOLD,
+    best_of,
+    claims_of,
+    cluster_of,
+    models_of,
+    share,
+    value_share,
+)
 
 WORDS = {
     MODELS: "between two models",
@@ -147,7 +159,7 @@ def title_answer(study: Study, tables: Tables) -> Cells:
     rows = {axis: {row["model"]: row for row in models_of(tables, name)} for axis, name in first.items()}
     return {
         "short": _short_answer(study, names, told, list(rows[Axis.DEPTH].values())),
-        "support": _support(tables, first, rows[Axis.BREADTH]),
+        "support": _support(study, tables, first, rows[Axis.BREADTH]),
         "models": [{"model": name, "told": words} for name, words in told.items()],
     }
 
@@ -177,7 +189,7 @@ def _short_answer(study: Study, names: Mapping[str, str], told: Mapping[str, str
     return "; ".join([*parts, *([f"of {counted(left, 'other model')} this cannot be told{size}"] if left else [])]) + "."
 
 
-def _support(tables: Tables, first: Mapping[Axis, str], breadth: Mapping[str, Cells]) -> str:
+def _support(study: Study, tables: Tables, first: Mapping[Axis, str], breadth: Mapping[str, Cells]) -> str:
     best = best_of(tables, first[Axis.DEPTH])
     if best is None or best["pass1"] is None:
         return ""
@@ -185,13 +197,27 @@ def _support(tables: Tables, first: Mapping[Axis, str], breadth: Mapping[str, Ce
     families = {row["breadth_family"] for row in tables["axes"] if row["breadth_benchmark"] == first[Axis.BREADTH]}
     kind = FAMILY_TITLES[families.pop()].lower() if len(families) == 1 else "breadth"
     shallow = f"{share(of_breadth, 'pass1')} of the {kind} items and " if of_breadth.get("pass1") is not None else ""
-    judged = [
-        row
-        for row in tables["reasoning"]
-        if (row["benchmark"], row["model"]) == (first[Axis.DEPTH], best["model"]) and row["value"] is not None
+    return f"{best['title']} passes {shallow}{share(best, 'pass1')} of those about hard cases. {_reasoning(study, tables, best)}"
+
+
+def _reasoning(study: Study, tables: Tables, row: Cells) -> str:
+    """State what is known of the reasoning behind the final answers of a row of the leaderboard."""
+    key = (row["benchmark"], row["model"])
+    judged = [one for one in tables["reasoning"] if (one["benchmark"], one["model"]) == key and one["value"] is not None]
+    rated = [
+        one
+        for one in tables["ratings"]
+        if (one["model"], one["axis"]) == (row["model"], "reasoning") and not one["simulated"] and one["mean"] is not None
     ]
-    last = "its reasoning was judged apart" if judged else "final answers only, its reasoning was not measured"
-    return f"{best['title']} passes {shallow}{share(best, 'pass1')} of those about hard cases; {last}."
+    rationale = any((one["benchmark"], one["family"]) == (row["benchmark"], Family.RATIONALE_GENERATION) for one in tables["families"])
+    head = f"Final answers{', also of the rationale items' if rationale else ''}; "
+    steps = [
+        f"of the steps that the case decides it supports {value_share(one)} by {study.all_graders[one['grader']].title}"
+        for one in judged
+        if one["measure"] == "reasoning.factuality"
+    ]
+    known = ", ".join(steps) or ("its reasoning was judged, see the leaderboard" if judged or rated else "")
+    return f"{head}{known or 'reasoning was not measured in this run'}."
 
 
 def _labels(row: Cells) -> list[Label]:

@@ -111,6 +111,7 @@ def test_the_title_is_answered_by_significant_comparisons_alone(drawn) -> None:
         for benchmark in (DEPTH, BREADTH)
         for place, name in enumerate(MODELS)
     ]
+    unlabelled: dict[str, list[object]] = {"reasoning": [], "ratings": [], "families": []}
     gap = {"gap": 0.3, "gap_low": 0.1, "gap_high": 0.5, "breadth_above_low": 0.1, "depth_above_low": 0.1}
 
     def answer(sign: int, *, sure: bool, pictures: bool = True) -> dict[str, object]:
@@ -118,7 +119,7 @@ def test_the_title_is_answered_by_significant_comparisons_alone(drawn) -> None:
         axes = [row if row["gap"] else row | {"gap_low": None} for row in axes]
         hoped = {SIDES: sure, PICTURES: sure and pictures}
         claims = [dict(row) | {"significant": hoped.get(row["kind"], False), "difference": -0.2} for row in tables["claims"]]
-        found = title_answer(study, {"leaderboard": board, "axes": axes, "claims": claims, "reasoning": []})
+        found = title_answer(study, {"leaderboard": board, "axes": axes, "claims": claims, **unlabelled})
         assert {row["model"] for row in found["models"]} == set(MODELS)
         return found
 
@@ -131,9 +132,9 @@ def test_the_title_is_answered_by_significant_comparisons_alone(drawn) -> None:
     )
     assert answer(-1, sure=True, pictures=False)["short"].startswith("Of none of the 3 models")
     assert "passes 60 % (50 % to 70 %) of the classification items" in answer(1, sure=True)["support"]
-    assert answer(1, sure=True)["support"].endswith("final answers only, its reasoning was not measured.")
+    assert answer(1, sure=True)["support"].endswith("Final answers; reasoning was not measured in this run.")
     shallow = SimpleNamespace(benchmarks={BREADTH: study.benchmarks[BREADTH]})
-    assert title_answer(shallow, {"leaderboard": board, "axes": [], "claims": [], "reasoning": []})["short"] == (
+    assert title_answer(shallow, {"leaderboard": board, "axes": [], "claims": [], **unlabelled})["short"] == (
         "This cannot be told: no benchmark of depth was run."
     )
 
