@@ -235,7 +235,7 @@ def label_points(
     unit = panel.figure.dpi / 72
     to_points = panel.transData
     marks = np.array([to_points.transform((point.x, point.y)) for point in points]) / unit
-    lines = [np.linspace(*to_points.transform(bar) / unit, 40) for bar in bars]
+    lines = [np.linspace(ends[0], ends[1], 40) for ends in (to_points.transform(bar) / unit for bar in bars)]
     held = [text.get_window_extent().get_points() for text in panel.texts]
     look = {"fontsize": size, "ha": "center", "va": "center", "annotation_clip": False}
     texts = [panel.annotate(point.name, (point.x, point.y), **look) for point in points]
