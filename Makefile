@@ -40,7 +40,7 @@ help: ## list the targets
 # Snakemake answers a missing or broken configfile with a traceback.
 report: setup ## set up .venv, bring the report up to date, print its path
 	@nmb run check --configfiles $(CONFIGFILE)
-	snakemake --cores $(CORES) --configfile $(CONFIGFILE) -- results/report.html
+	snakemake --cores $(CORES) --configfile $(CONFIGFILE)
 
 # Three processes for two cores: Slurm, servers and browsers are waited for.
 test: setup-dev ## run all tests
@@ -101,7 +101,7 @@ lint: setup-dev ## run the linters
 # Several hundred calls, an hour or more on two cores; 2 GB in .real-model, which may be deleted at any time.
 real-model: setup $(REAL)/smollm2/config.json ## let a small language model answer the demo in words and grade itself
 	$(VENV)/bin/python tests/real_model/run.py --environment $(REAL)/venv --weights $(REAL)/smollm2 --cores $(CORES)
-	@echo "The report: $(CURDIR)/results/report.html"
+	@echo "The report: $$(nmb run report --configfiles config/real-model.yaml)"
 
 $(REAL)/smollm2/config.json: tests/real_model/requirements.txt tests/real_model/convert.py
 	$(PYTHON) -m venv $(REAL)/venv

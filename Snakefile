@@ -1,4 +1,4 @@
-"""From raw head scans, records and notes to results/report.html."""
+"""From raw head scans, records and notes to the report of a run."""
 
 from snakemake.utils import min_version
 
@@ -9,6 +9,15 @@ configfile: "config/config.yaml"
 
 
 include: "rules/common.smk"
+
+
+# in the paths of all rules: every run has its own folders
+pathvars:
+    results=RUN.results,
+    logs=RUN.logs,
+    simulated_round=RUN.round_folder("simulated"),
+
+
 include: "rules/05_demo.smk"
 include: "rules/10_ingest.smk"
 include: "rules/20_deidentify.smk"
@@ -60,4 +69,4 @@ rule all:
     """The report, and with it everything that is out of date."""
     default_target: True
     input:
-        "results/report.html",
+        "<results>/report.html",

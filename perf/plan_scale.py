@@ -32,7 +32,7 @@ def dry_run(folder: Path, *arguments: str) -> tuple[float, float, str]:
     """Plan the report; return CPU seconds (user and system), peak memory in MiB, and the output."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    command = [sys.executable, "-m", "snakemake", "-n", *arguments, *SCALE, "--", "results/report.html"]
+    command = [sys.executable, "-m", "snakemake", "-n", *arguments, *SCALE, "--", "results/scale/report.html"]
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
         _, status, usage = os.wait4(process.pid, 0)

@@ -13,7 +13,7 @@ rule generate_phantom:
         answer_key="data/raw/{benchmark}/{case}/answer_key.json",
         slices=directory("data/raw/{benchmark}/{case}/slices"),
     log:
-        "logs/generate_phantom/{benchmark}_{case}.log",
+        "<logs>/generate_phantom/{benchmark}_{case}.log",
     wildcard_constraints:
         benchmark="demo|demo-tiny|demo-words",
     conda:
@@ -34,7 +34,7 @@ rule gather_answers:
     output:
         answers="data/answers/{benchmark}.csv",
     log:
-        "logs/gather_answers/{benchmark}.log",
+        "<logs>/gather_answers/{benchmark}.log",
     wildcard_constraints:
         benchmark="demo|demo-tiny|demo-words",
     conda:
@@ -51,12 +51,12 @@ rule simulate_ratings:
     """SIMULATED: two simulated raters fill in a round of the demo's answers. No person rated anything here."""
     input:
         responses=expand(
-            "results/responses/{benchmark}/{model}.parquet",
+            "<results>/responses/{benchmark}/{model}.parquet",
             benchmark=RUN.simulated,
             model=RUN.models,
         ),
         grades=expand(
-            "results/grades/{benchmark}/{model}/{grader}.parquet",
+            "<results>/grades/{benchmark}/{model}/{grader}.parquet",
             benchmark=RUN.simulated,
             model=RUN.models,
             grader=RUN.graders_of("rubric")[:1],
@@ -75,22 +75,23 @@ rule simulate_ratings:
         model_configs=expand("config/models/{model}.yaml", model=RUN.models),
         form="config/rating.yaml",
     output:
-        key="data/ratings/simulated/key.json",
+        key="<simulated_round>/key.json",
         exports=expand(
-            "data/ratings/simulated/{rater}.json", rater=["simulated-1", "simulated-2"]
+            "<simulated_round>/{rater}.json", rater=["simulated-1", "simulated-2"]
         ),
     log:
-        "logs/simulate_ratings/all.log",
+        "<logs>/simulate_ratings/all.log",
     conda:
         "../envs/ratings.yaml"
     resources:
         mem_mb=700,
     params:
+        results=lambda wildcards: RUN.results,
         benchmarks=RUN.simulated,
         models=list(RUN.models),
         code=code_hash("simulate_ratings"),
     shell:
-        "python scripts/simulate_ratings.py --benchmarks {params.benchmarks} --models {params.models} --form {input.form}"
+        "python scripts/simulate_ratings.py --results {params.results} --benchmarks {params.benchmarks} --models {params.models} --form {input.form}"
         " --grades {input.grades} --out-key {output.key} --out {output.exports} &> {log}"
 
 
@@ -108,7 +109,7 @@ rule cut_demo_pictures:
         images="data/raw/{benchmark}-slices/images.csv",
         pictures=directory("data/raw/{benchmark}-slices/pictures"),
     log:
-        "logs/cut_demo_pictures/{benchmark}-slices.log",
+        "<logs>/cut_demo_pictures/{benchmark}-slices.log",
     wildcard_constraints:
         benchmark="demo|demo-tiny|demo-words",
     conda:

@@ -16,7 +16,7 @@ rule ingest_case:
         series=directory("data/ingested/{benchmark}/sub-{case}/series"),
         text=directory("data/ingested/{benchmark}/sub-{case}/text"),
     log:
-        "logs/ingest_case/{benchmark}_{case}.log",
+        "<logs>/ingest_case/{benchmark}_{case}.log",
     conda:
         "../envs/ingest.yaml"
     resources:
@@ -45,7 +45,7 @@ rule ingest_pictures:
         manifest="data/ingested/{benchmark}/pictures.json",
         pictures=directory("data/ingested/{benchmark}/pictures"),
     log:
-        "logs/ingest_pictures/{benchmark}.log",
+        "<logs>/ingest_pictures/{benchmark}.log",
     conda:
         "../envs/ingest.yaml"
     resources:

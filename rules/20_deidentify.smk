@@ -14,7 +14,7 @@ rule deidentify_case:
     output:
         case="data/deidentified/{benchmark}/sub-{case}/case.json",
     log:
-        "logs/deidentify_case/{benchmark}_{case}.log",
+        "<logs>/deidentify_case/{benchmark}_{case}.log",
     conda:
         "../envs/deidentify.yaml"
     resources:
@@ -54,7 +54,7 @@ rule deidentify_pictures:
         manifest="data/deidentified/{benchmark}/pictures.json",
         pictures=directory("data/deidentified/{benchmark}/pictures"),
     log:
-        "logs/deidentify_pictures/{benchmark}.log",
+        "<logs>/deidentify_pictures/{benchmark}.log",
     conda:
         "../envs/deidentify.yaml"
     resources:
@@ -90,7 +90,7 @@ rule describe_scans:
         participants="data/deidentified/{benchmark}/participants.tsv",
         columns="data/deidentified/{benchmark}/participants.json",
     log:
-        "logs/describe_scans/{benchmark}.log",
+        "<logs>/describe_scans/{benchmark}.log",
     conda:
         "../envs/deidentify.yaml"
     resources:

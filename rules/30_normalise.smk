@@ -10,7 +10,7 @@ rule normalise_case:
         volumes=directory("data/normalised/{benchmark}/sub-{case}/volumes"),
         review=directory("data/normalised/{benchmark}/sub-{case}/review"),
     log:
-        "logs/normalise_case/{benchmark}_{case}.log",
+        "<logs>/normalise_case/{benchmark}_{case}.log",
     conda:
         "../envs/imaging.yaml"
     resources:

@@ -12,7 +12,7 @@ rule cut_slices:
         pictures=directory("data/slices/{benchmark}/sub-{case}/png"),
         review=directory("data/slices/{benchmark}/sub-{case}/review"),
     log:
-        "logs/cut_slices/{benchmark}_{case}.log",
+        "<logs>/cut_slices/{benchmark}_{case}.log",
     conda:
         "../envs/imaging.yaml"
     resources:
@@ -42,7 +42,7 @@ rule gather_slices:
         slices="data/slices/{benchmark}/slices.parquet",
         flow="data/slices/{benchmark}/flow.json",
     log:
-        "logs/gather_slices/{benchmark}.log",
+        "<logs>/gather_slices/{benchmark}.log",
     conda:
         "../envs/imaging.yaml"
     resources:

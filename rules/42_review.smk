@@ -10,7 +10,7 @@ rule build_review:
         index="data/reviews/{benchmark}/review.html",
         sheets=directory("data/reviews/{benchmark}/sheets"),
     log:
-        "logs/build_review/{benchmark}.log",
+        "<logs>/build_review/{benchmark}.log",
     conda:
         "../envs/deidentify.yaml"
     resources:
@@ -49,7 +49,7 @@ rule gather_audit:
     output:
         audit="data/deidentified/{benchmark}/audit.json",
     log:
-        "logs/gather_audit/{benchmark}.log",
+        "<logs>/gather_audit/{benchmark}.log",
     conda:
         "../envs/deidentify.yaml"
     resources:

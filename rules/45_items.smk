@@ -16,7 +16,7 @@ rule build_items:
         disclosures="data/disclosures/{benchmark}.parquet",
         exemplars="data/disclosures/{benchmark}/exemplars.parquet",
     log:
-        "logs/build_items/{benchmark}.log",
+        "<logs>/build_items/{benchmark}.log",
     conda:
         "../envs/items.yaml"
     resources:

@@ -18,7 +18,7 @@ rule assemble_prompts:
     output:
         prompts="data/prompts/{benchmark}.parquet",
     log:
-        "logs/assemble_prompts/{benchmark}.log",
+        "<logs>/assemble_prompts/{benchmark}.log",
     conda:
         "../envs/prompts.yaml"
     resources:
@@ -50,7 +50,7 @@ rule find_answer_leaks:
         leaks="data/leaks/{benchmark}.json",
         page="data/leaks/{benchmark}.html",
     log:
-        "logs/find_answer_leaks/{benchmark}.log",
+        "<logs>/find_answer_leaks/{benchmark}.log",
     conda:
         "../envs/items.yaml"
     resources:

@@ -14,9 +14,9 @@ rule run_inference:
         vocabulary=RUN.config.vocabulary,
         names=RUN.names_files,
     output:
-        responses="results/responses/{benchmark}/{model}.parquet",
+        responses="<results>/responses/{benchmark}/{model}.parquet",
     log:
-        "logs/run_inference/{benchmark}_{model}.log",
+        "<logs>/run_inference/{benchmark}_{model}.log",
     conda:
         "../envs/inference.yaml"
     resources:

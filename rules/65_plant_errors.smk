@@ -10,9 +10,9 @@ rule plant_errors:
         names=RUN.names_files,
         urgency=RUN.urgency_files,
     output:
-        planted="results/planted/{benchmark}.parquet",
+        planted="<results>/planted/{benchmark}.parquet",
     log:
-        "logs/plant_errors/{benchmark}.log",
+        "<logs>/plant_errors/{benchmark}.log",
     conda:
         "../envs/scoring.yaml"
     resources:

@@ -5,9 +5,9 @@ rule grade_responses:
     """Grade the open answers and dialogues of one model, some again with planted errors, or (in place of a model) planted answers."""
     input:
         answers=lambda wildcards: (
-            "results/planted/{benchmark}.parquet"
+            "<results>/planted/{benchmark}.parquet"
             if wildcards.model == PLANTED
-            else "results/responses/{benchmark}/{model}.parquet"
+            else "<results>/responses/{benchmark}/{model}.parquet"
         ),
         tested=tested_before,
         audit="data/deidentified/{benchmark}/audit.json",
@@ -20,9 +20,9 @@ rule grade_responses:
         names=RUN.names_files,
         urgency=RUN.urgency_files,
     output:
-        grades="results/grades/{benchmark}/{model}/{grader}.parquet",
+        grades="<results>/grades/{benchmark}/{model}/{grader}.parquet",
     log:
-        "logs/grade_responses/{benchmark}_{model}_{grader}.log",
+        "<logs>/grade_responses/{benchmark}_{model}_{grader}.log",
     wildcard_constraints:
         grader=names_of_graders("rubric", "llm"),
     conda:
@@ -59,16 +59,16 @@ rule decide_jury:
     """Let a jury vote on the answers of one model; its members grade even if they are not in the run list."""
     input:
         grades=lambda wildcards: expand(
-            "results/grades/{benchmark}/{model}/{member}.parquet",
+            "<results>/grades/{benchmark}/{model}/{member}.parquet",
             benchmark=wildcards.benchmark,
             model=wildcards.model,
             member=RUN.graders[wildcards.grader].members,
         ),
         grader_config="config/graders/{grader}.yaml",
     output:
-        grades="results/grades/{benchmark}/{model}/{grader}.parquet",
+        grades="<results>/grades/{benchmark}/{model}/{grader}.parquet",
     log:
-        "logs/decide_jury/{benchmark}_{model}_{grader}.log",
+        "<logs>/decide_jury/{benchmark}_{model}_{grader}.log",
     wildcard_constraints:
         grader=names_of_graders("jury"),
     conda:
@@ -85,7 +85,7 @@ rule embed_similarity:
     """Compare the answers of all models with the reference, in one job because the encoder is slow to load."""
     input:
         responses=lambda wildcards: expand(
-            "results/responses/{benchmark}/{model}.parquet",
+            "<results>/responses/{benchmark}/{model}.parquet",
             benchmark=wildcards.benchmark,
             model=RUN.models,
         ),
@@ -94,9 +94,9 @@ rule embed_similarity:
         vocabulary=RUN.config.vocabulary,
         names=RUN.names_files,
     output:
-        similarity="results/similarity/{benchmark}.parquet",
+        similarity="<results>/similarity/{benchmark}.parquet",
     log:
-        "logs/embed_similarity/{benchmark}.log",
+        "<logs>/embed_similarity/{benchmark}.log",
     conda:
         "../envs/scoring.yaml"
     resources:
@@ -113,16 +113,16 @@ rule embed_similarity:
 rule score_responses:
     """Score the responses of one model; the first grader of the run list with a value counts, if it is used for the criterion."""
     input:
-        responses="results/responses/{benchmark}/{model}.parquet",
+        responses="<results>/responses/{benchmark}/{model}.parquet",
         item_table="data/items/{benchmark}.parquet",
         gold="data/gold/{benchmark}.parquet",
         grades=expand(
-            "results/grades/{{benchmark}}/{{model}}/{grader}.parquet",
+            "<results>/grades/{{benchmark}}/{{model}}/{grader}.parquet",
             grader=RUN.graders,
         ),
-        planted="results/planted/{benchmark}.parquet",
+        planted="<results>/planted/{benchmark}.parquet",
         planted_grades=expand(
-            "results/grades/{{benchmark}}/{planted}/{grader}.parquet",
+            "<results>/grades/{{benchmark}}/{planted}/{grader}.parquet",
             planted=PLANTED,
             grader=RUN.graders,
         ),
@@ -130,9 +130,9 @@ rule score_responses:
         names=RUN.names_files,
         urgency=RUN.urgency_files,
     output:
-        scores="results/scores/{benchmark}/{model}.parquet",
+        scores="<results>/scores/{benchmark}/{model}.parquet",
     log:
-        "logs/score_responses/{benchmark}_{model}.log",
+        "<logs>/score_responses/{benchmark}_{model}.log",
     conda:
         "../envs/scoring.yaml"
     resources:

@@ -23,7 +23,7 @@ rule import_ratings:
         form="config/rating.yaml",
         responses=lambda wildcards: (
             expand(
-                "results/responses/{benchmark}/{model}.parquet",
+                "<results>/responses/{benchmark}/{model}.parquet",
                 benchmark=RUN.benchmarks,
                 model=RUN.models,
             )
@@ -31,15 +31,15 @@ rule import_ratings:
             else []
         ),
     output:
-        ratings="results/ratings/ratings.parquet",
+        ratings="<results>/ratings/ratings.parquet",
     log:
-        "logs/import_ratings/all.log",
+        "<logs>/import_ratings/all.log",
     conda:
         "../envs/ratings.yaml"
     resources:
         mem_mb=500,
     params:
-        rounds=[f"data/ratings/{folder}" for folder in RUN.rating_rounds],
+        rounds=[RUN.round_folder(name) for name in RUN.rating_rounds],
         code=code_hash("import_ratings"),
     shell:
         "python scripts/import_ratings.py --form {input.form} --rounds {params.rounds} --responses {input.responses}"

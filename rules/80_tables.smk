@@ -12,18 +12,20 @@ rule bundle_cases:
         lesions="data/gold/{benchmark}/lesions.parquet",
         prompts="data/prompts/{benchmark}.parquet",
         responses=expand(
-            "results/responses/{{benchmark}}/{model}.parquet", model=RUN.models
+            "<results>/responses/{{benchmark}}/{model}.parquet", model=RUN.models
         ),
-        scores=expand("results/scores/{{benchmark}}/{model}.parquet", model=RUN.models),
+        scores=expand(
+            "<results>/scores/{{benchmark}}/{model}.parquet", model=RUN.models
+        ),
         grades=expand(
-            "results/grades/{{benchmark}}/{model}/{grader}.parquet",
+            "<results>/grades/{{benchmark}}/{model}/{grader}.parquet",
             model=RUN.models,
             grader=RUN.graders,
         ),
     output:
-        bundle="results/cases/{benchmark}.parquet",
+        bundle="<results>/cases/{benchmark}.parquet",
     log:
-        "logs/bundle_cases/{benchmark}.log",
+        "<logs>/bundle_cases/{benchmark}.log",
     conda:
         "../envs/tables.yaml"
     resources:
@@ -68,32 +70,34 @@ rule build_tables:
             for path in RUN.question_files(benchmark) + RUN.import_record(benchmark)
         ],
         responses=expand(
-            "results/responses/{benchmark}/{model}.parquet",
+            "<results>/responses/{benchmark}/{model}.parquet",
             benchmark=RUN.benchmarks,
             model=RUN.models,
         ),
         scores=expand(
-            "results/scores/{benchmark}/{model}.parquet",
+            "<results>/scores/{benchmark}/{model}.parquet",
             benchmark=RUN.benchmarks,
             model=RUN.models,
         ),
         grades=expand(
-            "results/grades/{benchmark}/{model}/{grader}.parquet",
+            "<results>/grades/{benchmark}/{model}/{grader}.parquet",
             benchmark=RUN.benchmarks,
             model=RUN.models,
             grader=RUN.all_graders,
         ),
-        planted=expand("results/planted/{benchmark}.parquet", benchmark=RUN.benchmarks),
+        planted=expand(
+            "<results>/planted/{benchmark}.parquet", benchmark=RUN.benchmarks
+        ),
         planted_grades=expand(
-            "results/grades/{benchmark}/{planted}/{grader}.parquet",
+            "<results>/grades/{benchmark}/{planted}/{grader}.parquet",
             benchmark=RUN.benchmarks,
             planted=PLANTED,
             grader=RUN.all_graders,
         ),
         similarity=expand(
-            "results/similarity/{benchmark}.parquet", benchmark=RUN.benchmarks
+            "<results>/similarity/{benchmark}.parquet", benchmark=RUN.benchmarks
         ),
-        ratings="results/ratings/ratings.parquet",
+        ratings="<results>/ratings/ratings.parquet",
         form="config/rating.yaml",
         readiness="config/readiness.yaml",
         benchmark_configs=expand(
@@ -105,17 +109,18 @@ rule build_tables:
         names=RUN.names_files,
         urgency=RUN.urgency_files,
     output:
-        tables=expand("results/tables/{table}.csv", table=COLUMNS),
-        verdict="results/tables/verdict.json",
-        notes="results/tables/notes.json",
-        metrics="results/metrics.json",
+        tables=expand("<results>/tables/{table}.csv", table=COLUMNS),
+        verdict="<results>/tables/verdict.json",
+        notes="<results>/tables/notes.json",
+        metrics="<results>/metrics.json",
     log:
-        "logs/build_tables.log",
+        "<logs>/build_tables.log",
     conda:
         "../envs/tables.yaml"
     resources:
         mem_mb=3000,
     params:
+        results=lambda wildcards: RUN.results,
         benchmarks=list(RUN.benchmarks),
         models=list(RUN.models),
         graders=list(RUN.graders),
@@ -131,9 +136,9 @@ rule build_tables:
         min_patients_shown=lookup(within=config, dpath="report/min_patients_shown"),
         code=code_hash("build_tables"),
     shell:
-        "python scripts/build_tables.py --benchmarks {params.benchmarks} --models {params.models}"
+        "python scripts/build_tables.py --results {params.results} --benchmarks {params.benchmarks} --models {params.models}"
         " --graders {params.graders} --vocabulary {input.vocabulary:q} --grader-floor {params.grader_floor} --resamples {params.resamples}"
         " --seed {params.seed} --confidence {params.confidence}"
         " --max-missing-fraction {params.max_missing_fraction} --limit {params.limit}"
         " --profile {params.profile} --min-patients-shown {params.min_patients_shown}"
-        " --out-tables results/tables --out-metrics {output.metrics} &> {log}"
+        " --out-tables {params.results}/tables --out-metrics {output.metrics} &> {log}"

@@ -7,20 +7,21 @@ rule compare_published:
     """Compare the tables of a paper with our results; an empty cell of ours gives the reason."""
     input:
         published="config/published/{paper}.yaml",
-        tables=expand("results/tables/{table}.csv", table=COLUMNS),
+        tables=expand("<results>/tables/{table}.csv", table=COLUMNS),
         model_configs=expand("config/models/{model}.yaml", model=RUN.models),
         grader_configs=expand("config/graders/{grader}.yaml", grader=RUN.all_graders),
     output:
-        table="results/tables/paper/{paper}.csv",
-        markdown="results/tables/paper/{paper}.md",
-        latex="results/tables/paper/{paper}.tex",
+        table="<results>/tables/paper/{paper}.csv",
+        markdown="<results>/tables/paper/{paper}.md",
+        latex="<results>/tables/paper/{paper}.tex",
     log:
-        "logs/compare_published/{paper}.log",
+        "<logs>/compare_published/{paper}.log",
     conda:
         "../envs/tables.yaml"
     resources:
         mem_mb=500,
     params:
+        results=lambda wildcards: RUN.results,
         # an empty text would leave the option without its argument
         absent=lambda wildcards: (
             ["--absent", why] if (why := RUN.why_absent(wildcards.paper)) else []
@@ -29,5 +30,5 @@ rule compare_published:
         code=code_hash("compare_published"),
     shell:
         "python scripts/compare_published.py --published {input.published} --models {input.model_configs}"
-        " --graders {input.grader_configs} --tables results/tables {params.absent:q}"
+        " --graders {input.grader_configs} --results {params.results} --tables {params.results}/tables {params.absent:q}"
         " --confidence {params.confidence} --out {output.table} &> {log}"

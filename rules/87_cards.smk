@@ -2,7 +2,7 @@
 
 CARDS = sorted(map(str, Path("config/cards").rglob("*.yaml")))
 DESCRIPTIONS = [
-    f"results/croissant/{name}.json"
+    f"<results>/croissant/{name}.json"
     for name, benchmark in RUN.benchmarks.items()
     if not benchmark.private
 ]
@@ -15,9 +15,9 @@ rule describe_benchmark:
         benchmark_config="config/benchmarks/{benchmark}.yaml",
         cards=CARDS,
     output:
-        description="results/croissant/{benchmark}.json",
+        description="<results>/croissant/{benchmark}.json",
     log:
-        "logs/describe_benchmark/{benchmark}.log",
+        "<logs>/describe_benchmark/{benchmark}.log",
     conda:
         "../envs/report.yaml"
     resources:

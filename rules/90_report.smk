@@ -8,23 +8,24 @@ rule draw_figures:
     """Draw every figure from the tables only."""
     input:
         tables=expand(
-            "results/tables/{table}.csv",
+            "<results>/tables/{table}.csv",
             table=sorted({figure.table for figure in FIGURES.values()}),
         ),
     output:
-        figures=expand("results/figures/{figure}.svg", figure=FIGURES),
+        figures=expand("<results>/figures/{figure}.svg", figure=FIGURES),
     log:
-        "logs/draw_figures.log",
+        "<logs>/draw_figures.log",
     conda:
         "../envs/report.yaml"
     resources:
         mem_mb=800,
     params:
+        results=lambda wildcards: RUN.results,
         min_patients_shown=lookup(within=config, dpath="report/min_patients_shown"),
         code=code_hash("draw_figures"),
     shell:
-        "python scripts/draw_figures.py --tables results/tables --min-patients-shown {params.min_patients_shown}"
-        " --out results/figures &> {log}"
+        "python scripts/draw_figures.py --tables {params.results}/tables --min-patients-shown {params.min_patients_shown}"
+        " --out {params.results}/figures &> {log}"
 
 
 rule record_provenance:
@@ -38,20 +39,20 @@ rule record_provenance:
                 "data/deidentified/{benchmark}/audit.json", benchmark=RUN.benchmarks
             ),
             *expand(
-                "results/scores/{benchmark}/{model}.parquet",
+                "<results>/scores/{benchmark}/{model}.parquet",
                 benchmark=RUN.benchmarks,
                 model=RUN.models,
             ),
             *expand(
-                "results/similarity/{benchmark}.parquet", benchmark=RUN.benchmarks
+                "<results>/similarity/{benchmark}.parquet", benchmark=RUN.benchmarks
             ),
-            *expand("results/tables/{table}.csv", table=COLUMNS),
+            *expand("<results>/tables/{table}.csv", table=COLUMNS),
             *expand("config/benchmarks/{benchmark}.yaml", benchmark=RUN.benchmarks),
             *expand("config/models/{model}.yaml", model=RUN.models),
             *expand("config/graders/{grader}.yaml", grader=RUN.all_graders),
         ],
         responses=expand(
-            "results/responses/{benchmark}/{model}.parquet",
+            "<results>/responses/{benchmark}/{model}.parquet",
             benchmark=RUN.benchmarks,
             model=RUN.models,
         ),
@@ -60,21 +61,22 @@ rule record_provenance:
         names=RUN.names_files,
         lock="requirements.lock",
     output:
-        provenance="results/provenance.json",
+        provenance="<results>/provenance.json",
     log:
-        "logs/record_provenance.log",
+        "<logs>/record_provenance.log",
     conda:
         "../envs/report.yaml"
     resources:
         mem_mb=800,
     params:
+        results=lambda wildcards: RUN.results,
         benchmarks=list(RUN.benchmarks),
         models=list(RUN.models),
         seed=lookup(within=config, dpath="statistics/seed"),
-        configfiles=CONFIGFILES,
+        configfiles=list(RUN.configfiles),
         code=code_hash("record_provenance"),
     shell:
-        "python scripts/record_provenance.py --benchmarks {params.benchmarks} --models {params.models}"
+        "python scripts/record_provenance.py --results {params.results} --benchmarks {params.benchmarks} --models {params.models}"
         " --vocabulary {input.vocabulary:q} --inputs {input.digests} {input.responses} --bootstrap-seed {params.seed}"
         " --configfiles {params.configfiles:q} --out {output.provenance} &> {log}"
 
@@ -82,12 +84,12 @@ rule record_provenance:
 rule build_report:
     """Build one offline page from tables, figures and cases."""
     input:
-        tables=expand("results/tables/{table}.csv", table=COLUMNS),
-        verdict="results/tables/verdict.json",
-        notes="results/tables/notes.json",
-        figures=expand("results/figures/{figure}.svg", figure=FIGURES),
-        bundles=expand("results/cases/{benchmark}.parquet", benchmark=RUN.benchmarks),
-        provenance="results/provenance.json",
+        tables=expand("<results>/tables/{table}.csv", table=COLUMNS),
+        verdict="<results>/tables/verdict.json",
+        notes="<results>/tables/notes.json",
+        figures=expand("<results>/figures/{figure}.svg", figure=FIGURES),
+        bundles=expand("<results>/cases/{benchmark}.parquet", benchmark=RUN.benchmarks),
+        provenance="<results>/provenance.json",
         audits=expand(
             "data/deidentified/{benchmark}/audit.json", benchmark=RUN.benchmarks
         ),
@@ -102,16 +104,17 @@ rule build_report:
         cards=CARDS,
         descriptions=DESCRIPTIONS,
         published=expand("config/published/{paper}.yaml", paper=RUN.published),
-        papers=expand("results/tables/paper/{paper}.csv", paper=RUN.published),
+        papers=expand("<results>/tables/paper/{paper}.csv", paper=RUN.published),
     output:
-        report="results/report.html",
+        report="<results>/report.html",
     log:
-        "logs/build_report.log",
+        "<logs>/build_report.log",
     conda:
         "../envs/report.yaml"
     resources:
         mem_mb=1500,
     params:
+        results=lambda wildcards: RUN.results,
         benchmarks=list(RUN.benchmarks),
         models=list(RUN.models),
         graders=list(RUN.all_graders),
@@ -120,6 +123,6 @@ rule build_report:
         max_megabytes=lookup(within=config, dpath="report/max_megabytes"),
         code=code_hash("build_report"),
     shell:
-        "python scripts/build_report.py --results results --benchmarks {params.benchmarks} --models {params.models}"
+        "python scripts/build_report.py --results {params.results} --benchmarks {params.benchmarks} --models {params.models}"
         " --graders {params.graders} --published {params.published} --profile {params.profile} --max-megabytes {params.max_megabytes}"
         " --out {output.report} &> {log}"

@@ -40,17 +40,15 @@ wildcard_constraints:
 
 
 try:
-    RUN = Run.read(config, Path("config"), also=run_mistakes)
+    CONFIGFILES = extra_configfiles(workflow.overwrite_configfiles)
+    RUN = Run.read(config, Path("config"), run_mistakes, CONFIGFILES)
 except PipelineError as error:
     raise WorkflowError(f"{type(error).__name__}: {error}") from None
 
 config.update(RUN.config.model_dump(mode="json"))
 
-CONFIGFILES = extra_configfiles(workflow.overwrite_configfiles)
-RECORD_ARGUMENTS = [
-    *(["--overridden"] if workflow.config_settings.config else []),
-    *(["--configfiles", *CONFIGFILES] if CONFIGFILES else []),
-]
+RECORD_ARGUMENTS = ["--overridden"] if workflow.config_settings.config else []
+RECORD_ARGUMENTS += RUN.options("--configfiles")
 
 # replay changes no answer, so switching it reruns nothing: rules pass it as a function of the input, and such params are not compared
 REPLAY = "--replay" if RUN.config.replay else ""
@@ -78,6 +76,7 @@ def limit_memory():
 if workflow.is_main_process:
     try:
         check_project()
+        RUN.check_targets(sys.argv[1:])
     except PipelineError as error:
         raise WorkflowError(f"{type(error).__name__}: {error}") from None
     limit_memory()
@@ -128,7 +127,7 @@ def tested_before(wildcards):
     """Return the grades of planted errors, which a grader that asks a model gives before it grades the answers of a model."""
     asks = RUN.all_graders[wildcards.grader].model and wildcards.model != PLANTED
     return (
-        f"results/grades/{wildcards.benchmark}/{PLANTED}/{wildcards.grader}.parquet"
+        f"<results>/grades/{wildcards.benchmark}/{PLANTED}/{wildcards.grader}.parquet"
         if asks
         else []
     )

@@ -18,6 +18,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--root", type=Path, default=Path(), help="repository root; inputs are read from the places where the rules write them"
     )
+    parser.add_argument("--results", type=Path, default=Path("results"), help="results of the run, relative to the root (default: results)")
     parser.add_argument("--benchmarks", nargs="*", default=[], help="run list")
     parser.add_argument("--models", nargs="*", default=[], help="run list")
     parser.add_argument("--graders", nargs="*", default=[], help="run list; the first grader with a value counts")
@@ -50,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             settings=settings,
             grader_floor=args.grader_floor,
             limit=args.limit,
+            results=args.results,
         )
         write_tables(study, args.out_tables, args.out_metrics, Release(args.profile, args.min_patients_shown))
     return 0

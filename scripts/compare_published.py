@@ -18,6 +18,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--models", type=Path, nargs="*", default=[], help="YAML files of the models of the run")
     parser.add_argument("--graders", type=Path, nargs="*", default=[], help="YAML files of the graders of the run, for the estimate")
     parser.add_argument("--tables", type=Path, required=True, help="folder of the tables of results")
+    parser.add_argument("--results", default="results", help="folder of the results as remarks name it (default: results)")
     parser.add_argument("--absent", default="", help="why we have no result for this benchmark; empty if it is in the run")
     parser.add_argument("--confidence", type=float, default=0.95, help="level of the intervals")
     parser.add_argument("--out", type=Path, required=True, help="CSV file; .md and .tex are written next to it")
@@ -32,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         models={path.stem: load_model(path) for path in args.models},
         graders={path.stem: load_grader(path) for path in args.graders},
         folder=args.tables,
+        results=args.results,
         absent=args.absent,
         confidence=args.confidence,
     )

@@ -12,6 +12,7 @@ from neuralmedbench.runtime.commands import run_command
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(), help="repository root")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="results of the run, relative to the root (default: results)")
     parser.add_argument("--benchmarks", nargs="*", default=[], help="run list")
     parser.add_argument("--models", nargs="*", default=[], help="run list")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, relative to the root")
@@ -32,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         inputs=args.inputs,
         seeds={"bootstrap": args.bootstrap_seed},
         configfiles=args.configfiles,
+        results=args.results,
     )
     write_json(args.out, provenance)
     return 0

@@ -18,6 +18,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--benchmarks", nargs="+", required=True, help="benchmarks of simulated patients")
     parser.add_argument("--models", nargs="+", required=True, help="models whose answers may be drawn")
+    parser.add_argument("--results", default="results", help="folder of the results of the run (default: results)")
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument("--form", type=Path, required=True, help="axes, and how rounds are drawn (config/rating.yaml)")
     parser.add_argument("--grades", type=Path, nargs="+", required=True, help="grades of the deterministic grader")
@@ -30,7 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     form = read_form(args.form)
     models = {name: load_model(args.config / "models" / f"{name}.yaml") for name in args.models}
-    candidates = [one for name in args.benchmarks for one in answers_of(name, models, form.rounds.families, folder=args.config)]
+    candidates = [
+        one for name in args.benchmarks for one in answers_of(name, models, form.rounds.families, folder=args.config, results=args.results)
+    ]
     grades = [row for path in args.grades for row in read_records(path, Grade)]
     key, exports = simulate_round(form, candidates, grades, model_names(models))
     write_json(args.out_key, key.model_dump(mode="json", by_alias=True))

@@ -93,9 +93,9 @@ def snakemake(folder: Path, *arguments: str, env: dict[str, str] | None = None) 
     )
 
 
-def table(folder: Path, name: str) -> list[dict[str, str]]:
-    """Read a table of results."""
-    with (folder / "results" / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+def table(folder: Path, name: str, run: str = "test") -> list[dict[str, str]]:
+    """Read a table of results of a named run."""
+    with (folder / "results" / run / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -128,7 +128,7 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Pa
     with FileLock(f"{folder.parent}.lock"):
         if not folder.exists():
             making = copy_project(folder.with_name("making"))
-            done = snakemake(making, "--configfile", "config/test.yaml", "--", "results/report.html")
+            done = snakemake(making, "--configfile", "config/test.yaml")
             assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
             making.rename(folder)
     return folder

@@ -80,8 +80,10 @@ def _page(text: str, folder: Path) -> str:
     """Drop the section on provenance, the commit's badge and the cells that show a latency or a call date."""
     text = re.sub(r'<section id="provenance".*?</section>', "", text, flags=re.DOTALL)
     text = re.sub(r"(<span>Code</span>) [^<]*", r"\1", text)
-    with (folder / "results" / "tables" / "efficiency.csv").open(encoding="utf-8", newline="") as file:
-        clock = {row[name] for row in csv.DictReader(file) for name in CLOCK if row.get(name)}
+    clock: set[str] = set()
+    for table in (folder / "results").rglob("efficiency.csv"):
+        with table.open(encoding="utf-8", newline="") as file:
+            clock |= {row[name] for row in csv.DictReader(file) for name in CLOCK if row.get(name)}
     for value in sorted(clock):
         text = re.sub(rf'data-value="{re.escape(value)}">[^<]*<', "><", text).replace(f">{value}<", "><")
     return text
@@ -91,7 +93,7 @@ def finished_run(commit: str, configfile: str, folder: Path) -> Path:
     """Clone a commit of this repository into a folder and run it there from raw data to the report."""
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
     subprocess.run(["git", "-c", "advice.detachedHead=false", "checkout", "--quiet", commit], cwd=folder, check=True)
-    words = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", configfile, "--", "results/report.html"]
+    words = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", configfile]
     with (folder / "run.log").open("w", encoding="utf-8") as log:
         subprocess.run(words, cwd=folder, stdout=log, stderr=log, check=True)
     return folder

@@ -91,7 +91,7 @@ def main() -> int:
     args = parser.parse_args()
     server = serve(args.environment.resolve(), args.weights.resolve())
     try:
-        return run_workflow(["snakemake", "--cores", args.cores, "--configfile", CONFIG, "--", "results/report.html"])
+        return run_workflow(["snakemake", "--cores", args.cores, "--configfile", CONFIG])
     finally:
         server.terminate()
         server.wait()

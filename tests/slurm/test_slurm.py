@@ -21,7 +21,7 @@ pytestmark = pytest.mark.workflow
 
 SCANS = ("--configfile", "config/test.yaml", "--config", "benchmarks=[demo-tiny]", "models=[image]")
 """The part of the small configuration that has scans, and the quicker model: every submission costs seconds of waiting."""
-REPORT = ("--", "results/report.html")
+REPORT = ("--", "results/test/report.html")
 ABSENT = 'title: Weights that are not here\nbackend: transformers\nid: data/weights/absent\nrevision: "1"\n'
 LOCAL = {
     "gather_answers",
@@ -100,13 +100,13 @@ def one_machine(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) ->
 def test_the_run_ends_and_every_submission_was_completed(cluster: Cluster) -> None:
     assert cluster.code == 0, cluster.said[-8000:]
     assert {one.state for one in cluster.submissions()} == {"COMPLETED"}
-    assert (cluster.folder / "results" / "report.html").stat().st_size > 100_000
+    assert (cluster.folder / "results" / "test" / "report.html").stat().st_size > 100_000
 
 
 def test_what_a_cluster_makes_is_what_one_machine_makes(cluster: Cluster, one_machine: Path) -> None:
-    parts = ("data/deidentified/demo-tiny", "data/slices/demo-tiny", "results/tables", "results/figures")
+    parts = ("data/deidentified/demo-tiny", "data/slices/demo-tiny", "results/test/tables", "results/test/figures")
     files = [path for part in parts for path in (one_machine / part).rglob("*") if path.is_file()]
-    files.append(one_machine / "results/scores/demo-tiny/image.parquet")
+    files.append(one_machine / "results/test/scores/demo-tiny/image.parquet")
     names = sorted(str(path.relative_to(one_machine)) for path in files if path.name not in {"efficiency.csv", "destinations.csv"})
     assert len(names) > 100
     assert [name for name in names if (cluster.folder / name).read_bytes() != (one_machine / name).read_bytes()] == []
@@ -133,7 +133,7 @@ def test_a_job_that_fails_is_reported_and_its_model_asked_for_a_card(cluster: Cl
     folder = tmp_path / "project"
     shutil.copytree(cluster.folder, folder)
     (folder / "config" / "models" / "absent.yaml").write_text(ABSENT, encoding="utf-8")
-    wanted = (*SCANS[:-1], "models=[image, absent]", "--", "results/responses/demo-tiny/absent.parquet")
+    wanted = (*SCANS[:-1], "models=[image, absent]", "--", "results/test/responses/demo-tiny/absent.parquet")
     before = len(cluster.submissions())
     done = on_cluster(folder, cluster.environment, *wanted)
     assert done.returncode == 1

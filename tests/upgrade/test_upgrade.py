@@ -51,7 +51,7 @@ ARCHIVE = HERE / "v1.tar.xz"
 FOLDER = "@PROJECT@"
 """What stands in the archive for the folder of the project (`make_run.py`)."""
 OWN, IMPORTED, SCANS = "config/upgrade.yaml", "config/upgrade-mixed.yaml", "config/upgrade-scans.yaml"
-ANSWERED = "results/responses/mixed/loop.parquet"
+ANSWERED = "results/upgrade-mixed/responses/mixed/loop.parquet"
 MADE_AGAIN = {
     "ingest_pictures", "deidentify_pictures", "build_review", "gather_audit", "build_items", "assemble_prompts", "find_answer_leaks",
     "run_inference", "grade_responses", "score_responses", "import_ratings", "build_tables", "build_report",
@@ -224,7 +224,7 @@ def upgraded(old: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up
         server.modes = ["400"]  # who asks is refused at once: the job fails, and the request is counted
         point_to(folder, server.address)
         runs = [
-            snakemake(folder, "-p", "--configfile", OWN, "--", "results/report.html"),
+            snakemake(folder, "-p", "--configfile", OWN),
             # every answer has to be in the ledger, and no second is lost with opening what could ask
             snakemake(folder, "-p", "--configfile", IMPORTED, "--config", "replay=true", "--", ANSWERED),
         ]
@@ -252,8 +252,21 @@ def test_an_upgraded_run_is_made_again_from_raw_files_without_one_request(upgrad
     assert "Error in rule" not in upgraded.said, upgraded.said[-6000:]
     missing = {rule for rule in MADE_AGAIN if f"rule {rule}:" not in upgraded.said}
     assert not missing, "they were not made again, so nothing was shown of them"
-    assert (upgraded.folder / "results/report.html").is_file()
+    assert (upgraded.folder / "results/upgrade/report.html").is_file()
     assert (upgraded.folder / ANSWERED).is_file()
+
+
+def made_now(path: Path) -> Path:
+    """Return where a result of version 1, which had one folder for all runs, is made now."""
+    run = "upgrade-mixed" if "mixed" in path.parts else "upgrade"
+    return Path("results", run, *path.parts[1:])
+
+
+@pytest.mark.workflow
+def test_results_of_version_1_stay_where_they_are_and_are_listed(old: Path, upgraded: Upgraded) -> None:
+    for path in files_of(old / "pictures/results"):
+        here = upgraded.folder / path.relative_to(old / "pictures")
+        assert here.read_bytes() == path.read_bytes(), path.name
 
 
 @pytest.mark.workflow
@@ -262,7 +275,7 @@ def test_answers_and_grades_of_an_upgraded_run_are_those_that_were_paid_for(old:
     assert len(results) == 8
     results = [path for path in results if path.stem not in ("rubric", "steps")]  # rules that may become others; not made again here
     for path in results:
-        before, now = rows_of(path), rows_of(upgraded.folder / path.relative_to(old / "pictures"))
+        before, now = rows_of(path), rows_of(upgraded.folder / made_now(path.relative_to(old / "pictures")))
         assert [{name: row[name] for name in before[0]} for row in now] == before, path.name
     for path in sorted((old / "pictures/data/ledger").rglob("*.jsonl")):
         assert (upgraded.folder / path.relative_to(old / "pictures")).read_bytes() == path.read_bytes(), f"{path.name}: a line more or less"
@@ -270,8 +283,8 @@ def test_answers_and_grades_of_an_upgraded_run_are_those_that_were_paid_for(old:
 
 @pytest.mark.workflow
 def test_ratings_of_an_upgraded_run_are_all_there_and_none_is_stale(old: Path, upgraded: Upgraded) -> None:
-    path = "results/ratings/ratings.parquet"
-    before, now = rows_of(old / "pictures" / path), rows_of(upgraded.folder / path)
+    path = Path("results/ratings/ratings.parquet")
+    before, now = rows_of(old / "pictures" / path), rows_of(upgraded.folder / made_now(path))
     assert len(now) > 100
     assert [row for row in now if row["stale"]] == []
     assert [{name: row[name] for name in before[0]} for row in now] == before
@@ -332,6 +345,10 @@ def test_without_the_private_zone_prompts_are_made_again_from_the_shareable_one_
     # as in a clone of somebody who records own data: the answers are shared too (docs/own-data.md)
     (folder / "data/answers").mkdir()
     shutil.copy(old / "pictures/own/answers.csv", folder / "data/answers/ward.csv")
+    former = [path for path in (folder / "results").iterdir() if path.name != "README.md"]
+    (folder / "results/upgrade").mkdir()
+    for path in former:  # the answers as today's inference takes them from the ledger
+        shutil.move(path, folder / "results/upgrade" / path.name)
     ward = folder / "config/benchmarks/ward.yaml"
     shared = yaml.safe_load(ward.read_text(encoding="utf-8")) | {"record": True, "answers": "data/answers/ward.csv"}
     ward.write_text(yaml.safe_dump(shared), encoding="utf-8")
@@ -347,10 +364,11 @@ def test_without_the_private_zone_prompts_are_made_again_from_the_shareable_one_
 
 @pytest.mark.workflow
 def test_names_of_numbers_that_are_kept_are_those_of_version_1(old: Path, upgraded: Upgraded) -> None:
-    before, now = (read_json(folder / "results/metrics.json") for folder in (old / "pictures", upgraded.folder))
+    folders = old / "pictures/results", upgraded.folder / "results/upgrade"
+    before, now = (read_json(folder / "metrics.json") for folder in folders)
     assert names_in(before) <= names_in(now)
     assert len(names_in(before)) > 10
-    before, now = (read_json(folder / "results/provenance.json") for folder in (old / "pictures", upgraded.folder))
+    before, now = (read_json(folder / "provenance.json") for folder in folders)
     assert before.keys() <= now.keys()
 
 
@@ -382,7 +400,7 @@ def scans(old: Path, finished_run: Path, tmp_path_factory: pytest.TempPathFactor
     for part in ("config", "data/ledger", "data/spending", "data/reviews/demo-tiny.json", "results/responses", "machine.json"):
         source = old / "scans" / part
         if source.is_dir():
-            shutil.copytree(source, folder / part, dirs_exist_ok=True)
+            shutil.copytree(source, folder / part.replace("results", "results/upgrade-scans"), dirs_exist_ok=True)
         else:
             shutil.copy(source, folder / part)
     return folder

@@ -71,7 +71,7 @@ def test_submitted_jobs_make_what_local_ones_make(finished_run: Path, tmp_path: 
     """Everything behind the scans; `tests/slurm` submits these too."""
     folder = tmp_path / "project"
     shutil.copytree(finished_run, folder)
-    scores = "results/scores/demo-tiny/text.parquet"
+    scores = "results/test/scores/demo-tiny/text.parquet"
     for name in (
         "answers/demo-tiny.csv",
         "items",
@@ -104,7 +104,7 @@ def test_a_job_that_fails_on_a_cluster_is_reported_with_its_own_line(finished_ru
     folder = tmp_path / "project"
     shutil.copytree(finished_run, folder)
     (folder / "config" / "models" / "absent.yaml").write_text(ABSENT, encoding="utf-8")
-    done, submissions = submit(folder, *TINY, "--config", "models=[text, absent]", "--", "results/responses/demo-tiny/absent.parquet")
+    done, submissions = submit(folder, *TINY, "--config", "models=[text, absent]", "--", "results/test/responses/demo-tiny/absent.parquet")
     assert done.returncode == 1
     assert [one.rules for one in submissions] == [Counter(run_inference=1)]
     assert "ProviderError: model absent: its id is not a folder here" in done.stdout + done.stderr
@@ -113,7 +113,7 @@ def test_a_job_that_fails_on_a_cluster_is_reported_with_its_own_line(finished_ru
 @pytest.mark.parametrize("cores", [1, 8])
 def test_imaging_is_submitted_twenty_cases_at_a_time_and_asks_for_no_more_than_stated(tmp_path: Path, cores: int) -> None:
     folder = write_scale(tmp_path / "project", cases=45, models=1)
-    done, submissions = submit(folder, *SCALE, "--cores", str(cores), "--", "results/report.html", runs=False)
+    done, submissions = submit(folder, *SCALE, "--cores", str(cores), "--", "results/scale/report.html", runs=False)
     assert done.returncode == 1
     assert sorted(one.rules[PER_CASE[0]] for one in submissions) == [5, 20, 20]
     for one in submissions:

@@ -24,7 +24,7 @@ from neuralmedbench.runtime.one_writer import WAIT_VARIABLE, only_writer
 pytestmark = pytest.mark.workflow
 
 Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
-ANSWERS = "results/responses/demo-tiny/loop.parquet"
+ANSWERS = "results/crash/responses/demo-tiny/loop.parquet"
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.workflow
 
 Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
 TINY = ("--configfile", "config/test.yaml")
-REPORT = ("--", "results/report.html")
+REPORT = ("--", "results/test/report.html")
 RECORD = ("nmb", "run", "record", "--configfiles", "config/test.yaml")
 AUDIT = ("nmb", "run", "audit", "--configfiles", "config/test.yaml")
 PULL = ("nmb", "run", "pull")
@@ -157,7 +157,7 @@ def test_a_new_revision_and_a_new_case_run_their_own_jobs_and_make_their_own_req
     model.write_text(second)
     plan = run_snakemake(folder, "-n", *TINY, *REPORT)
     assert planned(plan) == {"run_inference": 2, **AFTER_INFERENCE}
-    assert not re.search(r"^\s+output: results/(?:responses|grades|scores)/\S*image", plan.stdout, flags=re.MULTILINE)
+    assert not re.search(r"^\s+output: results/test/(?:responses|grades|scores)/\S*image", plan.stdout, flags=re.MULTILINE)
 
     tables = folder / "config" / "benchmarks"
     listed = (tables / "demo-tiny.cases.tsv").read_text()
@@ -199,7 +199,7 @@ def test_a_new_revision_and_a_new_case_run_their_own_jobs_and_make_their_own_req
     assert float(leader["disagreement"]) > float(leader["noise_floor"]) > 0
     assert float(leader["p_value"]) < 0.05 / 3
     assert {(row["model"], row["revision"]) for row in table(folder, "leaderboard")} == {("text", "2"), ("image", "1"), ("prior", "")}
-    page = (folder / "results" / "report.html").read_text(encoding="utf-8")
+    page = (folder / "results" / "test" / "report.html").read_text(encoding="utf-8")
     section = page.split('<section id="changed"')[1].split("</section>")[0]
     assert "Text baseline (built in), revision 2 against 1: changed, beyond the noise of repeats." in section
     assert "the noise floor" in section
@@ -236,7 +236,7 @@ def test_a_deleted_yaml_is_one_clear_error(clone: Path, run_snakemake: Snakemake
 
 
 def test_the_audit_finds_a_stale_result_with_an_old_time_that_snakemake_takes_for_fresh(clone: Path, run_snakemake: Snakemake) -> None:
-    scores, other = (clone / "results" / "scores" / "demo-tiny" / f"{model}.parquet" for model in ("text", "image"))
+    scores, other = (clone / "results" / "test" / "scores" / "demo-tiny" / f"{model}.parquet" for model in ("text", "image"))
     content, times = scores.read_bytes(), scores.stat()
     scores.write_bytes(other.read_bytes())
     os.utime(scores, (1, 1))
@@ -247,8 +247,8 @@ def test_the_audit_finds_a_stale_result_with_an_old_time_that_snakemake_takes_fo
         scores.write_bytes(content)
         os.utime(scores, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert audit.returncode != 0
-    assert "build_tables) was made from another results/scores/demo-tiny/text.parquet" in audit.stderr
-    assert "results/scores/demo-tiny/text.parquet: not what dvc.lock records" in audit.stderr
+    assert "build_tables) was made from another results/test/scores/demo-tiny/text.parquet" in audit.stderr
+    assert "results/test/scores/demo-tiny/text.parquet: not what dvc.lock records" in audit.stderr
     assert record.returncode != 0
     assert "are stale" in record.stderr
 
@@ -365,7 +365,7 @@ def test_a_remote_that_cannot_be_reached_is_one_line(bare: Path) -> None:
     done = run(bare, *PULL)
     assert done.returncode != 0
     assert "DataError: the remote store returned nothing: can it be reached" in done.stderr
-    assert not (bare / "results" / "report.html").exists()
+    assert not (bare / "results" / "test" / "report.html").exists()
 
 
 def test_a_missing_cache_object_leaves_everything_as_it_was(origin: Path, bare: Path) -> None:
@@ -373,19 +373,21 @@ def test_a_missing_cache_object_leaves_everything_as_it_was(origin: Path, bare: 
     shutil.copytree(origin.parent / "remote", remote)
     must(bare, "-m", "dvc", "remote", "modify", "-q", "store", "url", str(remote))
     must(bare, *PULL)
-    kept = (bare / "results" / "report.html").read_bytes()
-    lost = next(out for out in yaml.safe_load((bare / "dvc.lock").read_text())["stages"]["report"]["outs"] if "report.html" in out["path"])
+    kept = (bare / "results" / "test" / "report.html").read_bytes()
+    lost = next(
+        out for out in yaml.safe_load((bare / "dvc.lock").read_text())["stages"]["report-test"]["outs"] if "report.html" in out["path"]
+    )
     for store in (remote, bare / ".dvc" / "cache"):
         (store / "files" / "md5" / lost["md5"][:2] / lost["md5"][2:]).unlink()
     done = run(bare, *PULL)
     assert done.returncode != 0
     assert "DataError: the remote store" in done.stderr
-    assert "first missing: results/report.html; nothing here was changed" in done.stderr
-    assert (bare / "results" / "report.html").read_bytes() == kept
+    assert "first missing: results/test/report.html; nothing here was changed" in done.stderr
+    assert (bare / "results" / "test" / "report.html").read_bytes() == kept
 
 
 def test_results_that_were_never_recorded_are_not_overwritten(clone: Path) -> None:
-    path = clone / "results" / "tables" / "notes.json"
+    path = clone / "results" / "test" / "tables" / "notes.json"
     text = path.read_text()
     path.write_text("mine")
     try:
@@ -394,7 +396,7 @@ def test_results_that_were_never_recorded_are_not_overwritten(clone: Path) -> No
     finally:
         path.write_text(text)
     assert done.returncode != 0
-    assert "files here were never recorded and would be lost, first results/tables/notes.json: finish the run" in done.stderr
+    assert "files here were never recorded and would be lost, first results/test/tables/notes.json: finish the run" in done.stderr
 
 
 def test_a_pull_without_a_record_says_so(bare: Path) -> None:

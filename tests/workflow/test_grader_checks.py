@@ -48,7 +48,7 @@ class LenientRun:
     plan: str
 
     def rows(self, table: str) -> list[dict[str, str]]:
-        with (self.folder / "results/tables" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        with (self.folder / "results/lenient/tables" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file))
 
 
@@ -64,7 +64,7 @@ def tested(
         "grader_checks": {"floor": 0.95},  # the exact interval of 0 of 2 patients ends at 0.84
     }  # fmt: skip
     (folder / "config/lenient.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-    arguments = ("--configfile", "config/lenient.yaml", "--", "results/report.html")
+    arguments = ("--configfile", "config/lenient.yaml", "--", "results/lenient/report.html")
     env = {"NMB_TEST_KEY": "not-a-key"}
     with running_server(Lenient()) as server:
         judge = {**JUDGE, "model": {**JUDGE["model"], "api_base": server.address}}
@@ -83,7 +83,7 @@ def test_every_request_about_planted_errors_is_in_the_ledger_and_none_is_asked_t
 
 
 def test_errors_are_planted_in_answers_that_the_grader_passed_and_it_misses_them(tested: LenientRun) -> None:
-    grades = read_records(tested.folder / "results/grades/demo-tiny/image/lenient.parquet", Grade)
+    grades = read_records(tested.folder / "results/lenient/grades/demo-tiny/image/lenient.parquet", Grade)
     assert {row.strategy for row in grades if row.model == PLANTED} >= {"negation", "rival", "ranks_exchanged", "padding"}
     rows = [row for row in tested.rows("grader_checks") if row["grader"] == "lenient" and row["must"] == "fall"]
     assert {(row["planted_in"], row["criterion"]) for row in rows} == {
@@ -94,16 +94,16 @@ def test_errors_are_planted_in_answers_that_the_grader_passed_and_it_misses_them
 
 
 def test_the_next_grader_of_the_list_decides_and_no_score_is_the_lenient_ones(finished_run: Path, tested: LenientRun) -> None:
-    path = "results/scores/demo-tiny/image.parquet"
+    path = "results/lenient/scores/demo-tiny/image.parquet"
     before, now = (read_records(folder / path, Score) for folder in (finished_run, tested.folder))
     assert [row.passed for row in now] == [row.passed for row in before]
     assert not all(row.passed for row in now)
-    grades = read_records(tested.folder / "results/grades/demo-tiny/image/lenient.parquet", Grade)
+    grades = read_records(tested.folder / "results/lenient/grades/demo-tiny/image/lenient.parquet", Grade)
     assert {row.value for row in grades} == {1.0}
 
 
 def test_the_report_and_its_leaderboard_say_that_the_grader_is_not_used(tested: LenientRun) -> None:
-    page = (tested.folder / "results/report.html").read_text(encoding="utf-8")
+    page = (tested.folder / "results/lenient/report.html").read_text(encoding="utf-8")
     said = "Lenient judge is not used for core diagnosis and main condition: of one planted error it detects 0 %"
     blocks = {name: page[page.index(f'id="{name}"') :] for name in ("leaderboard", "planted")}
     for name, block in blocks.items():

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.workflow
 PAIRS = 6
 RUN = {"benchmarks": ["mediconfusion", "mixed"], "models": ["asker"], "graders": ["rubric"], "statistics": {"resamples": 200}}
 ARGUMENTS = ("--configfile", "config/imported.yaml", "--")
-ANSWERS = "results/responses/mixed/asker.parquet"
+ANSWERS = "results/imported/responses/mixed/asker.parquet"
 SAMPLES = 3
 FIRST_HALF = "first_50_percent"
 MIXED = {
@@ -127,7 +127,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, server: Asker, for_apis: dict[
     written = {"imported": RUN, "benchmarks/mixed": MIXED, "models/asker": {**model, "seed": 1}}
     for name, value in written.items():
         (project / "config" / f"{name}.yaml").write_text(yaml.safe_dump(value), encoding="utf-8")
-    done = snakemake(project, *ARGUMENTS, "results/report.html", env=for_apis)
+    done = snakemake(project, *ARGUMENTS, "results/imported/report.html", env=for_apis)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
     return project
 
@@ -140,11 +140,11 @@ def responses(run: Path) -> dict[tuple[str, str, str], list[Response]]:
 
 
 def test_an_imported_set_of_pairs_is_asked_scored_and_shown_beside_chance(run: Path) -> None:
-    rows = {row["model"]: row for row in table(run, "leaderboard") if row["benchmark"] == "mediconfusion"}
+    rows = {row["model"]: row for row in table(run, "leaderboard", "imported") if row["benchmark"] == "mediconfusion"}
     assert (rows["asker"]["n_items"], rows["asker"]["n_patients"], rows["asker"]["missing"]) == (str(2 * PAIRS), str(PAIRS), "0")
     assert float(rows["prior"]["pass1"]) == 0.5, "each pair has both answers: a constant earns one half"
     assert float(rows["prior"]["chance"]) == 0.5, "two options: chance is one half"
-    rates = [row for row in table(run, "rates") if row["benchmark"] == "mediconfusion"]
+    rates = [row for row in table(run, "rates", "imported") if row["benchmark"] == "mediconfusion"]
     assert {row["arm"] for row in rates} == {"full", "no_image"}
     pairs = {row["arm"]: row for row in rates if row["metric"] == "pair_right" and row["slice"] == "all"}
     assert (pairs["full"]["n_items"], pairs["full"]["note"]) == (str(PAIRS), "")
@@ -153,7 +153,7 @@ def test_an_imported_set_of_pairs_is_asked_scored_and_shown_beside_chance(run: P
     assert "both of a pair right" in rows["asker"]["note"]
     assert rows["prior"]["title"] == "Best constant answer"
     assert rows["prior"]["note"].endswith("not a model. One option at random: 50 %")
-    assert "MediConfusion" in (run / "results" / "report.html").read_text(encoding="utf-8")
+    assert "MediConfusion" in (run / "results" / "imported" / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_run_over_an_api_needs_no_torch_and_says_what_was_not_computed(run: Path, for_apis: dict[str, str]) -> None:
@@ -162,9 +162,11 @@ def test_a_run_over_an_api_needs_no_torch_and_says_what_was_not_computed(run: Pa
         [sys.executable, "-c", looked_for], env={**os.environ, **for_apis}, check=True, capture_output=True, text=True
     ).stdout
     assert found == "[]\n", "the run had none of them"
-    rows = table(run, "similarity")
+    rows = table(run, "similarity", "imported")
     assert {(row["n"], row["mean"], row["note"].partition(":")[0]) for row in rows} == {("0", "", "not computed")}
-    assert "not computed: torch and transformers were not installed" in (run / "results" / "report.html").read_text(encoding="utf-8")
+    assert "not computed: torch and transformers were not installed" in (run / "results" / "imported" / "report.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_every_arm_and_strategy_asks_the_items_that_it_suits(run: Path) -> None:
@@ -206,7 +208,7 @@ def test_a_model_that_asks_is_told_the_case_bit_by_bit_and_is_stopped_at_the_las
     assert any("The case does not say." in Asker.last(messages) for messages in heard)
     scores = {
         (row.item_id, row.repeat): row
-        for row in read_records(run / "results" / "scores" / "mixed" / "asker.parquet", Score)
+        for row in read_records(run / "results" / "imported" / "scores" / "mixed" / "asker.parquet", Score)
         if (row.arm, row.strategy) == (Arm.FULL, Strategy.ASK)
     }
     assert {scores["mixed/talk", 0].passed, scores["mixed/endless", 0].passed} == {True, False}
@@ -215,34 +217,34 @@ def test_a_model_that_asks_is_told_the_case_bit_by_bit_and_is_stopped_at_the_las
 
 
 def test_samples_vote_under_self_consistency_and_count_apart_everywhere_else(run: Path) -> None:
-    scores = read_records(run / "results" / "scores" / "mixed" / "asker.parquet", Score)
+    scores = read_records(run / "results" / "imported" / "scores" / "mixed" / "asker.parquet", Score)
     number = Counter(row.strategy for row in scores)
     wanted = Counter(strategy for _, _, strategy in expected_requests())
     assert number == {strategy: count * (1 if strategy == Strategy.SELF_CONSISTENCY else SAMPLES) for strategy, count in wanted.items()}
 
 
 def test_the_tables_hold_every_arm_and_strategy_apart_with_its_own_n(run: Path) -> None:
-    rates = [row for row in table(run, "rates") if (row["benchmark"], row["slice"], row["metric"]) == ("mixed", "all", "pass1")]
+    rates = [row for row in table(run, "rates", "imported") if (row["benchmark"], row["slice"], row["metric"]) == ("mixed", "all", "pass1")]
     counted = {(row["arm"], row["strategy"]): int(row["n_items"]) for row in rates}
     assert counted == Counter((arm, strategy) for _, arm, strategy in expected_requests())
-    page = (run / "results" / "report.html").read_text(encoding="utf-8")
+    page = (run / "results" / "imported" / "report.html").read_text(encoding="utf-8")
     assert "How it was asked: pass@1 by strategy" in page
     assert all(f"<td>{strategy.value.replace('_', ' ')}</td>" in page for strategy in Strategy)
 
 
 def test_points_years_and_tags_of_a_set_are_in_the_tables_and_in_the_report(run: Path) -> None:
-    rates = [row for row in table(run, "rates") if row["benchmark"] == "mixed"]
+    rates = [row for row in table(run, "rates", "imported") if row["benchmark"] == "mixed"]
     points = {
         (row["arm"], row["n_items"], float(row["value"]))
         for row in rates
         if (row["metric"], row["strategy"]) == ("keyword_coverage", "ask")
     }
     assert points == {("full", "1", 1.0), ("no_image", "1", 1.0)}, "two points of two, and nothing that costs any"
-    (row,) = [row for row in table(run, "leaderboard") if (row["benchmark"], row["model"]) == ("mixed", "asker")]
+    (row,) = [row for row in table(run, "leaderboard", "imported") if (row["benchmark"], row["model"]) == ("mixed", "asker")]
     assert {row["rubric"], row["rubric_low"], row["rubric_high"]} == {""}, "points found by words are in no leaderboard"
     groups = {(row["slice"], row["value_of_slice"]): row["n_items"] for row in rates if row["metric"] == "pass1"}
     assert (groups["year", "2025"], groups["split", "one"]) == ("1", "1")
-    page = (run / "results" / "report.html").read_text(encoding="utf-8")
+    page = (run / "results" / "imported" / "report.html").read_text(encoding="utf-8")
     assert "<td>year</td><td>2025</td>" in page
     assert "<td>split</td><td>one</td>" in page
 
@@ -253,7 +255,7 @@ def test_nothing_is_asked_twice(run: Path, server: Asker) -> None:
 
 
 def test_a_second_run_has_nothing_to_do_and_one_more_arm_asks_its_own_requests_alone(run: Path, server: Asker) -> None:
-    again = snakemake(run, *ARGUMENTS, "results/report.html")
+    again = snakemake(run, *ARGUMENTS, "results/imported/report.html")
     assert "Nothing to be done" in again.stdout + again.stderr
     before, known = len(server.bodies), set(read_ledger(run / "data" / "ledger" / "mixed" / "asker.jsonl"))
     arms = [*MIXED["arms"], Arm.SHUFFLED_IMAGE.value]

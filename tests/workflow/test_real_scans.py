@@ -62,7 +62,7 @@ def own(tmp_path_factory: pytest.TempPathFactory, run_snakemake: Callable[..., s
         writer.writerow(["case_id", "diagnosis", "established"])
         writer.writerow([cases["tcga-fg-6692"], "glioma", "histology"])
         writer.writerow([cases["vs-seg-001_t1c"], "D33.3", "histology"])
-    done = run_snakemake(folder, "--configfile", "config/own-run.yaml", "--", "results/report.html")
+    done = run_snakemake(folder, "--configfile", "config/own-run.yaml")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
     return folder
 
@@ -175,8 +175,8 @@ def test_no_place_and_no_identity_of_the_raw_scans_is_in_the_shareable_zone(own:
 
 
 def test_cases_without_an_answer_run_and_are_reported_as_not_scored(own: Path) -> None:
-    metrics = json.loads((own / "results" / "metrics.json").read_text())
+    metrics = json.loads((own / "results" / "own-run" / "metrics.json").read_text())
     assert metrics["own"]["text"]
-    with (own / "results" / "tables" / "leaderboard.csv").open() as file:
+    with (own / "results" / "own-run" / "tables" / "leaderboard.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["model"] == "image"]
     assert rows[0]["n_patients"] == "2"

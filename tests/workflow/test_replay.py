@@ -19,7 +19,7 @@ from neuralmedbench.records.results import COLUMNS
 pytestmark = pytest.mark.workflow
 
 Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
-REPORT = ("--", "results/report.html")
+REPORT = ("--", "results/test/report.html")
 PAPER = {
     "benchmarks": ["demo-tiny", "demo-tiny-slices"],
     "models": ["image", "text"],
@@ -68,14 +68,20 @@ def rebuilt(
         shutil.rmtree(folder / part)
     (folder / "config" / "mine.yaml").write_text(yaml.safe_dump(PAPER), encoding="utf-8")
     ledgers = sha256_of_files(folder / "data" / "ledger")
-    done = run_snakemake(folder, "--configfile", "config/mine.yaml", *REPORT, env=no_way_out)
+    done = run_snakemake(folder, "--configfile", "config/mine.yaml", env=no_way_out)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
     return folder, ledgers
 
 
+def tables_of(project: Path) -> Path:
+    """Return the folder of the tables of the only run of a project."""
+    (folder,) = (project / "results").glob("*/tables")
+    return folder
+
+
 def rows_of(project: Path, table: str) -> list[dict[str, str]]:
     """Return the rows of a table of results."""
-    with (project / "results" / "tables" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+    with (tables_of(project) / f"{table}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -91,8 +97,8 @@ def test_every_table_is_rebuilt_from_the_ledgers_without_one_call(finished_run: 
     assert not (folder / "data" / "raw").exists()
     assert not (folder / "data" / "ingested").exists()
     for table in UNTOUCHED:
-        name = Path("results", "tables", f"{table}.csv")
-        assert (folder / name).read_bytes() == (finished_run / name).read_bytes(), table
+        now, then = ((tables_of(project) / f"{table}.csv").read_bytes() for project in (folder, finished_run))
+        assert now == then, table
     for table in set(COLUMNS) - {"pairwise", "claims"}:  # pairs of models follow their order
         now, then = (sorted(without_intervals(row) for row in rows_of(project, table)) for project in (folder, finished_run))
         assert now == then, table
@@ -110,9 +116,9 @@ def test_the_config_of_the_finished_run_gives_its_tables_again_byte_for_byte(
     test = ("--configfile", "config/test.yaml", "--config", "replay=true")
     done = run_snakemake(folder, *test, *REPORT, env=no_way_out)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
-    assert sha256_of_files(folder / "results" / "tables") == sha256_of_files(finished_run / "results" / "tables")
+    assert sha256_of_files(folder / "results" / "test" / "tables") == sha256_of_files(finished_run / "results" / "test" / "tables")
     for part in ("responses", "grades", "scores", "similarity", "metrics.json"):
-        now, then = (project / "results" / part for project in (folder, finished_run))
+        now, then = (project / "results" / "test" / part for project in (folder, finished_run))
         assert (sha256_of(now) == sha256_of(then)) if now.is_file() else (sha256_of_files(now) == sha256_of_files(then)), part
 
 
@@ -121,7 +127,7 @@ def test_in_the_same_environment_a_run_without_replay_fails_visibly(
 ) -> None:
     folder = tmp_path / "project"
     shutil.copytree(rebuilt[0], folder)
-    ledger, target = folder / "data" / "ledger" / "demo-tiny" / "text.jsonl", "results/responses/demo-tiny/text.parquet"
+    ledger, target = folder / "data" / "ledger" / "demo-tiny" / "text.jsonl", "results/mine/responses/demo-tiny/text.parquet"
     ledger.write_text("".join(ledger.read_text(encoding="utf-8").splitlines(keepends=True)[1:]), encoding="utf-8")  # else nothing is asked
     asked = ("--configfile", "config/mine.yaml", "--config", "replay=false", "--force", "--", target)
     done = run_snakemake(folder, *asked, env=no_way_out)
@@ -134,7 +140,7 @@ def test_an_answer_that_is_not_in_the_ledger_fails_with_one_line(
 ) -> None:
     folder = tmp_path / "project"
     shutil.copytree(rebuilt[0], folder)
-    ledger, target = folder / "data" / "ledger" / "demo-tiny" / "text.jsonl", "results/responses/demo-tiny/text.parquet"
+    ledger, target = folder / "data" / "ledger" / "demo-tiny" / "text.jsonl", "results/mine/responses/demo-tiny/text.parquet"
     lines = ledger.read_text(encoding="utf-8").splitlines(keepends=True)
     ledger.write_text("".join(lines[1:]), encoding="utf-8")
     done = run_snakemake(folder, "--configfile", "config/mine.yaml", "--force", "--", target)
@@ -160,7 +166,7 @@ def test_what_changes_no_answer_makes_nothing_anew(finished_run: Path, run_snake
 
 def trace(folder: Path, *arguments: str) -> str:
     """Run `nmb run trace` in a project."""
-    command = [*NMB, "run", "trace", *arguments]
+    command = [*NMB, "run", "trace", *arguments, "--configfiles", "config/test.yaml"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
@@ -172,12 +178,12 @@ def test_a_number_of_the_leaderboard_leads_back_to_prompts_and_answers(finished_
     assert f"  recomputed from the scores: {rows[number - 1]['pass1']}, the same\n" in text
     printed = dict(re.findall(r"^  (\S+)\n    sha256 ([0-9a-f]{64})", text, flags=re.MULTILINE))
     assert set(printed) >= {
-        "results/tables/leaderboard.csv",
-        "results/scores/demo-tiny/image.parquet",
-        "results/grades/demo-tiny/image/rubric.parquet",
-        "results/planted/demo-tiny.parquet",
-        "results/grades/demo-tiny/planted/rubric.parquet",
-        "results/responses/demo-tiny/image.parquet",
+        "results/test/tables/leaderboard.csv",
+        "results/test/scores/demo-tiny/image.parquet",
+        "results/test/grades/demo-tiny/image/rubric.parquet",
+        "results/test/planted/demo-tiny.parquet",
+        "results/test/grades/demo-tiny/planted/rubric.parquet",
+        "results/test/responses/demo-tiny/image.parquet",
         "data/ledger/demo-tiny/image.jsonl",
         "data/prompts/demo-tiny.parquet",
         "data/items/demo-tiny.parquet",

@@ -18,7 +18,7 @@ from neuralmedbench.models.ledger import read_ledger
 pytestmark = pytest.mark.workflow
 
 Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
-TINY = ("--configfile", "config/test.yaml", "--", "results/report.html")
+TINY = ("--configfile", "config/test.yaml", "--", "results/test/report.html")
 BENCHMARKS = ("demo-tiny", "demo-tiny-slices")
 
 
@@ -60,8 +60,8 @@ def text_rows(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
 def test_a_bumped_revision_is_compared_with_the_one_before(finished_run: Path, tmp_path: Path, run_snakemake: Snakemake) -> None:
     folder = tmp_path / "project"
     shutil.copytree(finished_run, folder)
-    tables = {path.name: path.read_bytes() for path in (folder / "results" / "tables").glob("*.csv")}
-    page = (folder / "results" / "report.html").read_text(encoding="utf-8")
+    tables = {path.name: path.read_bytes() for path in (folder / "results" / "test" / "tables").glob("*.csv")}
+    page = (folder / "results" / "test" / "report.html").read_text(encoding="utf-8")
     assert "Nothing to compare." in page.split('<section id="changed"')[1].split("</section>")[0]
 
     # the built-in model answers by its seed, whatever its revision: nothing changed, and the report states so
@@ -73,8 +73,8 @@ def test_a_bumped_revision_is_compared_with_the_one_before(finished_run: Path, t
     assert rows["demo-tiny", "passed"]["difference"] == "0.000000"
     assert table(folder, "flips") == []
     untouched = set(tables) - {"revisions.csv", "leaderboard.csv", "efficiency.csv", "destinations.csv", "claims.csv"}
-    assert {name for name in untouched if (folder / "results" / "tables" / name).read_bytes() != tables[name]} == set()
-    page = (folder / "results" / "report.html").read_text(encoding="utf-8")
+    assert {name for name in untouched if (folder / "results" / "test" / "tables" / name).read_bytes() != tables[name]} == set()
+    page = (folder / "results" / "test" / "report.html").read_text(encoding="utf-8")
     assert "every answer is the same as before, word for word" in page.split('<section id="changed"')[1].split("</section>")[0]
 
     assert {row["requests"] for row in table(folder, "efficiency") if row["model"] == "text"} == {"24", "44"}
@@ -92,5 +92,5 @@ def test_a_built_in_model_that_is_asked_again_shows_no_drift(finished_run: Path,
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("image on demo-tiny, revision 1, 6 items asked again: no sign of a change")
-    found = json.loads((folder / "results" / "drift" / "demo-tiny" / "image.json").read_text(encoding="utf-8"))
+    found = json.loads((folder / "results" / "test" / "drift" / "demo-tiny" / "image.json").read_text(encoding="utf-8"))
     assert (found["changed"], found["items_lost"], len(found["items"])) == (False, 0, 6)

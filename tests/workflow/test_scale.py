@@ -37,7 +37,7 @@ class Plan:
 
 def plan_of(folder: Path, cases: int, models: int) -> Plan:
     """Plan a run with the given numbers of cases and models."""
-    done = snakemake(write_scale(folder, cases, models), "-n", *SCALE, "--", "results/report.html")
+    done = snakemake(write_scale(folder, cases, models), "-n", *SCALE, "--", "results/scale/report.html")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     jobs: Counter[str] = Counter()
     case_files: dict[str, int] = {}
@@ -90,7 +90,7 @@ def test_no_command_grows_with_the_number_of_cases(plan: Plan, fewer_cases: Plan
 
 
 def test_a_job_that_asks_a_remote_model_takes_a_slot(tmp_path: Path) -> None:
-    done = snakemake(write_scale(tmp_path / "project", 1, 1), "-n", *SCALE, "--", "results/scores/mine/remote00.parquet")
+    done = snakemake(write_scale(tmp_path / "project", 1, 1), "-n", *SCALE, "--", "results/scale/scores/mine/remote00.parquet")
     jobs = re.findall(r"^rule (\w+):\n(?:    (?!resources).*\n)*    resources: (.*)$", done.stdout, flags=re.MULTILINE)
     # each of the two graders has a job, in any order, and another one for planted errors: only the one that calls a model takes a slot
     assert sorted(rule for rule, resources in jobs if "api_slots=1" in resources) == ["grade_responses", "grade_responses", "run_inference"]

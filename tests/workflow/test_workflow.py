@@ -34,7 +34,7 @@ RULES = sorted(
 
 
 def test_the_small_run_makes_the_report(finished_run: Path) -> None:
-    page = (finished_run / "results" / "report.html").read_text(encoding="utf-8")
+    page = (finished_run / "results" / "test" / "report.html").read_text(encoding="utf-8")
     assert "no number here is about patients" in page.lower()
 
 
@@ -46,7 +46,7 @@ def test_jobs_on_one_machine_share_its_memory(finished_run: Path) -> None:
 
 
 def test_a_second_run_has_nothing_to_do(finished_run: Path, run_snakemake: Snakemake) -> None:
-    done = run_snakemake(finished_run, *TINY, "--", "results/report.html")
+    done = run_snakemake(finished_run, *TINY, "--", "results/test/report.html")
     assert done.returncode == 0
     assert "Nothing to be done" in done.stdout + done.stderr
 
@@ -63,7 +63,7 @@ def test_no_planted_identifier_leaves_the_private_zone(finished_run: Path) -> No
 
 def test_every_planted_identity_is_removed_and_research_values_stay(finished_run: Path) -> None:
     """The goal of de-identification: all required removals, and at least 99.9 % of all requested actions."""
-    table = csv.DictReader((finished_run / "results" / "tables" / "deidentification.csv").open(encoding="utf-8"))
+    table = csv.DictReader((finished_run / "results" / "test" / "tables" / "deidentification.csv").open(encoding="utf-8"))
     totals = {row["action"]: row for row in table if row["benchmark"] == "demo-tiny" and row["place"] == "all"}
     removals, actions = totals["removals"], totals["actions"]
     assert int(removals["required"]) > 20_000
@@ -93,7 +93,7 @@ def edited(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 @pytest.fixture(scope="module")
 def changed(edited: Path, run_snakemake: Snakemake) -> set[str]:
     """Return the outputs that Snakemake would make again because the params of their rule changed."""
-    done = run_snakemake(edited, *TINY, "--list-changes", "params", "--", "results/report.html")
+    done = run_snakemake(edited, *TINY, "--list-changes", "params", "--", "results/test/report.html")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return set(done.stdout.splitlines())
 
@@ -128,7 +128,7 @@ def test_an_edit_of_one_module_plans_the_rules_that_reach_it_and_what_follows_fr
     folder = tmp_path / "project"
     shutil.copytree(finished_run, folder)
     append_comment(folder / module_of("draw_figures").relative_to(ROOT))
-    plan = run_snakemake(folder, *TINY, "-n", "--", "results/report.html")
+    plan = run_snakemake(folder, *TINY, "-n", "--", "results/test/report.html")
     assert re.findall(r"^(?:local)?rule (\w+):$", plan.stdout, flags=re.MULTILINE) == ["draw_figures", "build_report"]
     assert plan.stdout.count("reason: Params have changed since last execution") == 1
 
@@ -136,7 +136,7 @@ def test_an_edit_of_one_module_plans_the_rules_that_reach_it_and_what_follows_fr
 @pytest.mark.parametrize("config", ["config/config.yaml", "config/test.yaml"])
 def test_every_shipped_config_can_be_planned_on_a_fresh_copy(tmp_path: Path, run_snakemake: Snakemake, config: str) -> None:
     folder = copy_project(tmp_path / "project")
-    plan = run_snakemake(folder, "-n", "--configfile", config, "--", "results/report.html")
+    plan = run_snakemake(folder, "-n", "--configfile", config)
     assert plan.returncode == 0, plan.stdout[-2000:] + plan.stderr[-2000:]
     assert "build_report" in plan.stdout
 
@@ -172,14 +172,14 @@ def test_the_cluster_profile_judges_a_run_by_the_same_rules() -> None:
 def test_a_wrong_run_list_stops_with_one_clear_line(
     project: Path, run_snakemake: Snakemake, arguments: tuple[str, ...], message: str
 ) -> None:
-    done = run_snakemake(project, "-n", *arguments, "--", "results/report.html")
+    done = run_snakemake(project, "-n", *arguments)
     assert done.returncode != 0
     assert f"ConfigError: {message}" in " ".join((done.stdout + done.stderr).split())
 
 
 def test_a_missing_case_table_is_named_with_the_command_that_writes_it(project: Path, run_snakemake: Snakemake) -> None:
     (project / "config" / "benchmarks" / "demo-tiny.cases.tsv").unlink()
-    done = run_snakemake(project, "-n", *TINY, "--", "results/report.html")
+    done = run_snakemake(project, "-n", *TINY, "--", "results/test/report.html")
     assert done.returncode != 0
     assert "demo-tiny.cases.tsv: the case table is not there" in done.stdout + done.stderr
     assert "`nmb cases list`" in done.stdout + done.stderr
@@ -193,7 +193,7 @@ def test_a_skipped_grade_is_final_counted_in_the_last_line_and_asked_for_again_a
     settings = yaml.safe_load((folder / "config" / "test.yaml").read_text()) | {"graders": ["rubric", "llm"]}
     (folder / "config" / "graded.yaml").write_text(yaml.safe_dump(settings))
     graded = ("--configfile", "config/graded.yaml")
-    target = "results/grades/demo-tiny/text/llm.parquet"
+    target = "results/graded/grades/demo-tiny/text/llm.parquet"
     done = run_snakemake(folder, *graded, "--", target)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     said = (done.stdout + done.stderr).splitlines()

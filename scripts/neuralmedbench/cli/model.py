@@ -62,11 +62,13 @@ def plan_calls(args: Namespace) -> int:
         default=Path("config/vocabulary/neurology.yaml"),
         help="vocabulary of the run (default: config/vocabulary/neurology.yaml)",
     ),
+    CONFIGFILES,
     example="--benchmark demo --model gpt-4o --item ITEM",
 )
 def explain_request(args: Namespace) -> int:
     """Show what a model is sent for one item, why its answer is present or missing, and how it was read."""
     from neuralmedbench.config.load import load_model_for
+    from neuralmedbench.config.workflow import extra_configfiles, results_folder, run_name
     from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.tables import read_records
     from neuralmedbench.files.texts import for_terminal
@@ -82,8 +84,9 @@ def explain_request(args: Namespace) -> int:
     def wanted(row: Request | Response) -> bool:
         return (row.item_id, row.arm) == (args.item, args.arm) and args.strategy in (None, row.strategy)
 
+    results = results_folder(run_name(extra_configfiles(args.configfiles)))
     if args.grader:
-        print(for_terminal(explain_stored_grades(args.benchmark, args.model, args.grader, wanted)))
+        print(for_terminal(explain_stored_grades(args.benchmark, args.model, args.grader, wanted, results=results)))
         return 0
     model = load_model_for(Path("config"), args.benchmark, args.model)
     requests = read_records(Path(f"data/prompts/{args.benchmark}.parquet"), Request)
@@ -96,7 +99,7 @@ def explain_request(args: Namespace) -> int:
         message = f"{args.benchmark}: no request for this item, arm and strategy; the item has: {', '.join(known) or 'none'}"
         raise ConfigError(message)
     place, code = f"{args.benchmark}/{args.model}", code_of(model, read_vocabulary(args.vocabulary))
-    ledger, table = Path(f"data/ledger/{place}.jsonl"), Path(f"results/responses/{place}.parquet")
+    ledger, table = Path(f"data/ledger/{place}.jsonl"), Path(f"{results}/responses/{place}.parquet")
     items = Path(f"data/items/{args.benchmark}.parquet")
     item = next((row for row in read_records(items, Item) if row.item_id == args.item), None) if items.is_file() else None
     reading = partial(describe_reading, item=item) if item else None
@@ -130,7 +133,8 @@ def check_drift(args: Namespace) -> int:
     from neuralmedbench.tables.drift import DriftTarget, check_drift
 
     # a drift check makes paid calls, so the same gate applies as in a run
-    config, name = read_run(args.configfiles).config, args.benchmark
+    run, name = read_run(args.configfiles), args.benchmark
+    config = run.config
     if config.replay:
         message = "the configuration says `replay`, which allows no calls; use one that does not"
         raise ConfigError(message)
@@ -145,7 +149,7 @@ def check_drift(args: Namespace) -> int:
         control=RunLimits.of(config),
         settings=IntervalSettings(config.statistics.resamples, config.statistics.seed, config.statistics.confidence),
     )
-    write_json(Path(f"results/drift/{name}/{args.model}.json"), drift.found)
+    write_json(Path(f"{run.results}/drift/{name}/{args.model}.json"), drift.found)
     print("\n".join(drift.lines))
     return CHANGED if drift.changed else 0
 

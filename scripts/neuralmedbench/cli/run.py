@@ -19,16 +19,16 @@ RUN = VerbGroup("run", "record, audit and complete a run, and trace its numbers"
 )
 def record_run(args: Namespace) -> int:
     """Record a complete run with DVC, or state why not; the workflow calls this at its end."""
-    from neuralmedbench.config.workflow import extra_configfiles, read_run
+    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.record import incomplete_files, incomplete_line, record_run
 
-    run, configfiles = read_run(args.configfiles), extra_configfiles(args.configfiles)
+    run = read_run(args.configfiles)
     try:
         # the line on missing answers is printed even if recording fails
-        if line := record_run(run, configfiles, overridden=args.overridden):
+        if line := record_run(run, overridden=args.overridden):
             print(line, file=sys.stderr)
     finally:
-        if line := incomplete_line(incomplete_files(run), configfiles):
+        if line := incomplete_line(incomplete_files(run), run):
             print(line, file=sys.stderr)
     return 0
 
@@ -66,11 +66,20 @@ def count_cores(_: Namespace) -> int:
 @RUN.verb("audit", CONFIGFILES, example="--configfiles config/study.yaml")
 def audit_run(args: Namespace) -> int:
     """Check that every result matches its current inputs, code and settings."""
-    from neuralmedbench.config.workflow import extra_configfiles
+    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.audit import audit_run
 
-    for line in audit_run(extra_configfiles(args.configfiles)):
+    for line in audit_run(read_run(args.configfiles)):
         print(line)
+    return 0
+
+
+@RUN.verb("report", CONFIGFILES, example="--configfiles config/study.yaml")
+def print_report(args: Namespace) -> int:
+    """Print the path of the report of a run."""
+    from neuralmedbench.config.workflow import extra_configfiles, results_folder, run_name
+
+    print(Path(results_folder(run_name(extra_configfiles(args.configfiles))), "report.html").absolute())
     return 0
 
 
@@ -87,11 +96,12 @@ def pull_recorded(_: Namespace) -> int:
 @RUN.verb("incomplete", CONFIGFILES, example="--configfiles config/study.yaml")
 def list_incomplete(args: Namespace) -> int:
     """List the tables that lack answers or grades; `nmb run retry` requests these again."""
-    from neuralmedbench.config.workflow import extra_configfiles, read_run
+    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.record import incomplete_files, incomplete_line
 
-    files = incomplete_files(read_run(args.configfiles))
-    print(incomplete_line(files, extra_configfiles(args.configfiles)) or "nothing is missing", file=sys.stderr)
+    run = read_run(args.configfiles)
+    files = incomplete_files(run)
+    print(incomplete_line(files, run) or "nothing is missing", file=sys.stderr)
     for entry in files:
         print(entry.path)
     return 0
@@ -105,18 +115,18 @@ def list_incomplete(args: Namespace) -> int:
 )
 def retry_run(args: Namespace) -> int:
     """Request again the answers and grades that are missing because a call failed or was skipped."""
-    from neuralmedbench.config.workflow import extra_configfiles, read_run
+    from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.record import incomplete_files, incomplete_line
     from neuralmedbench.recording.stages import run_again
     from neuralmedbench.runtime.machine import usable_cores
 
-    files = incomplete_files(read_run(args.configfiles))
+    run = read_run(args.configfiles)
+    files = incomplete_files(run)
     if not files:
         print("nothing is missing", file=sys.stderr)
         return 0
-    configfiles = extra_configfiles(args.configfiles)
-    print(incomplete_line(files, configfiles).partition("; `nmb")[0], file=sys.stderr)
-    return run_again([entry.path for entry in files], configfiles, cores=args.cores or usable_cores())
+    print(incomplete_line(files, run).partition("; `nmb")[0], file=sys.stderr)
+    return run_again([entry.path for entry in files], run, cores=args.cores or usable_cores())
 
 
 @RUN.verb(
@@ -125,15 +135,20 @@ def retry_run(args: Namespace) -> int:
     argument("row", help="number of the row (the first below the header is 1), or for example benchmark=demo,model=fusion"),
     argument("column", help="name of the column, for example pass1"),
     argument("--responses", type=int, default=10, help="number of items to list per model; 0 lists all"),
+    CONFIGFILES,
     example="leaderboard 1 pass1",
 )
 def trace_number(args: Namespace) -> int:
     """Print the files, hashes, requests and prompts behind one cell of a table."""
+    from neuralmedbench.config.workflow import extra_configfiles, results_folder, run_name
     from neuralmedbench.files.texts import for_terminal
     from neuralmedbench.recording.table_lookup import look_up_cell
     from neuralmedbench.recording.trace import trace
 
-    print(for_terminal(trace(look_up_cell(args.table, args.row, args.column), responses=args.responses)))
+    configfiles = extra_configfiles(args.configfiles)
+    tables = Path(results_folder(run_name(configfiles)), "tables")
+    cell = look_up_cell(args.table, args.row, args.column, tables)
+    print(for_terminal(trace(cell, responses=args.responses, configfiles=configfiles)))
     return 0
 
 
@@ -144,12 +159,12 @@ def write_docs(args: Namespace) -> int:
     from neuralmedbench.config.load import read_yaml
     from neuralmedbench.config.workflow import Run
     from neuralmedbench.errors import ConfigError
-    from neuralmedbench.recording.stages import dvc_yaml
+    from neuralmedbench.recording.stages import dvc_yaml, recorded_runs
     from neuralmedbench.runtime.atomic_write import write_text
 
     folder = Path("config")
     run = Run.read(read_yaml(folder / "config.yaml"), folder)
-    for name, text in {**generated_files(), **card_pages(folder), "dvc.yaml": dvc_yaml(run)}.items():
+    for name, text in {**generated_files(), **card_pages(folder), "dvc.yaml": dvc_yaml(run, *recorded_runs(run))}.items():
         path = Path(name)
         if args.check and (not path.exists() or path.read_text(encoding="utf-8") != text):
             message = f"{name}: does not match the configuration; run `make docs`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,7 @@ from neuralmedbench.config.load import group_limit, load_benchmark, load_grader,
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.published import PublishedConfig
+from neuralmedbench.config.section import NAME
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import CaseRow, read_case_table, unlisted_cases, unlisted_notice
 from neuralmedbench.files.json_files import read_json_record
@@ -113,6 +115,41 @@ def extra_configfiles(names: Sequence[str | Path], folder: Path = Path("config")
     return [path.as_posix() for path in relative if path != folder / "config.yaml"]
 
 
+DEFAULT_RUN = "config"
+"""Name of the run of `config.yaml` alone, whose results lie in `results/` itself."""
+RESULT_FOLDERS = frozenset(
+    {"cases", "croissant", "drift", "figures", "grades", "planted", "ratings", "responses", "scores", "similarity", "tables"}
+)
+"""Folders that a run writes among its results; no run may have such a name."""
+RESULT_FILES = frozenset({"metrics.json", "provenance.json", "report.html"})
+
+
+def run_name(configfiles: Sequence[str | Path]) -> str:
+    """Return the name of a run: the stem of the last of its configuration files, as `extra_configfiles` returns them.
+
+    Raises
+    ------
+    ConfigError
+        If the stem cannot be the name of a folder of results.
+    """
+    if not configfiles:
+        return DEFAULT_RUN
+    path = Path(configfiles[-1])
+    if path.stem in RESULT_FOLDERS | {DEFAULT_RUN}:
+        taken = "is the run of config/config.yaml" if path.stem == DEFAULT_RUN else f"holds the {path.stem} of config/config.yaml"
+        message = f"{path.name}: a run is called like its last configfile, and results/{'' if path.stem == DEFAULT_RUN else path.stem + '/'} {taken}; rename the file"
+        raise ConfigError(message)
+    if not re.fullmatch(NAME, path.stem):
+        message = f"{path.name}: a run is called like its last configfile, so its name has lower-case letters and digits, joined by . or -; rename the file"
+        raise ConfigError(message)
+    return path.stem
+
+
+def results_folder(name: str) -> str:
+    """Return the folder of the results of a run, relative to the project."""
+    return "results" if name == DEFAULT_RUN else f"results/{name}"
+
+
 def read_run(configfiles: Sequence[Path] = (), folder: Path = Path("config"), also: Check = no_further_mistakes) -> Run:
     """Read a run outside Snakemake, merging its files as Snakemake does.
 
@@ -141,7 +178,7 @@ def read_run(configfiles: Sequence[Path] = (), folder: Path = Path("config"), al
     merged: dict[str, Any] = {}
     for path in (folder / "config.yaml", *configfiles):
         update_config(merged, read_yaml(path))
-    return Run.read(merged, folder, also)
+    return Run.read(merged, folder, also, configfiles=extra_configfiles(configfiles, folder))
 
 
 @dataclass(frozen=True)
@@ -164,6 +201,8 @@ class Run:
         Published numbers by name.
     absent : dict of str to str
         Benchmarks of the run list that the run leaves out, with the missing file.
+    configfiles : tuple of str
+        Configuration files of the command line, as `extra_configfiles` returns them.
     """
 
     config: PipelineConfig
@@ -175,9 +214,10 @@ class Run:
     members: dict[str, GraderConfig] = field(default_factory=dict)
     published: dict[str, PublishedConfig] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
+    configfiles: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, value: Any, folder: Path, also: Check = no_further_mistakes) -> Run:
+    def read(cls, value: Any, folder: Path, also: Check = no_further_mistakes, configfiles: Sequence[str] = ()) -> Run:
         """Read everything in the run lists.
 
         Parameters
@@ -188,6 +228,8 @@ class Run:
             The folder `config/`.
         also : callable
             Further check; it gets what could be read, and its mistakes are reported with the others.
+        configfiles : sequence of str
+            Configuration files of the command line, as `extra_configfiles` returns them; the last one names the run.
 
         Returns
         -------
@@ -201,6 +243,7 @@ class Run:
         """
         config = load_pipeline(value)
         mistakes = Mistakes()
+        mistakes.of(run_name, configfiles)
         # benchmarks, some of which may be left out
         missing = {name: mistakes.of(_missing_file, folder, name) or "" for name in config.benchmarks} if config.leave_out_absent else {}
         absent = {name: path for name, path in missing.items() if path}
@@ -236,11 +279,66 @@ class Run:
             tables={name: table for name, table in tables.items() if table is not None},
             published={name: paper for name, paper in published.items() if paper},
             absent=absent,
+            configfiles=tuple(configfiles),
         )
         for mistake in also(run):
             mistakes.add(mistake)
         mistakes.raise_all()
         return run
+
+    @property
+    def name(self) -> str:
+        """Name of the run: the stem of its last configuration file."""
+        return run_name(self.configfiles)
+
+    @property
+    def results(self) -> str:
+        """Folder of the results: no other module builds this path."""
+        return results_folder(self.name)
+
+    @property
+    def report(self) -> str:
+        """Path of the report."""
+        return f"{self.results}/report.html"
+
+    @property
+    def logs(self) -> str:
+        """Folder of the logs of the jobs."""
+        return self.results.replace("results", "logs", 1)
+
+    def round_folder(self, name: str) -> str:
+        """Return the folder of a rating round; simulated raters rate the answers of this run, so their round lies among its results."""
+        return f"{self.results}/ratings/{name}" if name == SIMULATED_ROUND and self.configfiles else f"data/ratings/{name}"
+
+    def options(self, flag: str) -> list[str]:
+        """Return the words of a command line that choose this run: `flag` and its configuration files, none for the run `config`."""
+        return [flag, *self.configfiles] if self.configfiles else []
+
+    def owns(self, path: str) -> bool:
+        """Return True for a file among the results of this run; those of other runs may lie in folders below it."""
+        parts, own = Path(path).parts, Path(self.results).parts
+        return parts[: len(own)] == own and len(parts) > len(own) and parts[len(own)] in RESULT_FOLDERS | RESULT_FILES
+
+    def check_targets(self, words: Iterable[str]) -> None:
+        """Refuse a target of the command line that belongs to another run: Snakemake would take an existing one for up to date.
+
+        Raises
+        ------
+        ConfigError
+            With the path of the same file in this run.
+        """
+        known = RESULT_FOLDERS | RESULT_FILES
+        for word in words:
+            parts = Path(os.path.relpath(word or ".")).parts
+            if parts[:1] != ("results",) or self.owns(Path(*parts).as_posix()) or not known.intersection(parts[1:3]):
+                continue
+            named = parts[1] not in known
+            owner, rest = (parts[1], parts[2:]) if named else (DEFAULT_RUN, parts[1:])
+            message = (
+                f"{word} is of the run {owner} ({self.folder.name}/{owner}.yaml), and this is the run {self.name}:"
+                f" name {Path(self.results, *rest).as_posix()}, or no target for the report"
+            )
+            raise ConfigError(message)
 
     def why_absent(self, paper: str) -> str:
         """Return why the benchmark of published numbers has no result in this run; empty if it has."""

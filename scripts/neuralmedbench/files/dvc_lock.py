@@ -15,11 +15,12 @@ DVC_LOCK = Path("dvc.lock")
 
 @dataclass(frozen=True)
 class DvcOut:
-    """One recorded out: its MD5 digest in DVC's cache, its size in bytes, and its stage."""
+    """One recorded out: its MD5 digest in DVC's cache, its size in bytes, its stage, and the command of the stage."""
 
     md5: str
     size: int
     stage: str
+    command: str = ""
 
     @property
     def is_folder(self) -> bool:
@@ -48,7 +49,9 @@ def read_dvc_lock(path: Path = DVC_LOCK) -> dict[str, DvcOut]:
     try:
         stages = load_yaml(path.read_text(encoding="utf-8"))["stages"]
         return {
-            out["path"]: DvcOut(out["md5"], out["size"], name) for name, stage in sorted(stages.items()) for out in stage.get("outs") or ()
+            out["path"]: DvcOut(out["md5"], out["size"], name, stage.get("cmd", ""))
+            for name, stage in sorted(stages.items())
+            for out in stage.get("outs") or ()
         }
     except FileNotFoundError:
         return {}

@@ -11,7 +11,7 @@ reader_answers: import_readers, reader_lines, round_questions
 record: incomplete_files, incomplete_line, record_run
 repository: pull
 run_mistakes: run_mistakes
-stages: dvc_yaml, run_again
+stages: dvc_yaml, recorded_runs, run_again
 table_lookup: look_up_cell
 trace: trace
 """

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
+from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.dvc_lock import DVC_LOCK, DvcOut, read_dvc_lock
 from neuralmedbench.models.ledger import read_ledger
-from neuralmedbench.recording.metadata import OutputRecord, read_metadata
+from neuralmedbench.recording.metadata import METADATA, OutputRecord, read_metadata
 from neuralmedbench.recording.repository import LEDGERS, open_repository, why_not_versioned
-from neuralmedbench.recording.stages import TARGET, planned_rules
+from neuralmedbench.recording.stages import planned_rules
 
 SHOWN = 3
 """Missing answers of a ledger that a finding lists."""
@@ -123,13 +125,24 @@ def stale_files(records: dict[str, OutputRecord], root: Path = Path()) -> list[s
     ]
 
 
-def audit_run(configfiles: Sequence[str]) -> list[str]:
+def _is_part(path: str, run: Run, records: Mapping[str, OutputRecord]) -> bool:
+    """Return True for a recorded out that belongs to a run: its own results, and the data that they were made from.
+
+    Ledgers may grow after a record, so they are left to the check of answers; Snakemake's records grow with every run.
+    """
+    if path.startswith(LEDGERS) or path == METADATA.as_posix():
+        return False
+    used = {name for made in records.values() for name in (made.path, *made.inputs)}
+    return run.owns(path) or any(name == path or name.startswith(f"{path}/") for name in used)
+
+
+def audit_run(run: Run) -> list[str]:
     """Check a run against the recorded digests, Snakemake's plan (which sees changed settings and code), `dvc.lock` and the recorded ledgers.
 
     Parameters
     ----------
-    configfiles : sequence of str
-        Configuration files of the run, relative to the repository root.
+    run : Run
+        The run; the results of other runs are not looked at.
 
     Returns
     -------
@@ -143,26 +156,25 @@ def audit_run(configfiles: Sequence[str]) -> list[str]:
     ConfigError
         If there is nothing to check, or the workflow cannot be planned.
     """
-    records = upstream_records(read_metadata(), TARGET)
+    records = upstream_records(read_metadata(), run.report)
     if not records:
-        message = f"nothing to check: Snakemake has no record of {TARGET} here; run the pipeline or `nmb run pull`"
+        message = f"nothing to check: Snakemake has no record of {run.report} here; run the pipeline or `nmb run pull`"
         raise ConfigError(message)
     # four checks: recorded digests, Snakemake's plan, DVC's record, and the ledgers line by line
     stale = stale_files(records)
-    planned = [f"{rule}: out of date, Snakemake would run it" for rule in planned_rules(configfiles)]
+    planned = [f"{rule}: out of date, Snakemake would run it" for rule in planned_rules(run)]
     changed: list[str] = []
     recorded: dict[str, DvcOut] = {}
     cached: dict[str, Path] = {}
     if not why_not_versioned() and DVC_LOCK.is_file():
         with open_repository() as repository:
-            # ledgers may grow after a record, so they are left to the check of answers
-            changed = [f"{path}: not what dvc.lock records" for path in repository.changed() if not path.startswith(LEDGERS)]
+            changed = [f"{path}: not what dvc.lock records" for path in repository.changed() if _is_part(path, run, records)]
             recorded, cached = read_dvc_lock(), repository.outs()
     answers, notes = changed_answers(recorded, cached)
     findings = [*stale, *planned, *changed, *answers]
     if findings:
         message = (
-            f"{len(findings)} findings; `snakemake -R FILE -- {TARGET}` makes a file again, `nmb run record` records a later run\n"
+            f"{len(findings)} findings; `{shlex.join(['snakemake', *run.options('--configfile'), '-R', 'FILE', '--', run.report])}` makes a file again, `nmb run record` records a later run\n"
             + "\n".join(f"  {line}" for line in [*findings, *notes])
         )
         raise DataError(message)

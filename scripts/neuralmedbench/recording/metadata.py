@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from neuralmedbench.config.code_hash import code_hash
+from neuralmedbench.config.workflow import RESULT_FOLDERS
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.records.scores import PLANTED
 
@@ -144,13 +145,15 @@ PRIVATE = ("data/raw/", "data/ingested/")
 SHOWN = ("results/", "data/", "config/")
 """Only files in these folders are named, and none in the private zone: file names given by people can identify a patient."""
 
+RESULTS = rf"results/(?:(?!(?:{'|'.join(sorted(RESULT_FOLDERS))})/)[^/]+/)?"
+"""Pattern of the folder of a run's results."""
 PLACES = tuple(
     re.compile(pattern)
     for pattern in (
-        r"results/(?:responses|scores)/(?P<benchmark>[^/]+)/(?P<model>[^/]+)\.parquet",
-        rf"results/grades/(?P<benchmark>[^/]+)/{PLANTED}/.*",  # a tested grader judges the answers of every model
-        r"results/grades/(?P<benchmark>[^/]+)/(?P<model>[^/]+)/.*",
-        r"results/(?:similarity|cases|planted)/(?P<benchmark>[^/]+)\.parquet",
+        rf"{RESULTS}(?:responses|scores)/(?P<benchmark>[^/]+)/(?P<model>[^/]+)\.parquet",
+        rf"{RESULTS}grades/(?P<benchmark>[^/]+)/{PLANTED}/.*",  # a tested grader judges the answers of every model
+        rf"{RESULTS}grades/(?P<benchmark>[^/]+)/(?P<model>[^/]+)/.*",
+        rf"{RESULTS}(?:similarity|cases|planted)/(?P<benchmark>[^/]+)\.parquet",
         r"data/(?:items|gold|disclosures|prompts)/(?P<benchmark>[^/]+)\.parquet",
         r"data/leaks/(?P<benchmark>[^/]+)\.(?:json|html)",
         r"data/(?:deidentified|normalised|slices|reviews|gold)/(?P<benchmark>[^/]+)/.*",
@@ -158,7 +161,11 @@ PLACES = tuple(
         r"config/models/(?P<model>[^/]+)\.yaml",
     )
 )
-FAMILIES = ((r"/sub-[a-z0-9]+/", "/sub-*/"), (r"^(data/answers/[^/]+/)[^/]+\.json$", r"\1*.json"), (r"^(data/ratings/[^/]+/).+", r"\1*"))
+FAMILIES = (
+    (r"/sub-[a-z0-9]+/", "/sub-*/"),
+    (r"^(data/answers/[^/]+/)[^/]+\.json$", r"\1*.json"),
+    (r"^((?:data|results/[^/]+)/ratings/[^/]+/).+", r"\1*"),
+)
 """Files that exist once per case, or were named by people: each family is one link of the chain."""
 
 

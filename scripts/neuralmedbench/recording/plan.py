@@ -190,7 +190,7 @@ class _Planner:
     def _edited_answers(self, model: str, grader: str, asked: list[Request]) -> list[Response]:
         """Return the answers of a model in which errors are planted; of answers that are not graded yet, as many as there can be."""
         patients = self._run.answers_per_edit(grader)
-        results = self._root / "results"
+        results = self._root / self._run.results
         responses, grades = (results / part / self._benchmark / model for part in ("responses", "grades"))
         files = responses.with_suffix(".parquet"), grades / f"{grader}.parquet"
         if all(path.is_file() for path in files):
@@ -206,7 +206,7 @@ class _Planner:
 
     def _grader_row(self, name: str, model: ModelConfig, grader: str, config: GraderConfig, asked: list[Request]) -> PlanRow:
         assert config.model
-        responses = self._root / f"results/responses/{self._benchmark}/{name}.parquet"
+        responses = self._root / self._run.results / f"responses/{self._benchmark}/{name}.parquet"
         present = read_records(responses, Response) if responses.is_file() else []
         answered = {response_key(row) for row in present if row.state not in MISSING_STATES}
         # grader calls for answers that do not exist yet are estimated from placeholders

@@ -45,7 +45,11 @@ def rated_answers(run: Run, families: Collection[Family], root: Path = Path()) -
     RatingError
         If an answer does not match the current prompts or picture budget.
     """
-    return [one for benchmark in run.benchmarks for one in answers_of(benchmark, run.models, families, folder=run.folder, root=root)]
+    return [
+        one
+        for benchmark in run.benchmarks
+        for one in answers_of(benchmark, run.models, families, folder=run.folder, root=root, results=run.results)
+    ]
 
 
 def model_names(models: Mapping[str, ModelConfig]) -> list[str]:
@@ -56,9 +60,9 @@ def model_names(models: Mapping[str, ModelConfig]) -> list[str]:
 
 
 def answers_of(
-    benchmark: str, models: Iterable[str], families: Collection[Family], *, folder: Path, root: Path = Path()
+    benchmark: str, models: Iterable[str], families: Collection[Family], *, folder: Path, root: Path = Path(), results: str = "results"
 ) -> Iterator[RatingCandidate]:
-    """Yield the answers to one benchmark, as :func:`rated_answers` does for all; `folder` is the configuration folder."""
+    """Yield the answers to one benchmark, as :func:`rated_answers` does for all; `folder` is the configuration folder, `results` that of the run."""
     items = {row.item_id: row for row in read_records(root / f"data/items/{benchmark}.parquet", Item) if row.family in families}
     if not items:
         return
@@ -72,7 +76,7 @@ def answers_of(
     check_asked(list(requests.values()), read_audit(root / f"data/deidentified/{benchmark}/audit.json"))
     for name in models:
         model = load_model_for(folder, benchmark, name)
-        for response in current_rows(read_records(root / f"results/responses/{benchmark}/{name}.parquet", Response)):
+        for response in current_rows(read_records(root / results / f"responses/{benchmark}/{name}.parquet", Response)):
             if response.item_id in items and (response.arm, response.strategy) == (Arm.FULL, Strategy.DIRECT):
                 if response.state is not ResponseState.OK or not response.text.strip():
                     continue

@@ -74,7 +74,6 @@ def _benchmark_questions(benchmark: str, families: Collection[Family], root: Pat
     yield from answerable
 
 
-RESPONSES = "results/responses"
 HEAD = "# Written by nmb ratings import-readers: the answers of one reader of the round {round_id} (docs/ratings.md).\n"
 
 
@@ -166,8 +165,10 @@ def reader_lines(readers: list[ImportedReader], root: Path = Path()) -> list[str
     ]
     names = ", ".join(dict.fromkeys(one.model for one in readers))
     lines.append(f"Add {names} to `models` of the configuration and run the workflow.")
-    made = [f"{RESPONSES}/{one.benchmark}/{one.model}.parquet" for one in readers if one.coverage.added]
-    if existing := [path for path in made if (root / path).is_file()]:
+    made = [f"responses/{one.benchmark}/{one.model}.parquet" for one in readers if one.coverage.added]
+    # results of config/config.yaml, then those of other runs
+    found = [path for name in made for folder in ("", "*/") for path in sorted((root / "results").glob(folder + name))]
+    if existing := [path.relative_to(root).as_posix() for path in found]:
         lines.append(f"Tables of an earlier import exist: run the workflow once with --forcerun {' '.join(existing)}")
     return lines
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
-from neuralmedbench.config.workflow import Run
-from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.config.workflow import RESULT_FOLDERS, Run
+from neuralmedbench.errors import ConfigError, DataError, PipelineError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.recording.audit import stale_files, upstream_records
 from neuralmedbench.recording.metadata import read_metadata
-from neuralmedbench.recording.repository import open_repository, why_not_versioned
-from neuralmedbench.recording.stages import TARGET, dvc_yaml, planned_rules
+from neuralmedbench.recording.repository import LEDGERS, open_repository, why_not_versioned
+from neuralmedbench.recording.stages import dvc_yaml, planned_rules, recorded_runs
 from neuralmedbench.records.responses import MISSING_STATES, Response
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import PLANTED, Grade, GradeState
@@ -26,15 +26,13 @@ from neuralmedbench.runtime.atomic_write import write_text
 CASE_FOLDERS = ("deidentified", "normalised", "slices")
 
 
-def record_run(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str:
-    """Record a complete run: put its files into DVC's cache and their digests into `dvc.lock`.
+def record_run(run: Run, *, overridden: bool) -> str:
+    """Record a complete run: put its files into DVC's cache and their digests into `dvc.lock`, beside those of the other recorded runs.
 
     Parameters
     ----------
     run : Run
         The run.
-    configfiles : sequence of str
-        Configuration files of its command line, relative to the repository root.
     overridden : bool
         True if settings were given on the command line: they are in no file, so the run could not be repeated.
 
@@ -46,41 +44,78 @@ def record_run(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str
     Raises
     ------
     DataError
-        If the run is stale, or a recorded folder holds files that are not part of it.
+        If the run is stale, a recorded folder holds files that are not part of it, or another recorded run is not here as recorded.
     ConfigError
         If DVC is installed but cannot be used.
     """
     if "DVC_STAGE" in os.environ:
         return ""  # DVC started this run: it holds its own lock and records by itself
-    reason = why_not_versioned() or _why_not_recorded(run, configfiles, overridden=overridden)
+    reason = why_not_versioned() or _why_not_recorded(run, overridden=overridden)
     if reason:
         return f"nothing was recorded: {reason}"
     # a run is recorded only if it is complete, holds nothing else, and every result matches its inputs
-    if planned := planned_rules(configfiles):  # also after a run that made only some of the files
+    if planned := planned_rules(run):  # also after a run that made only some of the files
         return f"the report is not up to date, so nothing was recorded; still to do: {', '.join(planned)}"
     if left := leftovers(run):
         message = (
             f"nothing was recorded: {len(left)} files or folders here are not part of this run (first {left[0]}); delete them and run again"
         )
         raise DataError(message)
-    if stale := stale_files(upstream_records(read_metadata(), TARGET)):
+    if stale := stale_files(upstream_records(read_metadata(), run.report)):
         message = f"nothing was recorded: {len(stale)} results are stale ({stale[0]}); `nmb run audit` lists them"
         raise DataError(message)
-    # the stages of this run, with its configfiles
-    text = dvc_yaml(run, configfiles)
-    if not Path("dvc.yaml").is_file() or Path("dvc.yaml").read_text(encoding="utf-8") != text:
+    others = recorded_runs(run)
+    changed = _changed_beside(run, others)
+    # the stages of all recorded runs, each with its configfiles
+    before = Path("dvc.yaml").read_text(encoding="utf-8") if Path("dvc.yaml").is_file() else ""
+    text = dvc_yaml(run, *others)
+    if text != before:
         write_text(Path("dvc.yaml"), text)
+    try:
+        with open_repository() as repository:
+            count = repository.commit()
+    except PipelineError:
+        write_text(Path("dvc.yaml"), before or text)
+        raise
+    beside = f" ({len(others) + 1} runs: {', '.join(sorted(one.name for one in [run, *others]))})" if others else ""
+    line = f"recorded: {count} outs in dvc.lock{beside}; commit dvc.yaml and dvc.lock with git, `dvc push` shares them"
+    return "; ".join([line, *_overtaken(others, changed)])
+
+
+def _changed_beside(run: Run, others: Sequence[Run]) -> list[str]:
+    """Return the recorded outs that have changed; the results of other recorded runs may not have: their record would be of half a run."""
+    if not others:
+        return []
     with open_repository() as repository:
-        count = repository.commit()
-    return f"recorded: {count} outs in dvc.lock; commit dvc.yaml and dvc.lock with git, `dvc push` shares them"
+        changed = repository.changed()
+    for other in others:
+        if found := [path for path in changed if other.owns(path)]:
+            what = "is not" if not Path(found[0]).exists() else "has changed"
+            message = (
+                f"nothing was recorded: {found[0]} of the recorded run {other.name} {what} here; `nmb run pull` brings it back, or finish that"
+                f" run: {shlex.join(['snakemake', '--cores', '8', *other.options('--configfile')])}"
+            )
+            raise DataError(message)
+    return [path for path in changed if not run.owns(path)]
 
 
-def _why_not_recorded(run: Run, configfiles: Sequence[str], *, overridden: bool) -> str:
+def _overtaken(others: Sequence[Run], changed: Sequence[str]) -> Iterator[str]:
+    """Yield a remark for each run whose shared data this run has made again, with other settings for example."""
+    for other in others:
+        inputs = {path for made in upstream_records(read_metadata(), other.report).values() for path in made.inputs}
+        used = [
+            path for path in changed if not path.startswith(LEDGERS) and any(name == path or name.startswith(f"{path}/") for name in inputs)
+        ]
+        if used:
+            yield f"run {other.name} is out of date: {used[0]} has been made again since"
+
+
+def _why_not_recorded(run: Run, *, overridden: bool) -> str:
     if run.config.limit:
         return f"this is a limited run of {run.config.limit} answers"
     if overridden:
         return "settings given with --config are in no file; put them into a configfile"
-    if any(Path(name).parts[0] == ".." for name in configfiles):
+    if any(Path(name).parts[0] == ".." for name in run.configfiles):
         return "the configfile is outside the project"
     recorded = set(run.recorded())
     private = [name for name in run.benchmarks if name not in recorded]
@@ -97,8 +132,14 @@ def _benchmarks_in_metadata() -> set[str]:
     """Return the benchmarks in the paths of Snakemake's records: `data/<stage>/<benchmark>...`, `results/<kind>/<benchmark>...`."""
     # folders of files that belong to no single benchmark
     shared = {"tables", "figures", "ratings"}
-    paths = [Path(made.path).parts for made in read_metadata()]
+    paths = [_without_run(Path(made.path).parts) for made in read_metadata()]
     return {Path(parts[2]).stem if len(parts) == 3 else parts[2] for parts in paths if len(parts) > 2 and parts[1] not in shared}
+
+
+def _without_run(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the parts of a path without the folder of a named run."""
+    named = parts[0] == "results" and len(parts) > 2 and parts[1] not in RESULT_FOLDERS
+    return ("results", *parts[2:]) if named else parts
 
 
 def _is_private(folder: Path, name: str) -> bool:
@@ -118,11 +159,12 @@ def leftovers(run: Run, root: Path = Path()) -> list[str]:
             folders = [path for stage in CASE_FOLDERS for path in (root / "data" / stage / name).glob("sub-*")]
             extra += [path for path in folders if path.name.removeprefix("sub-") not in cases]
             extra += [path for path in (root / "data" / "answers" / name).glob("*.json") if path.stem not in cases]
-    # expected files of results/tables and results/figures; any other is left from another version
+    # expected tables and figures; any other is left from another version
     tables = {*(f"{table}.csv" for table in COLUMNS), "verdict.json", "notes.json"}
-    extra += [path for path in (root / "results" / "tables").glob("*") if path.name not in tables and path.is_file()]
-    extra += [path for path in (root / "results" / "tables").glob("*/*") if path.parent.name != "paper" or path.stem not in run.published]
-    extra += [path for path in (root / "results" / "figures").glob("*") if path.stem not in FIGURES]
+    results = root / run.results
+    extra += [path for path in (results / "tables").glob("*") if path.name not in tables and path.is_file()]
+    extra += [path for path in (results / "tables").glob("*/*") if path.parent.name != "paper" or path.stem not in run.published]
+    extra += [path for path in (results / "figures").glob("*") if path.stem not in FIGURES]
     return sorted(path.relative_to(root).as_posix() for path in extra)
 
 
@@ -159,11 +201,11 @@ def incomplete_files(run: Run, root: Path = Path()) -> list[IncompleteFile]:
     """
     pairs = [(benchmark, model) for benchmark in run.benchmarks for model in run.models]
     # answers of readers are never requested again: a reader answers only the questions of a round
-    responses = [f"results/responses/{benchmark}/{model}.parquet" for benchmark, model in pairs if not run.models[model].reader]
-    grades = [f"results/grades/{benchmark}/{model}/{grader}.parquet" for benchmark, model in pairs for grader in run.all_graders]
+    responses = [f"{run.results}/responses/{benchmark}/{model}.parquet" for benchmark, model in pairs if not run.models[model].reader]
+    grades = [f"{run.results}/grades/{benchmark}/{model}/{grader}.parquet" for benchmark, model in pairs for grader in run.all_graders]
     tables = [IncompleteFile(path, _missing_answers(root / path)) for path in responses if (root / path).is_file()]
     tables += [IncompleteFile(path, _missing_grades(root / path)) for path in grades if (root / path).is_file()]
-    planted = [f"results/grades/{benchmark}/{PLANTED}/{grader}.parquet" for benchmark in run.benchmarks for grader in run.all_graders]
+    planted = [f"{run.results}/grades/{benchmark}/{PLANTED}/{grader}.parquet" for benchmark in run.benchmarks for grader in run.all_graders]
     tables += [IncompleteFile(path, _failed_grades(root / path)) for path in planted if (root / path).is_file()]
     return [entry for entry in tables if entry.causes]
 
@@ -183,25 +225,25 @@ def _failed_grades(path: Path) -> Counter[tuple[str, str]]:
     return Counter((failed, row.explanation) for row in read_records(path, Grade) if row.state == failed)
 
 
-def incomplete_line(files: Sequence[IncompleteFile], configfiles: Sequence[str] = ()) -> str:
+def incomplete_line(files: Sequence[IncompleteFile], run: Run) -> str:
     """Summarise in one line how many answers and grades are missing and why, with the command that requests them again; empty if none is.
 
     Parameters
     ----------
     files : sequence of IncompleteFile
         The tables with missing rows.
-    configfiles : sequence of str
-        Configuration files of the run's command line.
+    run : Run
+        Their run.
     """
     words = []
-    for kind, folder in (("answers", "results/responses/"), ("grades", "results/grades/")):
+    for kind, folder in (("answers", f"{run.results}/responses/"), ("grades", f"{run.results}/grades/")):
         causes: Counter[tuple[str, str]] = Counter()
         for entry in files:
             if entry.path.startswith(folder):
                 causes.update(entry.causes)
         if causes:
             words.append(f"{causes.total()} {kind} ({'; '.join(_by_state(causes))})")
-    command = shlex.join(["nmb", "run", "retry", *(["--configfiles", *configfiles] if configfiles else [])])
+    command = shlex.join(["nmb", "run", "retry", *run.options("--configfiles")])
     return f"missing: {' and '.join(words)}; `{command}` requests them again" if words else ""
 
 

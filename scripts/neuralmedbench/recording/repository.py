@@ -50,7 +50,13 @@ class Repository:
         The files themselves are not touched (`relink=False`): with a new modification time, Snakemake would take a stale file for a
         fresh one.
         """
-        stages = self._repo.commit(force=True, relink=False)
+        from dvc.output import OutputDoesNotExistError
+
+        try:
+            stages = self._repo.commit(force=True, relink=False)
+        except OutputDoesNotExistError as error:  # of data that only another run uses
+            message = f"nothing was recorded: {Path(str(error.path)).name} of a recorded run is not here; `nmb run pull` brings it"
+            raise DataError(message) from None
         names = {stage.addressing.rpartition(":")[2] for stage in self._repo.index.stages}
         # stages of an earlier run list would otherwise stay recorded
         _drop_stages(names)

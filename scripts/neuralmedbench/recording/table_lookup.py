@@ -12,7 +12,6 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.tables import unguard_cell
 from neuralmedbench.records.results import COLUMNS
 
-TABLES = Path("results/tables")
 KEYS = (
     *("benchmark", "breadth_benchmark", "depth_benchmark", "model", "model_a", "model_b", "revision", "earlier_revision", "arm"),
     *("reference_arm", "strategy", "slice", "value_of_slice", "metric", "field", "grader", "step", "reason", "case_id", "item_id"),
@@ -70,7 +69,7 @@ class TableCell:
         return frozenset(self.row[name] for name in present if self.row[name]) if present else None
 
 
-def look_up_cell(table: str, row: str, column: str, folder: Path = TABLES) -> TableCell:
+def look_up_cell(table: str, row: str, column: str, folder: Path = Path("results/tables")) -> TableCell:
     """Look up a cell.
 
     Parameters

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
+from neuralmedbench.config.workflow import results_folder, run_name
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.ledger import read_ledger
@@ -68,7 +69,14 @@ class ItemTrace:
 
 
 def read_answers(
-    benchmark: str, model: str, *, arm: str = "full", strategy: str = DIRECT, part: tuple[str, str] = ("all", "all"), root: Path = Path()
+    benchmark: str,
+    model: str,
+    *,
+    arm: str = "full",
+    strategy: str = DIRECT,
+    part: tuple[str, str] = ("all", "all"),
+    root: Path = Path(),
+    results: str = "results",
 ) -> list[ItemTrace]:
     """Read the answers of one model, current revision, to the items of a slice that have a reference; sorted by item id.
 
@@ -76,11 +84,11 @@ def read_answers(
     """
     gold = {row.item_id: row for row in read_records(root / f"data/gold/{benchmark}.parquet", Gold)}
     items = read_records(root / f"data/items/{benchmark}.parquet", Item)
-    all_responses = read_records(root / f"results/responses/{benchmark}/{model}.parquet", Response)
+    all_responses = read_records(root / f"{results}/responses/{benchmark}/{model}.parquet", Response)
     current = all_responses[0].revision if all_responses else ""  # the table starts with the current revision
     scores, responses = defaultdict[str, list[Score]](list), defaultdict[str, list[Response]](list)
     samples: dict[str, int] = defaultdict(lambda: 1)
-    for score in read_records(root / f"results/scores/{benchmark}/{model}.parquet", Score):
+    for score in read_records(root / f"{results}/scores/{benchmark}/{model}.parquet", Score):
         if (score.arm, score.strategy, score.revision) == (arm, strategy, current):
             scores[score.item_id].append(score)
             if strategy != Strategy.SELF_CONSISTENCY:  # the vote leaves one answer per item, numbered as the winning sample
@@ -154,7 +162,7 @@ SHORT = 16
 """Hexadecimal digits shown of a request or call: enough to find it."""
 
 
-def trace(cell: TableCell, *, responses: int = 10, root: Path = Path()) -> str:
+def trace(cell: TableCell, *, responses: int = 10, root: Path = Path(), configfiles: Sequence[str] = ()) -> str:
     """Describe the origin of a number.
 
     Parameters
@@ -165,6 +173,8 @@ def trace(cell: TableCell, *, responses: int = 10, root: Path = Path()) -> str:
         Number of items to list per model; 0 lists all.
     root : Path
         The repository root.
+    configfiles : sequence of str
+        Configuration files of the run, as `extra_configfiles` returns them.
 
     Returns
     -------
@@ -178,30 +188,37 @@ def trace(cell: TableCell, *, responses: int = 10, root: Path = Path()) -> str:
         If a table of the run is missing.
     """
     records = {made.path: made for made in read_metadata(root / METADATA)}
-    chain = upstream_links(f"results/tables/{cell.table}.csv", records, RowScope(cell.benchmarks, cell.models), root)
-    groups = _answers(cell, root)
+    results = results_folder(run_name(configfiles))
+    chain = upstream_links(f"{results}/tables/{cell.table}.csv", records, RowScope(cell.benchmarks, cell.models), root)
+    groups = _answers(cell, root, results)
     lines = [*_head(cell, groups), "", "files, the last first (SHA-256 of the file here)"]
     for link in chain:
         if not link.name.startswith("config/"):
             lines += _made(link, root, known=bool(records))
-    lines += ["", "the ledgers", *(_ledgers(chain, groups, root) or ["  none"])]
+    lines += ["", "the ledgers", *(_ledgers(chain, groups, root, results) or ["  none"])]
     written = [f"  {link.name}\n    {_digest(link)}" for link in chain if link.name.startswith("config/")]
     lines += ["", "written by people: settings, prompts, vocabulary", *(written or ["  not recorded"])]
     for (benchmark, model, arm), answers in groups.items():
         lines += ["", *_listing(cell, benchmark, model, arm, answers=answers, at_most=responses)]
+        if answers:
+            words = ["--benchmark", benchmark, "--model", model, "--item", answers[0].item.item_id, "--arm", arm]
+            words += ["--configfiles", *configfiles] if configfiles else []
+            lines.append(f"  to read one: nmb model explain {shlex.join(words)}")
     return "\n".join(lines)
 
 
-def _answers(cell: TableCell, root: Path) -> Groups:
+def _answers(cell: TableCell, root: Path, results: str) -> Groups:
     part = (cell.row.get("slice") or "all", cell.row.get("value_of_slice") or "all")
     # other slices need data that items and references do not have
     part = part if part[0] in PARTS else ("all", "all")
     return {
-        (benchmark, model, arm): read_answers(benchmark, model, arm=arm, strategy=cell.row.get("strategy") or DIRECT, part=part, root=root)
+        (benchmark, model, arm): read_answers(
+            benchmark, model, arm=arm, strategy=cell.row.get("strategy") or DIRECT, part=part, root=root, results=results
+        )
         for benchmark in sorted(cell.benchmarks or ())
         for model in sorted(cell.models or ())
         for arm in cell.arms or load_benchmark(root / "config", benchmark).arms
-        if (root / f"results/scores/{benchmark}/{model}.parquet").is_file()
+        if (root / f"{results}/scores/{benchmark}/{model}.parquet").is_file()
     }
 
 
@@ -255,10 +272,10 @@ def _made(link: Link, root: Path, *, known: bool) -> Iterator[str]:
         yield f"    from {link.unnamed} files in the private zone, which are not followed"
 
 
-def _ledgers(chain: Sequence[Link], groups: Groups, root: Path) -> list[str]:
+def _ledgers(chain: Sequence[Link], groups: Groups, root: Path, results: str) -> list[str]:
     lines = []
     for link in chain:
-        if link.name.startswith("results/responses/"):
+        if link.name.startswith(f"{results}/responses/"):
             benchmark, model = Path(link.name).parent.name, Path(link.name).stem
             lines += _ledger(f"data/ledger/{benchmark}/{model}.jsonl", root)
             # calls that the number depends on must be in the ledger
@@ -268,7 +285,7 @@ def _ledgers(chain: Sequence[Link], groups: Groups, root: Path) -> list[str]:
                 lines.append(
                     f"    {len(present)} of the {len(keys)} calls behind the number are in it{'' if present == keys else ': NOT all'}"
                 )
-        elif link.name.startswith("results/grades/"):
+        elif link.name.startswith(f"{results}/grades/"):
             grades = Path(link.name)
             lines += _ledger(f"data/ledger/{grades.parent.parent.name}/graders/{grades.parent.name}/{grades.stem}.jsonl", root)
     return lines
@@ -302,6 +319,3 @@ def _listing(cell: TableCell, benchmark: str, model: str, arm: str, *, answers: 
         yield from (f"    {number} not read: {why}" for why, number in sorted(unread.items()) if why)
     if len(shown) < len(answers):
         yield f"  and {len(answers) - len(shown)} more items (--responses 0 lists all)"
-    if shown:
-        words = ["--benchmark", benchmark, "--model", model, "--item", shown[0].item.item_id, "--arm", arm]
-        yield f"  to read one: nmb model explain {shlex.join(words)}"

@@ -35,7 +35,7 @@ from neuralmedbench.records.words import (
 from neuralmedbench.report.blocks import ANSWER_BLOCKS, BLOCKS, Block, blocks_of, menu
 from neuralmedbench.report.cases import case_index, leave_out_cases
 from neuralmedbench.report.elements import TEMPLATES, Filled, answers_on_page, check_places, filled_elements
-from neuralmedbench.report.source import ClusterCell, FewPatientsCell, PageSource, visible_value
+from neuralmedbench.report.source import DEFAULT_PLACE, ClusterCell, FewPatientsCell, PageSource, RunPlace, visible_value
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.form_warnings import TRUNCATED_LIMIT, UNREAD_LIMIT
 from neuralmedbench.tables.papers.shape import shapes
@@ -118,7 +118,7 @@ def render(source: PageSource) -> str:
     script = "\n".join(_text(name) for name in SCRIPTS)
     models = sorted({row["model"] for row in source.tables["leaderboard"]})
     grey = {name for name, figure in FIGURES.items() if figure.table in source.few and source.profile == "internal"}
-    environment, blocks = templates(source.notes.get("blocks", {}), grey), blocks_of(source)
+    environment, blocks = templates(source.notes.get("blocks", {}), grey, source.run), blocks_of(source)
     context = {
         "source": source,
         "here": {block.id: block.name for block in blocks},
@@ -149,10 +149,11 @@ def _sections(environment: Environment, blocks: list[Block], context: dict[str, 
     return {block.id: environment.get_template(block.template).render(context) for block in blocks}
 
 
-def templates(notes: dict[str, dict[str, str]], grey: Collection[str] = ()) -> Environment:
+def templates(notes: dict[str, dict[str, str]], grey: Collection[str] = (), run: RunPlace = DEFAULT_PLACE) -> Environment:
     """Return the environment of the templates: values are made visible and escaped, and an undefined name is an error.
 
-    `notes` has takeaway and `n` by block id, from `notes.json`; `grey` names the figures with grey marks, of few patients.
+    `notes` has takeaway and `n` by block id, from `notes.json`; `grey` names the figures with grey marks, of few patients; `run` is where the
+    page lies.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -166,7 +167,7 @@ def templates(notes: dict[str, dict[str, str]], grey: Collection[str] = ()) -> E
     )
     environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "NOTES": notes, "FEWEST": FEWEST}
     environment.globals |= {"UNREAD_LIMIT": UNREAD_LIMIT, "TRUNCATED_LIMIT": TRUNCATED_LIMIT}
-    environment.globals["GREY"] = grey
+    environment.globals |= {"GREY": grey, "RUN": run}
     environment.filters |= FILTERS | {
         "group": groups,
         "mask": _mask,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -31,6 +32,7 @@ def gather_provenance(
     inputs: Sequence[Path],
     seeds: dict[str, int],
     configfiles: Sequence[str],
+    results: Path = Path("results"),
 ) -> Json:
     """Gather the provenance of the numbers of a run.
 
@@ -48,6 +50,8 @@ def gather_provenance(
         Seeds by name.
     configfiles : sequence of str
         Configuration files given on the command line.
+    results : Path
+        Folder of the results of the run, relative to the root.
 
     Returns
     -------
@@ -60,7 +64,11 @@ def gather_provenance(
     versions = {name: version_of(path.read_text(encoding="utf-8")) for name, path in prompts.items()}
     return {
         **git_state(root),
-        "command": " ".join(["snakemake --cores 8 results/report.html", *(f"--configfile {name}" for name in configfiles)]),
+        "command": shlex.join(
+            ["snakemake", "--cores", "8", (results / "report.html").as_posix(), *(["--configfile", *configfiles] if configfiles else [])]
+        ),
+        "run": results.name if configfiles else "config",
+        "configfiles": withhold_outside_paths(list(configfiles)),
         "python": ".".join(str(part) for part in sys.version_info[:3]),
         "lock_sha256": sha256_of(lock) if lock.is_file() else "",
         "packages": installed(lock),
@@ -73,7 +81,7 @@ def gather_provenance(
         },
         "prompts": {name: sha256_of(path) for name, path in prompts.items()},
         "prompt_versions": {name: version for name, version in versions.items() if version},
-        "models": [_model(root, benchmark, model) for benchmark in benchmarks for model in models],
+        "models": [_model(root, results, benchmark, model) for benchmark in benchmarks for model in models],
         "inputs": {path.as_posix(): sha256_of(root / path) for path in sorted(inputs)},
     }
 
@@ -105,9 +113,9 @@ def installed(lock: Path) -> dict[str, str]:
     return versions
 
 
-def _model(root: Path, benchmark: str, model: str) -> Json:
+def _model(root: Path, results: Path, benchmark: str, model: str) -> Json:
     config = load_model_for(root / "config", benchmark, model)
-    responses = current_rows(read_records(root / "results" / "responses" / benchmark / f"{model}.parquet", Response))
+    responses = current_rows(read_records(root / results / "responses" / benchmark / f"{model}.parquet", Response))
     # responses without a call have no date
     dates = sorted({row.called_on for row in responses} - {""})
     return {

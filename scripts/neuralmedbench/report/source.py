@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -145,6 +146,22 @@ class Paper:
     rows: list[Row]
 
 
+@dataclass(frozen=True)
+class RunPlace:
+    """Where the page of a run lies: its folder relative to the project, and the configuration file that decides."""
+
+    results: str = "results"
+    configfile: str = "config/config.yaml"
+
+    @property
+    def root(self) -> str:
+        """The way from the page to the project."""
+        return "../" * len(Path(self.results).parts)
+
+
+DEFAULT_PLACE = RunPlace()
+
+
 @dataclass(frozen=True, kw_only=True)
 class PageSource:
     """Everything that the page shows.
@@ -175,6 +192,8 @@ class PageSource:
         Benchmark card and datasheet of each benchmark.
     descriptions : dict of str to str
         Croissant files, verbatim, by benchmark.
+    run : RunPlace
+        Where the page lies, for its links.
     """
 
     profile: str
@@ -195,6 +214,7 @@ class PageSource:
     papers: list[Paper] = field(default_factory=list)
     cards: dict[str, list[AnswerSheet]] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)
+    run: RunPlace = DEFAULT_PLACE
 
     @property
     def few(self) -> set[str]:
@@ -268,6 +288,7 @@ def read_source(
     notes = read_json(results / "tables" / "notes.json")
     check_profile(profile, withheld, notes.get("disclosure"))
     cases, pictures = _read_cases(root, results, shown)
+    provenance = read_json(results / "provenance.json")
     return PageSource(
         profile=profile,
         benchmarks={name: load_benchmark(folder, name) for name in benchmarks},
@@ -277,7 +298,8 @@ def read_source(
         figures={name: inline_svg((results / "figures" / f"{name}.svg").read_text(encoding="utf-8"), f"figure-{name}") for name in FIGURES},
         verdict=read_json(results / "tables" / "verdict.json"),
         notes=notes,
-        provenance=read_json(results / "provenance.json"),
+        provenance=provenance,
+        run=RunPlace(os.path.relpath(results, root), (provenance.get("configfiles") or [DEFAULT_PLACE.configfile])[-1]),
         audits=audits,
         cases=cases,
         pictures=pictures,

@@ -22,7 +22,9 @@ from neuralmedbench.scoring.llm.grader_requests import grader_model, read_model_
 from neuralmedbench.scoring.llm.model_grading import GraderRun
 
 
-def explain_stored_grades(benchmark: str, model: str, grader: str, wanted: Callable[[Response], bool], *, root: Path = Path()) -> str:
+def explain_stored_grades(
+    benchmark: str, model: str, grader: str, wanted: Callable[[Response], bool], *, root: Path = Path(), results: str = "results"
+) -> str:
     """Explain the grades of selected answers from the files of a run.
 
     Raises
@@ -32,7 +34,7 @@ def explain_stored_grades(benchmark: str, model: str, grader: str, wanted: Calla
     DataError
         If a table is absent.
     """
-    tables = root / "results"
+    tables = root / results
     responses = read_records(tables / "responses" / benchmark / f"{model}.parquet", Response)
     grades = tables / "grades" / benchmark / model / f"{grader}.parquet"
     return explain_grades(

@@ -194,6 +194,7 @@ def read_study(
     settings: IntervalSettings,
     grader_floor: float = GraderChecksConfig().floor,
     limit: int = 0,
+    results: Path = Path("results"),
 ) -> Study:
     """Read a run.
 
@@ -211,6 +212,8 @@ def read_study(
         Share of planted errors that a grader must detect.
     limit : int
         Of a limited run, otherwise 0: only items that a model was asked are expected.
+    results : Path
+        Folder of the results of the run, relative to the root.
 
     Returns
     -------
@@ -229,13 +232,15 @@ def read_study(
     urgency = read_urgency(root / urgency_path(vocabulary), known)
     return Study(
         benchmarks={
-            name: replace(_read_benchmark(root, name, configs, [*listed, *members], known=(known, urgency)), limit=limit)
+            name: replace(
+                _read_benchmark(root, name, configs, [*listed, *members], known=(known, urgency), results=root / results), limit=limit
+            )
             for name in benchmarks
         },
         models=configs,
         graders=listed,
         members=members,
-        ratings=read_records(root / "results" / "ratings" / "ratings.parquet", Rating),
+        ratings=read_records(root / results / "ratings" / "ratings.parquet", Rating),
         form=read_form(root / "config" / "rating.yaml"),
         readiness=load_readiness(root / "config" / "readiness.yaml"),
         vocabulary=known,
@@ -247,11 +252,11 @@ def read_study(
 
 
 def _read_benchmark(
-    root: Path, name: str, models: dict[str, ModelConfig], graders: Sequence[str], *, known: tuple[Vocabulary, Urgency]
+    root: Path, name: str, models: dict[str, ModelConfig], graders: Sequence[str], *, known: tuple[Vocabulary, Urgency], results: Path
 ) -> BenchmarkStudy:
     vocabulary, urgency = known
     config = load_benchmark(root / "config", name)
-    data, results = root / "data", root / "results"
+    data = root / "data"
     nonfinite = Counter[str]()
 
     def numbers(path: Path, record: type[Numbered], kind: str) -> list[Numbered]:

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import venv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from conftest import NMB, ROOT, copy_project
 from neuralmedbench.cli.main import GROUPS, main
 from neuralmedbench.cli.verbs import Verb
+from neuralmedbench.config.workflow import read_run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.recording import stages
 from neuralmedbench.runtime.commands import run_command
@@ -134,14 +136,15 @@ def test_a_copy_of_the_project_uses_its_own_library(tmp_path: Path) -> None:
 
 def test_retry_lets_snakemake_make_what_is_incomplete_again(monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
+    study = replace(read_run(folder=ROOT / "config"), configfiles=("config/study.yaml",))
 
     def run(command: list[str], **settings: object) -> subprocess.CompletedProcess[str]:
         called.append((command, settings))
         return subprocess.CompletedProcess(command, 1)
 
     monkeypatch.setattr(stages.subprocess, "run", run)
-    assert stages.run_again(["results/responses/b/m.parquet"], ["config/study.yaml"], cores=2) == 1
+    assert stages.run_again(["results/responses/b/m.parquet"], study, cores=2) == 1
     ((command, settings),) = called
-    words = "-m snakemake --cores 2 --configfile config/study.yaml --forcerun results/responses/b/m.parquet -- results/report.html"
+    words = "-m snakemake --cores 2 --configfile config/study.yaml --forcerun results/responses/b/m.parquet -- results/study/report.html"
     assert command == [sys.executable, *words.split()]
     assert settings["env"]["PATH"].split(os.pathsep)[0] == str(Path(sys.executable).parent)

@@ -27,7 +27,7 @@ from neuralmedbench.recording import repository
 from neuralmedbench.recording.audit import changed_answers
 from neuralmedbench.recording.metadata import read_metadata
 from neuralmedbench.recording.record import incomplete_files, incomplete_line
-from neuralmedbench.recording.stages import dvc_yaml
+from neuralmedbench.recording.stages import dvc_yaml, recorded_runs
 from neuralmedbench.records.responses import Response, ResponseState
 
 LEDGER = Path("data/ledger/demo/m.jsonl")
@@ -42,7 +42,7 @@ def shipped(monkeypatch: pytest.MonkeyPatch) -> Run:
 
 def stages_of(run: Run, *configfiles: str) -> dict[str, dict[str, object]]:
     """Read the stages of a run's dvc.yaml."""
-    stages: dict[str, dict[str, object]] = yaml.safe_load(dvc_yaml(run, configfiles))["stages"]
+    stages: dict[str, dict[str, object]] = yaml.safe_load(dvc_yaml(replace(run, configfiles=configfiles)))["stages"]
     return stages
 
 
@@ -110,8 +110,9 @@ def test_nothing_of_the_private_zone_is_an_out(shipped: Run, tmp_path: Path) -> 
     asking.write_text("graders: [rubric, llm]\n", encoding="utf-8")
     outs = [path for run in (shipped, read_run([asking])) for stage in stages_of(run).values() for path in paths(stage)]
     assert not [path for path in outs if path.startswith(("data/raw", "data/ingested", "config"))]
-    assert "data/ledger/${item.benchmark}/${item.model}.jsonl" in outs
-    assert "data/ledger/${item.benchmark}/graders/${item.model}/${item.grader}.jsonl" in outs
+    assert {"data/ledger/demo/text.jsonl", "data/ledger/demo/graders/text/llm.jsonl", "data/ledger/demo/graders/planted/llm.jsonl"} <= set(
+        outs
+    )
 
 
 def test_a_private_benchmark_is_in_no_stage_until_it_wants_to_be_recorded(shipped: Run) -> None:
@@ -131,7 +132,8 @@ def test_what_people_write_is_recorded_and_never_repeated(shipped: Run) -> None:
 
 
 def test_every_stage_runs_snakemake_with_the_runs_own_configfiles(shipped: Run) -> None:
-    commands = [str(stage["cmd"]) for stage in stages_of(shipped, "config/test.yaml").values()]
+    commands = [str(stage["cmd"]) for stage in stages_of(shipped, "config/test.yaml").values() if not stage.get("frozen")]
+    assert len(commands) > 10
     assert all(command.startswith("snakemake --cores 8 --configfile config/test.yaml -- ") for command in commands)
 
 
@@ -306,19 +308,24 @@ def test_what_is_missing_is_counted_and_its_tables_are_listed(
 ) -> None:
     write("results/responses/demo/text.parquet", [response("a", ResponseState.OK), response("b", ResponseState.REFUSED)])
     assert incomplete_files(shipped, tmp_path) == []
-    assert incomplete_line([]) == ""
+    assert incomplete_line([], shipped) == ""
     rows = [response("a", ResponseState.FAILED), response("b", ResponseState.SKIPPED), response("c", ResponseState.SKIPPED)]
     rows = [replace(row, error="RateLimitError (429)" if row.item_id == "a" else "KEY is not set") for row in rows]
     write("results/responses/demo/image.parquet", rows)
     found = incomplete_files(shipped, tmp_path)
     assert [entry.path for entry in found] == ["results/responses/demo/image.parquet"]
     words = "missing: 3 answers (1 failed, RateLimitError (429); 2 skipped, KEY is not set)"
-    assert incomplete_line(found) == f"{words}; `nmb run retry` requests them again"
+    assert incomplete_line(found, shipped) == f"{words}; `nmb run retry` requests them again"
     # the printed command retries the run that printed it
-    line = incomplete_line(found, ["config/study.yaml", "config/two words.yaml"])
-    assert line == f"{words}; `nmb run retry --configfiles config/study.yaml 'config/two words.yaml'` requests them again"
+    study = replace(shipped, configfiles=("config/two words.yaml", "config/study.yaml"))
+    assert incomplete_files(study, tmp_path) == []
+    write("results/study/responses/demo/image.parquet", rows)
+    line = incomplete_line(incomplete_files(study, tmp_path), study)
+    assert line == f"{words}; `nmb run retry --configfiles 'config/two words.yaml' config/study.yaml` requests them again"
     write("results/responses/demo/image.parquet", [replace(row, error=row.item_id) for row in [*rows, rows[1]]])
-    assert incomplete_line(incomplete_files(shipped, tmp_path)).startswith("missing: 4 answers (1 failed, a; 3 skipped, most often b)")
+    assert incomplete_line(incomplete_files(shipped, tmp_path), shipped).startswith(
+        "missing: 4 answers (1 failed, a; 3 skipped, most often b)"
+    )
 
 
 @pytest.fixture
@@ -375,3 +382,87 @@ def test_recorded_files_are_checked_out_in_one_reading_of_the_record_and_ledgers
         assert repo.checkout(but=repository.LEDGERS) == 20
     assert len(read) == 2, "dvc.yaml and dvc.lock"
     assert [out.read_text() for out in outs] == ["paid for here", *(f"recorded {out.name}" for out in outs[1:])]
+
+
+@pytest.mark.parametrize(
+    ("configfiles", "name", "folder"),
+    [
+        ((), "config", "results"),
+        (("config/paper.yaml",), "paper", "results/paper"),
+        (("config/base.yaml", "../mine/gpt-4.1.yaml"), "gpt-4.1", "results/gpt-4.1"),
+    ],
+)
+def test_a_run_is_called_like_its_last_configfile_and_has_its_own_folder(
+    shipped: Run, configfiles: tuple[str, ...], name: str, folder: str
+) -> None:
+    run = replace(shipped, configfiles=configfiles)
+    assert (run.name, run.results, run.report) == (name, folder, f"{folder}/report.html")
+    assert run.logs == folder.replace("results", "logs")
+
+
+@pytest.mark.parametrize("stem", ["tables", "scores", "config", "My_Study", "a..b"])
+def test_a_name_that_a_run_cannot_have_is_refused_in_one_line(shipped: Run, stem: str) -> None:
+    with pytest.raises(ConfigError, match=r"a run is called like its last configfile.*; rename the file$") as refused:
+        Run.read(shipped.config.model_dump(mode="json"), Path("config"), configfiles=[f"studies/{stem}.yaml"])
+    assert "\n" not in str(refused.value)
+
+
+def test_a_target_of_another_run_is_refused_with_the_right_one(shipped: Run) -> None:
+    paper = replace(shipped, configfiles=("config/paper.yaml",))
+    shipped.check_targets(["--cores", "8", "", "--", "results/report.html", "data/prompts/demo.parquet", "results"])
+    paper.check_targets(["--configfile", "config/paper.yaml", "--", "results/paper/report.html", "results/paper/tables/paper/x.csv"])
+    wrong = {
+        "results/report.html": "results/report.html is of the run config .* name results/paper/report.html, or no target",
+        "./results/tables/rates.csv": "name results/paper/tables/rates.csv",
+        "results/other/scores/demo/text.parquet": "of the run other .* name results/paper/scores/demo/text.parquet",
+    }
+    for target, words in wrong.items():
+        with pytest.raises(ConfigError, match=words):
+            paper.check_targets([target])
+    with pytest.raises(ConfigError, match=r"results/paper/report.html is of the run paper .* name results/report.html"):
+        shipped.check_targets(["results/paper/report.html"])
+
+
+def test_several_recorded_runs_share_their_data_and_ledgers_and_no_two_stages_make_one_file(shipped: Run) -> None:
+    named = [replace(shipped, configfiles=(f"config/{name}.yaml",)) for name in ("other", "gpt-4.1")]
+    stages: dict[str, dict[str, object]] = yaml.safe_load(dvc_yaml(named[0], shipped, named[1]))["stages"]
+    outs = [path for stage in stages.values() for path in expanded(stage)]
+    assert len(outs) == len(set(outs))
+    folders = {str(parent) for path in outs for parent in Path(path).parents}
+    assert not folders & set(outs), "DVC refuses an out that lies in another one"
+    alone = {path for stage in stages_of(shipped).values() for path in expanded(stage)}
+    data = {path for path in alone if not path.startswith("results/")} - {"data/ratings/simulated"}
+    assert alone <= set(outs)
+    for run in named:
+        of_run = {path.replace("results/", f"{run.results}/", 1) for path in alone - data - {"data/ratings/simulated"}}
+        assert of_run | {f"{run.results}/ratings/simulated"} == {path for path in outs if path.startswith(f"{run.results}/")}
+    assert {name.partition("-")[2] for name in stages} == {"", "other", "gpt-4_1"}, "DVC allows no dot in the name of a stage"
+    assert "--configfile config/gpt-4.1.yaml --" in str(stages["infer-gpt-4_1"]["cmd"])
+    assert "slices-other" not in stages, "the data of a benchmark are recorded once"
+
+
+def test_recorded_runs_are_read_from_the_record_and_one_whose_configfile_is_gone_is_not(
+    shipped: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(copy_project(tmp_path, parts=("config", "data")))
+
+    def lock(*commands: str) -> None:
+        outs = [(command.split()[-1], command) for command in commands]
+        stages = {
+            f"s{place}": {"cmd": command, "outs": [{"path": path, "md5": "0", "size": 1}]} for place, (path, command) in enumerate(outs)
+        }
+        Path("dvc.lock").write_text(yaml.safe_dump({"stages": stages}))
+
+    command = "snakemake --cores 8 --configfile config/{0}.yaml -- results/{0}/report.html"
+    assert recorded_runs(shipped) == []
+    lock("snakemake --cores 8 -- results/report.html", command.format("test"), command.format("gone"), "snakemake -- results/tables")
+    assert [run.name for run in recorded_runs(shipped)] == ["test"]
+    test = read_run([Path("config/test.yaml")])
+    assert [run.name for run in recorded_runs(test)] == ["config"]
+    # recorded before runs had names: the results of config/test.yaml lay in results/
+    lock("snakemake --cores 8 --configfile config/test.yaml -- results/report.html")
+    assert recorded_runs(shipped) == []
+    lock(command.format("test"))
+    Path("config/test.yaml").write_text("benchmarks: [nowhere]\n")
+    with pytest.raises(ConfigError, match="nowhere"):
+        recorded_runs(shipped)

@@ -78,6 +78,8 @@ class OwnResults:
         Models and graders of the run, in the order of the run lists.
     folder : Path
         Folder of the tables of results.
+    results : str
+        Folder of the results as messages name it.
     absent : str
         Reason why we have no result on the benchmark; empty if it is in the run.
     confidence : float
@@ -90,6 +92,7 @@ class OwnResults:
     folder: Path
     absent: str
     confidence: float = 0.95
+    results: str = "results"
     _read: dict[str, dict[str, list[dict[str, str]]]] = field(default_factory=dict)
 
     def rows(self, table: str, model: str) -> list[dict[str, str]]:
@@ -148,7 +151,8 @@ def _labellers(model: str, table: PublishedTable, ours: OwnResults) -> list[Labe
 
 
 def _own_value(model: str, lookup: Lookup, ours: OwnResults, labeller: Labeller, *, scale: int) -> Row:
-    place, source = f"results/tables/{lookup.table}.csv", lookup.made_from.format(benchmark=ours.benchmark, model=model)
+    place, source = f"{ours.results}/tables/{lookup.table}.csv", lookup.made_from.format(benchmark=ours.benchmark, model=model)
+    source = source.replace("results/", f"{ours.results}/")
     if reason := _reason_without(model, ours, labeller, source):
         return {"missing": reason}
     # select the rows of the cell
@@ -228,7 +232,7 @@ def _unanswered(model: str, ours: OwnResults) -> str:
     if not asked or any(int(row["answered"]) for row in asked):
         return ""
     number = sum(int(row["requests"]) for row in asked)
-    return f"{model} answered none of {number:,} requests (results/responses/{ours.benchmark}/{model}.parquet): the last line of the run says why, and names the command that asks again"
+    return f"{model} answered none of {number:,} requests ({ours.results}/responses/{ours.benchmark}/{model}.parquet): the last line of the run says why, and names the command that asks again"
 
 
 def check_places(published: PublishedConfig) -> None:
