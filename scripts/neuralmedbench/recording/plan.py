@@ -172,6 +172,12 @@ class _Planner:
     def _ledger(self, name: str, grader: str) -> Path:
         return self._root / f"data/ledger/{self._benchmark}/graders/{name}/{grader}.jsonl"
 
+    def _results(self, model: str) -> Path:
+        """Return the folder of results with the answers of a model: of this run, or of another one, which has them from the same ledger."""
+        own, table = self._root / self._run.results, f"responses/{self._benchmark}/{model}.parquet"
+        others = [self._root / "results", *sorted(path for path in (self._root / "results").glob("*") if path.is_dir())]
+        return next((folder for folder in (own, *others) if (folder / table).is_file()), own)
+
     def _why_not_tested(self, grader: str) -> str:
         by_default = self._run.config.grader_checks.items_per_edit is None
         return why_not_tested(self._ledger(PLANTED, grader), replay=self._run.config.replay, by_default=by_default)
@@ -190,7 +196,7 @@ class _Planner:
     def _edited_answers(self, model: str, grader: str, asked: list[Request]) -> list[Response]:
         """Return the answers of a model in which errors are planted; of answers that are not graded yet, as many as there can be."""
         patients = self._run.answers_per_edit(grader)
-        results = self._root / self._run.results
+        results = self._results(model)
         responses, grades = (results / part / self._benchmark / model for part in ("responses", "grades"))
         files = responses.with_suffix(".parquet"), grades / f"{grader}.parquet"
         if all(path.is_file() for path in files):
@@ -206,7 +212,7 @@ class _Planner:
 
     def _grader_row(self, name: str, model: ModelConfig, grader: str, config: GraderConfig, asked: list[Request]) -> PlanRow:
         assert config.model
-        responses = self._root / self._run.results / f"responses/{self._benchmark}/{name}.parquet"
+        responses = self._results(name) / f"responses/{self._benchmark}/{name}.parquet"
         present = read_records(responses, Response) if responses.is_file() else []
         answered = {response_key(row) for row in present if row.state not in MISSING_STATES}
         # grader calls for answers that do not exist yet are estimated from placeholders

@@ -221,7 +221,7 @@ def test_graders_are_planned_from_the_answers_that_are_there_and_those_that_are_
     states = {(0, 0): "ok", (0, 1): "ok", (1, 0): "refused", (1, 1): "over_budget"}
     asked = read_records(Path("data/prompts/b.parquet"), Request)
     answers = [response(asked[number], repeat, ResponseState(state)) for (number, repeat), state in states.items()]
-    write_records(Path("results/limits/responses/b/other.parquet"), Response, answers, key=lambda row: (row.item_id, row.repeat))
+    write_records(Path("results/responses/b/other.parquet"), Response, answers, key=lambda row: (row.item_id, row.repeat))
     said, rows = planned(capsys, "limits.yaml")
     assert rows["other", "llm"]["calls"] == "4"  # one for two equal answers, none for the refused one, three that are to come
     assert "b, llm on other: 3 answers of its model are still to come" in said
@@ -305,7 +305,7 @@ def test_the_plan_says_what_a_switch_to_another_version_of_a_grader_costs(projec
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     asked = read_records(Path("data/prompts/b.parquet"), Request)
     answers = [replace(response(one, 0, ResponseState.OK), text=f"{one.item_id} is this") for one in asked]
-    write_records(Path("results/new/responses/b/other.parquet"), Response, answers, key=lambda row: row.item_id)
+    write_records(Path("results/responses/b/other.parquet"), Response, answers, key=lambda row: row.item_id)
     shipped = yaml.safe_load(Path("config/graders/llm.yaml").read_text(encoding="utf-8"))
     for name, changes in {"llm-new": {"prompt": "config/prompts/grader-v3.j2"}, "steps": {"task": "reasoning"}}.items():
         Path(f"config/graders/{name}.yaml").write_text(yaml.safe_dump(shipped | changes), encoding="utf-8")
