@@ -15,9 +15,7 @@ from neuralmedbench.tables.write import write_tables
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--root", type=Path, default=Path(), help="repository root; inputs are read from the places where the rules write them"
-    )
+    parser.add_argument("--root", type=Path, default=Path(), help="repository root; inputs lie where the rules write them")
     parser.add_argument("--results", type=Path, default=Path("results"), help="results of the run, relative to the root (default: results)")
     parser.add_argument("--benchmarks", nargs="*", default=[], help="run list")
     parser.add_argument("--models", nargs="*", default=[], help="run list")
