@@ -82,3 +82,12 @@ def test_the_site_has_the_order_of_the_guide() -> None:
     guide = re.findall(r"\]\(([\w/-]+\.md)\)", (ROOT / "docs" / "README.md").read_text(encoding="utf-8"))
     assert [page for page in listed if page in guide] == list(dict.fromkeys(guide))
     assert [page for page in listed if "/" not in page and page not in guide] == []
+
+
+def test_pictures_are_small_used_and_described() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))]
+    shown = [pair for text in texts for pair in re.findall(r"!\[([^\]]*)\]\((?:docs/)?pictures/([\w-]+\.png)\)", text)]
+    pictures = list((ROOT / "docs" / "pictures").iterdir())
+    assert {path.name for path in pictures} == {name for _, name in shown}
+    assert [path.name for path in pictures if path.stat().st_size > 150_000] == []
+    assert [name for words, name in shown if len(words) < 20] == []
