@@ -95,7 +95,7 @@ def test_the_dictionary_names_every_file_that_a_rule_writes_to_results() -> None
         rules = re.split(r"^rule (\w+):", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
         for rule, text in zip(rules[1::2], rules[2::2], strict=True):
             output = re.search(r"^    output:\n(.*?)^    \w+:", text, re.MULTILINE | re.DOTALL)
-            for name in re.findall(r"results(?:/|\}/|\()([\w{}./-]+)", output[1] if output else ""):
+            for name in re.findall(r"<results>/([\w{}./-]+)", output[1] if output else ""):
                 written.setdefault(re.sub(r"\{+(\w+)\}+", r"<\1>", name), rule)
     others = dict.fromkeys(("tables/paper/<paper>.md", "tables/paper/<paper>.tex"), "compare_published")
     assert written == {name: rule for name, (rule, _) in RESULT_FILES.items()} | others
