@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from html import unescape
 
+from neuralmedbench.figures.style import PRIOR
 from neuralmedbench.report.source import PageSource
 
 RESULTS, TRUST, DATA, DETAIL = "Results", "Trust", "Data", "Detail"
 TABLES, PAGE = "build_tables", "build_report"
 RUN, BENCHMARK, MODEL = "config/config.yaml", "config/benchmarks/", "config/models/"
+EMPTY, TAG = re.compile(r'<p class="empty"><b>(.*?)</b>'), re.compile(r"<[^>]*>")
 STATISTICS = (RUN, "statistics")
 
 
@@ -184,9 +188,34 @@ ANSWER_BLOCKS = frozenset({"cards", "checklists"})
 """Blocks whose answers point to other blocks."""
 
 
+NEVER_FOLDED = frozenset({"glance", "matrix", "leaderboard", "cases", "methods", "provenance", "published"})
+"""Blocks that say of a run what it is, even where they are empty."""
+
+
 def blocks_of(source: PageSource) -> tuple[Block, ...]:
-    """Return the blocks that the page of a run includes."""
-    return tuple(block for block in BLOCKS if block.needs(source))
+    """Return the blocks that the page of a run includes; without an answer of a model, published numbers come first."""
+    blocks = tuple(block for block in BLOCKS if block.needs(source))
+    if any(row["model"] != PRIOR for row in source.tables["leaderboard"]):
+        return blocks
+    return (*(replace(block, group=RESULTS) for block in blocks if block.id == "published"), *(b for b in blocks if b.id != "published"))
+
+
+def folded(blocks: Iterable[Block], source: PageSource, sections: Mapping[str, str]) -> dict[str, str]:
+    """Return the blocks without data, or with simulated data alone, and what the line says in which each is folded.
+
+    `sections` is the HTML of the blocks by id.
+    """
+    found = {}
+    for block in blocks:
+        html = sections[block.id]
+        rows = next((rows for name in block.tables if (rows := source.tables[name])), [])
+        if block.id in NEVER_FOLDED:
+            continue
+        if rows and all(row.get("simulated") == "true" for row in rows):
+            found[block.id] = "Simulated raters alone."
+        elif (said := EMPTY.search(html)) and "<tbody" not in html:
+            found[block.id] = unescape(TAG.sub("", said[1]))
+    return found
 
 
 def menu(blocks: tuple[Block, ...]) -> dict[str, list[Block]]:

@@ -32,7 +32,7 @@ from neuralmedbench.records.words import (
     spaced,
     whole,
 )
-from neuralmedbench.report.blocks import ANSWER_BLOCKS, BLOCKS, Block, blocks_of, menu
+from neuralmedbench.report.blocks import ANSWER_BLOCKS, BLOCKS, Block, blocks_of, folded, menu
 from neuralmedbench.report.cases import case_index, leave_out_cases
 from neuralmedbench.report.elements import TEMPLATES, Filled, answers_on_page, check_places, filled_elements
 from neuralmedbench.report.source import DEFAULT_PLACE, ClusterCell, FewPatientsCell, PageSource, RunPlace, visible_value
@@ -132,6 +132,7 @@ def render(source: PageSource) -> str:
     sections = _sections(environment, [block for block in blocks if block.id not in ANSWER_BLOCKS], context)
     context["source"] = with_answers_on_page(source, filled_elements(sections))
     sections |= _sections(environment, [block for block in blocks if block.id in ANSWER_BLOCKS], context)
+    context["folded"] = folded(blocks, source, sections)
     page = environment.get_template("page.html.j2")
     return page.render(context, menu=menu(blocks), sections=sections, style=style, script=script, policy=_policy(style, script))
 

@@ -12,6 +12,7 @@ from collections import Counter
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from markupsafe import escape
@@ -24,7 +25,8 @@ from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.words import DASHED, percent, percent_span, points, points_span
-from neuralmedbench.report.blocks import BLOCKS
+from neuralmedbench.report.blocks import BLOCKS, folded
+from neuralmedbench.report.blocks import blocks_of as reported
 from neuralmedbench.report.elements import TEMPLATES
 
 
@@ -239,6 +241,24 @@ def test_a_run_without_models_has_a_report(tmp_path: Path) -> None:
     assert len(Page(text).find("h1")) == 1
     assert {name: lacking(block) for name, block in blocks_of(text).items() if lacking(block)} == {}
     assert "No model has been scored yet, so nothing was found." in text
+    lines = re.findall(r'<details class="folded"><summary><b>(.*?)</b> (.*?)</summary>\s*<section id="(\w+)"', text)
+    assert len(lines) > 10, "blocks without data are one line each"
+    assert all(said.strip() for _, said, _ in lines), lines
+    assert not {"glance", "matrix", "leaderboard"} & {block for *_, block in lines}
+
+
+def test_blocks_of_simulated_raters_alone_are_folded_and_published_numbers_come_first_without_models() -> None:
+    blank = {name: [] for name in COLUMNS}
+    empty = SimpleNamespace(tables=blank, papers=["paper"], cards={})
+    assert [block.id for block in reported(empty)][:2] == ["published", "glance"]
+    prior, model = ({"model": name, "simulated": "true"} for name in ("prior", "alpha"))
+    run = SimpleNamespace(tables=blank | {"leaderboard": [prior, model], "ratings": [model]}, papers=["paper"], cards={})
+    blocks = [block for block in reported(run) if block.id in ("glance", "ratings", "trust", "published")]
+    assert [block.id for block in blocks] == ["glance", "ratings", "trust", "published"]
+    sections = {block.id: '<p class="empty"><b>No <i>rating</i> &amp; none.</b> Ask.</p>' for block in blocks}
+    assert folded(blocks, run, sections) == {"ratings": "Simulated raters alone.", "trust": "No rating & none."}
+    run.tables["ratings"].append({"model": "alpha", "simulated": "false"})
+    assert "ratings" not in folded(blocks, run, sections | {"ratings": "<tbody></tbody>"})
 
 
 def test_a_model_without_an_answer_has_no_rate_on_the_page_and_no_mark_in_the_figure(tmp_path: Path) -> None:
