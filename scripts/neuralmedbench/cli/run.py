@@ -130,6 +130,48 @@ def retry_run(args: Namespace) -> int:
 
 
 @RUN.verb(
+    "try",
+    argument("--model", required=True, help="name of the model; it need not be in the run list"),
+    argument("--benchmark", default="", help="name of the benchmark (default: the first of the run list)"),
+    argument("--limit", type=int, default=20, help="most answers (default: 20)"),
+    argument("--api-base", default="", help="address of a server with the OpenAI protocol; with --id it writes config/models/<model>.yaml"),
+    argument("--id", default="", help="name under which this server offers the model"),
+    argument("--cores", type=int, default=None, help="number of cores to use (default: those of this machine)"),
+    CONFIGFILES,
+    example="--model my-server --benchmark demo-words --limit 20",
+)
+def try_model(args: Namespace) -> int:
+    """Ask a model few questions and show what came, before a whole run is paid for.
+
+    One sample of the arm full, spread over patients and families; the plan and its cost are printed first, and nothing is asked if it is not
+    allowed. The results lie in results/try-<model>/, without a rank, and are never recorded; the answers lie in the ledger, so that the whole
+    run asks only the rest. Graders that ask a model are left out.
+    """
+    from neuralmedbench.models.budget import read_spend_log
+    from neuralmedbench.models.model_run import MONEY, spending_folder
+    from neuralmedbench.recording.limited_run import add_server_model, limited_lines, limited_run, refused_calls
+    from neuralmedbench.recording.plan import plan_lines, plan_run
+    from neuralmedbench.recording.stages import make_files
+    from neuralmedbench.runtime.machine import usable_cores
+
+    if written := add_server_model(args.model, args.api_base, args.id):
+        print(f"wrote {written.as_posix()}; correct it there before a whole run", file=sys.stderr)
+    run = limited_run(args.model, args.benchmark, args.limit, args.configfiles)
+    cores = args.cores or usable_cores()
+    # the questions, and what of them gives an answer away; no model is asked
+    inputs = [f"data/{kind}" for name in run.benchmarks for kind in (f"prompts/{name}.parquet", f"leaks/{name}.json")]
+    if code := make_files(inputs, run, cores=cores):
+        return code
+    rows, gaps = plan_run(run)
+    print("\n".join(plan_lines(rows, gaps, run, read_spend_log(spending_folder(Path("data/ledger/any")) / MONEY))), flush=True)
+    refused_calls(rows)
+    if code := make_files([run.report], run, cores=cores):
+        return code
+    print("\n".join(["", *limited_lines(run)]))
+    return 0
+
+
+@RUN.verb(
     "trace",
     argument("table", help="name of a table of results, for example leaderboard"),
     argument("row", help="number of the row (the first below the header is 1), or for example benchmark=demo,model=fusion"),

@@ -150,6 +150,16 @@ def results_folder(name: str) -> str:
     return "results" if name == DEFAULT_RUN else f"results/{name}"
 
 
+def merged_config(configfiles: Sequence[Path] = (), folder: Path = Path("config")) -> dict[str, Any]:
+    """Merge `config.yaml` and further configuration files as Snakemake does: later files override earlier ones, key by key."""
+    from snakemake.utils import update_config
+
+    merged: dict[str, Any] = {}
+    for path in (folder / "config.yaml", *configfiles):
+        update_config(merged, read_yaml(path))
+    return merged
+
+
 def read_run(configfiles: Sequence[Path] = (), folder: Path = Path("config"), also: Check = no_further_mistakes) -> Run:
     """Read a run outside Snakemake, merging its files as Snakemake does.
 
@@ -172,13 +182,7 @@ def read_run(configfiles: Sequence[Path] = (), folder: Path = Path("config"), al
     ConfigError
         If keys, files or tables are wrong or missing: all of them.
     """
-    from snakemake.utils import update_config
-
-    # later files override earlier ones, key by key
-    merged: dict[str, Any] = {}
-    for path in (folder / "config.yaml", *configfiles):
-        update_config(merged, read_yaml(path))
-    return Run.read(merged, folder, also, configfiles=extra_configfiles(configfiles, folder))
+    return Run.read(merged_config(configfiles, folder), folder, also, configfiles=extra_configfiles(configfiles, folder))
 
 
 @dataclass(frozen=True)
@@ -243,6 +247,10 @@ class Run:
         """
         config = load_pipeline(value)
         mistakes = Mistakes()
+        if config.limit and not configfiles:
+            mistakes.add(
+                "limit: a limited run has a configfile and results of its own; take `limit` out of config.yaml (`nmb run try --help`)"
+            )
         mistakes.of(run_name, configfiles)
         # benchmarks, some of which may be left out
         missing = {name: mistakes.of(_missing_file, folder, name) or "" for name in config.benchmarks} if config.leave_out_absent else {}

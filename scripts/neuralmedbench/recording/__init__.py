@@ -3,6 +3,7 @@
 Doors
 -----
 audit: audit_run
+limited_run: add_server_model, limited_lines, limited_run, refused_calls
 metadata: repair_metadata
 patient_traces: find_traces, remove_case, withdrawn_ids
 plan: plan_lines, plan_run, write_plan
@@ -11,7 +12,7 @@ reader_answers: import_readers, reader_lines, round_questions
 record: incomplete_files, incomplete_line, record_run
 repository: pull
 run_mistakes: run_mistakes
-stages: dvc_yaml, recorded_runs, run_again
+stages: dvc_yaml, make, make_files, recorded_runs, run_again
 table_lookup: look_up_cell
 trace: trace
 """

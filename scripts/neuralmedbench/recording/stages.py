@@ -341,17 +341,12 @@ def _rules(lines: Sequence[str]) -> list[str]:
 
 def run_again(files: Sequence[str], run: Run, *, cores: int = 1) -> int:
     """Run Snakemake to make some files and the report again; return its exit code."""
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--cores",
-        str(cores),
-        *run.options("--configfile"),
-        "--forcerun",
-        *files,
-        "--",
-        run.report,
-    ]
+    return make_files([run.report], run, cores=cores, again=files)
+
+
+def make_files(targets: Sequence[str], run: Run, *, cores: int = 1, again: Sequence[str] = ()) -> int:
+    """Run Snakemake to make the targets of a run, and some files again even if they are up to date; return its exit code."""
+    forced = ["--forcerun", *again] if again else []
+    command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *run.options("--configfile"), *forced, "--", *targets]
     path = f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ.get('PATH', '')}"  # rules call `python`
     return subprocess.run(command, check=False, env={**os.environ, "PATH": path}).returncode

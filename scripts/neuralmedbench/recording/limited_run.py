@@ -1,0 +1,209 @@
+"""A limited run: few answers of one model, to see that everything works before a whole run is paid for (`nmb run try`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import yaml
+
+from neuralmedbench.config.load import check, load_grader, wildcard
+from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.config.workflow import Run, merged_config, read_run, results_folder
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.files.tables import read_records, read_table
+from neuralmedbench.recording.plan import PlanRow, plan_run
+from neuralmedbench.recording.run_mistakes import run_mistakes
+from neuralmedbench.records.items import Item
+from neuralmedbench.records.responses import Response, ResponseState, distinct_calls
+from neuralmedbench.records.words import counted, listing, percent, percent_span
+from neuralmedbench.runtime.atomic_write import write_text
+from neuralmedbench.scoring.parse import why_unread
+
+SERVER = {"revision": "1", "temperature": 1.0, "seed": 1, "max_tokens": 1024, "max_images": 32, "concurrency": 8}
+"""Settings of a model whose yaml is written for a server; those of config/models/local-server.yaml but for the requests in flight."""
+
+
+def limited_run(model: str, benchmark: str, limit: int, configfiles: Sequence[Path] = (), folder: Path = Path("config")) -> Run:
+    """Write the configfile of a limited run among its results, and read the run with it.
+
+    Parameters
+    ----------
+    model : str
+        Name of the model; it need not be in the run list.
+    benchmark : str
+        Name of the benchmark; empty for the first of the run list.
+    limit : int
+        Most answers.
+    configfiles : sequence of Path
+        Configuration files on which it is based: settings, caps, rate limits.
+    folder : Path
+        The folder `config/`.
+
+    Returns
+    -------
+    Run
+        The run `try-<model>`: its results lie in a folder of their own, and graders that ask a model are left out.
+
+    Raises
+    ------
+    ConfigError
+        If it has mistakes, or its model may not be asked: all of them.
+    """
+    if limit < 1:
+        message = f"--limit {limit}: ask at least one answer"
+        raise ConfigError(message)
+    base, name = merged_config(configfiles, folder), f"try-{wildcard(model)}"
+    listed = base.get("graders") or []
+    free = [grader for grader in listed if load_grader(folder / "graders" / f"{grader}.yaml").kind == "rubric"]
+    value = {
+        "benchmarks": [benchmark] if benchmark else list(base.get("benchmarks") or [])[:1],
+        "models": [model],
+        "graders": free or ["rubric"],
+        "published": [],
+        "rating_rounds": [],
+        "limit": limit,
+    }
+    path = Path(results_folder(name)) / f"{name}.yaml"
+    write_text(path, f"# Written by `nmb run try`.\n{yaml.safe_dump(value, sort_keys=False)}")
+    return read_run([*configfiles, path], folder, also=run_mistakes)
+
+
+def add_server_model(model: str, api_base: str, model_id: str, folder: Path = Path("config")) -> Path | None:
+    """Write the yaml of a model on a server with the OpenAI protocol if it is missing.
+
+    Parameters
+    ----------
+    model : str
+        Name of the model: `<folder>/models/<model>.yaml`.
+    api_base, model_id : str
+        Address of the server, and the name under which it offers the model; both or neither.
+    folder : Path
+        The folder `config/`.
+
+    Returns
+    -------
+    Path or None
+        The file that was written; None if there was one.
+
+    Raises
+    ------
+    ConfigError
+        If the file is missing and address or name were not given, if it is there and they were, or if they are wrong.
+    """
+    path, server = folder / "models" / f"{wildcard(model)}.yaml", "--api-base http://127.0.0.1:8000/v1 --id NAME"
+    if path.is_file():
+        if api_base or model_id:
+            message = f"{path.as_posix()} is there already: leave out --api-base and --id, or correct the file"
+            raise ConfigError(message)
+        return None
+    if not (api_base and model_id):
+        message = (
+            f"{path.as_posix()}: the file is not there; write it (docs/add-a-model.md), or let this command write it for a server with the"
+            f" OpenAI protocol: {server}"
+        )
+        raise ConfigError(message)
+    if urlsplit(api_base).scheme not in {"http", "https"}:
+        message = f"--api-base: expected an address such as in {server}"
+        raise ConfigError(message)
+    value = {"title": model_id, "backend": "litellm", "id": f"openai/{model_id}", "api_base": api_base, **SERVER}
+    check(ModelConfig, value, path.as_posix())
+    write_text(path, yaml.safe_dump(value, sort_keys=False))
+    return path
+
+
+def refused_calls(rows: Sequence[PlanRow]) -> None:
+    """Raise all reasons why calls of a plan are not possible now as one ConfigError."""
+    if reasons := list(dict.fromkeys(f"{row.benchmark}: {row.blocked}" for row in rows if row.blocked)):
+        raise ConfigError(*reasons)
+
+
+def limited_lines(run: Run) -> list[str]:
+    """Summarise a finished limited run: what came, what was read, what passed, what it cost, and what the whole run would.
+
+    Parameters
+    ----------
+    run : Run
+        As `limited_run` returned it.
+
+    Returns
+    -------
+    list of str
+        Lines for a terminal, without any word of an answer.
+
+    Raises
+    ------
+    DataError
+        If the run has not been finished.
+    """
+    (model,), (benchmark,) = run.models.values(), run.benchmarks
+    table = read_records(Path(run.results, "responses", benchmark, f"{model.name}.parquet"), Response)
+    rows = [row for row in table if row.revision == model.revision]
+    items = {row.item_id: row for row in read_records(Path(f"data/items/{benchmark}.parquet"), Item)}
+    return [
+        *_answers(rows, items, benchmark, model.name),
+        *_passed(run, benchmark, model.name),
+        *_spent(rows),
+        *_whole_run(run, rows, model),
+        f"{counted(len(rows), 'answer')} show that everything works; as a result they say nothing yet.",
+        f"page: {run.report}; numbers: {run.results}/tables/leaderboard.csv",
+    ]
+
+
+def _answers(rows: Sequence[Response], items: dict[str, Item], benchmark: str, model: str) -> Iterator[str]:
+    states = Counter(str(row.state) for row in rows)
+    patients, families = {row.patient_id for row in rows}, {items[row.item_id].family for row in rows}
+    spread = f"{counted(len(patients), 'patient')}, {len(families)} {'family' if len(families) == 1 else 'families'}"
+    yield f"{counted(len(rows), 'answer')} of {model} to {benchmark} ({spread}): {listing([f'{number} {state}' for state, number in states.items()])}"
+    errors = Counter(row.error for row in rows if row.error)
+    if errors:
+        yield f"not answered: {'; '.join(f'{number} {error}' for error, number in errors.most_common(3))}"
+    unread = [(row, why) for row in rows if row.state is ResponseState.OK and (why := why_unread(row.text, items[row.item_id]))]
+    if not unread:
+        yield "all that was answered could be read"
+        return
+    first, why = unread[0]
+    ended = f"ended by {first.finish_reason}, " if first.finish_reason else ""
+    yield f"could not be read: {len(unread)}; the first ({ended}{counted(first.completion_tokens or 0, 'token')}): {why}"
+    yield f"  nmb model explain --benchmark {benchmark} --model {model} --item {first.item_id} shows it, where the case may be read"
+
+
+def _passed(run: Run, benchmark: str, model: str) -> Iterator[str]:
+    board = read_table(Path(run.results, "tables", "leaderboard.csv"))
+    row = next(row for row in board if (row["benchmark"], row["model"]) == (benchmark, model))
+    if not row["pass1"]:
+        yield "passed: not known, no answer was graded"
+        return
+    rate, low, high = (float(row[name]) if row[name] else None for name in ("pass1", "pass1_low", "pass1_high"))
+    number, size = int(row["n_items"]), f"{percent(run.config.statistics.confidence)} interval"
+    span = f" ({size} {percent_span(low, high)}, {row['interval']})" if low is not None else ""
+    yield f"passed: {round((rate or 0) * number)} of {number}, {percent(rate)}{span}"
+
+
+def _spent(rows: Sequence[Response]) -> Iterator[str]:
+    calls = distinct_calls(rows)
+    prompt, completion = (sum(getattr(call, name) or 0 for call in calls) for name in ("prompt_tokens", "completion_tokens"))
+    costs = [call.cost_usd for call in calls if call.cost_usd is not None]
+    seconds = [row.latency_s for row in rows if row.latency_s is not None]
+    words = [f"tokens: {prompt:,} of requests, {completion:,} of answers"]
+    words += [f"cost: {sum(costs):.4f} USD" if costs else "cost: none, or no prices are known"]
+    words += [f"{sum(seconds) / len(seconds):.1f} s per answer"] if seconds else []
+    yield "; ".join(words)
+
+
+def _whole_run(run: Run, rows: Sequence[Response], model: ModelConfig) -> Iterator[str]:
+    """Yield what the whole run of this model on this benchmark would take: its calls at the speed and length of these answers."""
+    plan, _ = plan_run(replace(run, config=run.config.model_copy(update={"limit": 0})))
+    whole = next(row for row in plan if not row.grader).outlook
+    least = next(row.least_minutes for row in plan if not row.grader)
+    words = [f"{counted(whole.samples, 'answer')}, {counted(whole.calls, 'call')} still to be made"]
+    if whole.usd is not None and whole.most_usd is not None:
+        words.append(f"about {whole.usd:.2f} USD, at most {whole.most_usd:.2f}")
+    seconds = [row.latency_s / len(row.call_keys) for row in rows if row.latency_s is not None and row.call_keys]
+    if seconds and model.backend == "litellm":
+        minutes = max(least, whole.calls * sum(seconds) / len(seconds) / model.concurrency / 60)
+        words.append(f"about {minutes:.0f} minutes" if minutes >= 1 else "less than a minute")
+    yield f"the whole run: {'; '.join(words)}; it asks only what is not in the ledger"
