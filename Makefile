@@ -98,10 +98,10 @@ lint: setup-dev ## run the linters
 	snakemake --lint
 	nmb run docs --check
 
-# Several hundred calls, an hour or more on two cores; 2 GB in .real-model, which may be deleted at any time.
-real-model: setup $(REAL)/smollm2/config.json ## let a small language model answer the demo in words and grade itself
-	$(VENV)/bin/python tests/real_model/run.py --environment $(REAL)/venv --weights $(REAL)/smollm2 --cores $(CORES)
-	@echo "The report: $$(nmb run report --configfiles config/real-model.yaml)"
+# LIMIT=20 asks 20 questions, in minutes; without it several hundred calls, an hour or more on two cores. 2 GB in .real-model, which may be deleted at any time.
+real-model: setup $(REAL)/smollm2/config.json ## let a small language model answer the demo in words and grade itself (LIMIT=20: only try it)
+	$(VENV)/bin/python tests/real_model/run.py --environment $(REAL)/venv --weights $(REAL)/smollm2 --cores $(CORES) $(if $(LIMIT),--limit $(LIMIT))
+	@$(if $(LIMIT),:,echo "The report: $$(nmb run report --configfiles config/real-model.yaml)")
 
 $(REAL)/smollm2/config.json: tests/real_model/requirements.txt tests/real_model/convert.py
 	$(PYTHON) -m venv $(REAL)/venv

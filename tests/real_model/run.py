@@ -15,7 +15,7 @@ from pathlib import Path
 from neuralmedbench.config.load import read_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-CONFIG = "config/real-model.yaml"
+CONFIG, MODEL = "config/real-model.yaml", "smollm2"
 WAIT_S = 300
 """Longest start of the server."""
 CACHE = ("--continuous-batching", "--cb-num-blocks", "64", "--cb-block-size", "128", "--cb-max-batch-tokens", "1024")
@@ -88,9 +88,13 @@ def main() -> int:
     parser.add_argument("--environment", type=Path, required=True, help="virtual environment with the packages of requirements.txt")
     parser.add_argument("--weights", type=Path, required=True, help="folder that convert.py wrote")
     parser.add_argument("--cores", default="2")
+    parser.add_argument("--limit", default="", help="ask only so many questions (`nmb run try`)")
     args = parser.parse_args()
     server = serve(args.environment.resolve(), args.weights.resolve())
     try:
+        if args.limit:
+            words = ["--model", MODEL, "--limit", args.limit, "--cores", args.cores, "--configfiles", CONFIG]
+            return run_workflow([sys.executable, "-m", "neuralmedbench", "run", "try", *words])
         return run_workflow(["snakemake", "--cores", args.cores, "--configfile", CONFIG])
     finally:
         server.terminate()

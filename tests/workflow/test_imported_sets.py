@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -62,6 +64,8 @@ ITEMS_OF_ARM = {
     Arm.DIAGNOSIS_WITHHELD: {"evidence"},
     Arm.EVIDENCE_SUPPLIED: {"evidence"},
 }
+TRIED = 3
+"""Questions of the run that tries the model."""
 DIALOGUES = {"talk", "endless"}
 
 
@@ -112,6 +116,24 @@ def for_apis(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"PYTHONPATH": str(folder)}
 
 
+def try_few(project: Path, server: Asker, environment: dict[str, str]) -> None:
+    """Try the model with few questions, before the whole run; keep what was printed and asked."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    words = ["--benchmark", "mixed", "--limit", str(TRIED), "--cores", "2", "--configfiles", "config/imported.yaml"]
+    done = subprocess.run(
+        [*NMB, "run", "try", "--model", "asker", "--api-base", server.address, "--id", "asker", *words],
+        cwd=project,
+        env={**os.environ, **environment, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
+    (project / "tried.txt").write_text(done.stdout, encoding="utf-8")
+    (project / "asked.txt").write_text(str(len(server.bodies)), encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, server: Asker, for_apis: dict[str, str]) -> Path:
     """Make a project with two imported small data sets and a run finished without torch; only the last test of this file may change it."""
@@ -123,10 +145,9 @@ def run(tmp_path_factory: pytest.TempPathFactory, server: Asker, for_apis: dict[
         command, cwd=project, check=True, capture_output=True, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "scripts")}
     )
     put_mixed(folder / "mixed", project / "data", examples=20)
-    model = {"title": "Asker", "backend": "litellm", "id": "openai/asker", "revision": "1", "api_base": server.address, "temperature": 1.0}
-    written = {"imported": RUN, "benchmarks/mixed": MIXED, "models/asker": {**model, "seed": 1}}
-    for name, value in written.items():
+    for name, value in {"imported": RUN, "benchmarks/mixed": MIXED}.items():
         (project / "config" / f"{name}.yaml").write_text(yaml.safe_dump(value), encoding="utf-8")
+    try_few(project, server, for_apis)
     done = snakemake(project, *ARGUMENTS, "results/imported/report.html", env=for_apis)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
     return project
@@ -167,6 +188,27 @@ def test_a_run_over_an_api_needs_no_torch_and_says_what_was_not_computed(run: Pa
     assert "not computed: torch and transformers were not installed" in (run / "results" / "imported" / "report.html").read_text(
         encoding="utf-8"
     )
+
+
+def test_a_model_is_tried_with_few_questions_in_a_run_of_its_own(run: Path) -> None:
+    rows = read_records(run / "results/try-asker/responses/mixed/asker.parquet", Response)
+    assert [(row.arm, row.strategy, row.repeat) for row in rows] == [(Arm.FULL, Strategy.DIRECT, 0)] * TRIED
+    calls = {key for row in rows for key in row.call_keys}
+    assert int((run / "asked.txt").read_text()) == len(calls), "nothing else was asked, by no grader either"
+    with (run / "results/try-asker/tables/leaderboard.csv").open(encoding="utf-8", newline="") as file:
+        row = next(row for row in csv.DictReader(file) if row["model"] == "asker")
+    assert (row["expected"], row["missing"], row["rank"], row["tier"]) == (str(TRIED), "0", "", "")
+    printed = (run / "tried.txt").read_text(encoding="utf-8")
+    assert f"Possible now: {len(calls)} calls" in printed, "the plan comes first"
+    assert f"{TRIED} answers of asker to mixed (3 patients, " in printed
+    assert re.search(r"passed: \d of 3, \d+ % \(95 % interval \d+ % to \d+ %, exact\)", printed)
+    assert "the whole run: " in printed
+    assert "as a result they say nothing yet" in printed
+    page = (run / "results/try-asker/report.html").read_text(encoding="utf-8")
+    assert "limited to 3 answers per model" in page
+    words = ["run", "record", "--configfiles", "config/imported.yaml", "results/try-asker/try-asker.yaml"]
+    recorded = subprocess.run([*NMB, *words], cwd=run, capture_output=True, text=True, check=True).stderr
+    assert "nothing was recorded: this is a limited run of 3 answers" in recorded
 
 
 def test_every_arm_and_strategy_asks_the_items_that_it_suits(run: Path) -> None:

@@ -50,7 +50,8 @@ def record_run(run: Run, *, overridden: bool) -> str:
     """
     if "DVC_STAGE" in os.environ:
         return ""  # DVC started this run: it holds its own lock and records by itself
-    reason = why_not_versioned() or _why_not_recorded(run, overridden=overridden)
+    limited = f"this is a limited run of {run.config.limit} answers" if run.config.limit else ""
+    reason = limited or why_not_versioned() or _why_not_recorded(run, overridden=overridden)
     if reason:
         return f"nothing was recorded: {reason}"
     # a run is recorded only if it is complete, holds nothing else, and every result matches its inputs
@@ -111,8 +112,6 @@ def _overtaken(others: Sequence[Run], changed: Sequence[str]) -> Iterator[str]:
 
 
 def _why_not_recorded(run: Run, *, overridden: bool) -> str:
-    if run.config.limit:
-        return f"this is a limited run of {run.config.limit} answers"
     if overridden:
         return "settings given with --config are in no file; put them into a configfile"
     if any(Path(name).parts[0] == ".." for name in run.configfiles):
