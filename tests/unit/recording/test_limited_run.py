@@ -1,0 +1,110 @@
+"""`nmb run try`: what it refuses before anything is made, and what it writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conftest import ROOT
+from neuralmedbench.cli.main import main
+from neuralmedbench.config.load import load_model
+from neuralmedbench.config.workflow import read_run
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.recording import stages
+from neuralmedbench.recording.limited_run import add_server_model, limited_run
+from neuralmedbench.recording.record import record_run
+
+PAID = {"title": "P", "backend": "litellm", "id": "openai/gpt-4o", "revision": "1", "api_key_env": "NMB_NO_KEY"}
+SERVER = "http://127.0.0.1:9/v1"
+
+
+def write(path: str, value: object) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(yaml.safe_dump(value), encoding="utf-8")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two benchmarks, a model that costs money, and a grader that asks it; no Snakemake can be started."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NMB_NO_KEY", raising=False)
+    monkeypatch.setattr(stages.subprocess, "run", lambda *_, **__: pytest.fail("something was started"))
+    write("config/config.yaml", {"benchmarks": ["b", "c"], "models": ["absent"], "graders": ["llm", "rubric"], "rating_rounds": ["r01"]})
+    benchmark = {"title": "B", "kind": "pictures", "axis": "depth", "source": "x", "subjects": "phantom", "private": False}
+    for name in ("b", "c"):
+        write(f"config/benchmarks/{name}.yaml", benchmark)
+    write("config/models/paid.yaml", PAID)
+    write("config/graders/rubric.yaml", {"title": "R", "kind": "rubric"})
+    write("config/graders/llm.yaml", {"title": "L", "kind": "llm", "prompt": "p.j2", "model": PAID})
+    write("config/vocabulary/neurology.yaml", yaml.safe_load((ROOT / "config/vocabulary/neurology.yaml").read_text(encoding="utf-8")))
+    return tmp_path
+
+
+def test_a_limited_run_is_a_run_of_its_own_without_graders_that_ask(project: Path) -> None:
+    add_server_model("mine", SERVER, "served-name")
+    run = limited_run("mine", "", 7)
+    assert (run.name, run.results, run.config.limit) == ("try-mine", "results/try-mine", 7)
+    assert (list(run.benchmarks), list(run.models), list(run.graders), run.config.rating_rounds) == (["b"], ["mine"], ["rubric"], ())
+    assert list(limited_run("mine", "c", 7).benchmarks) == ["c"]
+    assert record_run(run, overridden=False) == "nothing was recorded: this is a limited run of 7 answers"
+
+
+def test_all_reasons_why_a_model_may_not_be_tried_come_at_once_before_anything_is_made(project: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        main(["run", "try", "--model", "paid"])
+    lines = refused.value.args
+    assert [line.partition(":")[0] for line in lines] == ["model paid", "b"]
+    assert "max_cost_usd" in lines[0]
+    assert "its requests would go to api.openai.com, allowed are: local" in lines[1]
+    assert not Path("data").exists()
+
+
+def test_what_the_plan_says_is_not_possible_is_not_asked(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that is not set is no mistake of a run, whose other models go on; a run of this model alone has nothing to do."""
+    made: list[list[str]] = []
+    monkeypatch.setattr(stages, "make_files", lambda targets, *_, **__: made.append(list(targets)) or 0)
+    add_server_model("mine", SERVER, "served-name")
+
+    class Row:
+        benchmark, blocked = "b", "the environment variable X is not set"
+
+    monkeypatch.setattr("neuralmedbench.recording.plan.plan_run", lambda _: ([Row()], []))
+    monkeypatch.setattr("neuralmedbench.recording.plan.plan_lines", lambda *_: ["the plan"])
+    with pytest.raises(ConfigError, match="b: the environment variable X is not set"):
+        main(["run", "try", "--model", "mine"])
+    assert made == [["data/prompts/b.parquet", "data/leaks/b.json"]], "the questions, no answer"
+
+
+def test_a_model_without_a_yaml_file_is_one_line_or_is_written_for_a_server(project: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"config/models/mine\.yaml: the file is not there; write it \(docs/add-a-model\.md\).*--api-base"
+    ):
+        main(["run", "try", "--model", "mine"])
+    for address in ("127.0.0.1:8000", "http://me:secret@127.0.0.1/v1"):
+        with pytest.raises(ConfigError) as refused:
+            add_server_model("mine", address, "served-name")
+        assert "secret" not in str(refused.value)
+    assert not Path("config/models/mine.yaml").exists()
+    assert add_server_model("mine", SERVER, "org/served-name") == Path("config/models/mine.yaml")
+    model = load_model(Path("config/models/mine.yaml"))
+    assert (model.id, model.api_base, model.title, model.revision) == ("openai/org/served-name", SERVER, "org/served-name", "1")
+    assert add_server_model("mine", "", "") is None
+    with pytest.raises(ConfigError, match="is there already"):
+        add_server_model("mine", SERVER, "other")
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_below_one_is_refused(project: Path, limit: int) -> None:
+    with pytest.raises(ConfigError, match="at least one"):
+        limited_run("paid", "", limit)
+
+
+def test_a_limit_in_the_configuration_of_all_runs_is_refused(project: Path) -> None:
+    """Its results would take the place of those of the whole run."""
+    write("config/config.yaml", {"benchmarks": ["b"], "models": ["paid"], "graders": ["rubric"], "limit": 5})
+    with pytest.raises(ConfigError, match="a limited run has a configfile and results of its own"):
+        read_run()
+    write("few.yaml", {"limit": 5})
+    assert read_run([Path("few.yaml")]).results == "results/few"
