@@ -12,7 +12,7 @@ reader_answers: import_readers, reader_lines, round_questions
 record: incomplete_files, incomplete_line, record_run
 repository: pull
 run_mistakes: run_mistakes
-stages: dvc_yaml, make, make_files, recorded_runs, run_again
+stages: dvc_yaml, make_files, recorded_runs, run_again
 table_lookup: look_up_cell
 trace: trace
 """
