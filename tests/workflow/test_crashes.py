@@ -81,6 +81,7 @@ def test_a_ledger_that_another_process_writes_to_is_told_on_the_terminal_with_it
     cause = f"ProviderError: loop.jsonl: process {os.getpid()} writes to this ledger; wait for it to end"
     assert cause in done.stderr.splitlines()[-1], "nothing comes after the cause"
     assert "Traceback" not in done.stdout + done.stderr
+    assert "non-zero exit status" not in done.stdout + done.stderr
     assert not server.delivered
 
 

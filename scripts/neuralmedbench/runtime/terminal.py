@@ -114,9 +114,9 @@ class RunTerminal(logging.Handler):
         elif event == "job_error":
             self._fail(job, getattr(record, "log", None) or [])
         elif event == "error" and self._shown and not (self._ended or self.interrupted):
-            kind = getattr(record, "exception", "")
-            if kind != "CalledProcessError":  # a step that failed, whose log says why
-                self.say(locked_line() if kind == "LockException" else message_of(record.getMessage()))
+            text = record.getMessage()
+            if "CalledProcessError" not in text:  # a step that failed, whose log says why
+                self.say(locked_line() if getattr(record, "exception", "") == "LockException" else message_of(text))
         elif self._active and event == "None" and record.levelno == logging.WARNING:
             self.say(record.getMessage())
         elif self._active and record.getMessage().startswith(NOTHING):

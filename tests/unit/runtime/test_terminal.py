@@ -222,7 +222,8 @@ def test_errors_before_the_first_job_are_one_line_without_places_in_the_rules() 
     terminal, stream = terminal_of(io.StringIO())
     text = 'WorkflowError in file "rules/common.smk", line 40:\nConfigError: config: unknown key\n  File "rules/common.smk", line 40, in <module>'
     terminal.emit(record("error", text, logging.ERROR, exception="WorkflowError"))
-    terminal.emit(record("error", "Command returned non-zero", logging.ERROR, exception="CalledProcessError"))
+    failed = 'RuleException:\nCalledProcessError in file "rules/60_infer.smk", line 36:\nCommand "python" returned non-zero exit status 14.'
+    terminal.emit(record("error", failed, logging.ERROR, exception="RuleException"))
     assert stream.getvalue() == "ConfigError: config: unknown key\n"
     assert message_of("WorkflowError:") == "WorkflowError:"
 
