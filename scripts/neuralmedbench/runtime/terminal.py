@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
+from neuralmedbench.records.words import counted
 from neuralmedbench.runtime.commands import INTERRUPTED
 from neuralmedbench.runtime.job_progress import other_runs, progress_folder, read_progress, take_warnings
 from neuralmedbench.runtime.status_line import RunningJob, RunState, duration, heartbeat, terminal_line
@@ -171,9 +172,7 @@ class RunTerminal(logging.Handler):
     def finish(self, *lines: str) -> None:
         """Write the last lines of a run that ended well, the time taken first."""
         self._ended = True
-        self.say(
-            f"{self.state.done} of {self.state.total} steps in {duration(self._clock() - self.state.started)}{self._log_words()}", *lines
-        )
+        self.say(f"{counted(self.state.done, 'step')} in {duration(self._clock() - self.state.started)}{self._log_words()}", *lines)
 
     def record(self, workflow: Any, arguments: Sequence[str]) -> None:
         """Record a run that ended well, and write its last lines: what is missing and why, what was recorded, the report.
