@@ -145,7 +145,7 @@ MARKS = "Tables of rates over patients end with `few_patients` (their number if 
 def _meanings(documentation: str) -> dict[str, str]:
     """Return the meaning of every field that the section Attributes of a docstring names."""
     section = documentation.partition("Attributes\n----------\n")[2]
-    meanings = {}
+    meanings: dict[str, str] = {}
     for names, text in re.findall(r"^(\S[^:\n]*) : [^\n]*\n((?: +[^\n]*\n?)+)", section, re.MULTILINE):
         meanings |= dict.fromkeys(names.split(", "), re.sub(r":class:`(\w+)`", r"`\1`", " ".join(text.split())).replace("|", "\\|"))
     return meanings

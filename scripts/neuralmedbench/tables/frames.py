@@ -140,7 +140,7 @@ def record_frame(kind: str, results: str | Path = "results") -> pd.DataFrame:
         message = f"{kind}: no file of this run; run its stage first"
         raise DataError(message)
     record = RECORDS[kind]
-    rows = [row for path in paths for row in read_records(path, record)]
+    rows: list[Any] = [row for path in paths for row in read_records(path, record)]
     dtypes = record_dtypes(record)
     return pd.DataFrame({name: _series([getattr(row, name) for row in rows], dtype) for name, dtype in dtypes.items()})
 
