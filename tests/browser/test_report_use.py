@@ -18,7 +18,7 @@ from fixtures.tables import write_study
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
 
 CASE = "case-demo-case00"
-EVERYTHING = {"resultTypes": ["violations"]}
+EVERYTHING: dict[str, object] = {"resultTypes": ["violations"]}
 COLOURS = EVERYTHING | {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
 """The rules of axe that see the theme: everything else is the same page again."""
 FINDINGS = """axe.run(document, %s).then((found) =>
@@ -30,7 +30,7 @@ UNREACHED = """[...document.querySelectorAll(".scroll, .answer pre")].filter((on
 HARM = r"""({
   title: document.title,
   elements: document.querySelectorAll("main script:not([type]), [onerror], [onload], main iframe, main object").length,
-  links: [...document.links].map((one) => one.getAttribute("href")).filter((one) => !/^(#|tables\/|figures\/|provenance\.json|\.\.\/config\/)/.test(one)),
+  links: [...document.links].map((one) => one.getAttribute("href")).filter((one) => !one.startsWith("#")),
   turned: [...document.body.innerText.matchAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g)].length,
   named: document.body.innerText.includes("⟨U+202E⟩"),
 })"""
@@ -72,18 +72,31 @@ def test_nothing_is_asked_of_a_network_and_nothing_is_complained_of(page: Browse
     assert page.complaints == []
 
 
-@pytest.mark.parametrize(("scheme", "width", "rules"), [("light", 1280, EVERYTHING), ("dark", 1280, COLOURS), ("light", 390, EVERYTHING)])
-def test_a_checker_of_accessibility_finds_nothing_with_everything_unfolded(page: Browser, scheme: str, width: int, rules: object) -> None:
-    axe = pytest.importorskip("axe_core_python")
+@pytest.mark.parametrize(
+    ("scheme", "width", "rules"), [("light", 1440, EVERYTHING), ("dark", 1440, COLOURS), ("light", 390, EVERYTHING), ("dark", 390, COLOURS)]
+)
+def test_a_checker_of_accessibility_finds_nothing_with_everything_unfolded(
+    page: Browser, scheme: str, width: int, rules: dict[str, object]
+) -> None:
+    axe = pytest.importorskip("axe_core_python", reason="axe is a package of the development environment: make setup")
     size(page, width)
     page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     page.run((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8") + "; undefined")
     open_case(page)
+    page.run("document.getElementById('models').showPopover()")
+    page.run("document.querySelectorAll('#models input')[1].click()")
     page.run("for (const one of document.querySelectorAll('main details:not(.case)')) one.open = true")
-    page.run("document.querySelector('nav details').open = true")
     page.until(f"{UNREACHED} === 0")
     found = page.run(FINDINGS % json.dumps(rules))
-    page.run("for (const one of document.querySelectorAll('details')) one.open = false")
+    page.run("document.getElementById('models').hidePopover()")
+    if width == 390:
+        page.run("contents.showPopover()")
+        found += page.run(FINDINGS % json.dumps(rules | {"runOnly": rules.get("runOnly", ["wcag2a", "wcag2aa"])}))
+        page.run("contents.hidePopover()")
+    page.run("enlarge([['0', 'T2w, axial, -5 mm'], ['0', 'T2w, axial, +9 mm']], 1)")
+    found += page.run(FINDINGS % json.dumps(rules))
+    page.run("viewer.close(); document.querySelectorAll('#models input')[1].click()")
+    page.run("for (const one of document.querySelectorAll('main details')) one.open = false")
     size(page, 1280)
     assert found == []
 
@@ -137,16 +150,176 @@ def test_a_link_to_a_case_opens_it_even_when_a_filter_hides_it(page: Browser) ->
     page.run("document.getElementById('case-demo-case01').open = false")
 
 
-def test_the_menu_opens_closes_with_escape_and_says_where_the_reader_is(page: Browser) -> None:
-    page.run("document.querySelector('nav details:nth-of-type(2) summary').click()")
-    page.run("document.querySelector('nav details[open] a').focus()")
-    page.call("Input.dispatchKeyEvent", type="keyDown", key="Escape")
-    assert page.run("document.querySelectorAll('nav details[open]').length") == 0
-    assert page.run("document.activeElement.tagName") == "SUMMARY"
-    page.run("document.querySelector('nav a[href=\"#methods\"]').click()")
-    page.until("document.querySelector('nav a[aria-current]')?.hash === '#methods'")
+def test_the_contents_open_close_with_escape_and_say_where_the_reader_is_and_where_a_warning_is(page: Browser) -> None:
+    is_open = "document.getElementById('contents').matches(':popover-open')"
+    page.run("document.querySelector('.bar .open').focus()")
+    page.press("\r")
+    assert page.run(is_open) is True
+    key(page, "Escape", 27)
+    assert page.run(is_open) is False
+    assert page.run("document.activeElement.className") == "open"
+    page.run("document.querySelector('.bar .open').click(); document.querySelector('#contents a[href=\"#methods\"]').click()")
+    page.until("document.querySelector('#contents a[aria-current]')?.hash === '#methods'")
+    assert page.run(is_open) is False
     assert page.run("document.getElementById('here').textContent") == "Methods"
-    assert page.run("document.querySelector('nav .current summary').textContent") == "Detail"
+    warned = "[...document.querySelectorAll('#contents .sign.warn')].map((one) => one.closest('a').hash.slice(1))"
+    signs = "[...document.querySelectorAll('main > section')].filter((one) => one.querySelector('.warned, .tag.warn, .badge.warn')).map((one) => one.id)"
+    assert page.run(warned) == page.run(signs) != []
+    size(page, 1440)
+    seen = page.run("(({ left, height }) => [left, height > 500])(document.getElementById('contents').getBoundingClientRect())")
+    size(page, 1280)
+    assert seen == [0, True]
+
+
+def key(page: Browser, name: str, code: int) -> None:
+    """Press a key that writes nothing."""
+    for kind in ("rawKeyDown", "keyUp"):
+        page.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code)
+
+
+HIDDEN = "[...document.querySelectorAll('main tr[data-model], main svg [data-model]')].filter((one) => one.classList.contains('off'))"
+
+
+def test_one_choice_of_models_holds_for_tables_figures_and_cases_and_stands_in_the_address(page: Browser) -> None:
+    page.run("document.querySelector('#models li[data-pick=beta] input[name=show]').click()")
+    page.run("document.querySelector('#models li[data-pick=gamma] input[name=mark]').click()")
+    assert set(page.run("location.hash").partition("?")[2].split("&")) >= {"mark=gamma"}
+    assert "beta" not in re.search(r"show=([^&]*)", page.run("location.hash"))[1].split(",")  # type: ignore[index]
+    hidden = page.run(f"[...new Set({HIDDEN}.map((one) => one.dataset.model.split(' ').includes('beta')))]")
+    shown = page.run(
+        "[...document.querySelectorAll('main tr.marked, main svg .marked')].every((one) => one.dataset.model.split(' ').includes('gamma'))"
+    )
+    kinds = page.run(f"[...new Set({HIDDEN}.map((one) => one.tagName))].sort()")
+    note = page.run("document.getElementById('hidden-models').innerText")
+    open_case(page)
+    heads = page.run(f"[...document.querySelectorAll('#{CASE} .item:first-of-type > .answers h5')].map((one) => one.textContent)")
+    assert (hidden, shown, kinds, len(heads)) == ([True], True, ["TR", "g"], 1)
+    assert note.startswith("1 of 4 models are hidden on this page.")
+    address = page.run("location.href")
+    page.run("document.querySelector('#hidden-models button').click()")
+    assert page.run(f"{HIDDEN}.length") == 0
+    page.run(f"location.href = {json.dumps(address)}")
+    page.until(f"{HIDDEN}.length > 0")
+    page.run("document.querySelector('[data-all-models]').click()")
+    assert "show=" not in page.run("location.hash")
+    page.run(f"document.getElementById('{CASE}').open = false")
+
+
+LISTED = "[...document.querySelectorAll('details.case')].filter((one) => !one.hidden).map((one) => one.id)"
+CHOOSE = "(async () => { for (const [name, value] of Object.entries(%s)) form.elements[name].value = value; await choose(); })()"
+
+
+def test_two_models_are_compared_by_the_cases_that_one_gets_right_and_the_other_wrong(page: Browser) -> None:
+    page.run("document.querySelector('#pairs a[data-pair=a]').click()")
+    page.until("!document.getElementById('comparison').hidden")
+    seen = page.run("""({
+      counts: [...document.querySelectorAll("#comparison button")].map((one) => Number(one.textContent.match(/\\d+$/)[0])),
+      pressed: [...document.querySelectorAll("#comparison button")].map((one) => one.ariaPressed),
+      difference: document.querySelector("#comparison li").textContent,
+      cell: document.querySelector("#pairs tr[data-model] [data-element=difference] b").textContent,
+      pair: document.querySelector("#pairs tr[data-model]").dataset.model.split(" "),
+      marks: cases.filter((entry) => entry.benchmark === wants("benchmark")).map((entry) => [entry.element.id, entry.items.map((item) => item.results)]),
+      models: index.models,
+    })""")
+    places = [seen["models"].index(name) for name in seen["pair"]]
+    right = {
+        case: tuple(
+            2 * sum(item[place][0] for item in items if item[place]) > sum(item[place][1] for item in items if item[place])
+            for place in places
+        )
+        for case, items in seen["marks"]
+    }
+    kinds = [(True, False), (False, True), (True, True), (False, False)]
+    assert seen["counts"] == [list(right.values()).count(kind) for kind in kinds]
+    assert seen["pressed"] == ["true", "false", "false", "false"]
+    assert seen["cell"] in seen["difference"]
+    assert set(page.run(LISTED)) == {case for case, kind in right.items() if kind == (True, False)}
+    assert {"pair=a", f"a={seen['pair'][0]}", f"b={seen['pair'][1]}"} <= set(page.run("location.hash").partition("?")[2].split("&"))
+    page.run("document.getElementById('all-cases').click()")
+    assert page.run("document.getElementById('comparison').hidden") is True
+    assert "pair" not in page.run("location.hash")
+
+
+def test_cases_are_searched_sorted_and_stepped_through_with_keys(page: Browser) -> None:
+    everything = page.run(LISTED)
+    page.run(CHOOSE % json.dumps({"q": "no such words anywhere"}))
+    assert page.run(LISTED) == []
+    page.run(CHOOSE % json.dumps({"q": ANSWERS[0][:12].upper()}))
+    assert len(page.run(LISTED)) > 0
+    assert "q=" in page.run("location.hash")
+    page.run(CHOOSE % json.dumps({"q": "", "sort": "hardest"}))
+    hard = page.run(LISTED)
+    shares = page.run(
+        "cases.map((entry) => index.models.map((model) => isRight(entry, model)).filter((one) => one !== undefined)).map((one) => one.filter(Boolean).length / one.length)"
+    )
+    assert shares == sorted(shares)
+    assert sorted(hard) == sorted(everything)
+    page.run("document.activeElement.blur()")
+    page.press("j")
+    page.press("j")
+    opened = "[...document.querySelectorAll('details.case')].filter((one) => one.open).map((one) => one.id)"
+    assert page.run(opened) == [hard[1]]
+    assert page.run("location.hash") == f"#{hard[1]}?sort=hardest"
+    page.press("k")
+    assert page.run(opened) == [hard[0]]
+    key(page, "Escape", 27)
+    assert page.run(opened) == []
+    assert page.run("document.activeElement.parentElement.id") == hard[0]
+    page.press("/")
+    assert page.run("document.activeElement.name") == "q"
+    page.run("document.getElementById('all-cases').click(); document.activeElement.blur(); form.elements.shortcuts.click()")
+    page.press("j")
+    assert page.run(opened) == []
+    page.run("form.elements.shortcuts.click()")
+    assert page.run(LISTED) == everything
+
+
+def test_a_picture_is_enlarged_and_arrows_go_through_slices_and_sequences(page: Browser) -> None:
+    open_case(page)
+    page.run(f"document.querySelector('#{CASE} .picture').focus()")
+    page.press("\r")
+    assert page.run("[viewer.open, viewer.querySelector('img').alt, viewer.querySelector('img').src.slice(0, 15)]")[::2] == [
+        True,
+        "data:image/webp;"[:15],
+    ]
+    page.until("viewer.querySelector('figcaption span').textContent.includes('pixels on this page')")
+    stacks = [["0", "T1w, axial, -5 mm"], ["0", "T1w, axial, +9 mm, lesion 3 px"], ["0", "T2w, axial, -5 mm"]]
+    page.run(f"enlarge({json.dumps(stacks)}, 0)")
+    seen = []
+    for name, code in (("ArrowRight", 39), ("ArrowRight", 39), ("ArrowDown", 40), ("ArrowUp", 38), ("ArrowLeft", 37)):
+        key(page, name, code)
+        seen.append(page.run("viewer.querySelector('img').alt"))
+    assert [one.partition(", picture ")[2][0] for one in seen] == ["2", "1", "3", "1", "2"]
+    assert seen[0] == "T1w, axial, +9 mm, lesion 3 px, picture 2 of 3"
+    key(page, "Escape", 27)
+    assert page.run("[viewer.open, document.activeElement.className]") == [False, "picture"]
+    page.run(f"document.getElementById('{CASE}').open = false")
+
+
+def test_a_word_of_the_glossary_shows_its_meaning_where_it_stands(page: Browser) -> None:
+    page.run("document.querySelector('.bar .open').focus()")
+    page.run("document.querySelector('#leaderboard thead button.term').focus()")
+    word = page.run("document.activeElement.textContent")
+    assert (
+        page.run("document.getElementById('tip').matches(':popover-open') && document.activeElement.getAttribute('aria-describedby')")
+        == "tip"
+    )
+    meaning = page.run(
+        f"[...document.querySelectorAll('.glossary dt')].find((one) => one.dataset.forms.split('|').includes({json.dumps(word)})).nextElementSibling.textContent"
+    )
+    assert page.run("document.getElementById('tip').textContent") == meaning
+    key(page, "Escape", 27)
+    assert page.run("document.getElementById('tip').matches(':popover-open')") is False
+    assert page.run("document.querySelectorAll('main a.term').length") > 20
+    assert page.run("[...document.querySelectorAll('a.term')].every((one) => document.getElementById(one.hash.slice(1))?.tagName === 'DT')")
+
+
+def test_every_table_is_saved_byte_for_byte_from_the_page_itself(page: Browser) -> None:
+    saved = page.take("#leaderboard button[data-csv=leaderboard]")
+    assert saved.read_bytes() == (page.downloads.parent / "results" / "tables" / "leaderboard.csv").read_bytes()
+    drawn = page.take("#axes button[data-svg=axes]")
+    assert drawn.read_text(encoding="utf-8").startswith("<svg ")
+    assert page.complaints == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -57,6 +58,8 @@ class CaseBlock:
         Digests of the pictures of the items.
     packed : str
         Items with all responses, from `pack`; empty if the page has no room for them.
+    title : str
+        Its name in the list.
     """
 
     anchor: str
@@ -66,6 +69,7 @@ class CaseBlock:
     index: list[Json]
     pictures: frozenset[str]
     packed: str
+    title: str = ""
 
     @property
     def flagged(self) -> bool:
@@ -78,7 +82,7 @@ def case_blocks(bundles: list[CaseBundle]) -> list[CaseBlock]:
     cases: dict[str, list[CaseBundle]] = defaultdict(list)
     for bundle in bundles:
         cases[bundle.case_id].append(bundle)
-    return [_block(case_id, cases[case_id]) for case_id in sorted(cases)]
+    return [_block(case_id, number, cases[case_id]) for number, case_id in enumerate(sorted(cases), start=1)]
 
 
 def case_index(blocks: Sequence[CaseBlock]) -> Json:
@@ -96,17 +100,33 @@ def case_index(blocks: Sequence[CaseBlock]) -> Json:
     }
 
 
+def pack_bytes(content: bytes) -> str:
+    """Compress to gzip in base64: its characters have no meaning in HTML, whatever the content."""
+    return base64.b64encode(gzip.compress(content, mtime=0)).decode()
+
+
 def pack(value: Json) -> str:
-    """Compress a JSON value to gzip in base64: its characters have no meaning in HTML, whatever a model wrote."""
+    """Compress a JSON value."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    return pack_bytes(text.encode())
 
 
-def _block(case_id: str, bundles: list[CaseBundle]) -> CaseBlock:
+KEYED = re.compile(r"[0-9a-f]{12,}")
+"""A case id that `nmb cases list` or the demo made of a key: nothing to read."""
+
+
+def _title(case_id: str, number: int, bundles: list[CaseBundle]) -> str:
+    """Return the name of a case in the list: its number in the run instead of a keyed id, and what its pictures are if their labels say so."""
+    sequences = dict.fromkeys(image.label.partition(", ")[0] for bundle in bundles for image in bundle.images if ", " in image.label)
+    return ", ".join([f"Case {number}" if KEYED.fullmatch(case_id) else case_id, *sequences])
+
+
+def _block(case_id: str, number: int, bundles: list[CaseBundle]) -> CaseBlock:
     return CaseBlock(
         anchor=f"case-{bundles[0].benchmark}-{case_id}",
         benchmark=bundles[0].benchmark,
         case_id=case_id,
+        title=_title(case_id, number, bundles),
         answer=next((bundle.answer for bundle in bundles if bundle.answer), ""),
         index=[_index(bundle) for bundle in bundles],
         pictures=frozenset(image.sha256 for bundle in bundles for image in bundle.images),

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
 from markupsafe import Markup
 
 from neuralmedbench.config.checklists import ANSWER_WORDS
@@ -48,7 +49,7 @@ SOFT_MEGABYTES = 10
 """A larger report gets a remark."""
 NOTE_SIZE = 2_000
 """Upper limit of the characters in the notes on cases that were left out."""
-SCRIPTS = ("page.js", "reading.js")
+SCRIPTS = ("page.js", "models.js", "pictures.js", "cases.js", "reading.js")
 SHAPES = {
     "o": "M6 1.5a4.5 4.5 0 1 0 .01 0z",
     "s": "M2 2h8v8H2z",
@@ -168,7 +169,7 @@ def templates(notes: dict[str, dict[str, str]], grey: Collection[str] = (), run:
     )
     environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "NOTES": notes, "FEWEST": FEWEST}
     environment.globals |= {"UNREAD_LIMIT": UNREAD_LIMIT, "TRUNCATED_LIMIT": TRUNCATED_LIMIT}
-    environment.globals |= {"GREY": grey, "RUN": run}
+    environment.globals |= {"GREY": grey, "RUN": run, "GLOSSARY": yaml.safe_load(_text("glossary.yaml"))}
     environment.filters |= FILTERS | {
         "group": groups,
         "mask": _mask,

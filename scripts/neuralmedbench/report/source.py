@@ -38,7 +38,7 @@ from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.result_columns import TABLES
 from neuralmedbench.records.results import PATIENT, mark_of
-from neuralmedbench.report.cases import CaseBlock, add_previews, case_blocks
+from neuralmedbench.report.cases import CaseBlock, add_previews, case_blocks, pack_bytes
 
 
 def visible_value(value: object) -> object:
@@ -137,6 +137,10 @@ def check_profile(profile: str, withheld: list[str], disclosure: object) -> None
         raise ConfigError(message)
 
 
+LIST_OF_CASES = "cases"
+"""Table that is no file of the page: it lists cases one by one, of which a public page shows only what may be shown."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Paper:
     """Published numbers compared with ours: the publication, and the rows of `results/tables/paper/<name>.csv`."""
@@ -170,6 +174,8 @@ class PageSource:
     ----------
     tables : dict of str to list of Row
         Tables of results; cells are text.
+    csv : dict of str to str
+        The files of these tables, byte for byte, packed; published tables as `paper-<name>`.
     figures : dict of str to str
         SVG elements.
     cases : list of CaseBlock
@@ -200,6 +206,7 @@ class PageSource:
     benchmarks: dict[str, BenchmarkConfig]
     titles: dict[str, str]
     tables: dict[str, list[Row]]
+    csv: dict[str, str]
     figures: dict[str, str]
     verdict: dict[str, Any]
     notes: dict[str, Any]
@@ -295,6 +302,12 @@ def read_source(
         titles={name: load_model(folder / "models" / f"{name}.yaml").title for name in models}
         | {name: load_grader(folder / "graders" / f"{name}.yaml").title for name in graders},
         tables=_tables(results / "tables"),
+        csv={
+            name: pack_bytes((results / "tables" / f"{path}.csv").read_bytes())
+            for name, path in (
+                {name: name for name in TABLES if name != LIST_OF_CASES} | {f"paper-{name}": f"paper/{name}" for name in papers}
+            ).items()
+        },
         figures={name: inline_svg((results / "figures" / f"{name}.svg").read_text(encoding="utf-8"), f"figure-{name}") for name in FIGURES},
         verdict=read_json(results / "tables" / "verdict.json"),
         notes=notes,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import gzip
 import hashlib
 import json
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from markupsafe import escape
 
 from conftest import ROOT
@@ -73,11 +75,10 @@ def test_two_builds_are_equal_byte_for_byte(study: Path, text: str) -> None:
 
 def test_the_page_loads_nothing(text: str) -> None:
     found = Page(text)
-    for tag, attributes in found.elements:
-        assert tag == "a" or attributes.get("href", "#").startswith("#")
+    for _, attributes in found.elements:
         for name in ("src", "xlink:href", "action", "data", "poster", "srcset"):
             assert attributes.get(name, "#").startswith(("#", "data:")), attributes
-        assert attributes.get("href", "#").startswith(("#", "tables/", "figures/", "provenance.json", "../config/")), attributes
+        assert attributes.get("href", "#").startswith("#"), attributes
         assert "style" not in attributes
         assert not any(name.startswith("on") for name in attributes)
     assert not re.search(r"url\((?!#)", text)
@@ -175,11 +176,36 @@ def test_what_stands_below_a_block_is_there(study: Path, text: str) -> None:
     shown = {figure for block in BLOCKS for figure in block.figures}
     assert shown == set(FIGURES)
     assert {table for block in BLOCKS for table in block.tables} >= set(COLUMNS) - {"cases"}
-    for attributes in Page(text).find("a"):
-        link = attributes["href"]
-        if not link.startswith("#"):
-            place = ROOT / link[3:] if link.startswith("../") else study / "results" / link
-            assert place.exists(), link
+    for name in re.findall(r"<code>((?:results|config)/[^<*]*)</code></?(?:span|p)", text):
+        assert (ROOT / name).exists() or (study / name).exists(), name
+    for kind, folder, names in (("csv", "tables", set(COLUMNS)), ("svg", "figures", set(FIGURES))):
+        named = dict(re.findall(rf'<code data-{kind}="([^"]*)">([^<]*)</code>', text))
+        assert set(named) <= names
+        assert all((study / "results" / folder / name).is_file() for name in named.values())
+
+
+def test_the_page_holds_the_file_of_every_table_that_it_names_byte_for_byte(study: Path, text: str) -> None:
+    held = dict(re.findall(r'<script type="application/gzip;base64" id="csv-([^"]*)">([^<]*)</script>', text))
+    assert set(re.findall(r'data-csv="([^"]*)"', text)) <= held.keys() == set(COLUMNS) - {"cases"}
+    for name, packed in held.items():
+        assert gzip.decompress(base64.b64decode(packed, validate=True)) == (study / "results" / "tables" / f"{name}.csv").read_bytes(), name
+
+
+def test_words_of_the_glossary_have_the_meaning_that_the_guide_gives_them(text: str) -> None:
+    entries = yaml.safe_load((TEMPLATES / "glossary.yaml").read_text(encoding="utf-8"))
+    rows = re.findall(
+        r"^\| ([^|]+) \| ([^|]+) \|$",
+        (ROOT / "docs" / "README.md").read_text(encoding="utf-8").partition("## Words")[2].partition("\n## ")[0],
+        flags=re.M,
+    )
+    guide, glossary = dict(rows), {entry["word"]: entry["means"] for entry in entries}
+    assert len(entries) >= 20
+    assert {word: guide[word] for word in guide.keys() & glossary.keys()} == {
+        word: glossary[word] for word in guide.keys() & glossary.keys()
+    }
+    assert {"case", "item", "gold", "arm", "strategy", "ledger", "quarantine"} <= guide.keys() & glossary.keys()
+    shown = unescape(blocks_of(text)["methods"]).lower()
+    assert [entry["word"] for entry in entries if f">{entry['word']}</dt><dd>{entry['means'].lower()}." not in shown] == []
 
 
 def _keys(schema: str) -> set[str]:
