@@ -163,7 +163,7 @@ def test_the_contents_open_close_with_escape_and_say_where_the_reader_is_and_whe
     assert page.run(is_open) is False
     assert page.run("document.getElementById('here').textContent") == "Methods"
     warned = "[...document.querySelectorAll('#contents .sign.warn')].map((one) => one.closest('a').hash.slice(1))"
-    signs = "[...document.querySelectorAll('main > section')].filter((one) => one.querySelector('.warned, .tag.warn, .badge.warn')).map((one) => one.id)"
+    signs = "[...document.querySelectorAll('main section')].filter((one) => one.querySelector('.warned, .tag.warn, .badge.warn')).map((one) => one.id)"
     assert page.run(warned) == page.run(signs) != []
     size(page, 1440)
     seen = page.run("(({ left, height }) => [left, height > 500])(document.getElementById('contents').getBoundingClientRect())")

@@ -29,7 +29,7 @@ const sections = new IntersectionObserver((entries) => {
     if (contents.scrollHeight > contents.clientHeight) link.scrollIntoView({ block: "nearest" });
   }
 }, { rootMargin: "-30% 0px -65% 0px" });
-for (const section of document.querySelectorAll("main > section")) sections.observe(section);
+for (const section of document.querySelectorAll("main section")) sections.observe(section);
 
 // A link to a case, or to something folded, opens it; a link with choices applies them.
 function openTarget() {
@@ -84,7 +84,7 @@ function markTerms(block) {
   }
   for (const button of block.querySelectorAll("thead button")) if (wordOf.has(button.textContent.trim().toLowerCase())) button.classList.add("term");
 }
-for (const block of document.querySelectorAll("main > section, header.top")) markTerms(block);
+for (const block of document.querySelectorAll("main section, header.top")) markTerms(block);
 
 let [closing, tipOf] = [0, null];
 function placeTip() {
