@@ -262,6 +262,7 @@ function stepCase(by, from = entryOf.get(document.activeElement?.closest("detail
   if (!to) return;
   if (from) from.element.open = false;
   to.element.open = true;
+  address.go(to.element.id);
   to.element.querySelector("summary").focus({ preventScroll: true });
   to.element.scrollIntoView();
 }
