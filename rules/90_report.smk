@@ -74,11 +74,12 @@ rule record_provenance:
         models=list(RUN.models),
         seed=lookup(within=config, dpath="statistics/seed"),
         configfiles=list(RUN.configfiles),
+        limited="--limited" if RUN.config.limit else "",
         code=code_hash("record_provenance"),
     shell:
         "python scripts/record_provenance.py --results {params.results} --benchmarks {params.benchmarks} --models {params.models}"
         " --vocabulary {input.vocabulary:q} --inputs {input.digests} {input.responses} --bootstrap-seed {params.seed}"
-        " --configfiles {params.configfiles:q} --out {output.provenance} &> {log}"
+        " --configfiles {params.configfiles:q} {params.limited} --out {output.provenance} &> {log}"
 
 
 rule build_report:

@@ -19,6 +19,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--inputs", type=Path, nargs="*", default=[], help="files whose digests are recorded, relative to the root")
     parser.add_argument("--bootstrap-seed", type=int, required=True)
     parser.add_argument("--configfiles", nargs="*", default=[], help="configuration files given on the command line")
+    parser.add_argument("--limited", action="store_true", help="a run of few answers (`limit`)")
     parser.add_argument("--out", type=Path, required=True)
     return parser.parse_args(argv)
 
@@ -34,6 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         seeds={"bootstrap": args.bootstrap_seed},
         configfiles=args.configfiles,
         results=args.results,
+        limited=args.limited,
     )
     write_json(args.out, provenance)
     return 0

@@ -34,7 +34,7 @@ def edited(folder: Path, **changes: str) -> None:
 
 def logs(folder: Path) -> dict[str, str]:
     """Return the output of every inference job."""
-    return {path.stem: path.read_text(encoding="utf-8") for path in (folder / "logs" / "run_inference").glob("*.log")}
+    return {path.stem: path.read_text(encoding="utf-8") for path in (folder / "logs" / "test" / "run_inference").glob("*.log")}
 
 
 def run_again(folder: Path, run_snakemake: Snakemake) -> None:

@@ -74,6 +74,16 @@ def audit_run(args: Namespace) -> int:
     return 0
 
 
+@RUN.verb("list", example="")
+def list_all_runs(_: Namespace) -> int:
+    """List the runs whose results are here: name, when made, configfile, benchmarks and models, answers, recorded or not."""
+    from neuralmedbench.files.texts import for_terminal
+    from neuralmedbench.recording.run_list import list_runs, run_lines
+
+    print(for_terminal("\n".join(run_lines(list_runs())) or "no run has been finished here"))
+    return 0
+
+
 @RUN.verb("report", CONFIGFILES, example="--configfiles config/study.yaml")
 def print_report(args: Namespace) -> int:
     """Print the path of the report of a run."""

@@ -11,6 +11,7 @@ rated_answers: answers_of, model_names, rated_answers
 reader_answers: import_readers, reader_lines, round_questions
 record: incomplete_files, incomplete_line, record_run
 repository: pull
+run_list: list_runs, run_lines
 run_mistakes: run_mistakes
 stages: dvc_yaml, make_files, recorded_runs, run_again
 table_lookup: look_up_cell

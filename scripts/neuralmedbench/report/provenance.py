@@ -33,6 +33,7 @@ def gather_provenance(
     seeds: dict[str, int],
     configfiles: Sequence[str],
     results: Path = Path("results"),
+    limited: bool = False,
 ) -> Json:
     """Gather the provenance of the numbers of a run.
 
@@ -52,6 +53,8 @@ def gather_provenance(
         Configuration files given on the command line.
     results : Path
         Folder of the results of the run, relative to the root.
+    limited : bool
+        True for a run of few answers (`limit`).
 
     Returns
     -------
@@ -69,6 +72,7 @@ def gather_provenance(
         ),
         "run": results.name if configfiles else "config",
         "configfiles": withhold_outside_paths(list(configfiles)),
+        **({"limited": True} if limited else {}),
         "python": ".".join(str(part) for part in sys.version_info[:3]),
         "lock_sha256": sha256_of(lock) if lock.is_file() else "",
         "packages": installed(lock),

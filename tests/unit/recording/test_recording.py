@@ -27,6 +27,7 @@ from neuralmedbench.recording import repository
 from neuralmedbench.recording.audit import changed_answers
 from neuralmedbench.recording.metadata import read_metadata
 from neuralmedbench.recording.record import incomplete_files, incomplete_line
+from neuralmedbench.recording.run_list import list_runs, run_lines
 from neuralmedbench.recording.stages import dvc_yaml, recorded_runs
 from neuralmedbench.records.responses import Response, ResponseState
 
@@ -466,3 +467,31 @@ def test_recorded_runs_are_read_from_the_record_and_one_whose_configfile_is_gone
     Path("config/test.yaml").write_text("benchmarks: [nowhere]\n")
     with pytest.raises(ConfigError, match="nowhere"):
         recorded_runs(shipped)
+
+
+def test_the_runs_that_are_here_are_listed_from_their_own_files(tmp_path: Path, write: Callable[[str, list[Response]], None]) -> None:
+    assert list_runs(tmp_path) == []
+    rows = [response("a", ResponseState.OK), response("b", ResponseState.SKIPPED)]
+    models = [{"benchmark": "demo", "model": "text"}]
+    for folder, provenance in {
+        "results": {"command": "snakemake --cores 8 results/report.html --configfile config/study.yaml", "models": models},
+        "results/paper": {"configfiles": ["config/paper.yaml"], "models": models},
+        "results/try": {"configfiles": ["config/try.yaml"], "models": [], "limited": True},
+    }.items():
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / "provenance.json").write_text(json.dumps(provenance))
+        write(f"{folder}/responses/demo/text.parquet", rows)
+    (tmp_path / "results" / "tables").mkdir()
+    (tmp_path / "results" / "paper" / "report.html").write_text("")
+    os.utime(tmp_path / "results" / "paper" / "report.html", (0, 0))
+    stage = {"cmd": "x", "outs": [{"path": "results/paper/report.html", "md5": "0", "size": 1}]}
+    (tmp_path / "dvc.lock").write_text(yaml.safe_dump({"stages": {"report-paper": stage}}))
+    former, paper, tried = list_runs(tmp_path)
+    assert (former.name, former.configfiles, former.recorded) == ("config", ("config/study.yaml",), False)
+    assert (paper.answers, paper.missing, paper.benchmarks, paper.models) == (2, 1, ("demo",), ("text",))
+    assert tried.limited
+    assert run_lines([former, paper, tried]) == [
+        "config  no report         config/study.yaml  demo by text  2 answers, 1 missing  not recorded",
+        "paper   1970-01-01 00:00  config/paper.yaml  demo by text  2 answers, 1 missing  recorded",
+        "try     no report         config/try.yaml  no benchmark by no model  0 answers, none missing  limited, no rank  not recorded",
+    ]
