@@ -17,5 +17,5 @@ published: Lookup, PublishedConfig, PublishedRow, PublishedSize, PublishedTable
 readiness: DiseaseGroup, ReadinessConfig
 section: Name, Section
 sequence_map: MappedSequence, Pattern
-workflow: RESULT_FOLDERS, Run, extra_configfiles, merged_config, read_run, results_folder, run_name, used_cases
+workflow: DEFAULT_RUN, RESULT_FOLDERS, Run, extra_configfiles, merged_config, read_run, results_folder, run_name, used_cases
 """

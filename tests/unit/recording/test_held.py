@@ -81,8 +81,12 @@ def test_a_case_that_was_taken_out_of_the_folder_is_named_with_the_command_that_
     said = capsys.readouterr()
     assert "0 of 1 cases are excluded, 1 are no longer listed; 4 places" in said.err
     assert "nmb cases remove --benchmark own gone00000001\n" in said.err
+    log = root / "logs" / "study" / "ingest_case" / "own_gone00000001.log"  # of the run config/study.yaml
+    log.parent.mkdir(parents=True)
+    log.write_text("", encoding="utf-8")
     assert remove_cases.main(["--benchmark", "own", "gone00000001"]) == 0
-    assert capsys.readouterr().out == "deleted data/normalised/own/sub-gone00000001\n"
+    gone = "deleted data/normalised/own/sub-gone00000001\ndeleted logs/study/ingest_case/own_gone00000001.log\n"
+    assert capsys.readouterr().out == gone
     assert sorted(path.name for path in (root / "data" / "normalised" / "own").iterdir()) == ["sub-kept00000001"]
     # answers stand in a file with those of others: they are listed, not deleted
     assert list_held.main(["--benchmark", "own", "--case", "gone00000001"]) == 0
