@@ -20,7 +20,7 @@ from neuralmedbench.records.scores import Grade, PlantedAnswer, Rating, Score, S
 if TYPE_CHECKING:
     import pandas as pd
 
-RECORDS: dict[str, type] = {
+RECORDS: dict[str, type[Any]] = {
     "responses": Response,
     "scores": Score,
     "grades": Grade,
