@@ -205,7 +205,7 @@ def test_a_new_revision_and_a_new_case_run_their_own_jobs_and_make_their_own_req
     assert "the noise floor" in section
 
     assert "recorded: " in done.stdout + done.stderr
-    assert done.stderr.splitlines()[-1] == f"The report: {folder / 'results' / 'report.html'}"
+    assert done.stderr.splitlines()[-1] == f"The report: {folder / 'results' / 'test' / 'report.html'}"
     assert "demo-tiny.text.pass1" in must(folder, "-m", "dvc", "metrics", "diff", "--all")
     assert "index.html" in must(folder, "-m", "dvc", "plots", "diff", "HEAD")
     drawn = (folder / "dvc_plots" / "index.html").read_text()

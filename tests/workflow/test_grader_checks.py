@@ -94,8 +94,8 @@ def test_errors_are_planted_in_answers_that_the_grader_passed_and_it_misses_them
 
 
 def test_the_next_grader_of_the_list_decides_and_no_score_is_the_lenient_ones(finished_run: Path, tested: LenientRun) -> None:
-    path = "results/lenient/scores/demo-tiny/image.parquet"
-    before, now = (read_records(folder / path, Score) for folder in (finished_run, tested.folder))
+    path = "scores/demo-tiny/image.parquet"
+    before, now = (read_records(folder / path, Score) for folder in (finished_run / "results/test", tested.folder / "results/lenient"))
     assert [row.passed for row in now] == [row.passed for row in before]
     assert not all(row.passed for row in now)
     grades = read_records(tested.folder / "results/lenient/grades/demo-tiny/image/lenient.parquet", Grade)

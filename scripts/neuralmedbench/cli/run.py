@@ -76,7 +76,7 @@ def audit_run(args: Namespace) -> int:
 
 @RUN.verb("list", example="")
 def list_all_runs(_: Namespace) -> int:
-    """List the runs whose results are here: name, when made, configfile, benchmarks and models, answers, recorded or not."""
+    """List the runs that are here: name, date, configfile, benchmarks, models, answers, recorded or not."""
     from neuralmedbench.files.texts import for_terminal
     from neuralmedbench.recording.run_list import list_runs, run_lines
 

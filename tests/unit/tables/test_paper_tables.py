@@ -234,7 +234,7 @@ def _texts(filled: Filled, paper: str) -> Iterator[list[list[list[str]]]]:
     page = (
         templates({})
         .get_template("blocks/published.html.j2")
-        .render(source=SimpleNamespace(papers=[SimpleNamespace(published=published, rows=rows)]))
+        .render(source=SimpleNamespace(papers=[SimpleNamespace(name=paper, published=published, rows=rows)]))
     )
     found = []
     for table in re.findall(r"<tbody>(.*?)</tbody>", page, flags=re.DOTALL):

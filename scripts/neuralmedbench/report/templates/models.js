@@ -8,7 +8,8 @@ const models = {
   mark: (name) => document.querySelector(`#models li[data-pick="${CSS.escape(name)}"] svg`)?.cloneNode(true) ?? "",
   // at most four side by side: the highlighted ones, else the first of those that are shown
   beside(some) {
-    const listed = this.names.filter((name) => some.includes(name) && this.shown.has(name));
+    // a model of the cases that the picker does not list cannot be hidden
+    const listed = [...this.names.filter((name) => some.includes(name) && this.shown.has(name)), ...some.filter((name) => !this.names.includes(name))];
     const first = listed.filter((name) => this.marked.has(name));
     const columns = (first.length ? first : listed).slice(0, MOST_MARKED);
     return [columns, listed.filter((name) => !columns.includes(name))];
