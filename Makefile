@@ -156,4 +156,4 @@ $(NMB): $(READY)
 # Keeps the ledgers (paid answers) and data/raw.
 clean: ## delete what the workflow can make again
 	find results -mindepth 1 ! -name README.md -delete
-	rm -rf logs .snakemake/metadata $(addprefix data/,ingested deidentified normalised slices items gold disclosures prompts leaks) data/reviews/*/
+	rm -rf logs .snakemake/metadata $(addprefix data/,ingested deidentified normalised slices items altered gold disclosures prompts leaks) data/reviews/*/

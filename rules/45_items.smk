@@ -6,6 +6,7 @@ rule build_items:
     input:
         unpack(lambda wildcards: RUN.item_files(wildcards.benchmark)),
         config="config/benchmarks/{benchmark}.yaml",
+        arms=lambda wildcards: RUN.arm_files(wildcards.benchmark),
         vocabulary=RUN.config.vocabulary,
         names=RUN.names_files,
         template="config/prompts/record.j2",

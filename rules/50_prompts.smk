@@ -5,11 +5,13 @@ rule assemble_prompts:
     """Render the requests, unless a passed audit does not cover a picture."""
     input:
         unpack(lambda wildcards: RUN.slice_tables(wildcards.benchmark)),
+        unpack(lambda wildcards: RUN.altered_tables(wildcards.benchmark)),
         item_table="data/items/{benchmark}.parquet",
         disclosures="data/disclosures/{benchmark}.parquet",
         exemplars="data/disclosures/{benchmark}/exemplars.parquet",
         audit="data/deidentified/{benchmark}/audit.json",
         config="config/benchmarks/{benchmark}.yaml",
+        arms=lambda wildcards: RUN.arm_files(wildcards.benchmark),
         templates=sorted(
             str(path)
             for path in Path("config/prompts").glob("*.j2")
@@ -24,9 +26,12 @@ rule assemble_prompts:
     resources:
         mem_mb=lambda wildcards: mb_of_cases(wildcards, 1000, 0.3),
     params:
-        sources=lambda wildcards, input: (
-            ["--slices", input.slices] if input.get("slices") else []
-        ),
+        sources=lambda wildcards, input: [
+            word
+            for name in ("slices", "altered")
+            if input.get(name)
+            for word in (f"--{name}", input[name])
+        ],
         code=code_hash("assemble_prompts"),
     shell:
         "python scripts/assemble_prompts.py --benchmark {wildcards.benchmark} --items {input.item_table}"

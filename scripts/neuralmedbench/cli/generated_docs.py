@@ -15,10 +15,11 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from neuralmedbench.cards.card import CardConfig, CardForm, read_card
+from neuralmedbench.config.arms import ArmConfig
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.checklists import ANSWER_WORDS, AnswerSheet, ChecklistConfig
 from neuralmedbench.config.curation import CurationConfig
-from neuralmedbench.config.load import load_benchmark, load_checklists, section_in
+from neuralmedbench.config.load import check, load_benchmark, load_checklists, read_yaml, section_in
 from neuralmedbench.config.mappings import MappingConfig
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig
@@ -31,6 +32,7 @@ from neuralmedbench.tables.frames import RECORDS, dtype_of, record_dtypes
 FILES: dict[str, type[BaseModel]] = {
     "config": PipelineConfig,
     "benchmark": BenchmarkConfig,
+    "arm": ArmConfig,
     "model": ModelConfig,
     "grader": GraderConfig,
     "mapping": MappingConfig,
@@ -51,8 +53,23 @@ def generated_files() -> dict[str, str]:
     }
     columns = {"scripts/neuralmedbench/records/result_columns.py": result_columns()}
     written = {path.as_posix(): path.read_text(encoding="utf-8") for path in sorted(Path("docs").glob("*.md"))}
-    pages = written | {"docs/configuration.md": _table(), "docs/results.md": _results()}
+    pages = written | {"docs/configuration.md": _table(), "docs/results.md": _results(), "docs/arms.md": _arms()}
     return {**schemas, **columns, **{path: with_contents(text) for path, text in pages.items() if CONTENTS.search(text)}}
+
+
+ARMS_HEADING = "## Arms with a file"
+
+
+def _arms() -> str:
+    # what precedes the arms is written by hand
+    lines = [Path("docs/arms.md").read_text(encoding="utf-8").partition(ARMS_HEADING)[0] + ARMS_HEADING, ""]
+    lines += ["| arm | tests | shows |", "| --- | --- | --- |"]
+    for path in sorted(Path("config/arms").glob("*.yaml")):
+        config = check(ArmConfig, read_yaml(path), path.as_posix())
+        name = "-".join((path.stem, *(f"<{key}>" for key in config.parameters)))
+        values = [f"{key}: {', '.join(allowed)}" for key, allowed in config.parameters.items() if allowed]
+        lines.append(f"| `{name}` | {config.group} | {' '.join([config.description, *(f'({value})' for value in values)])} |")
+    return "\n".join([*lines, ""])
 
 
 RESULT_FILES = {

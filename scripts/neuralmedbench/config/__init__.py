@@ -2,6 +2,7 @@
 
 Doors
 -----
+arms: ArmConfig, ArmVariant, load_arms
 benchmark: BenchmarkConfig
 checklists: ANSWERED, ANSWER_WORDS, Answer, AnswerSheet, ChecklistConfig, ChecklistItem, PLACES
 code_hash: code_hash

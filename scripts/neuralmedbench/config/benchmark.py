@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, LiteralString, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, ValidationInfo, field_validator
 
 from neuralmedbench.config.deidentification import DeidentificationConfig, Profile, header_options
 from neuralmedbench.config.section import Name, Section
 from neuralmedbench.config.sequence_map import MappedSequence
 from neuralmedbench.files.digests import sha256_of_value
-from neuralmedbench.records.items import FIRST_PART, Arm, Axis, Kind, Strategy
-
-
-def _arm(value: str) -> str:
-    # first_<x>_percent is a family of arms
-    if value not in tuple(Arm) and not FIRST_PART.fullmatch(value):
-        # the wording of pydantic for an invalid enumeration member
-        expected = {"expected": ", ".join(f"'{known}'" for known in (*Arm, "first_<x>_percent"))}
-        message: LiteralString = "Input should be {expected}"
-        kind: LiteralString = "arm"
-        raise PydanticCustomError(kind, message, expected)
-    return value
-
+from neuralmedbench.records.items import Arm, Axis, Kind, Strategy
 
 S = TypeVar("S", bound=str)
 
@@ -39,8 +26,8 @@ def _with(chosen: tuple[S, ...], needed: str) -> tuple[S, ...]:
     return chosen
 
 
-ArmName = Annotated[str, AfterValidator(_arm)]
-"""An arm: a member of `Arm`, or `first_<x>_percent`."""
+ArmName = Annotated[str, Field(min_length=1)]
+"""An arm: a member of `Arm`, `first_<x>_percent`, or an arm with a file (`config.arms.load_arms` checks that there is one)."""
 
 
 class BenchmarkConfig(Section):
@@ -80,7 +67,7 @@ class BenchmarkConfig(Section):
         description="Variants of the full request, with parts left out or added: `full`, `no_image`, `no_text`, `shuffled_image`,"
         " `first_<x>_percent` (the first x per cent of the words of a case), `findings_disclosed` (an expert's findings in words, added to the full"
         " request), `findings_of_another` (instead, those of a patient with another disease), `findings_and_history` (no pictures), `findings_only`"
-        " (neither pictures nor history), `diagnosis_withheld`, `evidence_supplied`."
+        " (neither pictures nor history), `diagnosis_withheld`, `evidence_supplied`, or a file of `config/arms/` ([Arms](arms.md))."
         " An arm omits items that it does not change. `full` must be among them.",
     )
     strategies: tuple[Strategy, ...] = Field(

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from neuralmedbench.config.arms import ArmVariant, load_arms
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.juries import jury_members
 from neuralmedbench.config.load import group_limit, load_benchmark, load_grader, load_model, load_pipeline, load_published, read_yaml
@@ -217,6 +218,7 @@ class Run:
         benchmarks = {name: benchmark for name, benchmark in read.items() if benchmark}
         for name, benchmark in benchmarks.items():
             mistakes.of(_check_benchmark, name, benchmark, config, folder)
+            mistakes.of(load_arms, folder, benchmark.arms, name)
         # models and graders, all of whose rate limit groups must exist
         if PLANTED in config.models:
             mistakes.add(
@@ -226,6 +228,8 @@ class Run:
         graders = {name: mistakes.of(load_grader, folder / "graders" / f"{name}.yaml") for name in config.graders}
         known = {name: grader for name, grader in graders.items() if grader}
         members = mistakes.of(jury_members, folder, known) or {}
+        for name, grader in (known | members).items():
+            mistakes.of(load_arms, folder, grader.arms or (), name)
         for model in [*models.values(), *(grader.model for grader in (known | members).values())]:
             if model:
                 mistakes.of(group_limit, model, config.rate_limits)
@@ -457,6 +461,23 @@ class Run:
         """Return the answers table if slices are chosen with it (policy `lesion`); else empty."""
         answers = self.benchmarks[benchmark].answers
         return [answers] if answers and self.config.slices.policy == "lesion" else []
+
+    @cached_property
+    def arms(self) -> dict[str, dict[str, ArmVariant]]:
+        """Arms with a file of each benchmark."""
+        return {name: load_arms(self.folder, benchmark.arms, name) for name, benchmark in self.benchmarks.items()}
+
+    def arm_files(self, benchmark: str) -> list[str]:
+        """Return the files of a benchmark's arms; empty if all are built in."""
+        return sorted({arm.path.as_posix() for arm in self.arms[benchmark].values()})
+
+    def alters(self, benchmark: str) -> bool:
+        """Return True if an arm of a benchmark shows altered pictures."""
+        return any(arm.alters for arm in self.arms[benchmark].values())
+
+    def altered_tables(self, benchmark: str) -> dict[str, str]:
+        """Return the table of a benchmark's altered pictures, for the prompts; empty if no arm shows any."""
+        return {"altered": f"data/altered/{benchmark}/pictures.parquet"} if self.alters(benchmark) else {}
 
     def slice_tables(self, benchmark: str) -> dict[str, str]:
         """Return the table that maps pictures to scans, for the prompts; empty for benchmarks without scans."""

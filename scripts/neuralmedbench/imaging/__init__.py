@@ -2,6 +2,7 @@
 
 Doors
 -----
+alter: alter_pictures
 choose: LAYOUTS, POLICIES, SlicePolicy
 export: ABOUT, export_case
 gather: gather_slices

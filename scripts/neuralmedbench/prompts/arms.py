@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from neuralmedbench.config.arms import ArmVariant
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.records.items import FIRST_PART, OPTION, Arm, Disclosure, Item, ItemImage, Turn
+from neuralmedbench.records.altered import AlteredPicture
+from neuralmedbench.records.items import FIRST_PART, OPTION, Arm, Disclosure, Item, ItemImage, Turn, evidence_images
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,6 @@ def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) ->
     return [View(change(item), texts[item.item_id]) for item in items if item.item_id in texts]
 
 
-def evidence_images(item: Item) -> tuple[ItemImage, ...]:
-    """Return the pictures that show the case; pictures that are answer options are not evidence and stay under every arm."""
-    return tuple(image for image in item.images if image.role != OPTION)
-
-
 def with_images(item: Item, images: tuple[ItemImage, ...]) -> Item:
     """Replace the pictures of an item, except for options; in a dialogue they come in the last turn that had pictures."""
     with_pictures = [number for number, turn in enumerate(item.turns) if turn.image_ids]
@@ -48,6 +46,47 @@ def with_images(item: Item, images: tuple[ItemImage, ...]) -> Item:
         replace(turn, image_ids=ids if with_pictures and number == with_pictures[-1] else ()) for number, turn in enumerate(item.turns)
     ]
     return replace(item, images=(*images, *(image for image in item.images if image.role == OPTION)), turns=tuple(turns))
+
+
+def variant_views(items: Iterable[Item], arm: ArmVariant, altered: Iterable[AlteredPicture]) -> list[View]:
+    """Return the views of the items that an arm with a file changes."""
+    by_case = defaultdict[str, list[AlteredPicture]](list)
+    for row in altered:
+        if row.arm == arm.name:
+            by_case[row.case_id].append(row)
+    changed = ((item, _changed(item, arm, by_case[item.case_id])) for item in items)
+    return [View(new) for item, new in changed if new != item]
+
+
+def _changed(item: Item, arm: ArmVariant, altered: Sequence[AlteredPicture]) -> Item:
+    """Return an item as an arm with a file shows it; the item itself if nothing of it changes."""
+    config, new = arm.config, item
+    if config.pictures == "none":
+        new = with_images(new, ())
+    elif arm.alters:
+        new = with_altered(new, altered)
+        if new == item:  # labels alone are no other evidence
+            return item
+    if config.text == "none":
+        new = without_text(new)
+    return replace(new, label_policy="none") if config.labels == "number" and new.images else new
+
+
+def with_altered(item: Item, altered: Iterable[AlteredPicture]) -> Item:
+    """Exchange pictures of an item for those of its case that were made from them; they keep their ids, and so their turn of a dialogue."""
+    of_source = {(row.sources[0], row.volume_sha256): row for row in altered}
+    # a picture made from several stands in the place of the first; the others go
+    used = {(source, row.volume_sha256) for row in of_source.values() for source in row.sources[1:]}
+    images = []
+    for image in item.images:
+        place = (image.sha256, image.volume_sha256)
+        if image.role != OPTION and place in of_source:
+            images.append(replace(image, path=of_source[place].path, sha256=of_source[place].sha256))
+        elif image.role == OPTION or place not in used:
+            images.append(image)
+    left = {image.image_id for image in images}
+    turns = [replace(turn, image_ids=tuple(name for name in turn.image_ids if name in left)) for turn in item.turns]
+    return replace(item, images=tuple(images), turns=tuple(turns))
 
 
 def without_text(item: Item) -> Item:

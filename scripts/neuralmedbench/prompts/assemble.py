@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from neuralmedbench.config.arms import ArmVariant
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.files.templates import Templates
-from neuralmedbench.prompts.arms import View, evidence_images, views, within_words
+from neuralmedbench.prompts.arms import View, variant_views, views, within_words
 from neuralmedbench.prompts.labels import labelled_images
+from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.checklist import SECTIONS
-from neuralmedbench.records.items import OPTION, Arm, Disclosure, Exemplar, Family, Item, ItemImage, Runner, Strategy, Turn
+from neuralmedbench.records.items import (
+    OPTION,
+    Arm,
+    Disclosure,
+    Exemplar,
+    Family,
+    Item,
+    ItemImage,
+    Runner,
+    Strategy,
+    Turn,
+    evidence_images,
+)
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestImage, RequestTurn
 from neuralmedbench.records.value_rules import RULES
@@ -25,10 +39,12 @@ STEPWISE = (Strategy.COT, Strategy.SELF_CONSISTENCY)
 
 @dataclass(frozen=True)
 class CaseMaterial:
-    """Material besides the items: texts that arms disclose, and examples for few-shot prompts."""
+    """Material besides the items: texts that arms disclose, examples for few-shot prompts, arms with a file, and their altered pictures."""
 
     disclosures: Sequence[Disclosure] = ()
     exemplars: Sequence[Exemplar] = ()
+    arms: Mapping[str, ArmVariant] = field(default_factory=dict)
+    altered: Sequence[AlteredPicture] = ()
 
 
 def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkConfig, templates: Templates) -> list[Request]:
@@ -39,7 +55,7 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
     items : sequence of Item
         The items.
     material : CaseMaterial
-        Texts that arms disclose, and few-shot examples.
+        Texts that arms disclose, few-shot examples, the arms that have a file, and their altered pictures.
     config : BenchmarkConfig
         Arms, strategies and number of samples.
     templates : Templates
@@ -58,7 +74,12 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
     # 1. cut every case to the text budget, 2. show it as each arm does, 3. ask it by each strategy
     cut = {item.item_id: within_words(item, config.max_case_words) for item in items}
     shortened = [item for item, _ in cut.values()]
-    by_arm = {arm: views(shortened, arm, material.disclosures) for arm in config.arms}
+    by_arm = {
+        arm: variant_views(shortened, material.arms[arm], material.altered)
+        if arm in material.arms
+        else views(shortened, arm, material.disclosures)
+        for arm in config.arms
+    }
     if "arms" in config.model_fields_set and (idle := [arm for arm in config.arms if not by_arm[arm]]):
         message = f"arm {idle[0]}: no item has what it leaves out, cuts or shows, so it would ask nothing; take it out of `arms`"
         raise ConfigError(message)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from neuralmedbench.errors import DeidentificationError
+from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.case import Audit, SliceRow
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.requests import Request
@@ -61,6 +62,28 @@ def check_pictures(items: Iterable[Item], slices: Iterable[SliceRow], audit: Aud
                 raise DeidentificationError(message)
             digests.add(image.volume_sha256)
     require_covered(audit, sorted(digests))
+
+
+def check_altered(altered: Iterable[AlteredPicture], items: Iterable[Item]) -> None:
+    """Trace every altered picture to pictures of the items and their scan, by digest; `check_pictures` traces those on.
+
+    Parameters
+    ----------
+    altered : iterable of AlteredPicture
+        All altered pictures of a benchmark.
+    items : iterable of Item
+        All items of the benchmark.
+
+    Raises
+    ------
+    DeidentificationError
+        If a picture was not made from pictures of the items.
+    """
+    shown = {(image.sha256, image.volume_sha256) for item in items for image in item.images}
+    for row in altered:
+        if not row.sources or any((source, row.volume_sha256) not in shown for source in row.sources):
+            message = f"{row.path}: this altered picture was not made from pictures of the items; run alter_pictures again"
+            raise DeidentificationError(message)
 
 
 def require_covered(audit: Audit, digests: Iterable[str]) -> None:

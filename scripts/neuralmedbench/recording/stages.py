@@ -27,6 +27,7 @@ PROMPTS = f"data/prompts/{BENCHMARK}.parquet"
 ACCEPTED = f"config/benchmarks/{BENCHMARK}.leaks.json"
 LEAKS, LEAK_PAGE = f"data/leaks/{BENCHMARK}.json", f"data/leaks/{BENCHMARK}.html"
 GOLD = f"data/gold/{BENCHMARK}.parquet"
+ALTERED = f"data/altered/{BENCHMARK}"
 LESIONS = f"data/gold/{BENCHMARK}/lesions.parquet"
 EXEMPLARS = f"data/disclosures/{BENCHMARK}/exemplars.parquet"
 PLOT = {"template": "leaderboard", "x": "pass1", "y": "model", "x_label": "pass@1", "y_label": "model", "title": "pass@1 by benchmark"}
@@ -108,6 +109,12 @@ def _data_stages(run: Run, shared: list[str]) -> Stages:
         ),
         "review_pictures": _stage(
             {"benchmark": loose}, [f"data/deidentified/{BENCHMARK}"], [f"data/reviews/{BENCHMARK}"], target="/review.json"
+        ),
+        "alter": _stage(
+            {"benchmark": [name for name in shared if run.alters(name)]},
+            [f"data/items/{BENCHMARK}.parquet", f"config/benchmarks/{BENCHMARK}.yaml", "config/arms"],
+            [ALTERED],
+            target="/pictures.parquet",
         ),
         "prompts": _prompts(run, [name for name in shared if name not in accepted]),
         "prompts_with_accepted_leaks": _prompts(run, accepted, ACCEPTED),
@@ -238,6 +245,7 @@ def _prompts(run: Run, benchmarks: list[str], *more: str) -> dict[str, Any]:
             f"config/benchmarks/{BENCHMARK}.yaml",
             *more,
             "config/prompts",
+            *(["config/arms"] if any(run.arms[name] for name in benchmarks) else []),
             run.config.vocabulary,
             *run.names_files,
         ],

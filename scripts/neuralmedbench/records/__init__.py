@@ -2,6 +2,7 @@
 
 Doors
 -----
+altered: AlteredPicture, altered_key
 answer_key: AnswerKey, CaseScore, NoteKey, NoteSpan, PixelBox, ScoreRow, SeriesKey, TagRule
 answer_leaks: AcceptedLeak, AcceptedLeaks, AnswerLeak, AnswerLeaks, SEVERITIES
 blinding: hide_names
@@ -10,7 +11,7 @@ case: Audit, CaseRecord, FileFate, PictureFate, PictureManifest, Plane, Sequence
 checklist: ONLY_IN_CHECKLISTS, SECTIONS
 columns: ANSWER_COLUMNS, ANSWER_KEY_COLUMNS, PICTURE_COLUMNS, RECORD_COLUMNS, UNKNOWN_DAY
 curation: CurationRecord, DECISION_COLUMNS, Decision, KEPT, KeptQuestion, PoolModel, RECORD, REMOVED, RemovedQuestion, StageCount
-items: Arm, Axis, Criterion, DIAGNOSES, DISCLOSES_FINDINGS, Disclosure, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, Level, NO_LESION, OPTION, ReferenceValue, Runner, ShownLesion, Strategy, Turn, gold_fields
+items: Arm, Axis, Criterion, DIAGNOSES, DISCLOSES_FINDINGS, Disclosure, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, Level, NO_LESION, OPTION, ReferenceValue, Runner, ShownLesion, Strategy, Turn, evidence_images, gold_fields
 keys: Key, response_key, text_digest
 questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal
 requests: Fact, Inquiry, Request, RequestImage, RequestTurn

@@ -52,7 +52,10 @@ class Level(StrEnum):
 
 
 class Arm(StrEnum):
-    """What a request leaves out, exchanges or adds to its item; besides these there is `first_<x>_percent` (`FIRST_PART`)."""
+    """What a request leaves out, exchanges or adds to its item.
+
+    Besides these there are `first_<x>_percent` (`FIRST_PART`) and the arms with a file (`config.arms`).
+    """
 
     FULL = "full"
     NO_IMAGE = "no_image"
@@ -195,6 +198,11 @@ class Item:
     pair_id: str = ""
     tags: tuple[str, ...] = ()
     answer_schema: str = ""
+
+
+def evidence_images(item: Item) -> tuple[ItemImage, ...]:
+    """Return the pictures that show the case; pictures that are answer options are not evidence and stay under every arm."""
+    return tuple(image for image in item.images if image.role != OPTION)
 
 
 @dataclass(frozen=True, kw_only=True)

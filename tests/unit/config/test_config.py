@@ -10,6 +10,7 @@ import pytest
 
 from conftest import ROOT
 from neuralmedbench.cli.generated_docs import generated_files
+from neuralmedbench.config.arms import load_arms
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import (
     WITHHELD,
@@ -93,12 +94,9 @@ def test_a_key_that_was_pasted_in_the_place_of_its_name_is_refused_unseen(tmp_pa
     assert "canary" not in str(refused.value)
 
 
-def test_an_unknown_arm_names_the_nearest_one(tmp_path: Path) -> None:
-    (tmp_path / "benchmarks").mkdir()
-    text = "{title: T, kind: scans, axis: depth, source: x, arms: [full, no_images]}"
-    (tmp_path / "benchmarks" / "mine.yaml").write_text(text)
-    with pytest.raises(ConfigError, match=r"arms\.1.*did you mean 'no_image'"):
-        load_benchmark(tmp_path, "mine")
+def test_an_unknown_arm_names_the_nearest_one() -> None:
+    with pytest.raises(ConfigError, match=r"^mine: arms: there is no arm 'no_images'; did you mean 'no_image'"):
+        load_arms(ROOT / "config", ["full", "no_images"], "mine")
 
 
 def test_an_absent_model_is_refused_with_the_nearest_file() -> None:

@@ -1,0 +1,144 @@
+"""Keys of `config/arms/<arm>.yaml`: one arm, or a family of arms whose names end in parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from neuralmedbench.config.load import check, nearest, read_yaml
+from neuralmedbench.config.section import Section
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.records.items import FIRST_PART, Arm
+
+ALTERED = frozenset({"blank"})
+"""Changes of pictures that make new pictures, by the rule `alter_pictures`."""
+
+SUFFIX = r"[a-z0-9_.]+"
+
+
+class ArmConfig(Section):
+    """`config/arms/<arm>.yaml`: what an arm changes; everything else is as in the arm `full`."""
+
+    title: str = Field(description="Name shown in the report.")
+    group: Literal["grounding", "pressure", "wording", "degradation", "layout"] = Field(description="What the arm tests.")
+    description: str = Field(description="What the arm shows, in a sentence.")
+    parameters: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="Parts of the arm's name that follow the name of the file, each after a hyphen, in this order, with their allowed values.",
+    )
+    pictures: Literal["keep", "none", "blank"] = Field(
+        "keep", description="The pictures of the case: `keep`, `none`, or `blank` (black pictures of the same size)."
+    )
+    labels: Literal["keep", "number"] = Field(
+        "keep", description="Labels of the pictures: `keep` those of the benchmark, or the `number` alone."
+    )
+    text: Literal["keep", "none"] = Field("keep", description="Notes and record: `keep`, or `none`.")
+
+    @field_validator("parameters", mode="before")
+    @classmethod
+    def _as_text(cls, value: object) -> object:
+        # levels and seeds are numbers in YAML, and parts of a name here
+        if not isinstance(value, Mapping):
+            return value
+        return {name: tuple(map(str, allowed)) if isinstance(allowed, list) else allowed for name, allowed in value.items()}
+
+
+@dataclass(frozen=True)
+class ArmVariant:
+    """An arm as a benchmark names it: its file, and the values of its parameters.
+
+    Attributes
+    ----------
+    name : str
+        `blank_image`, or with parameters `degraded-ghosting-2`.
+    path : Path
+        Its file.
+    config : ArmConfig
+        What it changes.
+    values : mapping of str to str
+        Values of its parameters by name.
+    """
+
+    name: str
+    path: Path
+    config: ArmConfig
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def alters(self) -> bool:
+        """True if the arm shows new pictures, made from those of the items."""
+        return self.config.pictures in ALTERED
+
+
+def is_built_in(arm: str) -> bool:
+    """Return True for an arm that the code knows by name, without a file."""
+    return arm in tuple(Arm) or FIRST_PART.fullmatch(arm) is not None
+
+
+def load_arms(folder: Path, arms: Iterable[str], name: str) -> dict[str, ArmVariant]:
+    """Read the files of the arms that are not built in.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder `config/`.
+    arms : iterable of str
+        Arms, as a benchmark or grader names them.
+    name : str
+        Name of that benchmark or grader, for messages.
+
+    Returns
+    -------
+    dict of str to ArmVariant
+        By arm, in the order given.
+
+    Raises
+    ------
+    ConfigError
+        If an arm has no file or a parameter has another value than those allowed; as in `check` and `read_yaml`. All of them.
+    """
+    found: dict[str, ArmVariant] = {}
+    mistakes: list[object] = []
+    for arm in arms:
+        if is_built_in(arm):
+            continue
+        try:
+            found[arm] = _variant(folder / "arms", arm, name)
+        except ConfigError as error:
+            mistakes += error.args
+    if mistakes:
+        raise ConfigError(*dict.fromkeys(mistakes))
+    return found
+
+
+def known_arms(folder: Path) -> list[str]:
+    """Return the names of all arms, `first_<x>_percent` excepted; ConfigError as in `load_arms`."""
+    names: list[str] = [arm.value for arm in Arm]
+    for path in sorted((folder / "arms").glob("*.yaml")):
+        allowed = check(ArmConfig, read_yaml(path), path.as_posix()).parameters.values()
+        names += ["-".join((path.stem, *values)) for values in product(*(choice or ("<name>",) for choice in allowed))]
+    return names
+
+
+def _variant(folder: Path, arm: str, name: str) -> ArmVariant:
+    stem, *values = arm.split("-")
+    path = folder / f"{stem}.yaml"
+    if not re.fullmatch(rf"{SUFFIX}(-{SUFFIX})*", arm) or not path.is_file():
+        message = f"{name}: arms: there is no arm {arm!r}{nearest(arm, known_arms(folder.parent))}"
+        raise ConfigError(message)
+    config = check(ArmConfig, read_yaml(path), path.as_posix())
+    parameters = dict(zip(config.parameters, values, strict=False))
+    fits = len(values) == len(config.parameters) and all(
+        parameters[key] in allowed for key, allowed in config.parameters.items() if allowed
+    )
+    if not fits:
+        form = "-".join((stem, *(f"<{key}>" for key in config.parameters)))
+        message = f"{name}: arms: expected {form}, found {arm!r}{nearest(arm, known_arms(folder.parent))}"
+        raise ConfigError(message)
+    return ArmVariant(arm, path, config, parameters)
