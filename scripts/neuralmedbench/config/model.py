@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -27,6 +28,15 @@ class Downscale(Section):
 
     longest_side_px: int | None = Field(None, ge=1, description="Longest side.")
     shortest_side_px: int | None = Field(None, ge=1, description="Shortest side.")
+
+    def size_of(self, size: tuple[int, int]) -> tuple[int, int]:
+        """Return the width and height to which a picture is scaled down: by the stricter limit, never up."""
+        factors = [
+            1.0,
+            *([self.longest_side_px / max(size)] if self.longest_side_px else []),
+            *([self.shortest_side_px / min(size)] if self.shortest_side_px else []),
+        ]
+        return math.ceil(size[0] * min(factors)), math.ceil(size[1] * min(factors))
 
 
 class ModelConfig(Section):

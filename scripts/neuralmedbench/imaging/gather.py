@@ -83,6 +83,7 @@ def _rows(benchmark: str, case: CaseRecord, base: Path) -> list[SliceRow]:
             resampled=entry.resampled,
             side_marked=entry.side_marked,
             oracle=entry.oracle,
+            size_px=entry.size_px,
         )
         for entry in case.slices
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,41 @@ def cut_plane(voxels: Floats, plane: Plane, index: int) -> Floats:
     return cut if plane is Plane.AXIAL else cut[::-1]
 
 
+@dataclass(frozen=True)
+class SquareGrid:
+    """Where the pixels of a square picture lie in the slice that it is cut from.
+
+    Attributes
+    ----------
+    number : int
+        Pixels along each side.
+    size_mm : float
+        Side of a pixel.
+    start, step : tuple of float
+        Row and column of the slice (continuous) at the middle of the first pixel, and their change from one pixel to the next.
+    copied : bool
+        True if the pixels are those of the slice, False if they are interpolated.
+    """
+
+    number: int
+    size_mm: float
+    start: tuple[float, float]
+    step: tuple[float, float]
+    copied: bool
+
+
+def square_grid(centre: tuple[float, float], spacing: tuple[float, float], side_mm: float) -> SquareGrid:
+    """Lay a square with square pixels over a slice; parameters as in `square`."""
+    size = min(spacing)
+    number = max(8, round(side_mm / size))
+    reach = (number - 1) / 2
+    if abs(spacing[0] - spacing[1]) <= 1e-3 * size:
+        row, column = (float(round(middle - reach)) for middle in centre)
+        return SquareGrid(number, size, (row, column), (1.0, 1.0), copied=True)
+    rows, columns = (size / along for along in spacing)
+    return SquareGrid(number, size, (centre[0] - reach * rows, centre[1] - reach * columns), (rows, columns), copied=False)
+
+
 def square(cut: Floats, centre: tuple[float, float], spacing: tuple[float, float], *, side_mm: float, fill: float) -> tuple[Floats, float]:
     """Cut a square with square pixels out of a slice.
 
@@ -61,11 +97,11 @@ def square(cut: Floats, centre: tuple[float, float], spacing: tuple[float, float
     -----
     Square pixels are only shifted by whole pixels, never interpolated. Others are interpolated linearly along the coarser axis.
     """
-    size = min(spacing)
-    number = max(8, round(side_mm / size))
-    if abs(spacing[0] - spacing[1]) <= 1e-3 * size:
+    grid = square_grid(centre, spacing, side_mm)
+    number, size = grid.number, grid.size_mm
+    if grid.copied:
         # square pixels: copy the part of the slice that is inside the square
-        corner = [round(middle - (number - 1) / 2) for middle in centre]
+        corner = [int(start) for start in grid.start]
         picture = np.full((number, number), fill, dtype=cut.dtype)
         low = [max(0, -start) for start in corner]
         high = [min(number, side - start) for start, side in zip(corner, cut.shape, strict=True)]
@@ -122,15 +158,26 @@ def montage(tiles: Sequence[npt.NDArray[np.uint8]], *, gap_px: int) -> npt.NDArr
     rows = -(-len(tiles) // columns)
     side = tiles[0].shape[0]
     whole = np.zeros((rows * (side + gap_px) - gap_px, columns * (side + gap_px) - gap_px), dtype=np.uint8)
-    for number, tile in enumerate(tiles):
-        top, left = (place * (side + gap_px) for place in divmod(number, columns))
+    for (top, left), tile in zip(montage_corners(len(tiles), side, gap_px=gap_px), tiles, strict=True):
         whole[top : top + side, left : left + side] = tile
     return whole
+
+
+def montage_corners(number: int, side_px: int, *, gap_px: int) -> list[tuple[int, int]]:
+    """Return the top and left pixel of each picture of a montage."""
+    columns = int(np.ceil(np.sqrt(number)))
+    return [(row * (side_px + gap_px), column * (side_px + gap_px)) for row, column in (divmod(place, columns) for place in range(number))]
 
 
 def letterbox(picture: npt.NDArray[np.uint8], side_px: int) -> npt.NDArray[np.uint8]:
     """Put a picture in the middle of a black square of at least its size, without scaling."""
     whole = np.zeros((side_px, side_px), dtype=np.uint8)
-    top, left = ((side_px - side) // 2 for side in picture.shape)
+    top, left = letterbox_corner(picture.shape, side_px)
     whole[top : top + picture.shape[0], left : left + picture.shape[1]] = picture
     return whole
+
+
+def letterbox_corner(shape: tuple[int, ...], side_px: int) -> tuple[int, int]:
+    """Return the top and left pixel of a picture of (rows, columns) in its letterbox."""
+    top, left = ((side_px - side) // 2 for side in shape)
+    return top, left

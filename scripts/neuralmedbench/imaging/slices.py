@@ -20,10 +20,22 @@ from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.known_lesions import KnownLesion
 from neuralmedbench.files.plain_pictures import write_grey
 from neuralmedbench.imaging.choose import SlicePolicy, content_slices, lesion_slices, slice_scores, uniform_slices, usable_slices
-from neuralmedbench.imaging.pictures import SLICE_AXIS, Floats, cut_plane, letterbox, montage, resize, square, to_grey
+from neuralmedbench.imaging.pictures import (
+    SLICE_AXIS,
+    Floats,
+    cut_plane,
+    letterbox,
+    letterbox_corner,
+    montage,
+    montage_corners,
+    resize,
+    square,
+    to_grey,
+)
 from neuralmedbench.imaging.scans import Points, Scan, SlicePlace, centre_points, load_scan, nearest_slices, slice_index, transform_points
+from neuralmedbench.imaging.tiles import native_pixel, place_tile
 from neuralmedbench.imaging.windows import COMPUTED, CT_WINDOWS, Window
-from neuralmedbench.records.case import CaseRecord, Plane, Slice, Tile
+from neuralmedbench.records.case import CaseRecord, Plane, Slice
 from neuralmedbench.runtime.atomic_write import atomic_folder
 
 PLANES = (Plane.AXIAL, Plane.CORONAL, Plane.SAGITTAL)
@@ -97,7 +109,7 @@ def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePoli
                     image_id = _image_id(scan, plane, group, policy, taken=slices, window=name)
                     write_grey(folder / f"{image_id}.png", grey)
                     slices[image_id] = replace(
-                        _describe(scan, plane, group, grey, rendered),
+                        describe(scan, plane, group, (grey, rendered), policy),
                         image_id=image_id,
                         path=f"{pictures.name}/{image_id}.png",
                         sha256=sha256_of(folder / f"{image_id}.png"),
@@ -108,11 +120,17 @@ def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePoli
     return tuple(slices.values())
 
 
-def _describe(scan: Scan, plane: Plane, group: list[SlicePlace], grey: npt.NDArray[np.uint8], rendered: RenderedSlice) -> Slice:
+def describe(scan: Scan, plane: Plane, group: list[SlicePlace], drawn: tuple[Grey, RenderedSlice], policy: SlicePolicy) -> Slice:
     """Return the record of a picture; the caller adds its name, file and window."""
+    grey, rendered = drawn
     middle = group[(len(group) - 1) // 2]  # of a single picture, its only slice
     rows, columns = native_pixel(scan, plane)
     series = scan.series
+    side, mm = rendered.grey.shape[0], policy.field_of_view_mm
+    tiles = (
+        place_tile(scan, plane, place, field_of_view_mm=mm, top_px=top, left_px=left, side_px=side)
+        for place, (top, left) in zip(group, rendered.corners, strict=True)
+    )
     return Slice(
         image_id="",
         path="",
@@ -123,13 +141,14 @@ def _describe(scan: Scan, plane: Plane, group: list[SlicePlace], grey: npt.NDArr
         plane=plane,
         index=middle.index,
         position_mm=round(middle.position_mm, 2),
-        tiles=tuple(Tile(index=place.index, position_mm=round(place.position_mm, 2)) for place in group),
+        tiles=tuple(tiles),
         native_mm_per_px=(round(rows, 5), round(columns, 5)),
         mm_per_px=round(rendered.mm_per_px, 5),
         window=scan.window,
         window_name="",
         resampled=series.plane is not None and plane is not series.plane,
         side_marked=rendered.marked,
+        size_px=(grey.shape[1], grey.shape[0]),
     )
 
 
@@ -194,11 +213,14 @@ class RenderedSlice:
         Size of its pixels.
     marked : bool
         True if it has side letters.
+    corners : tuple of (int, int)
+        Top and left pixel of it, or of each slice of a montage, in the picture.
     """
 
     grey: npt.NDArray[np.uint8]
     mm_per_px: float
     marked: bool
+    corners: tuple[tuple[int, int], ...] = ((0, 0),)
 
 
 def draw(
@@ -234,8 +256,11 @@ def draw(
     side = max((policy.sent_px - (columns - 1) * GAP_PX) // columns, MIN_TILE_PX) if policy.sent_px else 0
     tiles = [render_slice(scan, voxels, plane, place, policy, window=window, side_px=side) for place in group]
     whole = montage([tile.grey for tile in tiles], gap_px=GAP_PX)
-    of_all = RenderedSlice(tiles[0].grey, tiles[0].mm_per_px, marked=all(tile.marked for tile in tiles))
-    return (letterbox(whole, max(policy.sent_px, *whole.shape)) if policy.sent_px else whole), of_all
+    framed = max(policy.sent_px, *whole.shape) if policy.sent_px else 0
+    above, before = letterbox_corner(whole.shape, framed) if framed else (0, 0)
+    corners = ((above + top, before + left) for top, left in montage_corners(len(tiles), tiles[0].grey.shape[0], gap_px=GAP_PX))
+    of_all = RenderedSlice(tiles[0].grey, tiles[0].mm_per_px, marked=all(tile.marked for tile in tiles), corners=tuple(corners))
+    return (letterbox(whole, framed) if framed else whole), of_all
 
 
 def render_slice(
@@ -293,9 +318,3 @@ def mark_sides(grey: Grey, brain: npt.NDArray[np.bool_], plane: Plane) -> tuple[
             marked[box] = np.pad(stamps[name], dot) * np.uint8(255)  # on black, so that bright scalp does not hide it
         return marked, True
     return grey, False
-
-
-def native_pixel(scan: Scan, plane: Plane) -> tuple[float, float]:
-    """Return the size of a native pixel along rows and columns of a plane in mm."""
-    rows, columns = (size for axis, size in enumerate(scan.image.GetSpacing()[::-1]) if axis != SLICE_AXIS[plane])
-    return rows, columns

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.config.model import Downscale, ModelConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.records.requests import RequestImage
 
@@ -74,7 +74,8 @@ class Estimator:
 
     def _size(self, image: RequestImage) -> tuple[int, int]:
         if image.sha256 not in self._sizes:
-            self._sizes[image.sha256] = _downscaled(_png_size(self._root / image.path), self._model.provider_downscale)
+            size, limit = _png_size(self._root / image.path), self._model.provider_downscale
+            self._sizes[image.sha256] = limit.size_of(size) if limit else size
         return self._sizes[image.sha256]
 
 
@@ -123,15 +124,3 @@ def _png_size(path: Path) -> tuple[int, int]:
     if len(head) < 24 or head[:4] != b"\x89PNG":
         return LARGEST_PX, LARGEST_PX
     return max(1, int.from_bytes(head[16:20], "big")), max(1, int.from_bytes(head[20:24], "big"))
-
-
-def _downscaled(size: tuple[int, int], limit: Downscale | None) -> tuple[int, int]:
-    if limit is None:
-        return size
-    # scaled down by the stricter limit, never up
-    factors = [
-        1.0,
-        *([limit.longest_side_px / max(size)] if limit.longest_side_px else []),
-        *([limit.shortest_side_px / min(size)] if limit.shortest_side_px else []),
-    ]
-    return math.ceil(size[0] * min(factors)), math.ceil(size[1] * min(factors))

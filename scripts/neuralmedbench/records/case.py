@@ -8,7 +8,7 @@ from enum import StrEnum
 from neuralmedbench.records.answer_key import ScoreRow
 from neuralmedbench.records.review import AcceptedIdentityLeak, IdentityLeak, OwnRule
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 class Sequence(StrEnum):
@@ -105,10 +105,21 @@ class Tile:
         Index of the slice in the native volume (LPS+), along its slice axis.
     position_mm : float
         Position of the slice along that axis, in the space of the reference sequence (LPS+, mm).
+    left_px, top_px, side_px : int
+        Upper left corner and side of its square in the picture; 0 if it was cut before version 3.
+    corner_mm, right_mm, down_mm : tuple of float or None
+        Upper left corner of that square in the space of the reference sequence (x, y, z, LPS+, mm), and the steps by which the place changes
+        from one pixel to the next to the right and down; None if it was cut before version 3. `records.coordinates` reads them.
     """
 
     index: int
     position_mm: float
+    left_px: int = 0
+    top_px: int = 0
+    side_px: int = 0
+    corner_mm: tuple[float, float, float] | None = None
+    right_mm: tuple[float, float, float] | None = None
+    down_mm: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +155,8 @@ class Slice:
         True if it has the letters L and R.
     oracle : bool
         True if the choice of the slice used the answer.
+    size_px : tuple of int or None
+        Width and height of the PNG; None if it was cut before version 3.
     """
 
     image_id: str
@@ -163,6 +176,7 @@ class Slice:
     resampled: bool = False
     side_marked: bool = False
     oracle: bool = False
+    size_px: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -377,6 +391,7 @@ class SliceRow:
     resampled: bool
     side_marked: bool
     oracle: bool
+    size_px: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

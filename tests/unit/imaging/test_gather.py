@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from gather_slices import main as gather
@@ -68,6 +70,18 @@ def test_every_case_of_the_table_has_its_fate_and_every_picture_its_row(tmp_path
     assert (flow["case02"]["state"], flow["case02"]["quarantined_by"], flow["case02"]["reason"]) == ("quarantined", "ingest", "no series")
     assert flow["case03"]["excluded"]
     assert flow["case03"]["reason"] == "withdrawn"
+
+
+def test_pictures_gathered_before_their_geometry_was_kept_are_still_read(tmp_path: Path) -> None:
+    path = tmp_path / "slices.parquet"
+    gather(make(tmp_path, good=1, bad=0))
+    (row,), table = read_records(path, SliceRow), pq.read_table(path)
+    old = pa.struct([("index", pa.int64()), ("position_mm", pa.float64())])
+    tiles = pa.array([[{"index": 3, "position_mm": 12.25}]], pa.list_(old))
+    table = table.set_column(table.column_names.index("tiles"), "tiles", tiles).drop_columns(["size_px"])
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"schema_version": b"2"}), path)
+    assert read_records(path, SliceRow) == [row]
+    assert row.tiles[0].corner_mm is None
 
 
 @pytest.mark.parametrize(("good", "bad"), [(8, 2), (1, 8), (9, 0)])
