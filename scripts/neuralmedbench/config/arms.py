@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from neuralmedbench.config.load import check, nearest, read_yaml
 from neuralmedbench.config.section import Section
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import FIRST_PART, Arm
 
-ALTERED = frozenset({"blank"})
+ALTERED = frozenset({"blank", "degraded"})
 """Changes of pictures that make new pictures, by the rule `alter_pictures`."""
 
 SUFFIX = r"[a-z0-9_.]+"
@@ -32,8 +32,10 @@ class ArmConfig(Section):
         default_factory=dict,
         description="Parts of the arm's name that follow the name of the file, each after a hyphen, in this order, with their allowed values.",
     )
-    pictures: Literal["keep", "none", "blank"] = Field(
-        "keep", description="The pictures of the case: `keep`, `none`, or `blank` (black pictures of the same size)."
+    pictures: Literal["keep", "none", "blank", "degraded"] = Field(
+        "keep",
+        description="The pictures of the case: `keep`, `none`, `blank` (black pictures of the same size), or `degraded` (by the artefact of the"
+        " parameter `operator`, at the parameter `level`).",
     )
     labels: Literal["keep", "number"] = Field(
         "keep", description="Labels of the pictures: `keep` those of the benchmark, or the `number` alone."
@@ -47,6 +49,13 @@ class ArmConfig(Section):
         if not isinstance(value, Mapping):
             return value
         return {name: tuple(map(str, allowed)) if isinstance(allowed, list) else allowed for name, allowed in value.items()}
+
+    @model_validator(mode="after")
+    def _has_parameters(self) -> Self:
+        if self.pictures == "degraded" and not {"operator", "level"} <= set(self.parameters):
+            message = "`pictures: degraded` needs the parameters `operator` and `level`"
+            raise ValueError(message)
+        return self
 
 
 @dataclass(frozen=True)

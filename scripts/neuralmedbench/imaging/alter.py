@@ -12,6 +12,8 @@ from neuralmedbench.config.arms import ArmVariant
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import bytes_with_digest, sha256_of, sha256_of_value
 from neuralmedbench.files.plain_pictures import open_picture, write_grey
+from neuralmedbench.imaging.degradation import degradation_named, degrade, seed_of
+from neuralmedbench.imaging.picture_quality import quality_numbers
 from neuralmedbench.records.altered import AlteredPicture, altered_key
 from neuralmedbench.records.items import Item, ItemImage, evidence_images
 
@@ -28,7 +30,16 @@ def blank(picture: Picture, image: ItemImage, values: Mapping[str, str]) -> Pict
     return np.zeros_like(picture)
 
 
-OPERATORS: dict[str, Operator] = {"blank": blank}
+def degraded(picture: Picture, image: ItemImage, values: Mapping[str, str]) -> Picture | None:
+    """Return a picture with the artefact and at the level of the arm; None where the scanner of this picture has no such artefact."""
+    operator = degradation_named(values["operator"])
+    if not operator.applies_to(image.sequence):
+        return None
+    seed = seed_of(image.sha256, values["operator"])
+    return degrade(picture, values["operator"], int(values["level"]), seed=seed, tiles=max(1, len(image.tiles_mm)))
+
+
+OPERATORS: dict[str, Operator] = {"blank": blank, "degraded": degraded}
 """By the value of `pictures` in the file of an arm."""
 
 
@@ -76,6 +87,7 @@ def alter_pictures(items: Iterable[Item], arms: Sequence[ArmVariant], out: Path)
                     volume_sha256=volume_sha256,
                     path=path.as_posix(),
                     sha256=sha256_of(path),
+                    quality=quality_numbers(picture, altered) if arm.config.pictures == "degraded" else {},
                 )
             )
     return sorted(rows, key=altered_key)

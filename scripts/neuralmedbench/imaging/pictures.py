@@ -13,6 +13,8 @@ from neuralmedbench.records.case import Plane
 Floats = npt.NDArray[np.float32]
 SLICE_AXIS = {plane: "zyx".index(plane.axis) for plane in Plane}
 """Slice axis of a plane in an LPS+ array (Z, Y, X)."""
+GAP_PX = 4
+"""Black between the tiles of a montage."""
 
 
 def cut_plane(voxels: Floats, plane: Plane, index: int) -> Floats:
@@ -181,3 +183,29 @@ def letterbox_corner(shape: tuple[int, ...], side_px: int) -> tuple[int, int]:
     """Return the top and left pixel of a picture of (rows, columns) in its letterbox."""
     top, left = ((side_px - side) // 2 for side in shape)
     return top, left
+
+
+def tile_boxes(shape: tuple[int, int], tiles: int) -> list[tuple[slice, slice]]:
+    """Return where the tiles of a picture are.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Rows and columns of the picture.
+    tiles : int
+        1 for a single slice, whose box is the picture; else the tiles of a `montage`, with or without `letterbox`.
+
+    Returns
+    -------
+    list of tuple of slice
+        Rows and columns of each tile, in its order.
+    """
+    if tiles <= 1:
+        return [(slice(0, shape[0]), slice(0, shape[1]))]
+    columns = int(np.ceil(np.sqrt(tiles)))
+    side = (shape[1] - (columns - 1) * GAP_PX) // columns
+    corners = montage_corners(tiles, side, gap_px=GAP_PX)
+    above, before = (
+        (whole - last - side) // 2 for whole, last in zip(shape, (corners[-1][0], (columns - 1) * (side + GAP_PX)), strict=True)
+    )
+    return [(slice(above + top, above + top + side), slice(before + left, before + left + side)) for top, left in corners]

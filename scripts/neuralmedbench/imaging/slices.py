@@ -21,6 +21,7 @@ from neuralmedbench.files.known_lesions import KnownLesion
 from neuralmedbench.files.plain_pictures import write_grey
 from neuralmedbench.imaging.choose import SlicePolicy, content_slices, lesion_slices, slice_scores, uniform_slices, usable_slices
 from neuralmedbench.imaging.pictures import (
+    GAP_PX,
     SLICE_AXIS,
     Floats,
     cut_plane,
@@ -33,6 +34,7 @@ from neuralmedbench.imaging.pictures import (
     to_grey,
 )
 from neuralmedbench.imaging.scans import Points, Scan, SlicePlace, centre_points, load_scan, nearest_slices, slice_index, transform_points
+from neuralmedbench.imaging.side_letters import mark_sides
 from neuralmedbench.imaging.tiles import native_pixel, place_tile
 from neuralmedbench.imaging.windows import COMPUTED, CT_WINDOWS, Window
 from neuralmedbench.records.case import CaseRecord, Plane, Slice
@@ -42,17 +44,6 @@ PLANES = (Plane.AXIAL, Plane.CORONAL, Plane.SAGITTAL)
 
 
 Grey = npt.NDArray[np.uint8]
-LETTERS = {
-    "R": ("11110", "10001", "10001", "11110", "10100", "10010", "10001"),
-    "L": ("10000", "10000", "10000", "10000", "10000", "10000", "11111"),
-}
-"""Letters of 5 x 7 dots: without a font file, pixels are the same on all machines."""
-HEIGHT = 0.05
-"""Height of a letter as a fraction of the picture's height."""
-PLACES = (0.04, 0.89, 0.475)
-"""Upper ends of a letter as fractions of the picture's height, tried in this order: top, bottom and middle of the edge."""
-GAP_PX = 4
-"""Black between the tiles of a montage."""
 MIN_TILE_PX = 8
 
 
@@ -282,39 +273,3 @@ def render_slice(
     brain, _ = framed(scan.brain.astype(np.float32), 0.0)
     marked, is_marked = mark_sides(grey, brain > 0, plane)
     return RenderedSlice(marked, mm_per_px, marked=is_marked)
-
-
-def mark_sides(grey: Grey, brain: npt.NDArray[np.bool_], plane: Plane) -> tuple[Grey, bool]:
-    """Draw R at the left edge and L at the right one (the patient's left is on the viewer's right).
-
-    Parameters
-    ----------
-    grey : ndarray of uint8, shape (rows, columns)
-        The picture.
-    brain : ndarray of bool, shape (rows, columns)
-        Brain mask; letters never cover it.
-    plane : Plane
-        Sagittal pictures have no sides and are not marked.
-
-    Returns
-    -------
-    tuple of ndarray and bool
-        The picture, and whether it is marked; without room for both letters, none is drawn.
-    """
-    if plane is Plane.SAGITTAL:
-        return grey, False
-    rows, columns = grey.shape
-    dot = max(1, round(HEIGHT * rows / 7))  # pixels per dot of a letter
-    stamps = {name: np.kron(np.array([[int(bit) for bit in line] for line in lines], np.uint8), np.ones((dot, dot), np.uint8))
-              for name, lines in LETTERS.items()}  # fmt: skip
-    height, width = (side + 2 * dot for side in stamps["R"].shape)
-    corners = {"R": dot, "L": columns - width - dot}
-    for start in (round(part * rows) for part in PLACES):
-        boxes = {name: (slice(start, start + height), slice(column, column + width)) for name, column in corners.items()}
-        if start + height > rows or corners["L"] <= corners["R"] + width or any(brain[box].any() for box in boxes.values()):
-            continue
-        marked = grey.copy()
-        for name, box in boxes.items():
-            marked[box] = np.pad(stamps[name], dot) * np.uint8(255)  # on black, so that bright scalp does not hide it
-        return marked, True
-    return grey, False

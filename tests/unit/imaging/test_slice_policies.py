@@ -22,7 +22,7 @@ from neuralmedbench.files.known_lesions import read_known_lesion
 from neuralmedbench.files.volumes import read_volume
 from neuralmedbench.imaging.choose import content_slices, lesion_slices, slice_scores, uniform_slices
 from neuralmedbench.imaging.pictures import letterbox, montage, resize
-from neuralmedbench.imaging.slices import mark_sides
+from neuralmedbench.imaging.side_letters import mark_sides
 from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Slice, State
 
 pytestmark = pytest.mark.slow

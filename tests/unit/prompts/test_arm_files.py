@@ -16,6 +16,7 @@ from neuralmedbench.errors import ConfigError, DataError, DeidentificationError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.plain_pictures import open_picture, write_grey
 from neuralmedbench.imaging.alter import alter_pictures
+from neuralmedbench.imaging.degradation import OPERATORS
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.prompts.coverage import check_altered
 from neuralmedbench.records.items import OPTION, Item, Runner, Turn
@@ -149,3 +150,38 @@ def test_an_altered_picture_of_unknown_origin_stops_before_any_prompt(tmp_path) 
     ):
         with pytest.raises(DeidentificationError, match="was not made from pictures of the items"):
             check_altered([forged], [item])
+
+
+def test_degraded_pictures_are_named_as_the_operators_and_level_0_is_no_arm() -> None:
+    file = load_arms(ROOT / "config", ["degraded-blur-1"], "b")["degraded-blur-1"]
+    assert set(file.config.parameters["operator"]) == set(OPERATORS)
+    with pytest.raises(ConfigError, match="expected degraded-<operator>-<level>, found 'degraded-ghosting-0'"):
+        load_arms(ROOT / "config", ["degraded-ghosting-0"], "b")
+
+
+def test_a_degraded_arm_needs_its_parameters(write_arm) -> None:
+    folder = write_arm("worse", "{title: T, group: degradation, description: D., pictures: degraded, parameters: {level: [1]}}")
+    with pytest.raises(ConfigError, match="needs the parameters `operator` and `level`"):
+        load_arms(folder, ["worse-1"], "b")
+
+
+def test_a_degraded_arm_asks_only_items_whose_pictures_can_have_the_artefact(tmp_path) -> None:
+    arms = load_arms(ROOT / "config", ["degraded-ghosting-1", "degraded-ghosting-2", "degraded-streaks-1", "degraded-blur-1"], "b")
+    mr, ct = picture("z10"), replace(picture("z20"), sequence="CT")
+    item = drawn(tmp_path, question(images=(mr, ct)))
+    computed = drawn(tmp_path, open_question("c", "p2", images=(ct,)))
+    altered = alter_pictures([item, computed], list(arms.values()), tmp_path / "png")
+    changed = {name: {(row.case_id, row.sources[0]) for row in altered if row.arm == name} for name in arms}
+    both = {(item.case_id, item.images[0].sha256), (item.case_id, item.images[1].sha256), (computed.case_id, computed.images[0].sha256)}
+    assert changed["degraded-blur-1"] == both
+    assert changed["degraded-ghosting-1"] == changed["degraded-ghosting-2"] == {(item.case_id, item.images[0].sha256)}
+    assert changed["degraded-streaks-1"] == both - changed["degraded-ghosting-1"]
+    full, ghosts = shown(item, arms["degraded-ghosting-2"], altered)
+    assert [image.sha256 for image in ghosts.turns[0].images][1] == full.turns[0].images[1].sha256
+    with pytest.raises(ConfigError, match="no item has what it leaves out"):
+        shown(computed, arms["degraded-ghosting-2"], altered)
+    mild, severe = (next(row for row in altered if row.arm == f"degraded-ghosting-{level}").quality for level in (1, 2))
+    assert mild["psnr_db"] > severe["psnr_db"]
+    assert all(np.isfinite(list(row.quality.values())).all() for row in altered)
+    again = alter_pictures([item, computed], list(arms.values()), tmp_path / "again")
+    assert [row.sha256 for row in again] == [row.sha256 for row in altered]
