@@ -290,7 +290,7 @@ def _by_arm(texts: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _message_text(request: Request) -> str:
-    return "\n".join((request.system, *(turn.text[turn.example_characters :] for turn in request.turns)))
+    return "\n".join((request.system, *(turn.words[turn.example_characters :] for turn in request.turns)))
 
 
 def _rest(text: str, own: Mapping[str, str], item: Item) -> str:

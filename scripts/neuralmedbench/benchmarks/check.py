@@ -252,4 +252,5 @@ def _turn(turn: RequestTurn, root: Path) -> str:
         for image in turn.images[:PICTURES]
     )
     more = f"<p>and {len(turn.images) - PICTURES} more pictures</p>" if len(turn.images) > PICTURES else ""
-    return f"<h3>User</h3><pre dir='auto'>{escape(turn.text)}</pre>{figures}{more}"
+    after = f"<pre dir='auto'>{escape(turn.after)}</pre>" if turn.after else ""
+    return f"<h3>User</h3><pre dir='auto'>{escape(turn.text)}</pre>{figures}{more}{after}"

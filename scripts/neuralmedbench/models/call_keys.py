@@ -11,7 +11,7 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.records.items import Runner
-from neuralmedbench.records.requests import Request
+from neuralmedbench.records.requests import Request, order_of_parts
 
 SENT_KEYWORDS = ("type", "enum", "description", "anyOf")
 """Providers differ in which other keywords they accept (numeric limits, lengths, patterns); our own parser checks those."""
@@ -76,7 +76,8 @@ def call_key(model: ModelConfig, messages: Sequence[PromptMessage], repeat: int,
 
     Notes
     -----
-    Settings added later (`parameters`, `logprobs`, a schema that is sent) enter the key only where they are used, so older keys stay valid.
+    What was added later (`parameters`, `logprobs`, a schema that is sent, text after the pictures) enters the key only where it is used, so
+    older keys stay valid.
     The name under which `max_tokens` is sent is no part of it: it is another spelling of the same question.
     """
     later: dict[str, object] = {
@@ -100,6 +101,7 @@ def call_key(model: ModelConfig, messages: Sequence[PromptMessage], repeat: int,
             "repeat": repeat,
             "messages": [
                 {"role": entry.role, "text": entry.text, "images": [[image.label, image.sha256] for image in entry.images]}
+                | order_of_parts(entry)
                 for entry in messages
             ],
         }

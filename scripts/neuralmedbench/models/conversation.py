@@ -17,7 +17,7 @@ from pathlib import Path
 from neuralmedbench.errors import DataError
 from neuralmedbench.models.picture_budget import within_budget
 from neuralmedbench.models.protocol import Message, MessageImage
-from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestImage, RequestTurn
+from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestImage, RequestTurn, joined_words
 from neuralmedbench.records.vocabulary import normal_form
 
 NO_WORDS = "(no answer)"
@@ -26,11 +26,23 @@ NO_WORDS = "(no answer)"
 
 @dataclass(frozen=True)
 class PromptMessage:
-    """One message of a conversation, its pictures by path and digest."""
+    """One message of a conversation, its pictures by path and digest; the rest as in `records.requests.RequestTurn`."""
 
     role: str
     text: str
     images: tuple[RequestImage, ...] = ()
+    after: str = ""
+    labels_after: bool = False
+
+    @classmethod
+    def of(cls, turn: RequestTurn) -> PromptMessage:
+        """Return the user message of a turn."""
+        return cls("user", turn.text, turn.images, turn.after, turn.labels_after)
+
+    @property
+    def words(self) -> str:
+        """All its text, without the labels of the pictures."""
+        return joined_words(self.text, self.after)
 
 
 def next_messages(request: Request, answers: Sequence[str], max_images: int | None) -> tuple[PromptMessage, ...] | None:
@@ -58,9 +70,8 @@ def next_messages(request: Request, answers: Sequence[str], max_images: int | No
     # the history: each turn with its answer, then the turn that is due
     messages = [PromptMessage("system", request.system)] if request.system else []
     for turn, answer in zip(turns, answers, strict=False):
-        messages += [PromptMessage("user", turn.text, turn.images), PromptMessage("assistant", answer or NO_WORDS)]
-    following = turns[len(answers)]
-    return (*messages, PromptMessage("user", following.text, following.images))
+        messages += [PromptMessage.of(turn), PromptMessage("assistant", answer or NO_WORDS)]
+    return (*messages, PromptMessage.of(turns[len(answers)]))
 
 
 def _with_replies(
@@ -77,7 +88,10 @@ def _with_replies(
 
 def load_messages(messages: Sequence[PromptMessage], root: Path) -> tuple[Message, ...]:
     """Read the pictures of a conversation; DataError if one is absent or is not the picture of the prompt."""
-    return tuple(Message(entry.role, entry.text, tuple(_picture(image, root) for image in entry.images)) for entry in messages)
+    return tuple(
+        Message(entry.role, entry.text, tuple(_picture(image, root) for image in entry.images), entry.after, entry.labels_after)
+        for entry in messages
+    )
 
 
 def _picture(image: RequestImage, root: Path) -> MessageImage:

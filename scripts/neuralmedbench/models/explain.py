@@ -275,4 +275,7 @@ def _message(message: PromptMessage) -> Iterator[str]:
     yield f"--- {message.role}"
     yield message.text
     for image in message.images:
-        yield f"[{image.label}: {image.path}, sha256 {image.sha256[:SHORT]}]"
+        file = f"{image.path}, sha256 {image.sha256[:SHORT]}"
+        yield f"[{file}: {image.label}]" if message.labels_after else f"[{image.label}: {file}]"
+    if message.after:
+        yield message.after

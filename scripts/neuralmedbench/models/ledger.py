@@ -107,7 +107,7 @@ pictures takes 0.7 kB. Answers are looked up by the key, with all 64. The search
 
 def text_digests(messages: Sequence[PromptMessage]) -> tuple[str, ...]:
     """Return for each message its role, a space, and the first digits of the SHA-256 of its text (UTF-8)."""
-    return tuple(f"{message.role} {_digest(message.text)}" for message in messages)
+    return tuple(f"{message.role} {_digest(message.words)}" for message in messages)
 
 
 def picture_digests(messages: Sequence[PromptMessage]) -> tuple[str, ...]:

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from neuralmedbench.records.requests import joined_words
+
 
 @dataclass(frozen=True)
 class MessageImage:
-    """A picture of a message: the label shown before it (may be empty), the bytes of the PNG and their SHA-256."""
+    """A picture of a message: the label shown beside it (may be empty), the bytes of the PNG and their SHA-256."""
 
     label: str
     png: bytes
@@ -28,11 +30,30 @@ class Message:
         The text.
     images : tuple of MessageImage
         Pictures, shown after the text, each after its label.
+    after : str
+        Text after the pictures.
+    labels_after : bool
+        True if each picture is shown before its label.
     """
 
     role: str
     text: str
     images: tuple[MessageImage, ...] = ()
+    after: str = ""
+    labels_after: bool = False
+
+    @property
+    def words(self) -> str:
+        """All its text, without the labels of the pictures."""
+        return joined_words(self.text, self.after)
+
+    @property
+    def parts(self) -> list[str | MessageImage]:
+        """Its texts, labels and pictures in the order in which they are sent."""
+        parts: list[str | MessageImage] = [self.text] if self.text or not self.after else []
+        for image in self.images:
+            parts += (image, image.label) if self.labels_after else (image.label, image)
+        return [*parts, self.after] if self.after else parts
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,7 @@ def _pictures(messages: Sequence[PromptMessage]) -> int:
 
 
 def _characters(messages: Sequence[PromptMessage]) -> int:
-    return sum(len(entry.text) + sum(len(image.label) for image in entry.images) for entry in messages)
+    return sum(len(entry.text) + len(entry.after) + sum(len(image.label) for image in entry.images) for entry in messages)
 
 
 def _mean(values: Sequence[float]) -> float | None:

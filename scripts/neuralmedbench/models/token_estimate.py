@@ -53,7 +53,7 @@ class Estimator:
 
     def prompt_at_most(self, messages: Sequence[PromptMessage], schema: str = "") -> int:
         """Return an upper bound of the tokens of a conversation."""
-        text = sum(text_tokens_at_most(message.text) + MESSAGE_TOKENS for message in messages)
+        text = sum(text_tokens_at_most(message.words) + MESSAGE_TOKENS for message in messages)
         pictures = [image for message in messages for image in message.images]
         labels = sum(text_tokens_at_most(image.label) + MESSAGE_TOKENS for image in pictures)
         form = text_tokens_at_most(schema) + SCHEMA_TOKENS if schema else 0
@@ -61,7 +61,7 @@ class Estimator:
 
     def prompt_probably(self, messages: Sequence[PromptMessage], schema: str = "") -> int:
         """Return the likely number of tokens of a conversation."""
-        texts = [*(message.text for message in messages), *(image.label for message in messages for image in message.images), schema]
+        texts = [*(message.words for message in messages), *(image.label for message in messages for image in message.images), schema]
         low, high = LIKELY_PICTURE_TOKENS
         sizes = [self._size(image) for message in messages for image in message.images]
         return sum(map(likely_text_tokens, texts)) + sum(min(high, max(low, w * h // PIXELS_PER_TOKEN)) for w, h in sizes)

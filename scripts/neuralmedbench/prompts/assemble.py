@@ -30,7 +30,7 @@ from neuralmedbench.records.items import (
     evidence_images,
 )
 from neuralmedbench.records.questions import LETTERS
-from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestImage, RequestTurn
+from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestImage, RequestTurn, order_of_parts
 from neuralmedbench.records.value_rules import RULES
 
 STEPWISE = (Strategy.COT, Strategy.SELF_CONSISTENCY)
@@ -206,7 +206,7 @@ def lettered_options(item: Item) -> list[tuple[str, str]]:
 
 def request_digest(system: str, turns: tuple[RequestTurn, ...], answer_schema: str, inquiry: Inquiry | None = None) -> str:
     """Return the SHA-256 of everything that is or can be sent, with pictures by their digest."""
-    rounds = [{"text": turn.text, "images": _digests(turn.images)} for turn in turns]
+    rounds = [{"text": turn.text, "images": _digests(turn.images)} | order_of_parts(turn) for turn in turns]
     value: dict[str, object] = {"system": system, "turns": rounds, "answer_schema": answer_schema}
     if inquiry is not None:  # facts that the model may ask for can be sent too
         value["inquiry"] = [

@@ -119,7 +119,7 @@ def _written(one: RatingCandidate, gold: Gold, without: frozenset[str] = frozens
     ranked = [f"{rank}. {name}" for rank, name in enumerate(names, start=1)]
     findings, reasons = (" ".join(_sentence(text) for text in texts) or "Not stated." for texts in (gold.findings, gold.rationale))
     # the prompt shows which format it asks for
-    if "SEEN:" not in one.sent[0].text:
+    if "SEEN:" not in one.sent[0].words:
         differential = "\n".join(ranked)
         return f"DIFFERENTIAL:\n{differential}\nFINDINGS: {findings}\nRATIONALE: {reasons}\nCONFIDENCE: {CONFIDENCE}"
     speaks_for = "; ".join(gold.findings[:2]) or "the history"

@@ -33,7 +33,7 @@ def answer_data(item_id: str, group: str, sent: Sequence[RequestTurn], answers: 
     turns = [
         {
             # few-shot examples are cut from text and pictures
-            "text": visible(turn.text[turn.example_characters :].strip()),
+            "text": visible(turn.words[turn.example_characters :].strip()),
             "pictures": [[image.sha256, image.label] for image in turn.images if not image.example],
             "answer": visible(answer),
         }

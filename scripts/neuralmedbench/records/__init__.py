@@ -14,7 +14,7 @@ curation: CurationRecord, DECISION_COLUMNS, Decision, KEPT, KeptQuestion, PoolMo
 items: Arm, Axis, Criterion, DIAGNOSES, DISCLOSES_FINDINGS, Disclosure, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, Level, NO_LESION, OPTION, ReferenceValue, Runner, ShownLesion, Strategy, Turn, evidence_images, gold_fields
 keys: Key, response_key, text_digest
 questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal
-requests: Fact, Inquiry, Request, RequestImage, RequestTurn
+requests: Fact, Inquiry, Request, RequestImage, RequestTurn, joined_words, order_of_parts
 responses: MISSING_STATES, Response, ResponseState, SentCall, current_rows, distinct_calls, token_count
 result_columns: TABLES
 results: CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, HIDDEN, MARK, NOT_SHOWN, PATIENT, POOL_MARKS, RANKED_DIFFERENTIAL, mark_of

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,14 +26,44 @@ class RequestImage:
 
 @dataclass(frozen=True, kw_only=True)
 class RequestTurn:
-    """One user message: text, then its pictures, each after its label.
+    """One user message: text, its pictures, then the text `after` them.
 
-    The first `example_characters` characters of the text are answered examples of other patients.
+    Each picture comes after its label, or before it with `labels_after`. The first `example_characters` characters of the text are answered
+    examples of other patients.
     """
 
     text: str
     images: tuple[RequestImage, ...] = ()
     example_characters: int = 0
+    after: str = ""
+    labels_after: bool = False
+
+    @property
+    def words(self) -> str:
+        """All its text, without the labels of the pictures."""
+        return joined_words(self.text, self.after)
+
+
+class OrderedMessage(Protocol):
+    """What decides the order of a message's parts."""
+
+    @property
+    def after(self) -> str:
+        """Text after the pictures."""
+
+    @property
+    def labels_after(self) -> bool:
+        """True if each picture is shown before its label."""
+
+
+def order_of_parts(message: OrderedMessage) -> dict[str, object]:
+    """Return what a digest holds of the order of a message's parts: nothing for the usual order, so that older digests stay valid."""
+    return {**({"after": message.after} if message.after else {}), **({"labels_after": True} if message.labels_after else {})}
+
+
+def joined_words(text: str, after: str) -> str:
+    """Join the text before the pictures of a message and the text after them."""
+    return "\n\n".join(part for part in (text, after) if part) if after else text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +124,8 @@ class Request:
         Number of words of the case removed by the benchmark's text budget.
     inquiry : Inquiry or None
         Under the strategy `ask`: the answers of the case. `turns` is then the first message only.
+    layout : str
+        Input layout of a family of models (`config/layouts/`), to which alone it is sent; empty for the layout `common`.
     """
 
     item_id: str
@@ -109,3 +142,4 @@ class Request:
     samples: int
     words_cut: int = 0
     inquiry: Inquiry | None = None
+    layout: str = ""

@@ -87,7 +87,7 @@ def turns_of(response: Response, request: Request | None) -> tuple[BundleTurn, .
     # the last answer is shown by itself, unless the dialogue was interrupted
     came = response.turns if response.state in MISSING_STATES else response.turns[:-1]
     messages = next_messages(request, came, None) if request and came else None
-    sent = [message.text for message in messages or () if message.role == "user"][1:]
+    sent = [message.words for message in messages or () if message.role == "user"][1:]
     return tuple(BundleTurn(answer=answer, told=words) for answer, words in zip_longest(came, sent[: len(came)], fillvalue=""))
 
 

@@ -98,7 +98,7 @@ class Baseline:
 
     def _choice(self, messages: Sequence[MessageInput], random: np.random.Generator, temperature: float) -> str:
         """Choose an option; ties are drawn by the seed at every temperature."""
-        choice = read_choice(next(message.text for message in reversed(messages) if message.role == "user"))
+        choice = read_choice(next(message.words for message in reversed(messages) if message.role == "user"))
         if not choice.options:
             return forms.short(forms.UNDETERMINED, 0.0)
         log_p = normalised(self._reader.weigh(choice))

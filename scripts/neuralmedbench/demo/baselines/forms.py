@@ -41,7 +41,11 @@ class MessageInput(Protocol):
 
     @property
     def text(self) -> str:
-        """The text."""
+        """The text before the pictures."""
+
+    @property
+    def words(self) -> str:
+        """All its text."""
 
     @property
     def images(self) -> Sequence[PictureInput]:
@@ -121,7 +125,7 @@ def requested_form(messages: Sequence[MessageInput]) -> BaselineForm:
     # the last match in a message counts: the instruction comes after quoted notes of a patient
     asked = [message for message in reversed(messages) if message.role == "user"]
     for message in (*asked, *(message for message in messages if message.role == "system")):
-        places = {form: max((match.start() for match in mark.finditer(message.text)), default=-1) for form, mark in FORM_MARKS.items()}
+        places = {form: max((match.start() for match in mark.finditer(message.words)), default=-1) for form, mark in FORM_MARKS.items()}
         form = max(places, key=lambda key: places[key])
         if places[form] >= 0:
             return form
@@ -178,7 +182,7 @@ def fields(
 
 def no_values(messages: Sequence[MessageInput]) -> str:
     """Write null for every key of the JSON object that the last user message requests; empty if they are the keys of a picture's labels."""
-    asked = next(message.text for message in reversed(messages) if message.role == "user")
+    asked = next(message.words for message in reversed(messages) if message.role == "user")
     names = KEYS.findall(asked[asked.rfind("JSON") :])
     return json.dumps(dict.fromkeys(names)) if set(names) - LABELS_OF_A_PICTURE else ""
 

@@ -92,7 +92,7 @@ def generator(messages: Sequence[MessageInput], seed: int, name: str) -> np.rand
     """Seed the random numbers of one call with model, seed, text and pictures; the order of the pictures does not matter."""
     digest = hashlib.sha256(f"{name}\n{seed}".encode())
     for message in messages:
-        digest.update(f"\n{message.role}\n{message.text}\n".encode("utf-8", "replace"))
+        digest.update(f"\n{message.role}\n{message.words}\n".encode("utf-8", "replace"))
     for picture in sorted(image.sha256 for message in messages for image in message.images):
         digest.update(picture.encode("utf-8", "replace"))
     return np.random.default_rng(int.from_bytes(digest.digest()[:16], "big"))

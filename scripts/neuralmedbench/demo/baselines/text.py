@@ -155,7 +155,7 @@ class TextReader:
 
     def read(self, messages: Sequence[MessageInput]) -> Opinion:
         """Form an opinion from the text of all user messages so far."""
-        text = "\n".join(filter(None, (narrative(message.text) for message in messages if message.role == "user")))
+        text = "\n".join(filter(None, (narrative(message.words) for message in messages if message.role == "user")))
         if text not in self._seen:
             self._seen[text] = self._opinion(text)
         return self._seen[text]

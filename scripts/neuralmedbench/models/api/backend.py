@@ -97,11 +97,13 @@ class LitellmBackend:
 
     def _message(self, message: Message) -> dict[str, Any]:
         if not message.images:
-            return {"role": message.role, "content": message.text}
-        parts: list[dict[str, Any]] = [{"type": "text", "text": message.text}]
-        for image in message.images:
-            parts += [{"type": "text", "text": image.label}, {"type": "image_url", "image_url": {"url": self._encoder.url(image)}}]
-        return {"role": message.role, "content": parts}
+            return {"role": message.role, "content": message.words}
+        return {"role": message.role, "content": [self._part(part) for part in message.parts]}
+
+    def _part(self, part: str | MessageImage) -> dict[str, Any]:
+        if isinstance(part, str):
+            return {"type": "text", "text": part}
+        return {"type": "image_url", "image_url": {"url": self._encoder.url(part)}}
 
     def _failure(self, error: Exception, exchange: Exchange) -> Answer | CallError | ConfigError:
         """Translate an error of litellm; its text is never passed on, because it may repeat the prompt or the key."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.protocol import Answer, Message
+from neuralmedbench.records.requests import order_of_parts
 
 if TYPE_CHECKING:
     import torch
@@ -101,7 +102,7 @@ class WaitingSample:
     def weight(self) -> tuple[int, int]:
         """Number of pictures, which take most of the tokens, and number of characters."""
         pictures = sum(len(message.images) for message in self.messages)
-        return pictures, sum(len(message.text) + sum(len(image.label) for image in message.images) for message in self.messages)
+        return pictures, sum(len(message.words) + sum(len(image.label) for image in message.images) for message in self.messages)
 
 
 class TooLongError(Exception):
@@ -242,10 +243,12 @@ class Weights:
 def _message(message: Message) -> dict[str, Any]:
     from PIL import Image
 
-    parts: list[dict[str, Any]] = [{"type": "text", "text": message.text}]
-    for image in message.images:
-        label = [{"type": "text", "text": image.label}] if image.label else []
-        parts += [*label, {"type": "image", "image": Image.open(io.BytesIO(image.png)).convert("RGB")}]
+    parts: list[dict[str, Any]] = []
+    for part in message.parts:
+        if not isinstance(part, str):
+            parts.append({"type": "image", "image": Image.open(io.BytesIO(part.png)).convert("RGB")})
+        elif part or not parts:  # no label is no part
+            parts.append({"type": "text", "text": part})
     return {"role": message.role, "content": parts}
 
 
@@ -273,7 +276,10 @@ def seed_of_sample(messages: Sequence[Message], seed: int) -> int:
     int
         In [0, 2^63).
     """
-    content = [[message.role, message.text, [[image.label, image.sha256] for image in message.images]] for message in messages]
+    content = [
+        [message.role, message.text, [[image.label, image.sha256] for image in message.images], *order_of_parts(message).items()]
+        for message in messages
+    ]
     digest = hashlib.sha256(json.dumps([content, seed], ensure_ascii=True, separators=(",", ":")).encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 

@@ -173,7 +173,7 @@ def _question_data(item_id: str, group: str, question: RoundQuestion) -> Json:
     """Return a question as the page reads it: the system prompt of models, and each message with its pictures and form."""
     turns = [
         {
-            "text": turn.text[turn.example_characters :].strip(),
+            "text": turn.words[turn.example_characters :].strip(),
             "pictures": [[image.sha256, image.label] for image in turn.images if not image.example],
             "form": form.shown(),
         }
