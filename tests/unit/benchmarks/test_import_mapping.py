@@ -267,3 +267,27 @@ def test_the_shipped_mappings_and_one_of_ones_own_stand_in_the_help(tmp_path):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         listed = {line.partition(":")[0] for line in done.stdout.splitlines() if not line.startswith(" ")}
         assert names <= listed
+
+
+def test_three_levels_of_a_picture_in_one_row_are_three_questions_of_one_patient(tmp_path: Path) -> None:
+    # the form of the examples of MedQ-Deg's page
+    row = {
+        "degradation_type": "ghosting",
+        "q": "Which organ?",
+        "o": ["liver", "brain"],
+        "a": "B",
+        "images": {f"L{level}": f"x_L{level}.png" for level in range(3)},
+    }
+    put(tmp_path / "set", {f"pictures/x_L{level}.png": picture_bytes(level) for level in range(3)})
+    record, made = by_mapping(
+        tmp_path,
+        [row],
+        variants=[{"picture": f"images.L{level}"} for level in range(3)],
+        id=["degradation_type", "_place"],
+        case="degradation_type",
+        images={"columns": ["picture"], "form": "path", "folder": "pictures"},
+        tags=["degradation_type", "_place"],
+    )
+    assert (record.imported, record.images, len({item.patient_id for item in made.items})) == (3, 3, 1)
+    assert [item.tags for item in made.items] == [("degradation_type:ghosting", f"place:{place}") for place in (1, 2, 3)]
+    assert len({item.images[0].sha256 for item in made.items}) == 3

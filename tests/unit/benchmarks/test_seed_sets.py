@@ -192,6 +192,35 @@ def test_medq_bench_has_its_pictures_in_the_table(tmp_path: Path) -> None:
     assert (record.images, made.items[0].runner, made.gold[0].answer) == (1, Runner.OPEN, "Usable.")
 
 
+def test_medq_deg_asks_a_question_at_each_level_of_quality_and_tags_it(tmp_path: Path) -> None:
+    clean = {"index": "7", "image": PICTURE, "question": "Which organ?", "A": "liver", "B": "brain", "C": "lung", "D": "", "answer": " b "}
+    worse = [
+        {
+            **clean,
+            "index": str(number),
+            "image": base64.b64encode(picture_bytes(number + 1)).decode(),
+            "E": "",
+            "modality": "MRI",
+            "degradation_type": "ghosting_artifact",
+            "degradation_severity": f"L{number}",
+            "source": "OmniMedVQA",
+        }
+        for number in (1, 2)
+    ]
+    put_table(tmp_path / "set" / "MedQ-Robust-good-test.tsv", [clean])
+    put_table(tmp_path / "set" / "MedQ-Robust-simulate-test.tsv", worse)
+    put_table(tmp_path / "set" / "MedQ-Robust-simulate-dev.tsv", worse)
+    record, made = imported("medq-deg", tmp_path / "set", tmp_path)
+    assert (record.imported, record.images, len({item.patient_id for item in made.items})) == (3, 3, 3)
+    assert {(item.options, gold.choice) for item, gold in zip(made.items, made.gold, strict=True)} == {(("liver", "brain", "lung"), "B")}
+    levels = {item.item_id: [tag for tag in item.tags if tag.startswith("degradation")] for item in made.items}
+    assert levels == {
+        "b/medq-robust-good-test-7": [],
+        "b/medq-robust-simulate-test-1": ["degradation_type:ghosting_artifact", "degradation_severity:L1"],
+        "b/medq-robust-simulate-test-2": ["degradation_type:ghosting_artifact", "degradation_severity:L2"],
+    }
+
+
 SOURCES: dict[str, Any] = {
     "pubmedqa/ori_pqal.json": {str(n): {"QUESTION": f"Q{n}?", "CONTEXTS": ["One.", "Two."], "final_decision": "no"} for n in range(3)},
     "medhallu/pqa_labeled.json": [
