@@ -215,9 +215,9 @@ def test_medq_deg_asks_a_question_at_each_level_of_quality_and_tags_it(tmp_path:
     assert {(item.options, gold.choice) for item, gold in zip(made.items, made.gold, strict=True)} == {(("liver", "brain", "lung"), "B")}
     levels = {item.item_id: [tag for tag in item.tags if tag.startswith("degradation")] for item in made.items}
     assert levels == {
-        "b/medq-robust-good-test-7": [],
-        "b/medq-robust-simulate-test-1": ["degradation_type:ghosting_artifact", "degradation_severity:L1"],
-        "b/medq-robust-simulate-test-2": ["degradation_type:ghosting_artifact", "degradation_severity:L2"],
+        "b/MedQ-Robust-good-test-7": [],
+        "b/MedQ-Robust-simulate-test-1": ["degradation_type:ghosting_artifact", "degradation_severity:L1"],
+        "b/MedQ-Robust-simulate-test-2": ["degradation_type:ghosting_artifact", "degradation_severity:L2"],
     }
 
 
