@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.benchmarks.case_items import answers_of, build_cases
-from neuralmedbench.benchmarks.item_set import BenchmarkItems
+from neuralmedbench.benchmarks.chosen_pictures import add_chosen_pictures
 from neuralmedbench.benchmarks.question_items import build_questions, read_question_set
 from neuralmedbench.benchmarks.sources import read_sources
+from neuralmedbench.config.arms import load_arms
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.files.cases import case_files, read_pictures
 from neuralmedbench.files.tables import read_records, write_records
@@ -34,20 +35,18 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def build(args: argparse.Namespace) -> BenchmarkItems:
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
     config, vocabulary = load_benchmark(args.config, args.benchmark), read_vocabulary(args.vocabulary)
     if args.pictures and not config.has_cases:
         asked, pictures = read_question_set(args.benchmark, config), read_pictures(args.pictures)
-        return build_questions(args.benchmark, config, asked, pictures, args.pictures.parent, vocabulary=vocabulary)
-    table = args.config / "benchmarks" / f"{args.benchmark}.cases.tsv"
-    slices = [] if args.pictures else read_records(args.slices, SliceRow)
-    sources = read_sources(case_files(table, args.folder or args.pictures.parent), slices, Templates(args.config / "prompts"))
-    return build_cases(args.benchmark, config, sources, answers_of(config, table), vocabulary)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    args = parse_args(argv)
-    built = build(args)
+        built = build_questions(args.benchmark, config, asked, pictures, args.pictures.parent, vocabulary=vocabulary)
+    else:
+        table = args.config / "benchmarks" / f"{args.benchmark}.cases.tsv"
+        slices = [] if args.pictures else read_records(args.slices, SliceRow)
+        sources = read_sources(case_files(table, args.folder or args.pictures.parent), slices, Templates(args.config / "prompts"))
+        built = build_cases(args.benchmark, config, sources, answers_of(config, table), vocabulary)
+    built = add_chosen_pictures(built, load_arms(args.config, config.arms, args.benchmark).values(), vocabulary)
     write_records(args.out_items, Item, built.items, key=lambda item: item.item_id)
     write_records(args.out_gold, Gold, built.gold, key=lambda row: row.item_id)
     write_records(args.out_disclosures, Disclosure, built.disclosures, key=lambda row: (row.item_id, row.arm))

@@ -6,6 +6,7 @@ adapters.registry: data_sets, table
 answer_leaks: find_leaks
 case_items: answers_of, build_cases
 check: check_benchmark, check_page
+chosen_pictures: add_chosen_pictures
 curation: curate_folder, read_scores, write_curated, write_curated_yaml
 importing: ImportPaths, check_name, import_set, import_summary, write_yaml
 item_set: BenchmarkItems

@@ -53,8 +53,9 @@ def generated_files() -> dict[str, str]:
     }
     columns = {"scripts/neuralmedbench/records/result_columns.py": result_columns()}
     written = {path.as_posix(): path.read_text(encoding="utf-8") for path in sorted(Path("docs").glob("*.md"))}
-    pages = written | {"docs/configuration.md": _table(), "docs/results.md": _results(), "docs/arms.md": _arms()}
-    return {**schemas, **columns, **{path: with_contents(text) for path, text in pages.items() if CONTENTS.search(text)}}
+    made = {"docs/configuration.md": _table(), "docs/results.md": _results(), "docs/arms.md": _arms()}
+    pages = {path: with_contents(text) for path, text in (written | made).items() if path in made or CONTENTS.search(text)}
+    return {**schemas, **columns, **pages}
 
 
 ARMS_HEADING = "## Arms with a file"

@@ -16,8 +16,11 @@ from neuralmedbench.config.section import Section
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import FIRST_PART, Arm
 
-ALTERED = frozenset({"blank", "degraded"})
+ALTERED = frozenset({"blank", "degraded", "mirrored"})
 """Changes of pictures that make new pictures, by the rule `alter_pictures`."""
+
+CHOSEN = frozenset({"another", "without_lesion"})
+"""Changes of pictures that need the answer: `build_items` chooses what is shown."""
 
 SUFFIX = r"[a-z0-9_.]+"
 
@@ -32,10 +35,12 @@ class ArmConfig(Section):
         default_factory=dict,
         description="Parts of the arm's name that follow the name of the file, each after a hyphen, in this order, with their allowed values.",
     )
-    pictures: Literal["keep", "none", "blank", "degraded"] = Field(
+    pictures: Literal["keep", "none", "blank", "degraded", "mirrored", "another", "without_lesion"] = Field(
         "keep",
-        description="The pictures of the case: `keep`, `none`, `blank` (black pictures of the same size), or `degraded` (by the artefact of the"
-        " parameter `operator`, at the parameter `level`).",
+        description="The pictures of the case: `keep`, `none`, `blank` (black pictures of the same size), `degraded` (by the artefact"
+        " of the parameter `operator`, at the parameter `level`), `mirrored` (left and right exchanged; only"
+        " slices that were cut here, whose orientation is known), `another` (those of a patient with a disease of another family), or"
+        " `without_lesion` (without those that show the known lesion).",
     )
     labels: Literal["keep", "number"] = Field(
         "keep", description="Labels of the pictures: `keep` those of the benchmark, or the `number` alone."
@@ -83,6 +88,11 @@ class ArmVariant:
     def alters(self) -> bool:
         """True if the arm shows new pictures, made from those of the items."""
         return self.config.pictures in ALTERED
+
+    @property
+    def chosen(self) -> bool:
+        """True if the pictures that the arm shows were chosen with the answer (`Disclosure.images`)."""
+        return self.config.pictures in CHOSEN
 
 
 def is_built_in(arm: str) -> bool:

@@ -14,7 +14,10 @@ from neuralmedbench.files.digests import bytes_with_digest, sha256_of, sha256_of
 from neuralmedbench.files.plain_pictures import open_picture, write_grey
 from neuralmedbench.imaging.degradation import degradation_named, degrade, seed_of
 from neuralmedbench.imaging.picture_quality import quality_numbers
+from neuralmedbench.imaging.pictures import tile_boxes
+from neuralmedbench.imaging.side_letters import find_letters
 from neuralmedbench.records.altered import AlteredPicture, altered_key
+from neuralmedbench.records.case import Plane
 from neuralmedbench.records.items import Item, ItemImage, evidence_images
 
 Picture = npt.NDArray[np.uint8]
@@ -39,7 +42,24 @@ def degraded(picture: Picture, image: ItemImage, values: Mapping[str, str]) -> P
     return degrade(picture, values["operator"], int(values["level"]), seed=seed, tiles=max(1, len(image.tiles_mm)))
 
 
-OPERATORS: dict[str, Operator] = {"blank": blank, "degraded": degraded}
+def mirrored(picture: Picture, image: ItemImage, values: Mapping[str, str]) -> Picture | None:
+    """Return the picture of the mirrored patient, in the same display convention; letters at the edges and the order of tiles stay.
+
+    None for a sagittal picture, which shows the same of the mirrored patient, and for one of unknown orientation.
+    """
+    if image.position_mm is None or image.plane not in (Plane.AXIAL, Plane.CORONAL):
+        return None
+    flipped = picture.copy()
+    for box in tile_boxes(picture.shape[:2], max(1, len(image.tiles_mm))):
+        tile = picture[box]
+        flipped[box] = tile[:, ::-1]
+        # R and L stand at the same two places of every picture
+        for letter in find_letters(tile):
+            flipped[box][letter] = tile[letter]
+    return flipped
+
+
+OPERATORS: dict[str, Operator] = {"blank": blank, "degraded": degraded, "mirrored": mirrored}
 """By the value of `pictures` in the file of an arm."""
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from neuralmedbench.config.arms import ArmVariant
-from neuralmedbench.errors import ConfigError
+from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.items import FIRST_PART, OPTION, Arm, Disclosure, Item, ItemImage, Turn, evidence_images
 
@@ -48,28 +48,63 @@ def with_images(item: Item, images: tuple[ItemImage, ...]) -> Item:
     return replace(item, images=(*images, *(image for image in item.images if image.role == OPTION)), turns=tuple(turns))
 
 
-def variant_views(items: Iterable[Item], arm: ArmVariant, altered: Iterable[AlteredPicture]) -> list[View]:
+def variant_views(
+    items: Sequence[Item], arm: ArmVariant, altered: Iterable[AlteredPicture], disclosures: Iterable[Disclosure] = ()
+) -> list[View]:
     """Return the views of the items that an arm with a file changes."""
     by_case = defaultdict[str, list[AlteredPicture]](list)
     for row in altered:
         if row.arm == arm.name:
             by_case[row.case_id].append(row)
-    changed = ((item, _changed(item, arm, by_case[item.case_id])) for item in items)
-    return [View(new) for item, new in changed if new != item]
+    chosen = {row.item_id: row for row in disclosures if row.arm == arm.name}
+    by_id = {item.item_id: item for item in items}
+    shown = []
+    for item in items:
+        row = chosen.get(item.item_id)
+        if arm.chosen and (row is None or row.images_of not in by_id):
+            continue
+        pictures = of_names(by_id[row.images_of], row.images) if row and arm.chosen else ()
+        new = _changed(item, arm, by_case[item.case_id], pictures)
+        if new != item:
+            shown.append(View(new))
+    return shown
 
 
-def _changed(item: Item, arm: ArmVariant, altered: Sequence[AlteredPicture]) -> Item:
+def of_names(item: Item, names: Sequence[str]) -> tuple[ItemImage, ...]:
+    """Return pictures of an item by their ids, in the order given; DataError if one is not there."""
+    images = {image.image_id: image for image in evidence_images(item)}
+    if not set(names) <= images.keys():
+        message = f"{item.item_id}: a picture that an arm shows is not one of the item; run build_items again"
+        raise DataError(message)
+    return tuple(images[name] for name in names)
+
+
+def _changed(item: Item, arm: ArmVariant, altered: Sequence[AlteredPicture], chosen: tuple[ItemImage, ...]) -> Item:
     """Return an item as an arm with a file shows it; the item itself if nothing of it changes."""
     config, new = arm.config, item
     if config.pictures == "none":
         new = with_images(new, ())
+    elif config.pictures == "another":
+        new = with_images(new, chosen)
+    elif config.pictures == "without_lesion":
+        new = with_only(new, {image.image_id for image in chosen})
+    elif config.pictures == "mirrored" and any(image.position_mm is None for image in evidence_images(item)):
+        return item  # of unknown orientation
     elif arm.alters:
         new = with_altered(new, altered)
-        if new == item:  # labels alone are no other evidence
-            return item
+    if config.pictures != "keep" and new == item:  # labels alone are no other evidence
+        return item
     if config.text == "none":
         new = without_text(new)
     return replace(new, label_policy="none") if config.labels == "number" and new.images else new
+
+
+def with_only(item: Item, names: Collection[str]) -> Item:
+    """Keep only the pictures with these ids, in their turns of a dialogue; options stay."""
+    images = tuple(image for image in item.images if image.role == OPTION or image.image_id in names)
+    left = {image.image_id for image in images}
+    turns = tuple(replace(turn, image_ids=tuple(name for name in turn.image_ids if name in left)) for turn in item.turns)
+    return replace(item, images=images, turns=turns)
 
 
 def with_altered(item: Item, altered: Iterable[AlteredPicture]) -> Item:
@@ -84,9 +119,7 @@ def with_altered(item: Item, altered: Iterable[AlteredPicture]) -> Item:
             images.append(replace(image, path=of_source[place].path, sha256=of_source[place].sha256))
         elif image.role == OPTION or place not in used:
             images.append(image)
-    left = {image.image_id for image in images}
-    turns = [replace(turn, image_ids=tuple(name for name in turn.image_ids if name in left)) for turn in item.turns]
-    return replace(item, images=tuple(images), turns=tuple(turns))
+    return with_only(replace(item, images=tuple(images)), {image.image_id for image in images})
 
 
 def without_text(item: Item) -> Item:

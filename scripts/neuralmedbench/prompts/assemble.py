@@ -37,6 +37,14 @@ STEPWISE = (Strategy.COT, Strategy.SELF_CONSISTENCY)
 """Strategies that ask for steps before the answer."""
 
 
+LACKING = {
+    "mirrored": "no item has axial or coronal slices that were cut here (the orientation of other pictures is unknown)",
+    "another": "no item has a patient with a disease of another family in the vocabulary and pictures of the same sequence and plane",
+    "without_lesion": "no item has the known lesion on some, but not all, of its pictures",
+}
+"""Why an arm changes no item, by what it does with the pictures."""
+
+
 @dataclass(frozen=True)
 class CaseMaterial:
     """Material besides the items: texts that arms disclose, examples for few-shot prompts, arms with a file, and their altered pictures."""
@@ -75,13 +83,15 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
     cut = {item.item_id: within_words(item, config.max_case_words) for item in items}
     shortened = [item for item, _ in cut.values()]
     by_arm = {
-        arm: variant_views(shortened, material.arms[arm], material.altered)
+        arm: variant_views(shortened, material.arms[arm], material.altered, material.disclosures)
         if arm in material.arms
         else views(shortened, arm, material.disclosures)
         for arm in config.arms
     }
     if "arms" in config.model_fields_set and (idle := [arm for arm in config.arms if not by_arm[arm]]):
-        message = f"arm {idle[0]}: no item has what it leaves out, cuts or shows, so it would ask nothing; take it out of `arms`"
+        change = material.arms[idle[0]].config.pictures if idle[0] in material.arms else ""
+        lacking = LACKING.get(change, "no item has what it leaves out, cuts or shows")
+        message = f"arm {idle[0]}: {lacking}, so it would ask nothing; take it out of `arms`"
         raise ConfigError(message)
     prompt = Prompt(config, templates, material.exemplars)
     requests = [

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 NO_LESION = "no lesion"
 """Answer to a lesion item of a case without a lesion."""
@@ -355,11 +355,25 @@ class Gold:
 
 @dataclass(frozen=True, kw_only=True)
 class Disclosure:
-    """Text that an arm may show beyond the item: written by the only stage before scoring that reads gold, read by prompts."""
+    """What an arm shows that was chosen with the answer: written by the only stage before scoring that reads gold, read by prompts.
+
+    Attributes
+    ----------
+    item_id, arm : str
+        The item, and the arm that shows it.
+    text : str
+        Text shown beyond the item; empty if the arm exchanges pictures.
+    images : tuple of str
+        Pictures shown instead of those of the item, in order; empty if the arm shows a text.
+    images_of : str
+        The item whose pictures they are: that of another patient, or the item itself.
+    """
 
     item_id: str
     arm: str
     text: str
+    images: tuple[str, ...] = ()
+    images_of: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,13 @@ from scipy.ndimage import gaussian_filter
 from fixtures.imaging import LESION_MM, Shot, normalise, write_shots
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.known_lesions import KnownLesion
+from neuralmedbench.imaging.alter import mirrored
 from neuralmedbench.imaging.choose import SlicePolicy
-from neuralmedbench.imaging.slices import LETTERS, cut_slices
+from neuralmedbench.imaging.pictures import tile_boxes
+from neuralmedbench.imaging.side_letters import LETTERS, find_letters
+from neuralmedbench.imaging.slices import cut_slices
 from neuralmedbench.records.case import Plane, Slice
+from neuralmedbench.records.items import ItemImage
 
 pytestmark = pytest.mark.slow
 
@@ -50,6 +55,15 @@ def cut(request: pytest.FixtureRequest, folder: Path) -> tuple[Path, tuple[Slice
     case = read_case(folder / "normalised" / "case.json")
     out = folder / request.param
     return out, cut_slices(case, folder / "normalised", out / "png", policy, KnownLesion(LESION_MM, 22.0))
+
+
+def item_image(entry: Slice) -> ItemImage:
+    """Return a picture in the form of an item."""
+    return ItemImage(
+        image_id=entry.image_id, path=entry.path, sha256=entry.sha256, volume_sha256=entry.volume_sha256, sequence=entry.sequence,
+        plane=entry.plane, role="slice", position_mm=entry.position_mm, mm_per_px=entry.mm_per_px, oracle=entry.oracle,
+        tiles_mm=tuple(tile.position_mm for tile in entry.tiles) if len(entry.tiles) > 1 else (),
+    )  # fmt: skip
 
 
 def signed(grey: np.ndarray, entry: Slice) -> np.ndarray:
@@ -135,3 +149,49 @@ def test_an_oblique_scan_is_the_same_picture_in_every_index_order(tmp_path: Path
     _, column, height = lopsided(np.asarray(Image.open(tmp_path / entry.path)), entry)
     assert height > 25
     assert column == pytest.approx(LESION_MM[0], abs=8)
+
+
+def test_the_mirrored_arm_shows_the_lesion_on_the_left_half_with_readable_letters(cut: tuple[Path, tuple[Slice, ...]]) -> None:
+    """The pictures of the mirrored patient, as this pipeline would have cut them: only the head is mirrored, R and L stay."""
+    out, slices = cut
+    seen = set()
+    for entry in slices:
+        grey = np.asarray(Image.open(out / entry.path))
+        image = item_image(entry)
+        new = mirrored(grey, image, {})
+        if entry.plane is Plane.SAGITTAL:
+            assert new is None
+            continue
+        assert new is not None
+        assert find_letters(new) == find_letters(grey) != []
+        rest = np.ones(grey.shape, dtype=bool)
+        for box in find_letters(grey):
+            rest[box] = False
+        assert np.array_equal(new[rest], grey[:, ::-1][rest])
+        if abs(entry.position_mm - LESION_MM["xyz".index(entry.plane.axis)]) <= WELL_INSIDE_MM:
+            _, column, height = lopsided(new, entry)
+            assert height > 25, f"{entry.image_id}: the lesion is not there"
+            assert -LESION_MM[0] - 12 < column < -LESION_MM[0] + 18, f"{entry.image_id}: the lesion is not on the viewer's left"
+            seen.add(entry.sequence.value)
+    assert seen >= {shot.sequence for shot in SHOTS} - {"PDw"}
+
+
+@pytest.mark.parametrize("side_px", [0, 224])
+@pytest.mark.parametrize("tiles", [2, 5])
+def test_each_tile_of_a_montage_is_mirrored_in_its_place(folder: Path, tmp_path: Path, tiles: int, side_px: int) -> None:
+    case = read_case(folder / "normalised" / "case.json")
+    settings = {"policy": "uniform", "per_sequence": tiles, "field_of_view_mm": 230.0, "side_marker": True}
+    wholes = cut_slices(case, folder / "normalised", tmp_path / "montage", SlicePolicy(**settings, layout="montage", sent_px=side_px))
+    entry = next(entry for entry in wholes if entry.plane is Plane.AXIAL and len(entry.tiles) == tiles)
+    whole = np.asarray(Image.open(tmp_path / entry.path))
+    new = mirrored(whole, item_image(entry), {})
+    assert new is not None
+    boxes = tile_boxes(whole.shape, tiles)
+    assert len(boxes) == tiles
+    for box in boxes:
+        assert np.array_equal(new[box], mirrored(whole[box], replace(item_image(entry), tiles_mm=()), {}))
+        assert find_letters(new[box])
+    between = np.ones(whole.shape, dtype=bool)
+    for box in boxes:
+        between[box] = False
+    assert not new[between].any(), "the black between the tiles"

@@ -17,9 +17,10 @@ from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.plain_pictures import open_picture, write_grey
 from neuralmedbench.imaging.alter import alter_pictures
 from neuralmedbench.imaging.degradation import OPERATORS
+from neuralmedbench.prompts.arms import variant_views
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.prompts.coverage import check_altered
-from neuralmedbench.records.items import OPTION, Item, Runner, Turn
+from neuralmedbench.records.items import OPTION, Disclosure, Item, Runner, Turn
 
 FAMILY = "{title: T, group: degradation, description: D., pictures: blank, parameters: {operator: [blur, noise], level: [1, 2]}}"
 
@@ -36,11 +37,14 @@ def write_arm(tmp_path):
     return write
 
 
-def shown(item: Item, arm: ArmVariant, altered=()):
+OTHER = open_question("other", "p9", images=(picture("y1", patient="p9"), picture("y2", patient="p9")))
+
+
+def shown(item: Item, arm: ArmVariant, altered=(), disclosures=()):
     """Give the request of an item under an arm with a file, beside that of the arm full; None if the arm leaves it out."""
     config = benchmark_config(arms=["full", arm.name])
-    other = open_question("other", "p9", images=(replace(picture("z1", patient="p9")),))
-    rows = assemble([item, other], CaseMaterial(arms={arm.name: arm}, altered=altered), config, TEMPLATES)
+    material = CaseMaterial(arms={arm.name: arm}, altered=altered, disclosures=disclosures)
+    rows = assemble([item, OTHER], material, config, TEMPLATES)
     made = {(row.item_id, row.arm): row for row in rows}
     return made[item.item_id, "full"], made.get((item.item_id, arm.name))
 
@@ -185,3 +189,62 @@ def test_a_degraded_arm_asks_only_items_whose_pictures_can_have_the_artefact(tmp
     assert all(np.isfinite(list(row.quality.values())).all() for row in altered)
     again = alter_pictures([item, computed], list(arms.values()), tmp_path / "again")
     assert [row.sha256 for row in again] == [row.sha256 for row in altered]
+
+
+def chosen(arm: str, *names: str, of: str = "b/other", item: str = "b/q1") -> tuple[Disclosure, ...]:
+    return (Disclosure(item_id=item, arm=arm, text="", images=names, images_of=of),)
+
+
+def digests(request) -> list[list[str]]:
+    return [[image.sha256 for image in turn.images] for turn in request.turns]
+
+
+def test_the_pictures_of_another_patient_stand_in_the_place_of_those_of_the_item_and_its_options_stay() -> None:
+    arm = load_arms(ROOT / "config", ["image_of_another"], "b")["image_of_another"]
+    option = replace(picture("a"), role=OPTION, label="cerebral infarction")
+    item = question(images=(picture("z10"), picture("z20"), option))
+    full, other = shown(item, arm, disclosures=chosen(arm.name, "y2", "y1"))
+    assert digests(other) == [["p9-y2", "p9-y1", "p1-a"]]
+    assert said(other) == said(full)
+    theirs = chosen(arm.name, "z10", of="b/q1", item="b/other")
+    assert shown(item, arm, disclosures=theirs)[1] is None, "no donor, no request"
+    with pytest.raises(DataError, match="run build_items again"):
+        shown(item, arm, disclosures=chosen(arm.name, "z10"))
+
+
+def test_pictures_without_the_lesion_keep_their_place_in_a_dialogue() -> None:
+    arm = load_arms(ROOT / "config", ["lesion_left_out"], "b")["lesion_left_out"]
+    turns = (Turn(reveal="", question="Q1", image_ids=("z10",)), Turn(reveal="", question="Q2", image_ids=("z20",)))
+    dialogue = question(runner=Runner.DIALOGUE, options=(), turns=turns, notes="", record="")
+    full, rest = shown(dialogue, arm, disclosures=chosen(arm.name, "z20", of="b/q1"))
+    assert (digests(full), digests(rest)) == ([["p1-z10"], ["p1-z20"]], [[], ["p1-z20"]])
+
+
+def test_mirrored_pictures_have_no_labels_and_the_display_convention_is_still_stated(tmp_path) -> None:
+    arm = load_arms(ROOT / "config", ["mirrored_image"], "b")["mirrored_image"]
+    sagittal = replace(picture("x5"), plane="sagittal")
+    item = drawn(tmp_path, question(images=(picture("z10"), picture("z20"), sagittal)))
+    altered = alter_pictures([item], [arm], tmp_path / "png")
+    full, mirrored = shown(item, arm, altered)
+    assert labels(mirrored) == ["Picture 1", "Picture 2", "Picture 3"]
+    assert mirrored.system == full.system
+    assert "the patient's left is on the viewer's right" in mirrored.system
+    before, after = (
+        [np.asarray(open_picture(Path(image.path).read_bytes())) for image in request.turns[0].images] for request in (full, mirrored)
+    )
+    assert [np.array_equal(one[:, ::-1], two) for one, two in zip(before, after, strict=True)] == [True, True, False]
+    assert np.array_equal(before[2], after[2]), "a sagittal slice of the mirrored patient shows the same"
+
+
+def test_items_with_a_picture_of_unknown_orientation_are_not_mirrored(tmp_path) -> None:
+    arm = load_arms(ROOT / "config", ["mirrored_image"], "b")["mirrored_image"]
+    loose = replace(picture("img-1"), position_mm=None)
+    mixed = drawn(tmp_path, question(images=(picture("z10"), loose)))
+    altered = alter_pictures([mixed], [arm], tmp_path / "png")
+    assert [row.sources for row in altered] == [(mixed.images[0].sha256,)]
+    both = [*altered, *alter_pictures([drawn(tmp_path, OTHER)], [arm], tmp_path / "png")]
+    assert [view.item.item_id for view in variant_views([mixed, drawn(tmp_path, OTHER)], arm, both)] == ["b/other"]
+    assert alter_pictures([drawn(tmp_path, question(images=(loose,)))], [arm], tmp_path / "png") == []
+    config = benchmark_config(arms=["full", arm.name])
+    with pytest.raises(ConfigError, match="the orientation of other pictures is unknown"):
+        assemble([mixed], CaseMaterial(arms={arm.name: arm}, altered=altered), config, TEMPLATES)
