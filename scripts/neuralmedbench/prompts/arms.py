@@ -53,9 +53,9 @@ def variant_views(
 ) -> list[View]:
     """Return the views of the items that an arm with a file changes."""
     by_case = defaultdict[str, list[AlteredPicture]](list)
-    for row in altered:
-        if row.arm == arm.name:
-            by_case[row.case_id].append(row)
+    for made in altered:
+        if made.arm == arm.name:
+            by_case[made.case_id].append(made)
     chosen = {row.item_id: row for row in disclosures if row.arm == arm.name}
     by_id = {item.item_id: item for item in items}
     shown = []
