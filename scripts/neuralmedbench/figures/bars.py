@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import dagger_note, label_rows, names, panels
+from neuralmedbench.figures.panels import dagger_note, label_rows, legend, looks_of, names, offset, panels, whisker
 from neuralmedbench.figures.style import COLOURS, DARK, FAINT, GRID, INK, WIDTH_IN, drawn_for, percent_axis
 from neuralmedbench.figures.table import (
     Row,
@@ -196,6 +196,50 @@ def _told(benchmark: str, rows: list[Row]) -> str:
         else "; no share of its errors is given"
     )
     return f"{benchmark}: {title_of(best)} passes with {rates}{share}; {counted(len(rows), 'model')}; {sample_size(best)}."
+
+
+FUNNEL = {
+    "right": "right",
+    "beyond_history": "the history alone does not suffice",
+    "from_picture": "another patient's pictures do not lead there",
+    "located": "side and place are right",
+    "stable": "withstands a wrong suggestion",
+    "accepted": "at least half of the rubric's points",
+}
+"""Steps of funnel.csv, from top to bottom."""
+
+
+def draw_funnel(rows: list[Row]) -> Any:
+    """Draw what is left of the right answers of each model under ever stricter conditions (from funnel.csv)."""
+    look = looks_of(rows)
+    found = {name: groups(part, "model") for name, part in groups(rows, "benchmark").items()}
+    steps = {name: [step for step in FUNNEL if any(row["step"] == step for row in rows if row["benchmark"] == name)] for name in found}
+    figure, axes = panels([len(one) for one in steps.values()], around=0.75, entries=max(map(len, found.values())))
+    for panel, (benchmark, models) in zip(axes, found.items(), strict=True):
+        panel.set_title(f"{benchmark}: {sample_size_range(row for part in models.values() for row in part)}")
+        percent_axis(panel)
+        panel.set_yticks(range(len(steps[benchmark])), [FUNNEL[step] for step in steps[benchmark]])
+        for place, (model, part) in enumerate(models.items()):
+            heights = [steps[benchmark].index(row["step"]) + offset(place, len(models)) for row in part]
+            with drawn_for(panel, model):
+                panel.plot([value_of(row, "share") for row in part], heights, color=look[model].colour, linewidth=0.7, alpha=0.5)
+            for row, y in zip(part, heights, strict=True):
+                whisker(panel, row, y, look[model], ("share", "share_low", "share_high"), size=6)
+    axes[-1].set_xlabel("share of the answers that meet this condition and all above it")
+    legend(figure, rows, note=dagger_note(rows))
+    return figure
+
+
+def describe_funnel(rows: list[Row]) -> str:
+    """Describe what is left of the right answers of the model that has most."""
+    return first_sentences(_left_of(name, part) for name, part in groups(rows, "benchmark").items())
+
+
+def _left_of(benchmark: str, rows: list[Row]) -> str:
+    first = max((row for row in rows if row["step"] == "right"), key=lambda row: value_of(row, "share"))
+    own = [row for row in rows if row["model"] == first["model"]]
+    steps = "; ".join(f"{FUNNEL[row['step']]}: {rate_words(row, 'share')}" for row in own)
+    return f"{benchmark}: {title_of(first)}: {steps}; {sample_size(first)}."
 
 
 STEPS = {"refused_import": "refused by the import", "quarantined_picture": "picture quarantined", "example": "kept as example"}

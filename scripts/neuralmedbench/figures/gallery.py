@@ -14,9 +14,11 @@ from neuralmedbench.figures.bars import (
     describe_case_flow,
     describe_decomposition,
     describe_errors,
+    describe_funnel,
     draw_case_flow,
     draw_decomposition,
     draw_errors,
+    draw_funnel,
     keep_errors,
 )
 from neuralmedbench.figures.matrices import describe_heatmap, describe_pairwise, draw_heatmap, draw_pairwise, keep_heatmap
@@ -204,6 +206,14 @@ FIGURES = {
         _with("difference"),
         draw_arms,
         describe_arms,
+    ),
+    "funnel": Figure(
+        "funnel",
+        "What right answers rest on",
+        "No answer under an arm that shows what right answers rest on is here.",
+        _with("share"),
+        draw_funnel,
+        describe_funnel,
     ),
     "passk": Figure(
         "families",

@@ -94,6 +94,14 @@ BLOCKS = (
         config=(BENCHMARK, "arms"),
     ),
     Block(
+        id="funnel",
+        name="What right answers rest on",
+        group=RESULTS,
+        tables=("funnel",),
+        figures=("funnel",),
+        config=(BENCHMARK, "arms"),
+    ),
+    Block(
         id="repeats",
         name="Repeats",
         group=RESULTS,

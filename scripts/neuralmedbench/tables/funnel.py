@@ -1,0 +1,203 @@
+"""The funnel: of the same items, the share of answers that are right, and stay so under ever stricter conditions (`funnel.csv`)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuralmedbench.estimates.intervals import Floats, rate_interval
+from neuralmedbench.records.items import Arm
+from neuralmedbench.records.scores import Score
+from neuralmedbench.records.words import items_of, listing, percent, plural
+from neuralmedbench.scoring.scores import PASS_VALUE
+from neuralmedbench.tables.contrasts import answered
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, grouped_by, of_study
+from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
+from neuralmedbench.tables.rows import ResultRow, Tables
+from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.words import Takeaway, best_of, largest
+
+
+@dataclass(frozen=True)
+class Step:
+    """One condition of the funnel.
+
+    Attributes
+    ----------
+    name, words : str
+        Its name in the table, and what is left after it, in a sentence.
+    arms : tuple of str
+        The condition is about answers under the first of these arms that was asked; empty: about the answer itself.
+    passes : bool
+        True if the answer under that arm has to pass, False if it must not.
+    met : callable
+        Of a condition on the answer itself: whether a right answer meets it; None if that is not known.
+    """
+
+    name: str
+    words: str
+    arms: tuple[str, ...] = ()
+    passes: bool = True
+    met: Callable[[Score], bool | None] = lambda score: True
+
+
+def _accepted(score: Score) -> bool | None:
+    return None if score.rubric is None else score.rubric >= PASS_VALUE
+
+
+STEPS = (
+    Step("right", "are right"),
+    Step("beyond_history", "where the history alone does not suffice", (Arm.NO_IMAGE,), passes=False),
+    Step("from_picture", "where another patient's pictures do not lead there", ("image_of_another", Arm.SHUFFLED_IMAGE), passes=False),
+    Step("stable", "that also withstand a wrong suggestion", ("suggestion-wrong",)),
+    Step("accepted", "with at least half of the points of the rubric", met=_accepted),
+)
+"""The conditions in order; those that a run did not measure are left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunnelRow(ResultRow):
+    """One step of one model: the share of answers that meet this condition and all before it, on the items that all steps ask."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    step: str
+    place: int
+    arm: str = ""
+    share: float | None = None
+    share_low: float | None = None
+    share_high: float | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+
+
+def funnel_rows(study: Study) -> list[FunnelRow]:
+    """Rows of `funnel.csv`, for models that were asked under an arm of a further step than the first."""
+    return [row for benchmark in study.benchmarks.values() for model in study.models for row in _rows_of(study, benchmark, model)]
+
+
+def _rows_of(study: Study, benchmark: BenchmarkStudy, model: str) -> list[FunnelRow]:
+    outcomes = benchmark.outcomes
+    arms = {step.name: next((str(arm) for arm in step.arms if Key(model, arm) in outcomes.counts), "") for step in STEPS}
+    own = _own_values(outcomes, benchmark.scores.get(model, ()), model)
+    steps = [step for step in STEPS if (arms[step.name] if step.arms else np.isfinite(own[step.name]).any())]
+    if len(steps) < 2:
+        return []
+    others = {step.name: answered(outcomes, Key(model, arms[step.name])) for step in steps if step.arms}
+    shares = funnel_shares(steps, own, others)
+    # every step is about the same items
+    known = np.isfinite(np.array(list(shares.values()))).all(axis=0)
+    if not known.any():
+        return []
+    rows, keys = [], [Key(model)]
+    for place, step in enumerate(steps, start=1):
+        keys += [Key(model, arms[step.name])] if step.arms else []
+        # patients who share a request under an arm of this step or one before are one
+        share = rate_interval(np.where(known, shares[step.name], np.nan), outcomes.by_patient(study.settings, *keys))
+        rows.append(
+            FunnelRow(
+                benchmark=benchmark.name,
+                model=model,
+                step=step.name,
+                place=place,
+                arm=arms[step.name] or FULL,
+                share=share.value,
+                share_low=share.low,
+                share_high=share.high,
+                n_items=int(known.sum()),
+                n_patients=len(np.unique(outcomes.patients[known])),
+            )
+        )
+    return rows
+
+
+def funnel_shares(steps: Sequence[Step], own: Mapping[str, Floats], others: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return, for each step, the share of answers per item that meet it and all steps before it.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        The steps.
+    own : mapping of str to ndarray of float, shape (items,)
+        By step about the answer itself: the share of answers that are right and meet this and all earlier conditions of that kind.
+    others : mapping of str to ndarray of float, shape (items,)
+        By step about another arm: the share of answers that pass there.
+
+    Returns
+    -------
+    dict of str to ndarray of float, shape (items,)
+        By step; NaN where a part is not known. Answers under different arms are drawn independently of each other, so that within an
+        item their shares multiply.
+    """
+    shares: dict[str, Floats] = {}
+    of_answer, of_arms = own[steps[0].name], np.ones_like(own[steps[0].name])
+    for step in steps:
+        if step.arms:
+            of_arms = of_arms * (others[step.name] if step.passes else 1 - others[step.name])
+        else:
+            of_answer = own[step.name]
+        shares[step.name] = of_answer * of_arms
+    return shares
+
+
+def _own_values(outcomes: Outcomes, scores: Sequence[Score], model: str) -> dict[str, Floats]:
+    """Return the shares of answers that meet the conditions on the answer itself, each with all before it; NaN where one is not known."""
+    place = {item.item_id: number for number, item in enumerate(outcomes.items)}
+    right = answered(outcomes, Key(model))
+    passed = defaultdict[int, list[Score]](list)
+    for score in scores:
+        if (score.arm, score.strategy) == (FULL, DIRECT) and score.passed and score.item_id in place:
+            passed[place[score.item_id]].append(score)
+    samples = outcomes.counts[Key(model)].samples
+    values = {"right": right}
+    kept: Mapping[int, Sequence[Score]] = passed
+    for step in STEPS[1:]:
+        if step.arms:
+            continue
+        verdicts = {number: [(score, step.met(score)) for score in rows] for number, rows in kept.items()}
+        unknown = [number for number, rows in verdicts.items() if any(verdict is None for _, verdict in rows)]
+        met = {number: [score for score, verdict in rows if verdict] for number, rows in verdicts.items()}
+        share = np.array([len(met.get(number, ())) for number in range(len(place))]) / np.maximum(samples, 1)
+        share[np.isnan(right)] = np.nan
+        share[unknown] = np.nan
+        if any(verdict is not None for rows in verdicts.values() for _, verdict in rows):
+            kept = met  # a condition that is known of no answer is not measured, and later ones stand without it
+        else:
+            share[:] = np.nan
+        values[step.name] = share
+    return values
+
+
+def funnel_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """State what is left of the best model's right answers."""
+    rows = tables["funnel"]
+    if not rows:
+        return Takeaway("No model was asked under an arm that shows what its right answers rest on.", "0 items")
+    sentences = []
+    for benchmark in study.benchmarks:
+        best = best_of(tables, benchmark)
+        steps = [row for row in rows if best and (row["benchmark"], row["model"]) == (benchmark, best["model"])]
+        if not steps or steps[0]["share"] is None:
+            continue
+        words = {step.name: step.words for step in STEPS}
+        first, *further = steps
+        left = listing([f"{percent(row['share'])} {words[row['step']]}" for row in further])
+        of = items_of(first["n_items"], first["n_patients"], first.get("cluster"))
+        name = study.models[first["model"]].title
+        sentences.append(
+            f"{name}: of its answers to {of} {percent(first['share'])} are right; left are {left}, each under all conditions before."
+        )
+    return Takeaway(" ".join(sentences) or f"{plural(len({row['model'] for row in rows}), 'model')} without a rank.", largest(rows))
+
+
+TABLE = Table(
+    name="funnel",
+    row=FunnelRow,
+    rows=of_study(funnel_rows),
+    suppression=Suppression(f"{MODEL} step place arm", group=grouped_by("benchmark model")),
+    takeaways={"funnel": funnel_takeaway},
+)
