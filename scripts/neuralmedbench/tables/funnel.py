@@ -22,8 +22,8 @@ from neuralmedbench.tables.words import Takeaway, best_of, largest
 
 
 @dataclass(frozen=True)
-class Step:
-    """One condition of the funnel.
+class FunnelStep:
+    """One step of the funnel: a condition on an answer.
 
     Attributes
     ----------
@@ -49,11 +49,13 @@ def _accepted(score: Score) -> bool | None:
 
 
 STEPS = (
-    Step("right", "are right"),
-    Step("beyond_history", "where the history alone does not suffice", (Arm.NO_IMAGE,), passes=False),
-    Step("from_picture", "where another patient's pictures do not lead there", ("image_of_another", Arm.SHUFFLED_IMAGE), passes=False),
-    Step("stable", "that also withstand a wrong suggestion", ("suggestion-wrong",)),
-    Step("accepted", "with at least half of the points of the rubric", met=_accepted),
+    FunnelStep("right", "are right"),
+    FunnelStep("beyond_history", "where the history alone does not suffice", (Arm.NO_IMAGE,), passes=False),
+    FunnelStep(
+        "from_picture", "where another patient's pictures do not lead there", ("image_of_another", Arm.SHUFFLED_IMAGE), passes=False
+    ),
+    FunnelStep("stable", "that also withstand a wrong suggestion", ("suggestion-wrong",)),
+    FunnelStep("accepted", "with at least half of the points of the rubric", met=_accepted),
 )
 """The conditions in order; those that a run did not measure are left out."""
 
@@ -85,7 +87,7 @@ def _rows_of(study: Study, benchmark: BenchmarkStudy, model: str) -> list[Funnel
     arms = {step.name: next((str(arm) for arm in step.arms if Key(model, arm) in outcomes.counts), "") for step in STEPS}
     own = _own_values(outcomes, benchmark.scores.get(model, ()), model)
     steps = [step for step in STEPS if (arms[step.name] if step.arms else np.isfinite(own[step.name]).any())]
-    if len(steps) < 2:
+    if len(steps) < 2 or not np.isfinite(own["right"]).any():
         return []
     others = {step.name: answered(outcomes, Key(model, arms[step.name])) for step in steps if step.arms}
     shares = funnel_shares(steps, own, others)
@@ -115,12 +117,12 @@ def _rows_of(study: Study, benchmark: BenchmarkStudy, model: str) -> list[Funnel
     return rows
 
 
-def funnel_shares(steps: Sequence[Step], own: Mapping[str, Floats], others: Mapping[str, Floats]) -> dict[str, Floats]:
+def funnel_shares(steps: Sequence[FunnelStep], own: Mapping[str, Floats], others: Mapping[str, Floats]) -> dict[str, Floats]:
     """Return, for each step, the share of answers per item that meet it and all steps before it.
 
     Parameters
     ----------
-    steps : sequence of Step
+    steps : sequence of FunnelStep
         The steps.
     own : mapping of str to ndarray of float, shape (items,)
         By step about the answer itself: the share of answers that are right and meet this and all earlier conditions of that kind.

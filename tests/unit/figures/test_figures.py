@@ -57,6 +57,10 @@ def fill(folder: Path, models: list[str]) -> None:
     write(folder, "pairwise", [{"benchmark": "deep", "model_a": second, "model_b": first, "difference": -0.3, "low": -0.5, "high": -0.1, **seen}
                                | {"p_holm": 0.01 if first == models[0] else 0.4} for first, second in pairs])  # fmt: skip
     classes = ("perceptual_failure", "visual_hallucination", "reasoning_failure", "knowledge_gap", "grounding_error")
+    left = {"right": 0.6, "beyond_history": 0.5, "from_picture": 0.4, "stable": 0.3, "accepted": 0.1}
+    write(folder, "funnel", [{"benchmark": "deep", "model": name, "step": step, "place": place, "share": share, **seen,
+                              "share_low": share - 0.1, "share_high": share + 0.2}
+                             for name in models for place, (step, share) in enumerate(left.items(), start=1)])  # fmt: skip
     labelled = {"benchmark": "deep", "level": "class", "per_response": 0.2, "per_wrong": 0.4, "significant": 0.5, "n": 60, "n_wrong": 30}
     write(folder, "errors", [{**labelled, "model": name, "source": source, "kind": kind, "simulated": simulated, "paper_class": one}
                              for source, kind, simulated in (("judge", "grader", "false"), ("r1", "round", "true"))
