@@ -22,7 +22,7 @@ TEMPLATE = "record"
 
 WHOLE_DAYS = re.compile(r"[+-]?\d{1,6}")
 
-NAMED_WINDOWS = ("blood", "bone")
+NAMED_WINDOWS = ("blood", "bone", "soft-tissue", "wide")
 """CT windows that a label names; the brain window is the default and is not named."""
 
 

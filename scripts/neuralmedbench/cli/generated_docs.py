@@ -19,6 +19,7 @@ from neuralmedbench.config.arms import ArmConfig
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.checklists import ANSWER_WORDS, AnswerSheet, ChecklistConfig
 from neuralmedbench.config.curation import CurationConfig
+from neuralmedbench.config.layouts import LayoutConfig
 from neuralmedbench.config.load import check, load_benchmark, load_checklists, read_yaml, section_in
 from neuralmedbench.config.mappings import MappingConfig
 from neuralmedbench.config.model import GraderConfig, ModelConfig
@@ -33,6 +34,7 @@ FILES: dict[str, type[BaseModel]] = {
     "config": PipelineConfig,
     "benchmark": BenchmarkConfig,
     "arm": ArmConfig,
+    "layout": LayoutConfig,
     "model": ModelConfig,
     "grader": GraderConfig,
     "mapping": MappingConfig,
@@ -53,7 +55,7 @@ def generated_files() -> dict[str, str]:
     }
     columns = {"scripts/neuralmedbench/records/result_columns.py": result_columns()}
     written = {path.as_posix(): path.read_text(encoding="utf-8") for path in sorted(Path("docs").glob("*.md"))}
-    made = {"docs/configuration.md": _table(), "docs/results.md": _results(), "docs/arms.md": _arms()}
+    made = {"docs/configuration.md": _table(), "docs/results.md": _results(), "docs/arms.md": _arms(), "docs/layouts.md": _layouts()}
     pages = {path: with_contents(text) for path, text in (written | made).items() if path in made or CONTENTS.search(text)}
     return {**schemas, **columns, **pages}
 
@@ -71,6 +73,24 @@ def _arms() -> str:
         values = [f"{key}: {', '.join(allowed)}" for key, allowed in config.parameters.items() if allowed]
         lines.append(f"| `{name}` | {config.group} | {' '.join([config.description, *(f'({value})' for value in values)])} |")
     return "\n".join([*lines, ""])
+
+
+LAYOUTS_HEADING = "## Layouts and their sources"
+
+
+def _layouts() -> str:
+    # what precedes the layouts is written by hand
+    lines = [Path("docs/layouts.md").read_text(encoding="utf-8").partition(LAYOUTS_HEADING)[0] + LAYOUTS_HEADING, ""]
+    for path in sorted(Path("config/layouts").glob("*.yaml")):
+        config = check(LayoutConfig, read_yaml(path), path.as_posix())
+        lines += [f"### `{path.stem}`: {config.title}", "", "| key | value | source |", "| --- | --- | --- |"]
+        for key, part in ((key, part) for key, part in config if isinstance(part, BaseModel)):
+            values = part.model_dump(mode="json", exclude={"source"})
+            words = {name: ", ".join(value) if isinstance(value, list) else str(value) for name, value in values.items()}
+            shown = "; ".join(f"{name} {word}" if len(words) > 1 else word for name, word in words.items())
+            lines.append(f"| `{key}` | {shown} | {part.model_dump()['source'].strip()} |")
+        lines.append("")
+    return "\n".join(lines)
 
 
 RESULT_FILES = {

@@ -75,6 +75,7 @@ def explain_request(args: Namespace) -> int:
     from neuralmedbench.files.vocabulary import read_vocabulary
     from neuralmedbench.models.explain import explain_stored
     from neuralmedbench.models.picture_budget import too_many_options
+    from neuralmedbench.models.readers import fits_layout
     from neuralmedbench.models.registry import code_of
     from neuralmedbench.records.items import Item
     from neuralmedbench.records.requests import Request
@@ -93,6 +94,9 @@ def explain_request(args: Namespace) -> int:
     selected = [request for request in requests if wanted(request)]
     if reasons := [why for request in selected if (why := too_many_options(request, model.max_images))]:
         message = f"{args.model} does not get this request: {reasons[0]}"
+        raise ConfigError(message)
+    if others := [request.layout for request in selected if not fits_layout(request, model)]:
+        message = f"{args.model} does not get this request: it is in the layout {others[0]}, and `layout` of its yaml is {model.layout or 'not set'}"
         raise ConfigError(message)
     if not selected:
         known = sorted({f"{request.arm}/{request.strategy}" for request in requests if request.item_id == args.item})
@@ -179,6 +183,7 @@ def import_responses(args: Namespace) -> int:
     from neuralmedbench.files.external_files import read_given
     from neuralmedbench.files.tables import read_records
     from neuralmedbench.models.imported_answers import import_answers
+    from neuralmedbench.models.readers import fits_layout
     from neuralmedbench.records.requests import Request
 
     benchmark, name = wildcard(args.benchmark), wildcard(args.model)
@@ -187,7 +192,7 @@ def import_responses(args: Namespace) -> int:
     if name in load_benchmark(args.config, benchmark).reference_pool and not args.fresh:
         message = f"{name}: the items of {benchmark} were chosen by its answers, which therefore cannot be scored; add --fresh if these are other answers"
         raise ConfigError(message)
-    requests = read_records(args.data / "prompts" / f"{benchmark}.parquet", Request)
+    requests = [row for row in read_records(args.data / "prompts" / f"{benchmark}.parquet", Request) if fits_layout(row, model)]
     given = read_given(args.file, args.form, args.item_key)
     counts = import_answers(requests, model, given, ledger=args.data / "ledger" / benchmark / f"{name}.jsonl")
     print(f"{name}: {counts.expected} answers expected, {counts.given} given, {counts.added} new, {counts.missing} missing")

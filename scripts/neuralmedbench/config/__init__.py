@@ -10,6 +10,7 @@ curation: CurationConfig, load_curation
 deidentification: DeidentificationConfig, header_options
 element_rules: ElementRule, MAY_BE_KEPT, OURS, actions_by_tag, read_element_arguments
 juries: jury_members
+layouts: CASE, COMMON_ORDER, Layout, LayoutConfig, PICTURES, QUESTION
 load: check, group_limit, load_benchmark, load_checklists, load_grader, load_model, load_model_for, load_pipeline, load_published, load_readiness, nearest, read_yaml, section_in, wildcard, withhold_outside_paths
 mappings: ConversationMapping, FOLDER, FieldMapping, GroupMapping, ImagesMapping, MappingConfig, OptionsMapping, PictureForm, RoundMapping, RubricMapping, TextMapping, column_of, load_mappings
 model: Downscale, GraderConfig, ModelConfig

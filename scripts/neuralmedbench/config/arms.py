@@ -11,6 +11,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from neuralmedbench.config.layouts import Layout, load_layout
 from neuralmedbench.config.load import check, nearest, read_yaml
 from neuralmedbench.config.section import Section
 from neuralmedbench.errors import ConfigError
@@ -46,6 +47,12 @@ class ArmConfig(Section):
         "keep", description="Labels of the pictures: `keep` those of the benchmark, or the `number` alone."
     )
     text: Literal["keep", "none"] = Field("keep", description="Notes and record: `keep`, or `none`.")
+    layout: str | None = Field(
+        None,
+        min_length=1,
+        description="Input layout, a file of `config/layouts/`; `<name>` is the value of the parameter of that name. Only models whose yaml names the"
+        " layout are asked. Absent: `common`.",
+    )
 
     @field_validator("parameters", mode="before")
     @classmethod
@@ -59,6 +66,9 @@ class ArmConfig(Section):
     def _has_parameters(self) -> Self:
         if self.pictures == "degraded" and not {"operator", "level"} <= set(self.parameters):
             message = "`pictures: degraded` needs the parameters `operator` and `level`"
+            raise ValueError(message)
+        if self.layout and self.layout.startswith("<") and self.layout.strip("<>") not in self.parameters:
+            message = f"layout: {self.layout} is none of the `parameters` ({', '.join(self.parameters) or 'there are none'})"
             raise ValueError(message)
         return self
 
@@ -77,17 +87,25 @@ class ArmVariant:
         What it changes.
     values : mapping of str to str
         Values of its parameters by name.
+    layout : Layout or None
+        Its input layout; None: `common`.
     """
 
     name: str
     path: Path
     config: ArmConfig
     values: Mapping[str, str] = field(default_factory=dict)
+    layout: Layout | None = None
 
     @property
     def alters(self) -> bool:
         """True if the arm shows new pictures, made from those of the items."""
-        return self.config.pictures in ALTERED
+        return self.config.pictures in ALTERED or (self.layout is not None and self.layout.alters)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The file of the arm, and that of its layout."""
+        return (self.path, self.layout.path) if self.layout else (self.path,)
 
     @property
     def chosen(self) -> bool:
@@ -120,7 +138,7 @@ def load_arms(folder: Path, arms: Iterable[str], name: str) -> dict[str, ArmVari
     Raises
     ------
     ConfigError
-        If an arm has no file or a parameter has another value than those allowed; as in `check` and `read_yaml`. All of them.
+        If an arm has no file or a parameter has another value than those allowed; as in `check`, `read_yaml` and `load_layout`. All of them.
     """
     found: dict[str, ArmVariant] = {}
     mistakes: list[object] = []
@@ -160,4 +178,7 @@ def _variant(folder: Path, arm: str, name: str) -> ArmVariant:
         form = "-".join((stem, *(f"<{key}>" for key in config.parameters)))
         message = f"{name}: arms: expected {form}, found {arm!r}{nearest(arm, known_arms(folder.parent))}"
         raise ConfigError(message)
-    return ArmVariant(arm, path, config, parameters)
+    if config.layout is None:
+        return ArmVariant(arm, path, config, parameters)
+    family = parameters.get(config.layout.strip("<>"), config.layout)
+    return ArmVariant(arm, path, config, parameters, load_layout(folder.parent, family, f"{name}: arms: {arm}"))

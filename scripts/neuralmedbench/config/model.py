@@ -72,6 +72,10 @@ class ModelConfig(Section):
         False, description="Whether the provider returns several samples per call (`n`), so that the prompt is paid for once."
     )
     max_images: int | None = Field(None, ge=0, description="Most pictures per request; the pictures sent are evenly spaced.")
+    layout: Name | None = Field(
+        None,
+        description="Input layout that its maker documents, a file of `config/layouts/`: the arms of that layout ask it, and only models that name it.",
+    )
     provider_downscale: Downscale | None = Field(
         None, description="Size to which the provider documents that it downscales pictures; larger ones are counted, never changed."
     )

@@ -11,6 +11,8 @@ from neuralmedbench.config.section import Name, Section
 SEQUENCE_ORDER = ("T1w", "ceT1w", "FLAIR", "T2w", "SWI", "T2starw", "PDw", "dwi", "CT", "ceCT")
 
 
+CtWindow = Literal["brain", "blood", "bone", "soft-tissue", "wide"]
+"""Names of the CT windows."""
 DEFAULT_ITEMS_PER_EDIT = 6
 MAX_QUARANTINED_FRACTION = 0.2
 """Default of the key of that name; listings and checks of a benchmark, which know no run, say it."""
@@ -42,10 +44,11 @@ class SlicesConfig(Section):
         "single", description="`single`: one picture per slice; `montage`: one picture with all slices of a sequence, side by side."
     )
     side_marker: bool = Field(False, description="Whether the letters R and L are drawn beside the brain in axial and coronal pictures.")
-    ct_windows: tuple[Literal["brain", "blood", "bone"], ...] = Field(
+    ct_windows: tuple[CtWindow, ...] = Field(
         ("brain",),
         min_length=1,
-        description="CT windows, one picture each: brain 0 to 80 HU, blood -20 to 180 HU, bone -800 to 2000 HU.",
+        description="CT windows, one picture each: brain 0 to 80 HU, blood -20 to 180 HU, bone -800 to 2000 HU; soft-tissue -135 to 215 HU and wide"
+        " -1024 to 1024 HU for models that see them on colours ([Arms](arms.md)).",
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from neuralmedbench.config.arms import ArmVariant, load_arms
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.juries import jury_members
+from neuralmedbench.config.layouts import load_layout
 from neuralmedbench.config.load import group_limit, load_benchmark, load_grader, load_model, load_pipeline, load_published, read_yaml
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig
@@ -233,6 +234,9 @@ class Run:
         for model in [*models.values(), *(grader.model for grader in (known | members).values())]:
             if model:
                 mistakes.of(group_limit, model, config.rate_limits)
+        for name, found in models.items():
+            if found and found.layout:
+                mistakes.of(load_layout, folder, found.layout, f"model {name}: layout")
         tables = {
             name: mistakes.of(read_case_table, folder / "benchmarks" / f"{name}.cases.tsv")
             for name, benchmark in benchmarks.items()
@@ -468,8 +472,8 @@ class Run:
         return {name: load_arms(self.folder, benchmark.arms, name) for name, benchmark in self.benchmarks.items()}
 
     def arm_files(self, benchmark: str) -> list[str]:
-        """Return the files of a benchmark's arms; empty if all are built in."""
-        return sorted({arm.path.as_posix() for arm in self.arms[benchmark].values()})
+        """Return the files of a benchmark's arms and of their layouts; empty if all are built in."""
+        return sorted({path.as_posix() for arm in self.arms[benchmark].values() for path in arm.files})
 
     def alters(self, benchmark: str) -> bool:
         """Return True if an arm of a benchmark shows altered pictures."""

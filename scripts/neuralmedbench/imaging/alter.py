@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import bytes_with_digest, sha256_of, sha256_of_value
 from neuralmedbench.files.plain_pictures import open_picture, write_grey
 from neuralmedbench.imaging.degradation import degradation_named, degrade, seed_of
+from neuralmedbench.imaging.layout_pictures import compose, pictures_together
 from neuralmedbench.imaging.picture_quality import quality_numbers
 from neuralmedbench.imaging.pictures import tile_boxes
 from neuralmedbench.imaging.side_letters import find_letters
@@ -78,36 +80,56 @@ def alter_pictures(items: Iterable[Item], arms: Sequence[ArmVariant], out: Path)
     Returns
     -------
     list of AlteredPicture
-        One per case, arm and picture to which it applies, sorted by `altered_key`.
+        One per case, arm and picture (or pictures that a layout shows as one) to which it applies, sorted by `altered_key`.
 
     Raises
     ------
     DataError
         If a picture is absent, or is not the one of the items.
+    ConfigError
+        If the layout of an arm shows CT windows on colours that were not cut.
     """
-    pictures = {(item.case_id, image.sha256, image.volume_sha256): image for item in items for image in evidence_images(item)}
+    cases: dict[str, dict[tuple[str, str], ItemImage]] = defaultdict(dict)
+    for item in items:
+        cases[item.case_id] |= {(image.sha256, image.volume_sha256): image for image in evidence_images(item)}
     rows = []
-    for (case, sha256, volume_sha256), image in sorted(pictures.items(), key=lambda entry: entry[0]):
-        content = bytes_with_digest(Path(image.path), sha256)
-        if content is None:
-            message = f"{image.path}: the picture is absent, or not the one of the items; run slices and items again"
-            raise DataError(message)
-        picture = np.asarray(open_picture(content))
+    for case, images in sorted(cases.items()):
+        drawn = {image.sha256: _read(image) for image in images.values()}
         for arm in arms:
-            altered = OPERATORS[arm.config.pictures](picture, image, arm.values)
-            if altered is None:
-                continue
-            path = out / f"sub-{case}" / f"{sha256_of_value([arm.name, sha256, volume_sha256])[:24]}.png"
-            write_grey(path, altered)
-            rows.append(
-                AlteredPicture(
-                    case_id=case,
-                    arm=arm.name,
-                    sources=(sha256,),
-                    volume_sha256=volume_sha256,
-                    path=path.as_posix(),
-                    sha256=sha256_of(path),
-                    quality=quality_numbers(picture, altered) if arm.config.pictures == "degraded" else {},
-                )
-            )
+            for group in pictures_together(images.values(), arm.layout):
+                if row := _altered([drawn[image.sha256] for image in group], group, arm, case, out):
+                    rows.append(row)
     return sorted(rows, key=altered_key)
+
+
+def _read(image: ItemImage) -> Picture:
+    content = bytes_with_digest(Path(image.path), image.sha256)
+    if content is None:
+        message = f"{image.path}: the picture is absent, or not the one of the items; run slices and items again"
+        raise DataError(message)
+    return np.asarray(open_picture(content))
+
+
+def _altered(pictures: Sequence[Picture], images: Sequence[ItemImage], arm: ArmVariant, case: str, out: Path) -> AlteredPicture | None:
+    """Write the picture that an arm shows instead of one picture, or of those that its layout shows as one; None if it is the same."""
+    operator, windows = OPERATORS.get(arm.config.pictures), arm.layout.config.windows if arm.layout else None
+    made = [operator(picture, image, arm.values) if operator else None for picture, image in zip(pictures, images, strict=True)]
+    new = made[0]
+    if arm.layout and arm.layout.alters:
+        whole = compose([picture if other is None else other for picture, other in zip(pictures, made, strict=True)], arm.layout)
+        new = None if np.array_equal(whole, pictures[0]) else whole
+    if new is None:
+        return None
+    sources, volume = tuple(image.sha256 for image in images), images[0].volume_sha256
+    path = out / f"sub-{case}" / f"{sha256_of_value([arm.name, *sources, volume])[:24]}.png"
+    write_grey(path, new)
+    return AlteredPicture(
+        case_id=case,
+        arm=arm.name,
+        sources=sources,
+        volume_sha256=volume,
+        path=path.as_posix(),
+        sha256=sha256_of(path),
+        window=windows.words if windows and len(images) > 1 else "",
+        quality=quality_numbers(pictures[0], made[0]) if arm.config.pictures == "degraded" and made[0] is not None else {},
+    )

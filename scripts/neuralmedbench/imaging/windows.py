@@ -25,8 +25,14 @@ Window = tuple[float, float]
 
 COMPUTED = (Sequence.CT, Sequence.CE_CT)
 """Computed tomography, in Hounsfield units."""
-CT_WINDOWS: dict[str, Window] = {"brain": (0.0, 80.0), "blood": (-20.0, 180.0), "bone": (-800.0, 2000.0)}
-"""Fixed windows in HU (centre/width 40/80, 80/200 and 600/2800)."""
+CT_WINDOWS: dict[str, Window] = {
+    "brain": (0.0, 80.0),
+    "blood": (-20.0, 180.0),
+    "bone": (-800.0, 2000.0),
+    "soft-tissue": (-135.0, 215.0),
+    "wide": (-1024.0, 1024.0),
+}
+"""Fixed windows in HU (centre/width 40/80, 80/200, 600/2800, 40/350 and 0/2048)."""
 VESSEL_WINDOW: Window = (0.0, 160.0)
 """Brain window of CT with contrast agent, in HU: vessels stay below white."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from neuralmedbench.records.items import evenly_spaced
 from neuralmedbench.records.requests import Request, RequestImage, RequestTurn
 
 
@@ -30,9 +31,9 @@ def within_budget(turns: Sequence[RequestTurn], max_images: int | None) -> tuple
         return tuple(turns)
     options = [place for place, image in enumerate(images) if _is_option(image)]
     others = [place for place, image in enumerate(images) if not image.example and not image.option]
-    of_item = _spread(others, max(0, max_images - len(options)))
+    of_item = evenly_spaced(others, max(0, max_images - len(options)))
     examples = [place for place, image in enumerate(images) if image.example]
-    of_examples = _spread(examples, max(0, max_images - len(options) - len(of_item)))
+    of_examples = evenly_spaced(examples, max(0, max_images - len(options) - len(of_item)))
     kept = {*options, *of_item, *of_examples}
     shortened, before = [], 0
     for turn in turns:
@@ -65,13 +66,3 @@ def too_many_options(request: Request, max_images: int | None) -> str:
 
 def _is_option(image: RequestImage) -> bool:
     return image.option and not image.example
-
-
-def _spread(places: Sequence[int], most: int) -> list[int]:
-    """Choose at most `most` places, evenly spread from the first to the last; a single one is the middle one."""
-    if len(places) <= most:
-        return list(places)
-    if most < 2:
-        return [places[len(places) // 2]] * most
-    gap = (len(places) - 1) / (most - 1)
-    return [places[round(number * gap)] for number in range(most)]

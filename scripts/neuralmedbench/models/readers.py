@@ -1,4 +1,4 @@
-"""Choose the requests for a human reader (each question once, with everything that the case shows), and those of a limited run."""
+"""Choose the requests for a model (in its layout), for a human reader (each question once, with all of the case), and of a limited run."""
 
 from __future__ import annotations
 
@@ -31,12 +31,25 @@ def requests_for(model: ModelConfig, requests: Iterable[Request]) -> list[Reques
     Returns
     -------
     list of Request
-        All requests for a model. For a human reader one sample per question, with the arm full and the strategy direct: people remember
-        their first answer, and after the full case an arm that shows less of it measures nothing.
+        All requests for a model, but those in the layout of another family. For a human reader one sample per question, with the arm full
+        and the strategy direct: people remember their first answer, and after the full case an arm that shows less of it measures nothing.
     """
     if model.reader is None:
-        return list(requests)
+        return [row for row in requests if fits_layout(row, model)]
     return [replace(row, samples=1) for row in requests if (row.arm, row.strategy) == (Arm.FULL, Strategy.DIRECT)]
+
+
+def fits_layout(request: Request, model: ModelConfig) -> bool:
+    """Return True unless a request is in the layout of another family of models.
+
+    Parameters
+    ----------
+    request : Request
+        The request.
+    model : ModelConfig
+        The model's yaml, whose `layout` names its family's.
+    """
+    return request.layout in ("", model.layout)
 
 
 def limited_requests(model: ModelConfig, requests: Iterable[Request], limit: int, items: Path) -> list[Request]:

@@ -9,17 +9,32 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from neuralmedbench.config.arms import ArmVariant
+from neuralmedbench.config.layouts import COMMON_ORDER, Layout
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.prompts.labels import PICTURE
 from neuralmedbench.records.altered import AlteredPicture
-from neuralmedbench.records.items import FIRST_PART, OPTION, Arm, Disclosure, Item, ItemImage, Turn, evidence_images
+from neuralmedbench.records.case import Plane
+from neuralmedbench.records.items import (
+    FIRST_PART,
+    OPTION,
+    Arm,
+    Disclosure,
+    Item,
+    ItemImage,
+    Turn,
+    evenly_spaced,
+    evidence_images,
+    slice_of,
+)
 
 
 @dataclass(frozen=True)
 class View:
-    """An item under an arm: the item as far as the arm shows it, and the text that the arm discloses."""
+    """An item under an arm: the item as far as the arm shows it, the text that the arm discloses, and its layout (None: `common`)."""
 
     item: Item
     disclosed: str = ""
+    layout: Layout | None = None
 
 
 def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) -> list[View]:
@@ -63,10 +78,11 @@ def variant_views(
         row = chosen.get(item.item_id)
         if arm.chosen and (row is None or row.images_of not in by_id):
             continue
-        pictures = of_names(by_id[row.images_of], row.images) if row and arm.chosen else ()
-        new = _changed(item, arm, by_case[item.case_id], pictures)
-        if new != item:
-            shown.append(View(new))
+        source = by_id[row.images_of] if row and arm.chosen else item
+        pictures = of_names(source, row.images) if row and arm.chosen else ()
+        new = _changed(item, arm, by_case[source.case_id], pictures)
+        if new is not None:
+            shown.append(View(new, layout=arm.layout))
     return shown
 
 
@@ -79,24 +95,34 @@ def of_names(item: Item, names: Sequence[str]) -> tuple[ItemImage, ...]:
     return tuple(images[name] for name in names)
 
 
-def _changed(item: Item, arm: ArmVariant, altered: Sequence[AlteredPicture], chosen: tuple[ItemImage, ...]) -> Item:
-    """Return an item as an arm with a file shows it; the item itself if nothing of it changes."""
+def _changed(item: Item, arm: ArmVariant, altered: Sequence[AlteredPicture], chosen: tuple[ItemImage, ...]) -> Item | None:
+    """Return an item as an arm with a file shows it; None if nothing of it changes."""
     config, new = arm.config, item
+    if config.pictures == "mirrored" and any(image.position_mm is None for image in evidence_images(item)):
+        return None  # of unknown orientation
     if config.pictures == "none":
         new = with_images(new, ())
     elif config.pictures == "another":
         new = with_images(new, chosen)
     elif config.pictures == "without_lesion":
         new = with_only(new, {image.image_id for image in chosen})
-    elif config.pictures == "mirrored" and any(image.position_mm is None for image in evidence_images(item)):
-        return item  # of unknown orientation
-    elif arm.alters:
+    if arm.alters:
         new = with_altered(new, altered)
     if config.pictures != "keep" and new == item:  # labels alone are no other evidence
-        return item
+        return None
     if config.text == "none":
         new = without_text(new)
-    return replace(new, label_policy="none") if config.labels == "number" and new.images else new
+    if arm.layout:
+        new = with_slices_of(new, arm.layout)
+    new = replace(new, label_policy="none") if config.labels == "number" and new.images else new
+    return new if new != item or _is_laid_out_anew(new, arm.layout) else None
+
+
+def _is_laid_out_anew(item: Item, layout: Layout | None) -> bool:
+    """Return True if a layout shows an item in another order, or with other labels, than `common`."""
+    if layout is None or not item.images:
+        return False
+    return layout.order != COMMON_ORDER or layout.labels_after or layout.label_name not in ("", PICTURE)
 
 
 def with_only(item: Item, names: Collection[str]) -> Item:
@@ -116,10 +142,24 @@ def with_altered(item: Item, altered: Iterable[AlteredPicture]) -> Item:
     for image in item.images:
         place = (image.sha256, image.volume_sha256)
         if image.role != OPTION and place in of_source:
-            images.append(replace(image, path=of_source[place].path, sha256=of_source[place].sha256))
+            row = of_source[place]
+            images.append(replace(image, path=row.path, sha256=row.sha256, window=row.window or image.window))
         elif image.role == OPTION or place not in used:
             images.append(image)
     return with_only(replace(item, images=tuple(images)), {image.image_id for image in images})
+
+
+def with_slices_of(item: Item, layout: Layout) -> Item:
+    """Keep the pictures that a layout shows: one picture of a CT slice instead of its windows, one plane, and no more than it allows."""
+    images = evidence_images(item)
+    if windows := layout.config.windows:
+        on_colours = {slice_of(image) for image in images if image.window == windows.words}
+        images = tuple(image for image in images if image.window == windows.words or slice_of(image) not in on_colours)
+    if plane := layout.config.plane:
+        images = tuple(image for image in images if image.plane not in tuple(Plane) or image.plane == plane.value)
+    if most := layout.config.most_pictures:
+        images = tuple(evenly_spaced(images, most.value))
+    return with_only(item, {image.image_id for image in images})
 
 
 def without_text(item: Item) -> Item:

@@ -14,6 +14,7 @@ from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.arms import View, variant_views, views, within_words
 from neuralmedbench.prompts.labels import labelled_images
+from neuralmedbench.prompts.parts import render_message
 from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.items import (
@@ -160,6 +161,7 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
         answer_schema=schema,
         samples=prompt.config.samples,
         inquiry=inquiry,
+        layout=view.layout.name if view.layout else "",
     )
 
 
@@ -195,12 +197,14 @@ def example_text(item: Item, examples: Sequence[Exemplar], templates: Templates)
     return templates.render("few_shot", examples=rendered)
 
 
-def example_pictures(item: Item, examples: Sequence[Exemplar]) -> tuple[RequestImage, ...]:
+def example_pictures(view: View, examples: Sequence[Exemplar]) -> tuple[RequestImage, ...]:
     """Return the pictures of the examples, labelled like the item's and numbered by example; none if the item shows none."""
     return tuple(
         replace(image, label=f"Example {number}, {image.label}", example=True)
         for number, example in enumerate(examples, start=1)
-        for image in labelled_images(replace(example.item, label_policy=item.label_policy), _example_images(item, example.item))
+        for image in labelled_images(
+            replace(example.item, label_policy=view.item.label_policy), _example_images(view.item, example.item), name=label_name_of(view)
+        )
     )
 
 
@@ -256,17 +260,24 @@ def single_turn(
     item = view.item
     case = {"notes": item.notes, "record": item.record, "given": item.given, "disclosed": view.disclosed, "pictures": bool(item.images)}
     task = {"question": item.question, "stepwise": stepwise}
+    form: dict[str, object]
     if item.runner is Runner.STRUCTURED:
-        text = templates.render("structured", **case, **task, fields=fields_in_words(item.answer_schema))
+        name, form = "structured", {"fields": fields_in_words(item.answer_schema)}
     elif item.runner is Runner.CHOICE:
-        text = templates.render("choice", **case, **task, options=lettered_options(item))
+        name, form = "choice", {"options": lettered_options(item)}
     else:
-        text = templates.render(_template_of(item), **case, **task, sections=sections)
-    images = labelled_images(item, item.images)
+        name, form = _template_of(item), {"sections": sections}
+    images = labelled_images(item, item.images, name=label_name_of(view))
+    turn = render_message(templates, name, "case", images, view.layout, **case, **task, **form)
     if not examples:
-        return RequestTurn(text=text, images=images)
+        return turn
     before = f"{example_text(item, examples, templates)}\n\n"
-    return RequestTurn(text=before + text, images=(*example_pictures(item, examples), *images), example_characters=len(before))
+    return replace(turn, text=before + turn.text, images=(*example_pictures(view, examples), *turn.images), example_characters=len(before))
+
+
+def label_name_of(view: View) -> str:
+    """Return how the layout of a view calls a picture; empty for `common`."""
+    return view.layout.label_name if view.layout else ""
 
 
 def _template_of(item: Item) -> str:
@@ -282,10 +293,14 @@ def dialogue_turns(view: View, templates: Templates, *, stepwise: bool, sections
     shown = 0  # pictures are numbered through the dialogue
     for number, turn in enumerate(view.item.turns, start=1):
         last = number == len(view.item.turns)
-        images = labelled_images(view.item, _images_of(view.item, turn), before=shown)
+        images = labelled_images(view.item, _images_of(view.item, turn), before=shown, name=label_name_of(view))
         shown += len(images)
-        text = templates.render(
+        message = render_message(
+            templates,
             "dialogue",
+            "round",
+            images,
+            view.layout,
             turn=number,
             turns=len(view.item.turns),
             reveal=turn.reveal,
@@ -295,7 +310,7 @@ def dialogue_turns(view: View, templates: Templates, *, stepwise: bool, sections
             stepwise=stepwise,
             sections=sections if last else (),
         )
-        turns.append(RequestTurn(text=text, images=images))
+        turns.append(message)
     return tuple(turns)
 
 

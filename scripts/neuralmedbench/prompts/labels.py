@@ -10,15 +10,18 @@ from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import RequestImage
 
 
-def labelled_images(item: Item, images: Sequence[ItemImage], *, before: int = 0) -> tuple[RequestImage, ...]:
-    """Return pictures of an item as they are sent, each with its label; `before` pictures were shown earlier."""
+def labelled_images(item: Item, images: Sequence[ItemImage], *, before: int = 0, name: str = "") -> tuple[RequestImage, ...]:
+    """Return pictures of an item as they are sent, each with its label.
+
+    `before` pictures were shown earlier; `name` calls a picture by its `{number}`, empty: as `picture_label` does.
+    """
     # an option has its letter alone under every policy: what it shows may be the question
     return tuple(
         RequestImage(
             path=image.path,
             sha256=image.sha256,
             volume_sha256=image.volume_sha256,
-            label=option_label(item, image) if image.role == OPTION else picture_label(number, image, item.label_policy),
+            label=option_label(item, image) if image.role == OPTION else picture_label(number, image, item.label_policy, name or PICTURE),
             option=image.role == OPTION,
         )
         for number, image in enumerate(images, start=before + 1)
@@ -31,7 +34,11 @@ def option_label(item: Item, image: ItemImage) -> str:
     return label if image.label == label else f"{label} ({image.label})"
 
 
-def picture_label(number: int, image: ItemImage, policy: str) -> str:
+PICTURE = "Picture {number}"
+"""Name of a picture in a label."""
+
+
+def picture_label(number: int, image: ItemImage, policy: str, called: str = PICTURE) -> str:
     """Return the label of a picture.
 
     Parameters
@@ -42,6 +49,8 @@ def picture_label(number: int, image: ItemImage, policy: str) -> str:
         The picture; its position is in mm along its slice axis.
     policy : str
         `none` (number only) or `full`.
+    called : str
+        Name of a picture, with `{number}`.
 
     Returns
     -------
@@ -49,7 +58,7 @@ def picture_label(number: int, image: ItemImage, policy: str) -> str:
         For example `Picture 3: FLAIR, axial, z = +12 mm`; for a montage all positions; for CT the window, unless it is the brain window.
         A name that the question uses replaces the number.
     """
-    name = image.label or f"Picture {number}"
+    name = image.label or called.replace("{number}", str(number))
     if policy == "none":
         return name
     parts = [image.sequence if image.sequence != "unknown" else "", image.plane, f"{image.window} window" if image.window else ""]

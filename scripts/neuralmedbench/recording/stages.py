@@ -112,7 +112,7 @@ def _data_stages(run: Run, shared: list[str]) -> Stages:
         ),
         "alter": _stage(
             {"benchmark": [name for name in shared if run.alters(name)]},
-            [f"data/items/{BENCHMARK}.parquet", f"config/benchmarks/{BENCHMARK}.yaml", "config/arms"],
+            [f"data/items/{BENCHMARK}.parquet", f"config/benchmarks/{BENCHMARK}.yaml", *_arm_folders(run, shared)],
             [ALTERED],
             target="/pictures.parquet",
         ),
@@ -237,6 +237,12 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
+def _arm_folders(run: Run, benchmarks: list[str]) -> list[str]:
+    """Return the folders of the arms and layouts of some benchmarks; none if all arms are built in."""
+    arms = [arm for name in benchmarks for arm in run.arms[name].values()]
+    return [*(["config/arms"] if arms else []), *(["config/layouts"] if any(arm.layout for arm in arms) else [])]
+
+
 def _prompts(run: Run, benchmarks: list[str], *more: str) -> dict[str, Any]:
     return _stage(
         {"benchmark": benchmarks},
@@ -245,7 +251,7 @@ def _prompts(run: Run, benchmarks: list[str], *more: str) -> dict[str, Any]:
             f"config/benchmarks/{BENCHMARK}.yaml",
             *more,
             "config/prompts",
-            *(["config/arms"] if any(run.arms[name] for name in benchmarks) else []),
+            *_arm_folders(run, benchmarks),
             run.config.vocabulary,
             *run.names_files,
         ],

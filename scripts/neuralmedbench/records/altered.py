@@ -21,6 +21,8 @@ class AlteredPicture:
         Digest of their scan, which the audit covers (in a benchmark of pictures, of the first source).
     path, sha256 : str
         The file, relative to the root of the project, and its digest.
+    window : str
+        Its CT windows, where its colours have several; empty: that of its source.
     quality : dict of str to float
         Quality numbers of the picture against its source, by name.
     """
@@ -31,6 +33,7 @@ class AlteredPicture:
     volume_sha256: str
     path: str
     sha256: str
+    window: str = ""
     quality: dict[str, float] = field(default_factory=dict)
 
 

@@ -148,7 +148,7 @@ class Slice:
     window : tuple of float
         Intensities shown as black and white, in the volume's own units.
     window_name : str
-        `brain`, `blood` or `bone` (CT), `shared` (T1 and T1 after contrast through one window) or `own`.
+        Name of a CT window (`slices.ct_windows`), `shared` (T1 and T1 after contrast through one window) or `own`.
     resampled : bool
         True if the plane crosses thick slices, so that rows or columns are interpolated between them.
     side_marked : bool

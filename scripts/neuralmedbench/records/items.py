@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 SCHEMA_VERSION = 6
+
+T = TypeVar("T")
 
 NO_LESION = "no lesion"
 """Answer to a lesion item of a case without a lesion."""
@@ -203,6 +207,21 @@ class Item:
 def evidence_images(item: Item) -> tuple[ItemImage, ...]:
     """Return the pictures that show the case; pictures that are answer options are not evidence and stay under every arm."""
     return tuple(image for image in item.images if image.role != OPTION)
+
+
+def slice_of(image: ItemImage) -> tuple[str, str, str, float | None, tuple[float, ...]]:
+    """Return what the CT windows of one slice, or of one montage, share: scan, sequence, plane and positions."""
+    return image.volume_sha256, image.sequence, image.plane, image.position_mm, image.tiles_mm
+
+
+def evenly_spaced(places: Sequence[T], most: int) -> list[T]:
+    """Choose at most `most` of some places, evenly spaced from the first to the last; a single one is the middle one."""
+    if len(places) <= most:
+        return list(places)
+    if most < 2:
+        return [places[len(places) // 2]] * most
+    gap = (len(places) - 1) / (most - 1)
+    return [places[round(number * gap)] for number in range(most)]
 
 
 @dataclass(frozen=True, kw_only=True)
