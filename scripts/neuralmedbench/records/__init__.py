@@ -12,7 +12,7 @@ checklist: ONLY_IN_CHECKLISTS, SECTIONS
 columns: ANSWER_COLUMNS, ANSWER_KEY_COLUMNS, PICTURE_COLUMNS, RECORD_COLUMNS, UNKNOWN_DAY
 coordinates: Convention
 curation: CurationRecord, DECISION_COLUMNS, Decision, KEPT, KeptQuestion, PoolModel, RECORD, REMOVED, RemovedQuestion, StageCount
-items: Arm, Axis, Criterion, DIAGNOSES, DISCLOSES_FINDINGS, Disclosure, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, Level, NO_LESION, OPTION, ReferenceValue, Runner, ShownLesion, Strategy, Turn, evenly_spaced, evidence_images, gold_fields, slice_of
+items: Arm, Axis, Criterion, DEGRADED, DIAGNOSES, DISCLOSES_FINDINGS, Disclosure, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, Level, NO_LESION, OPTION, ReferenceValue, Runner, ShownLesion, Strategy, Turn, evenly_spaced, evidence_images, gold_fields, slice_of
 keys: Key, response_key, text_digest
 questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal
 requests: Fact, Inquiry, Request, RequestImage, RequestTurn, joined_words, order_of_parts

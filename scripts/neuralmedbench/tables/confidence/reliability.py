@@ -220,7 +220,7 @@ def confidence_tables(study: Study) -> tuple[list[ConfidenceRow], list[Reliabili
         for one in found:
             # under an arm with shared requests, patients who share one are one cluster
             by = outcomes.by_patient(study.settings, Key(one.model, one.arm), Key(one.model))
-            joined = _cluster_of_patients(outcomes.patients, by)
+            joined = cluster_of_patients(outcomes.patients, by)
             draws = Draws(one, by, joined)
             summary.append(ConfidenceRow(**_summary(one, draws), **_shift(one, full, by, joined)))
             bins += [ReliabilityRow(**row) for row in _bins(one, draws)]
@@ -229,7 +229,8 @@ def confidence_tables(study: Study) -> tuple[list[ConfidenceRow], list[Reliabili
     return summary, bins, risks
 
 
-def _cluster_of_patients(patients: Ints, by: ByPatient) -> Ints:
+def cluster_of_patients(patients: Ints, by: ByPatient) -> Ints:
+    """Return the cluster of each patient in `by`, shape (patients,), as `Draws` takes it."""
     joined = np.zeros(int(patients.max(initial=-1)) + 1, dtype=np.int64)
     joined[patients] = by.codes
     return joined
@@ -274,13 +275,13 @@ def _summary(found: Confidences, draws: Draws) -> Cells:
         "brier_pessimistic": pessimistic(squared, known, absent),
         "auroc": separates,
     }
-    row |= _ends("overconfidence", _overconfidence(found, draws))
+    row |= _ends("overconfidence", overconfidence_interval(found, draws))
     if 0 < row["accuracy"] < 1 and apart is not None:  # if all answers are right, or all wrong, so are all resamples: no interval
         row |= _ends("ece", draws.error_interval(apart)) | _ends("brier", draws.around(squared, draws.brier))
     return row | _ends("auroc", draws.around(separates, draws.auroc, auroc(draws.groups.astype(np.float64), right)))
 
 
-def _overconfidence(found: Confidences, draws: Draws) -> tuple[float | None, float | None]:
+def overconfidence_interval(found: Confidences, draws: Draws) -> tuple[float | None, float | None]:
     """Return the interval of mean confidence minus share right; where all or none is right, from the exact bounds of the share."""
     if 0 < found.right.mean() < 1:
         return draws.by.percentiles(draws.overconfidence, draws.clusters)

@@ -1,0 +1,152 @@
+"""Degraded pictures by level, each artefact on the items that answer at all its levels: `degradation.csv`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from neuralmedbench.estimates.comparisons import paired_difference
+from neuralmedbench.estimates.intervals import rate_interval
+from neuralmedbench.estimates.suppression import Label
+from neuralmedbench.records.items import DEGRADED
+from neuralmedbench.records.words import counted, items_of
+from neuralmedbench.tables.confidence.measures import Confidences, ConfidenceSource, Draws, gather_confidences
+from neuralmedbench.tables.confidence.reliability import cluster_of_patients, overconfidence_interval
+from neuralmedbench.tables.contrasts import answered
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
+from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.words import Takeaway, share
+
+
+@dataclass(frozen=True, kw_only=True)
+class DegradationRow(ResultRow):
+    """One artefact at one level; level 0 is the arm full on the same items."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    operator: str
+    level: int
+    pass1: float | None = None
+    pass1_low: float | None = None
+    pass1_high: float | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    mean_confidence: float | None = None
+    accuracy: float | None = None
+    overconfidence: float | None = None
+    overconfidence_low: float | None = None
+    overconfidence_high: float | None = None
+    shift: float | None = None
+    shift_low: float | None = None
+    shift_high: float | None = None
+    with_confidence: int | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+
+
+def degradation_rows(study: Study) -> list[DegradationRow]:
+    """Rows of `degradation.csv`.
+
+    One per benchmark, model, artefact and level, strategy direct; pass@1, and mean stated confidence minus share right (`overconfidence`).
+    All levels of an artefact are over the same items: those without a missing answer at any of them, and for the confidence those of which
+    every level has one. `difference` and `shift` (calibration shift) are paired, the level minus level 0.
+    """
+    return [DegradationRow(**row) for benchmark in study.benchmarks.values() for row in _rows(study, benchmark)]
+
+
+def _rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[Cells]:
+    artefacts: dict[tuple[str, str], dict[int, Key]] = defaultdict(dict)
+    for key in benchmark.outcomes.counts:
+        if (name := DEGRADED.fullmatch(key.arm)) and key.strategy == DIRECT:
+            artefacts[key.model, name[1]][int(name[2])] = key
+    if not artefacts:
+        return
+    stated = {(one.model, one.arm): one for one in gather_confidences(study, benchmark) if one.source is ConfidenceSource.STATED}
+    for (model, operator), keys in sorted(artefacts.items()):
+        levels = {0: Key(model, FULL), **dict(sorted(keys.items()))}
+        head: Cells = {"benchmark": benchmark.name, "model": model, "operator": operator}
+        yield from (head | row for row in _levels(study, benchmark, levels, stated))
+
+
+def _levels(
+    study: Study, benchmark: BenchmarkStudy, levels: Mapping[int, Key], stated: Mapping[tuple[str, str], Confidences]
+) -> Iterator[Cells]:
+    """Yield the rows of one model and artefact."""
+    outcomes = benchmark.outcomes
+    by = outcomes.by_patient(study.settings, *levels.values())
+    values = {level: answered(outcomes, key) for level, key in levels.items()}
+    shared = ~np.isnan(np.stack(list(values.values()))).any(axis=0)
+    values = {level: np.where(shared, value, np.nan) for level, value in values.items()}
+    sizes: Cells = {"n_items": int(shared.sum()), "n_patients": len(np.unique(outcomes.patients[shared]))}
+    # confidences of the items that have one at every level
+    found = [stated[key.model, key.arm] for key in levels.values()]
+    sure = reduce(np.intersect1d, (one.items for one in found), np.flatnonzero(shared))
+    joined = cluster_of_patients(outcomes.patients, by)
+    draws = {level: Draws(one.of_items(sure), by, joined) for level, one in zip(levels, found, strict=True)} if sure.size else {}
+    for level, value in values.items():
+        rate = rate_interval(value, by)
+        row: Cells = {
+            "level": level,
+            "pass1": rate.value,
+            "pass1_low": rate.low,
+            "pass1_high": rate.high,
+            "with_confidence": int(sure.size),
+        }
+        if level:
+            changed = paired_difference(value, values[0], by)
+            row |= {"difference": changed.value, "low": changed.low, "high": changed.high, "p_value": changed.p_value}
+        if draws:
+            row |= _confidence(draws[level], draws[0] if level else None)
+        yield row | sizes
+
+
+def _confidence(here: Draws, clean: Draws | None) -> Cells:
+    """Return the cells about confidence; `clean` are the answers at level 0."""
+    found = here.found
+    low, high = overconfidence_interval(found, here)
+    row: Cells = {"mean_confidence": float(found.value.mean()), "accuracy": float(found.right.mean())}
+    row |= {"overconfidence": float((found.value - found.right).mean()), "overconfidence_low": low, "overconfidence_high": high}
+    if clean is not None:
+        low, high = here.by.percentiles(here.overconfidence - clean.overconfidence, here.clusters)
+        shift = row["overconfidence"] - float((clean.found.value - clean.found.right).mean())
+        row |= {"shift": shift, "shift_low": low, "shift_high": high}
+    return row
+
+
+def _labels(row: Cells) -> list[Label]:
+    # all levels are over the items that the arms of the artefact ask
+    return [label for level in (1, 2) for label in arm_labels({"arm": f"degraded-{row['operator']}-{level}"})]
+
+
+def takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Name the largest fall of pass@1 from level 0."""
+    rows = tables["degradation"]
+    fallen = [row for row in rows if row["level"] and row["difference"] is not None]
+    if not fallen:
+        return Takeaway("No model answered about degraded pictures.", "0 items")
+    most = min(fallen, key=lambda row: (row["difference"], row["benchmark"], row["model"], row["operator"]))
+    same = [row for row in rows if all(row[name] == most[name] for name in ("benchmark", "model", "operator"))]
+    clean = next((row for row in same if not row["level"]), None)
+    n = f"{counted(len({row['operator'] for row in rows}), 'artefact')}, up to {items_of(most['n_items'], most['n_patients'], most.get('cluster'))}"
+    if most["difference"] >= 0 or clean is None:
+        return Takeaway("No model passed fewer items with degraded pictures than with the pictures as they are.", n)
+    text = f"{study.models[most['model']].title} passes {share(clean, 'pass1')} of the items as they are and {share(most, 'pass1')} at level {most['level']} of {most['operator'].replace('_', ' ')}"
+    return Takeaway(f"The largest fall: {text} (not corrected for the number of artefacts).", n)
+
+
+TABLE = Table(
+    name="degradation",
+    row=DegradationRow,
+    rows=of_study(degradation_rows),
+    suppression=Suppression(f"{MODEL} operator level", labels=_labels),
+    takeaways={"degraded": takeaway},
+)

@@ -1,0 +1,86 @@
+"""The table of degraded pictures, from answers few enough to be counted by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fixtures.confidence import answer, open_item, study_of
+from neuralmedbench.records.scores import Score
+from neuralmedbench.tables.degradation import degradation_rows, takeaway
+
+ITEMS = [open_item(number, f"p{number % 20}") for number in range(40)]
+
+
+def answers(right: dict[str, float], sure: dict[str, float | None], items: int = 40) -> list[Score]:
+    """Give answers of which the first part is right, with one confidence, by arm."""
+    return [
+        answer(one, sure[arm], place < share * items, arm=arm) for arm, share in right.items() for place, one in enumerate(ITEMS[:items])
+    ]
+
+
+def by_level(rows: list[Score], **wanted: Any) -> dict[int, Any]:
+    found = degradation_rows(study_of(ITEMS, {"m": rows}, sampled=False))
+    return {row.level: row for row in found if all(getattr(row, name) == value for name, value in wanted.items())}
+
+
+def test_each_level_has_its_rate_confidence_and_shift() -> None:
+    right = {"full": 0.9, "degraded-ghosting-1": 0.7, "degraded-ghosting-2": 0.45}
+    rows = by_level(answers(right, {"full": 0.8, "degraded-ghosting-1": 0.8, "degraded-ghosting-2": 0.7}))
+    assert [rows[level].pass1 for level in range(3)] == pytest.approx([0.9, 0.7, 0.45])
+    assert [rows[level].difference for level in range(3)] == [None, pytest.approx(-0.2), pytest.approx(-0.45)]
+    assert [rows[level].overconfidence for level in range(3)] == pytest.approx([-0.1, 0.1, 0.25])
+    assert [rows[level].shift for level in range(3)] == [None, pytest.approx(0.2), pytest.approx(0.35)]
+    for level in (1, 2):
+        assert rows[level].low < rows[level].difference < rows[level].high < 0
+        assert 0 < rows[level].shift_low < rows[level].shift < rows[level].shift_high
+    assert {(row.n_items, row.n_patients, row.with_confidence) for row in rows.values()} == {(40, 20, 40)}
+
+
+def test_the_shift_of_a_level_is_that_of_the_table_of_confidences() -> None:
+    from neuralmedbench.tables.confidence.reliability import confidence_tables
+
+    right = {"full": 0.9, "degraded-blur-1": 0.8, "degraded-blur-2": 0.5}
+    study = study_of(ITEMS, {"m": answers(right, {"full": 0.9, "degraded-blur-1": 0.6, "degraded-blur-2": 0.7})}, sampled=False)
+    of_arm = {row.arm: row for row in confidence_tables(study)[0] if row.source == "stated"}
+    for row in degradation_rows(study)[1:]:
+        other = of_arm[f"degraded-blur-{row.level}"]
+        for name in ("mean_confidence", "accuracy", "overconfidence", "shift", "shift_low", "shift_high"):
+            assert getattr(row, name) == pytest.approx(getattr(other, name))
+
+
+def test_all_levels_are_over_the_items_that_every_level_answers() -> None:
+    # a CT benchmark with some MR: ghosts are asked of the first ten items alone, one answer of level 2 is missing, one states nothing
+    rows = answers({"full": 0.5}, {"full": 0.9})
+    rows += answers({"degraded-ghosting-1": 1.0, "degraded-ghosting-2": 1.0}, {"degraded-ghosting-1": 0.9, "degraded-ghosting-2": 0.9}, 10)
+    place = next(number for number, row in enumerate(rows) if row.arm == "degraded-ghosting-2" and row.item_id == ITEMS[3].item_id)
+    rows[place] = answer(ITEMS[3], None, None, arm="degraded-ghosting-2", missing=True, state="failed")
+    rows[place + 1] = answer(ITEMS[4], None, True, arm="degraded-ghosting-2")
+    found = by_level(rows)
+    assert {(row.n_items, row.with_confidence, row.pass1) for row in found.values()} == {(9, 8, 1.0)}
+
+
+def test_one_level_alone_and_models_without_confidence_have_rows_too() -> None:
+    rows = by_level(answers({"full": 0.5, "degraded-jpeg-2": 0.5}, {"full": None, "degraded-jpeg-2": None}))
+    assert list(rows) == [0, 2]
+    assert [(row.mean_confidence, row.shift, row.with_confidence) for row in rows.values()] == [(None, None, 0)] * 2
+    assert rows[2].difference == 0
+
+
+def test_other_arms_are_not_degraded_pictures() -> None:
+    assert by_level(answers({"full": 0.5, "no_image": 0.5}, {"full": 0.5, "no_image": 0.5})) == {}
+
+
+def test_the_sentence_names_the_largest_fall() -> None:
+    right = {"full": 0.9, "degraded-ghosting-1": 0.7, "degraded-rician_noise-2": 0.4}
+    study = study_of(ITEMS, {"m": answers(right, dict.fromkeys(right, 0.8))}, sampled=False)
+    rows = [vars(row) for row in degradation_rows(study)]
+    said = takeaway(study, {"degradation": rows})
+    assert said.takeaway.startswith("The largest fall: M passes 90 % ")
+    assert "40 % " in said.takeaway
+    assert "level 2 of rician noise (not corrected for the number of artefacts)" in said.takeaway
+    assert said.n == "2 artefacts, up to 40 items, 20 patients"
+    calm = [row | {"difference": 0.0} for row in rows if row["level"]]
+    assert takeaway(study, {"degradation": calm}).takeaway.startswith("No model passed fewer items")
+    assert takeaway(study, {"degradation": []}).n == "0 items"
