@@ -128,19 +128,26 @@ def _labels(row: Cells) -> list[Label]:
 
 
 def takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Name the largest fall of pass@1 from level 0."""
+    """Name the largest fall of pass@1 from level 0 whose interval lies below zero."""
     rows = tables["degradation"]
-    fallen = [row for row in rows if row["level"] and row["difference"] is not None]
-    if not fallen:
+    levels = [row for row in rows if row["level"] and row["difference"] is not None]
+    if not levels:
         return Takeaway("No model answered about degraded pictures.", "0 items")
-    most = min(fallen, key=lambda row: (row["difference"], row["benchmark"], row["model"], row["operator"]))
-    same = [row for row in rows if all(row[name] == most[name] for name in ("benchmark", "model", "operator"))]
-    clean = next((row for row in same if not row["level"]), None)
-    n = f"{counted(len({row['operator'] for row in rows}), 'artefact')}, up to {items_of(most['n_items'], most['n_patients'], most.get('cluster'))}"
-    if most["difference"] >= 0 or clean is None:
-        return Takeaway("No model passed fewer items with degraded pictures than with the pictures as they are.", n)
-    text = f"{study.models[most['model']].title} passes {share(clean, 'pass1')} of the items as they are and {share(most, 'pass1')} at level {most['level']} of {most['operator'].replace('_', ' ')}"
-    return Takeaway(f"The largest fall: {text} (not corrected for the number of artefacts).", n)
+    largest = max(levels, key=lambda row: row["n_items"])
+    number = counted(len({row["operator"] for row in levels}), "artefact")
+    n = f"{number}, up to {items_of(largest['n_items'], largest['n_patients'], largest.get('cluster'))}"
+    clean = {(row["benchmark"], row["model"], row["operator"]): row for row in rows if not row["level"]}
+    fallen = [row for row in levels if row["high"] is not None and row["high"] < 0 and _head(row) in clean]
+    if not fallen:
+        return Takeaway("No model was shown to pass fewer items with degraded pictures than with the pictures as they are.", n)
+    most = min(fallen, key=lambda row: (row["difference"], *_head(row), row["level"]))
+    where = f"level {most['level']} of {most['operator'].replace('_', ' ')}"
+    text = f"{study.models[most['model']].title} passes {share(clean[_head(most)], 'pass1')} of the items as they are and {share(most, 'pass1')} at {where}"
+    return Takeaway(f"{text}, the largest fall beyond its interval (not corrected for the number of artefacts).", n)
+
+
+def _head(row: Cells) -> tuple[str, str, str]:
+    return row["benchmark"], row["model"], row["operator"]
 
 
 TABLE = Table(
