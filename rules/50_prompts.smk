@@ -14,7 +14,7 @@ rule assemble_prompts:
         arms=lambda wildcards: RUN.arm_files(wildcards.benchmark),
         templates=sorted(
             str(path)
-            for path in Path("config/prompts").glob("*.j2")
+            for path in Path("config/prompts").rglob("*.j2")
             if not path.name.startswith("grader")
         ),
     output:

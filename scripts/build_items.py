@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.benchmarks.case_items import answers_of, build_cases
-from neuralmedbench.benchmarks.chosen_pictures import add_chosen_pictures
 from neuralmedbench.benchmarks.question_items import build_questions, read_question_set
 from neuralmedbench.benchmarks.sources import read_sources
+from neuralmedbench.benchmarks.told_answers import add_shown_by_arms
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.files.cases import case_files, read_pictures
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         slices = [] if args.pictures else read_records(args.slices, SliceRow)
         sources = read_sources(case_files(table, args.folder or args.pictures.parent), slices, Templates(args.config / "prompts"))
         built = build_cases(args.benchmark, config, sources, answers_of(config, table), vocabulary)
-    built = add_chosen_pictures(built, load_arms(args.config, config.arms, args.benchmark).values(), vocabulary)
+    built = add_shown_by_arms(built, load_arms(args.config, config.arms, args.benchmark).values(), vocabulary)
     write_records(args.out_items, Item, built.items, key=lambda item: item.item_id)
     write_records(args.out_gold, Gold, built.gold, key=lambda row: row.item_id)
     write_records(args.out_disclosures, Disclosure, built.disclosures, key=lambda row: (row.item_id, row.arm))

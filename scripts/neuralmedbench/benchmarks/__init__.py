@@ -6,10 +6,10 @@ adapters.registry: data_sets, table
 answer_leaks: find_leaks
 case_items: answers_of, build_cases
 check: check_benchmark, check_page
-chosen_pictures: add_chosen_pictures
 curation: curate_folder, read_scores, write_curated, write_curated_yaml
 importing: ImportPaths, check_name, import_set, import_summary, write_yaml
 leak_review: accept_text, leak_page, read_accepted, write_accepted
 question_items: build_questions, question_outcomes, read_question_set, read_questions
 sources: read_sources
+told_answers: add_shown_by_arms
 """

@@ -13,8 +13,10 @@ from neuralmedbench.benchmarks.sign_names import DESCRIBING, NAMING, sign_names
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.answer_leaks import SEVERITIES, AcceptedLeaks, AnswerLeak, AnswerLeaks
 from neuralmedbench.records.items import DISCLOSES_FINDINGS, NO_LESION, Family, Gold, Item, Runner, gold_fields
+from neuralmedbench.records.options import as_asked
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import Request
+from neuralmedbench.records.suggestions import SUGGESTS
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
 
 MAX_ABBREVIATION = 4
@@ -246,20 +248,21 @@ def _matches(text: str, words: Sequence[tuple[str, int, int]], term: LeakTerm) -
 def sent_texts_of(item: Item, requests: Iterable[Request]) -> dict[str, SentText]:
     """Return every text sent for an item, by part (`AnswerLeak.where`), without empty ones.
 
-    Few-shot examples of other patients, printed options (pictures too) and labels of a form are excluded, because they name answers on
+    Suggested answers, few-shot examples of other patients, printed options (pictures too) and labels of a form are excluded, because they name answers on
     purpose.
     """
-    rows = list(requests)
+    # a suggestion names an answer on purpose, and the rest of such a request is that of another arm
+    rows = [row for row in requests if not SUGGESTS.match(row.arm)]
     plain, disclosing = ([row for row in rows if (row.arm in DISCLOSES_FINDINGS) is wanted] for wanted in (False, True))
     # the item's own texts, then the rest of the messages (the template)
     own = item_texts(item)
     messages = _by_arm((row.arm, _message_text(row)) for row in plain)
     places = {where: SentText(text, messages) for where, text in own.items()}
-    rests = _by_arm((row.arm, _rest(_message_text(row), own, item)) for row in plain)
+    rests = _by_arm((row.arm, _rest(_message_text(row), own, as_asked(item, row.arm))) for row in plain)
     places["template"] = SentText(_lines(rests.values()), rests)
     # of disclosing arms, only lines that no other arm shows
     known = {line for rest in rests.values() for line in rest.split("\n")}
-    disclosed = _by_arm((row.arm, _new_lines(_rest(_message_text(row), own, item), known)) for row in disclosing)
+    disclosed = _by_arm((row.arm, _new_lines(_rest(_message_text(row), own, as_asked(item, row.arm)), known)) for row in disclosing)
     places["disclosed"] = SentText(_lines(disclosed.values()), disclosed)
     pictures = [(row.arm, [image for turn in row.turns for image in turn.images if not (image.example or image.option)]) for row in rows]
     labels = _by_arm((arm, "\n".join(image.label for image in images)) for arm, images in pictures)

@@ -16,13 +16,8 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files.lines import read_lines
 from neuralmedbench.records.case import PictureFate, PictureManifest, State
 from neuralmedbench.records.items import OPTION, Disclosure, Gold, Item, ItemImage, Runner, Turn
-from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGES, LETTERS, QUESTIONS, Question, QuestionImage, QuestionSet
+from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGES, QUESTIONS, Question, QuestionImage, QuestionSet
 from neuralmedbench.records.vocabulary import Vocabulary
-
-
-def option_name(place: int) -> str:
-    """Return the text of an option that is a picture, by its index from 0: the label under which the picture is shown."""
-    return f"Option {LETTERS[place]}"
 
 
 def problem_of_options(question: Question) -> str:

@@ -78,6 +78,7 @@ def explain_request(args: Namespace) -> int:
     from neuralmedbench.models.readers import fits_layout
     from neuralmedbench.models.registry import code_of
     from neuralmedbench.records.items import Item
+    from neuralmedbench.records.options import as_asked
     from neuralmedbench.records.requests import Request
     from neuralmedbench.scoring.grade_explanations import explain_stored_grades
     from neuralmedbench.scoring.parse import describe_reading
@@ -106,7 +107,7 @@ def explain_request(args: Namespace) -> int:
     ledger, table = Path(f"data/ledger/{place}.jsonl"), Path(f"{results}/responses/{place}.parquet")
     items = Path(f"data/items/{args.benchmark}.parquet")
     item = next((row for row in read_records(items, Item) if row.item_id == args.item), None) if items.is_file() else None
-    reading = partial(describe_reading, item=item) if item else None
+    reading = partial(describe_reading, item=as_asked(item, args.arm)) if item else None
     print(for_terminal(explain_stored(selected, model, code=code, ledger=ledger, table=table, reading=reading)))
     return 0
 

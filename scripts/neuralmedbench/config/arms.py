@@ -16,6 +16,8 @@ from neuralmedbench.config.load import check, nearest, read_yaml
 from neuralmedbench.config.section import Section
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import FIRST_PART, Arm
+from neuralmedbench.records.options import NONE_ARM, SHUFFLED
+from neuralmedbench.records.words import plural
 
 ALTERED = frozenset({"blank", "degraded", "mirrored"})
 """Changes of pictures that make new pictures, by the rule `alter_pictures`."""
@@ -24,6 +26,18 @@ CHOSEN = frozenset({"another", "without_lesion"})
 """Changes of pictures that need the answer: `build_items` chooses what is shown."""
 
 SUFFIX = r"[a-z0-9_.]+"
+
+OPTIONS_BY_NAME = {"shuffle": SHUFFLED, "none_of_the_above": re.compile(NONE_ARM)}
+"""Names of the arms that change the options."""
+
+NEEDED = {
+    ("pictures", "degraded"): ("operator", "level"),
+    ("options", "shuffle"): ("seed",),
+    ("adds", "suggestion"): ("direction",),
+    ("adds", "own_answer"): ("stance",),
+    ("wording", "paraphrase"): ("paraphrase",),
+}
+"""Parameters that a change needs."""
 
 
 class ArmConfig(Section):
@@ -53,6 +67,19 @@ class ArmConfig(Section):
         description="Input layout, a file of `config/layouts/`; `<name>` is the value of the parameter of that name. Only models whose yaml names the"
         " layout are asked. Absent: `common`.",
     )
+    options: Literal["keep", "shuffle", "none_of_the_above"] = Field(
+        "keep",
+        description="The options of a choice item: `keep`, `shuffle` (in an order by item and the parameter `seed`), or `none_of_the_above`"
+        ' ("None of the above" in the place of the right one). An item whose options speak of each other is not asked.',
+    )
+    adds: Literal["nothing", "suggestion", "own_answer"] = Field(
+        "nothing",
+        description="What is added to the request, by the template of this name: a `suggestion` of the parameter `direction` (`wrong`, `right`),"
+        " or the model's `own_answer` to the arm `full` (the parameter `stance` says whether a colleague suggests or doubts it).",
+    )
+    wording: Literal["keep", "paraphrase"] = Field(
+        "keep", description="The words of the request: `keep`, or those of `config/prompts/paraphrases/<paraphrase>/` (a parameter)."
+    )
 
     @field_validator("parameters", mode="before")
     @classmethod
@@ -64,9 +91,10 @@ class ArmConfig(Section):
 
     @model_validator(mode="after")
     def _has_parameters(self) -> Self:
-        if self.pictures == "degraded" and not {"operator", "level"} <= set(self.parameters):
-            message = "`pictures: degraded` needs the parameters `operator` and `level`"
-            raise ValueError(message)
+        for (key, value), names in NEEDED.items():
+            if getattr(self, key) == value and not set(names) <= set(self.parameters):
+                message = f"`{key}: {value}` needs the {plural(len(names), 'parameter')} {' and '.join(f'`{name}`' for name in names)}"
+                raise ValueError(message)
         if self.layout and self.layout.startswith("<") and self.layout.strip("<>") not in self.parameters:
             message = f"layout: {self.layout} is none of the `parameters` ({', '.join(self.parameters) or 'there are none'})"
             raise ValueError(message)
@@ -177,6 +205,10 @@ def _variant(folder: Path, arm: str, name: str) -> ArmVariant:
     if not fits:
         form = "-".join((stem, *(f"<{key}>" for key in config.parameters)))
         message = f"{name}: arms: expected {form}, found {arm!r}{nearest(arm, known_arms(folder.parent))}"
+        raise ConfigError(message)
+    # answers are read by the name of their arm
+    if (called := OPTIONS_BY_NAME.get(config.options)) and not called.fullmatch(arm):
+        message = f"{path.as_posix()}: `options: {config.options}` belongs to the arm {called.pattern} alone, found {arm!r}"
         raise ConfigError(message)
     if config.layout is None:
         return ArmVariant(arm, path, config, parameters)

@@ -27,12 +27,27 @@ class Templates:
     ----------
     folder : Path
         Folder of the `.j2` files.
+    paraphrase : str
+        Folder below `paraphrases/` whose templates stand for those of the same name; empty for none.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, paraphrase: str = "") -> None:
+        self._folder, self._reworded = folder, bool(paraphrase)
+        folders = [*([folder / "paraphrases" / paraphrase] if paraphrase else []), folder]
         self._environment = ImmutableSandboxedEnvironment(
-            loader=FileSystemLoader(folder), undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
+            loader=FileSystemLoader(folders), undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
         )
+
+    def paraphrase(self, name: str) -> Templates:
+        """Return the same templates in the words of a paraphrase; ConfigError if it has no folder."""
+        if not (self._folder / "paraphrases" / name).is_dir():
+            message = f"there is no paraphrase {name!r}: write it in {(self._folder / 'paraphrases' / name).as_posix()}"
+            raise ConfigError(message)
+        return Templates(self._folder, paraphrase=name)
+
+    def question(self, text: str) -> str:
+        """Return a question in the words of these templates: `question.j2` of a paraphrase, otherwise as it is."""
+        return self.render("question", question=text) if self._reworded else text
 
     def render(self, name: str, **values: object) -> str:
         """Render a template; the values are text and never rendered as templates themselves.

@@ -208,11 +208,12 @@ class Caller:
         )
 
     def _entry(self, answer: Answer, walk: SampleWalk, **call: Any) -> LedgerEntry:
+        request, turn = walk.due
         return new_entry(
-            walk.request,
+            request,
             self._model,
             walk.messages,
-            turn=len(walk.entries),
+            turn=turn,
             state=answer.state,
             text=answer.text.encode("utf-8", "replace").decode("utf-8"),  # half a surrogate pair is valid JSON but not valid text
             finish_reason=answer.finish_reason,

@@ -17,7 +17,17 @@ from pathlib import Path
 from neuralmedbench.errors import DataError
 from neuralmedbench.models.picture_budget import within_budget
 from neuralmedbench.models.protocol import Message, MessageImage
-from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestImage, RequestTurn, joined_words
+from neuralmedbench.records.requests import (
+    Fact,
+    Inquiry,
+    Request,
+    RequestImage,
+    RequestTurn,
+    earlier_request,
+    joined_words,
+    with_earlier_answer,
+)
+from neuralmedbench.records.responses import THINKING
 from neuralmedbench.records.vocabulary import normal_form
 
 NO_WORDS = "(no answer)"
@@ -53,7 +63,7 @@ def next_messages(request: Request, answers: Sequence[str], max_images: int | No
     request : Request
         The request.
     answers : sequence of str
-        The model's answers so far.
+        The model's answers so far; those to `Request.earlier` come first.
     max_images : int or None
         The model's picture budget.
 
@@ -62,6 +72,10 @@ def next_messages(request: Request, answers: Sequence[str], max_images: int | No
     tuple of PromptMessage or None
         System message (if any), user and assistant messages in turn, then the next user message; None after the final answer.
     """
+    if first := len(request.earlier):
+        if len(answers) < first:
+            return next_messages(earlier_request(request), answers, max_images)
+        request, answers = with_earlier_answer(request, shown_answer(answers[first - 1])), answers[first:]
     turns = within_budget(request.turns, max_images)
     if request.inquiry is not None:
         turns = _with_replies(turns, request.inquiry, answers, max_images)
@@ -72,6 +86,11 @@ def next_messages(request: Request, answers: Sequence[str], max_images: int | No
     for turn, answer in zip(turns, answers, strict=False):
         messages += [PromptMessage.of(turn), PromptMessage("assistant", answer or NO_WORDS)]
     return (*messages, PromptMessage.of(turns[len(answers)]))
+
+
+def shown_answer(answer: str) -> str:
+    """Return an earlier answer as a request shows it: without thoughts."""
+    return THINKING.sub("", answer).strip()
 
 
 def _with_replies(

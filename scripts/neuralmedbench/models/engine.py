@@ -21,7 +21,7 @@ from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.picture_budget import too_many_options
 from neuralmedbench.models.registry import BackendHandle, code_of, open_backend
 from neuralmedbench.models.replay import replay_requests
-from neuralmedbench.models.samples import MissingAnswer, SampleWalk, response_row
+from neuralmedbench.models.samples import MissingAnswer, SampleWalk, no_earlier_answer, response_row
 from neuralmedbench.records.items import Arm, Strategy
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
@@ -189,10 +189,12 @@ class _Scheduler:
         while not missing and not walk.resume(self._ledger).complete:
             outcome = await self._call(walk)
             if isinstance(outcome, MissingAnswer):
-                missing = outcome
+                # without the earlier answer there is nothing to show: that call counts with the arm that asks it
+                earlier = walk.due[0] is not walk.request
+                missing = no_earlier_answer(outcome.error or outcome.state) if earlier else outcome
             else:
                 walk.add(outcome)
-        return response_row(walk, missing, self._ledger.failed.of(walk.key) if missing else ())
+        return response_row(walk, missing, self._ledger.failed.of(walk.key) if missing and walk.key else ())
 
     async def _call(self, walk: SampleWalk) -> LedgerEntry | MissingAnswer:
         key = walk.key

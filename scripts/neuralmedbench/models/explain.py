@@ -39,7 +39,7 @@ def nearest_entry(entries: Iterable[LedgerEntry], request: Request, repeat: int,
 
 def differences(entry: LedgerEntry, walk: SampleWalk) -> list[str]:
     """List what differs between the call that is due and a ledger entry, as "... then, ... now"; never the texts."""
-    request, model, messages, turn = walk.request, walk.model, walk.messages, len(walk.entries)
+    (request, turn), model, messages = walk.due, walk.model, walk.messages
     now: dict[str, object] = {"model id": withhold_outside_paths(model.id), "revision": model.revision}
     now |= {name: getattr(model, name) for name in SAMPLING}
     then: dict[str, object] = {"model id": entry.model, "revision": entry.revision} | {name: getattr(entry, name) for name in SAMPLING}
@@ -177,20 +177,24 @@ def explain(
     by_repeat = None if rows is None else {row.repeat: row for row in rows if _is_of(row, request)}
     for repeat in range(request.samples):
         walk = SampleWalk(request, model, repeat, code=code).resume(entries)
-        answered = len(walk.entries)
+        there, answered = len(walk.entries), walk.complete and not walk.skipped
         if repeat == 0:
             lines += [line for message in walk.messages for line in _message(message)]
-            lines += ["--- answer", *([walk.entries[-1].text] if walk.complete else []), ""]
-        lines.append(f"sample {repeat}: {answered} of {_expected(request, walk)} calls are in the ledger")
+            lines += ["--- answer", *([walk.own_entries[-1].text] if answered else []), ""]
+        lines.append(f"sample {repeat}: {there} of {_expected(request, walk)} calls are in the ledger")
         lines += [f"  call {number}: {_entry_words(entry, request)}" for number, entry in enumerate(walk.entries, start=1)]
-        if not walk.complete:
-            nearest = nearest_entry(entries.values(), request, repeat, answered)
+        if walk.skipped:
+            lines.append(f"  not asked: {walk.skipped.error}")
+            continue
+        if not answered:
+            due, turn = walk.due
+            nearest = nearest_entry(entries.values(), due, repeat, turn)
             changed = differences(nearest, walk) if nearest else []
-            lines.append(f"  call {answered + 1}: key {walk.key[:SHORT]} is not in the ledger; {_nearest_words(nearest, changed)}")
+            lines.append(f"  call {there + 1}: key {walk.key[:SHORT]} is not in the ledger; {_nearest_words(nearest, changed)}")
         if by_repeat is not None:
-            lines.append(f"  table of responses: {_row_words(by_repeat.get(repeat), answered=walk.complete, unavailable=unavailable)}")
-        if reading is not None and walk.complete:
-            lines.append(f"  reading: {reading(walk.entries[-1].text)}")
+            lines.append(f"  table of responses: {_row_words(by_repeat.get(repeat), answered=answered, unavailable=unavailable)}")
+        if reading is not None and answered:
+            lines.append(f"  reading: {reading(walk.own_entries[-1].text)}")
     return "\n".join(lines)
 
 
@@ -240,7 +244,7 @@ def _is_of(row: Response, request: Request) -> bool:
 def _expected(request: Request, walk: SampleWalk) -> str:
     if walk.complete:
         return str(len(walk.entries))
-    return f"up to {request.inquiry.max_questions + 1}" if request.inquiry else str(len(request.turns))
+    return f"up to {request.inquiry.max_questions + 1}" if request.inquiry else str(len(request.earlier) + len(request.turns))
 
 
 def _entry_words(entry: LedgerEntry, request: Request) -> str:

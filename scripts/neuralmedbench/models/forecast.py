@@ -118,7 +118,9 @@ class _Forecaster:
     def _remaining_calls(self, request: Request, answers: list[str], forecast: Forecast, *, key: str, shared: bool) -> None:
         messages = next_messages(request, answers, self._model.max_images)
         reply = _longest_reply(request.inquiry) if request.inquiry else ()
-        left = request.inquiry.max_questions + 1 - len(answers) if request.inquiry else len(request.turns) - len(answers)
+        earlier = max(0, len(request.earlier) - len(answers))
+        turns = len(request.earlier) + len(request.turns)
+        left = request.inquiry.max_questions + 1 - len(answers) if request.inquiry else turns - len(answers)
         for number in range(left):
             if number and not request.inquiry:  # future answers are empty here; `_call` adds their likely length
                 messages = next_messages(request, [*answers, *[""] * number], self._model.max_images)
@@ -126,7 +128,9 @@ class _Forecaster:
             # samples that share their next call go on alike while they are sent the same: arms share the first turns of a dialogue
             if (key, number, sent) not in self._counted:
                 self._counted.add((key, number, sent))
-                self._call(request, sent, number, forecast, shared=shared and not number)
+                # of an earlier conversation only the last answer is sent again
+                unknown = number if number < earlier or not earlier else number - earlier + 1
+                self._call(request, sent, unknown, forecast, shared=shared and not number)
 
     def _call(self, request: Request, messages: tuple[PromptMessage, ...], unknown: int, forecast: Forecast, *, shared: bool) -> None:
         """Count one call that follows so many unknown answers; a shared call adds only its answer."""

@@ -69,7 +69,7 @@ def import_answers(requests: Sequence[Request], model: ModelConfig, given: Itera
             answers.add(entry)
         answers.sync()
         walks = (SampleWalk(request, model, repeat).resume(answers) for request in requests for repeat in range(request.samples))
-        complete = sum(walk.complete for walk in walks)
+        complete = sum(walk.complete and not walk.skipped for walk in walks)
         added = len(answers) - before
     expected = sum(request.samples for request in requests)
     return ImportCounts(expected=expected, given=len(rows), added=added, missing=expected - complete)
@@ -143,6 +143,8 @@ def _check(rows: Sequence[GivenAnswer], asked: dict[Target, Request]) -> None:
         request = asked.get(_target(row))
         if request is None:
             problems.append(f"{row.where}: no request for this item under arm {row.arm}, strategy {row.strategy}")
+        elif request.earlier:
+            problems.append(f"{row.where}: arm {row.arm} shows the model's own earlier answer, so it is asked here or not at all")
         elif not 0 <= row.sample < request.samples:
             problems.append(f"{row.where}: sample {row.sample}, the benchmark asks for {request.samples} (they count from 0)")
         elif (number := _number_of_turns(request, row.turns)) != len(row.turns):

@@ -10,10 +10,10 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.models.budget import cost_usd
 from neuralmedbench.models.call_keys import request_key
-from neuralmedbench.models.conversation import PromptMessage, next_messages
+from neuralmedbench.models.conversation import PromptMessage, next_messages, shown_answer
 from neuralmedbench.models.failed_calls import FailedRequests
 from neuralmedbench.models.ledger import LedgerEntry
-from neuralmedbench.records.requests import Request
+from neuralmedbench.records.requests import Request, earlier_request
 from neuralmedbench.records.responses import Response, ResponseState, SentCall
 
 
@@ -59,13 +59,14 @@ class SampleWalk:
     Attributes
     ----------
     entries : list of LedgerEntry
-        The answers to its calls, in order.
+        The answers to its calls, in order; those to `Request.earlier` come first.
     sent : list of tuple of PromptMessage
         The conversation of each answered call.
     messages : tuple of PromptMessage
         The conversation of the next call, or of the last one if all are answered.
     key : str
-        Key of the next call, which depends on the answers before it; empty if all are answered.
+        Key of the next call, which depends on the answers before it; empty if all are answered, or if the earlier answer that the request
+        shows is none (`skipped`).
     """
 
     def __init__(self, request: Request, model: ModelConfig, repeat: int, *, code: str = "") -> None:
@@ -78,8 +79,30 @@ class SampleWalk:
 
     @property
     def complete(self) -> bool:
-        """True if every call of the sample is answered."""
+        """True if no call of the sample is left to be made."""
         return not self.key
+
+    @property
+    def own_entries(self) -> list[LedgerEntry]:
+        """The answers to its own conversation, without the earlier one that it shows."""
+        return self.entries[len(self.request.earlier) :]
+
+    @property
+    def due(self) -> tuple[Request, int]:
+        """The request that the next call belongs to, that of the arm `full` until its answer is there, and the number of the call in it."""
+        first, number = len(self.request.earlier), len(self.entries)
+        return (earlier_request(self.request), number) if number < first else (self.request, number - first)
+
+    @property
+    def skipped(self) -> MissingAnswer | None:
+        """Why the sample cannot be asked: the earlier answer that it shows is none."""
+        first = len(self.request.earlier)
+        if not first or len(self.entries) < first:
+            return None
+        earlier = self.entries[first - 1]
+        if earlier.state == ResponseState.OK and shown_answer(earlier.text):
+            return None
+        return no_earlier_answer(earlier.state if earlier.state != ResponseState.OK else "empty")
 
     def resume(self, store: AnswerStore) -> SampleWalk:
         """Add stored answers up to the first call without one, and return the walk itself."""
@@ -99,7 +122,8 @@ class SampleWalk:
 
     def _advance(self) -> None:
         # the key depends on the answers so far: a dialogue's next message follows them
-        due = next_messages(self.request, [entry.text for entry in self.entries], self.model.max_images)
+        texts = [entry.text for entry in self.entries]
+        due = None if self.skipped else next_messages(self.request, texts, self.model.max_images)
         self.messages = self.messages if due is None else due
         self.key = "" if due is None else self.key_of(self.repeat)
 
@@ -113,6 +137,11 @@ class MissingAnswer:
     attempts: int = 0
     destination: str = ""
     called_on: str = ""
+
+
+def no_earlier_answer(cause: str) -> MissingAnswer:
+    """Return why a sample is not asked that shows the model's own earlier answer, if there is none."""
+    return MissingAnswer(ResponseState.SKIPPED, f"no earlier answer to show ({cause})")
 
 
 def response_row(walk: SampleWalk, missing: MissingAnswer | None = None, failed: Sequence[FailedRequests] = ()) -> Response:
@@ -132,7 +161,8 @@ def response_row(walk: SampleWalk, missing: MissingAnswer | None = None, failed:
     Response
         The row.
     """
-    request, entries, messages = walk.request, walk.entries, walk.messages
+    missing = missing or walk.skipped
+    request, entries, messages = walk.request, walk.own_entries, walk.messages
     last = entries[-1] if entries else None
     # count what left the machine: a failed call did; of a call that was never sent the last answer and message did not
     sent = messages if not missing or missing.destination else messages[:-2] if entries else ()
@@ -153,7 +183,7 @@ def response_row(walk: SampleWalk, missing: MissingAnswer | None = None, failed:
         state=missing.state if missing else ResponseState(entries[-1].state),
         text=last.text if last and not missing else "",
         turns=tuple(entry.text for entry in entries),
-        call_keys=tuple(entry.key for entry in entries),
+        call_keys=tuple(entry.key for entry in walk.entries),
         images_sent=_pictures(sent),
         finish_reason=last.finish_reason if last else "",
         served_model=last.served_model if last else "",

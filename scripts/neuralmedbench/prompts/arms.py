@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from neuralmedbench.config.arms import ArmVariant
 from neuralmedbench.config.layouts import COMMON_ORDER, Layout
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.labels import PICTURE
 from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.case import Plane
@@ -26,6 +27,8 @@ from neuralmedbench.records.items import (
     evidence_images,
     slice_of,
 )
+from neuralmedbench.records.options import as_asked, is_movable
+from neuralmedbench.records.requests import EARLIER
 
 
 @dataclass(frozen=True)
@@ -80,10 +83,31 @@ def variant_views(
             continue
         source = by_id[row.images_of] if row and arm.chosen else item
         pictures = of_names(source, row.images) if row and arm.chosen else ()
-        new = _changed(item, arm, by_case[source.case_id], pictures)
-        if new is not None:
-            shown.append(View(new, layout=arm.layout))
+        changed = _changed(item, arm, by_case[source.case_id], pictures)
+        if changed is None and arm.config.pictures != "keep":
+            continue
+        text = row.text if row else ""
+        new = with_options(changed or item, arm, text)
+        added = EARLIER if arm.config.adds == "own_answer" else text if arm.config.adds == "suggestion" else ""
+        # another wording, or another order, is asked of every item that can have it: some orders are that of the item
+        anew = arm.config.wording != "keep" or (arm.config.options == "shuffle" and is_movable(item))
+        if changed is not None or new != item or added or anew:
+            shown.append(View(new, added, arm.layout))
     return shown
+
+
+def with_options(item: Item, arm: ArmVariant, right: str) -> Item:
+    """Return an item with the options that an arm shows; `right` is the letter of the option that "none of the above" replaces."""
+    known = arm.config.options != "none_of_the_above" or right
+    return as_asked(item, arm.name, right=right) if arm.config.options != "keep" and known and is_movable(item) else item
+
+
+def with_added_text(view: View, arm: ArmVariant | None, templates: Templates) -> View:
+    """Write what an arm adds to a request, by its template; ConfigError as in `Templates.render`."""
+    if arm is None or arm.config.adds == "nothing":
+        return view
+    name = "suggestion" if arm.config.adds == "suggestion" else "answer"
+    return replace(view, disclosed=templates.render(arm.config.adds, **{name: view.disclosed}, **arm.values))
 
 
 def of_names(item: Item, names: Sequence[str]) -> tuple[ItemImage, ...]:

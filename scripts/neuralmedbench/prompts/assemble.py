@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from neuralmedbench.config.arms import ArmVariant
@@ -12,7 +12,7 @@ from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.files.templates import Templates
-from neuralmedbench.prompts.arms import View, variant_views, views, within_words
+from neuralmedbench.prompts.arms import View, variant_views, views, with_added_text, within_words
 from neuralmedbench.prompts.labels import labelled_images
 from neuralmedbench.prompts.parts import render_message
 from neuralmedbench.records.altered import AlteredPicture
@@ -31,7 +31,7 @@ from neuralmedbench.records.items import (
     evidence_images,
 )
 from neuralmedbench.records.questions import LETTERS
-from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestImage, RequestTurn, order_of_parts
+from neuralmedbench.records.requests import EARLIER, Fact, Inquiry, Request, RequestImage, RequestTurn, order_of_parts
 from neuralmedbench.records.value_rules import RULES
 
 STEPWISE = (Strategy.COT, Strategy.SELF_CONSISTENCY)
@@ -42,8 +42,11 @@ LACKING = {
     "mirrored": "no item has axial or coronal slices that were cut here (the orientation of other pictures is unknown)",
     "another": "no item has a patient with a disease of another family in the vocabulary and pictures of the same sequence and plane",
     "without_lesion": "no item has the known lesion on some, but not all, of its pictures",
+    "suggestion": "no item has a plausible wrong answer",
+    "shuffle": "no item has options that say the same in another order",
+    "none_of_the_above": "no item has options of which the right one can be taken away",
 }
-"""Why an arm changes no item, by what it does with the pictures."""
+"""Why an arm changes no item, by its change."""
 
 
 @dataclass(frozen=True)
@@ -90,23 +93,47 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
         for arm in config.arms
     }
     if "arms" in config.model_fields_set and (idle := [arm for arm in config.arms if not by_arm[arm]]):
-        change = material.arms[idle[0]].config.pictures if idle[0] in material.arms else ""
-        lacking = LACKING.get(change, "no item has what it leaves out, cuts or shows")
+        config_of = material.arms[idle[0]].config if idle[0] in material.arms else None
+        changes = (config_of.pictures, config_of.adds, config_of.options) if config_of else ()
+        lacking = next((LACKING[change] for change in changes if change in LACKING), "no item has what it leaves out, cuts or shows")
         message = f"arm {idle[0]}: {lacking}, so it would ask nothing; take it out of `arms`"
         raise ConfigError(message)
-    prompt = Prompt(config, templates, material.exemplars)
+    prompts = {arm: Prompt(config, _templates_of(material.arms.get(arm), templates), material.exemplars) for arm in config.arms}
     requests = [
         replace(request, words_cut=cut[request.item_id][1])
         for strategy in config.strategies
         for arm in config.arms
         for view in by_arm[arm]
-        if (request := _request(view, arm, strategy, prompt))
+        if (request := _request(with_added_text(view, material.arms.get(arm), prompts[arm].templates), arm, strategy, prompts[arm]))
     ]
+    requests = with_earlier_turns(requests, {arm for arm, variant in material.arms.items() if variant.config.adds == "own_answer"})
     if unasked := set(config.strategies) - {request.strategy for request in requests}:
         lacking = "example that could be shown" if min(unasked) == Strategy.FEW_SHOT else "item that is asked in this way"
         message = f"strategy {min(unasked)}: there is no {lacking}; take it out of `strategies`"
         raise ConfigError(message)
     return sorted(requests, key=lambda request: (request.item_id, request.arm, request.strategy))
+
+
+def _templates_of(arm: ArmVariant | None, templates: Templates) -> Templates:
+    """Return the templates in the words of an arm."""
+    return templates if arm is None or arm.config.wording == "keep" else templates.paraphrase(arm.values["paraphrase"])
+
+
+def with_earlier_turns(requests: Sequence[Request], arms: Collection[str]) -> list[Request]:
+    """Give the requests of some arms the messages of the arm full, whose answer they show."""
+    full = {(request.item_id, request.strategy): request for request in requests if request.arm == Arm.FULL}
+    found = []
+    for request in requests:
+        if request.arm not in arms:
+            found.append(request)
+            continue
+        if sum(turn.words.count(EARLIER) for turn in request.turns) != 1:
+            message = f"{request.item_id}: its text holds {EARLIER}, where the arm {request.arm} shows an earlier answer; take it out"
+            raise ConfigError(message)
+        earlier = full[request.item_id, request.strategy]
+        digest = sha256_of_value({"request": request.request_id, "earlier": earlier.request_id})
+        found.append(replace(request, earlier=earlier.turns, request_id=digest))
+    return found
 
 
 @dataclass(frozen=True)
@@ -259,7 +286,7 @@ def single_turn(
     """Render the single message of an item, after its few-shot examples."""
     item = view.item
     case = {"notes": item.notes, "record": item.record, "given": item.given, "disclosed": view.disclosed, "pictures": bool(item.images)}
-    task = {"question": item.question, "stepwise": stepwise}
+    task = {"question": templates.question(item.question), "stepwise": stepwise}
     form: dict[str, object]
     if item.runner is Runner.STRUCTURED:
         name, form = "structured", {"fields": fields_in_words(item.answer_schema)}
@@ -304,7 +331,7 @@ def dialogue_turns(view: View, templates: Templates, *, stepwise: bool, sections
             turn=number,
             turns=len(view.item.turns),
             reveal=turn.reveal,
-            question=turn.question,
+            question=templates.question(turn.question),
             pictures=bool(images),
             disclosed=view.disclosed if last else "",  # findings are disclosed with the last round only
             stepwise=stepwise,

@@ -21,6 +21,7 @@ from neuralmedbench.models.causes import next_step
 from neuralmedbench.recording.plan import PlanRow, plan_run
 from neuralmedbench.recording.run_mistakes import run_mistakes
 from neuralmedbench.records.items import Item
+from neuralmedbench.records.options import as_asked
 from neuralmedbench.records.responses import Response, ResponseState, distinct_calls
 from neuralmedbench.records.words import counted, listing, percent, percent_span
 from neuralmedbench.runtime.atomic_write import write_text
@@ -197,7 +198,9 @@ def _answers(rows: Sequence[Response], items: dict[str, Item], benchmark: str, m
     if errors:
         yield f"not answered: {'; '.join(f'{number} {error}' for error, number in errors.most_common(3))}"
         yield from (f"  {error}: {step}" for error, _ in errors.most_common(3) if (step := next_step(error)))
-    unread = [(row, why) for row in rows if row.state is ResponseState.OK and (why := why_unread(row.text, items[row.item_id]))]
+    unread = [
+        (row, why) for row in rows if row.state is ResponseState.OK and (why := why_unread(row.text, as_asked(items[row.item_id], row.arm)))
+    ]
     if not unread:
         yield "all that was answered could be read"
         return
@@ -238,7 +241,7 @@ def _whole_run(run: Run, rows: Sequence[Response], model: ModelConfig) -> Iterat
     words = [f"{counted(whole.samples, 'answer')}, {counted(whole.calls, 'call')} still to be made"]
     if whole.usd is not None and whole.most_usd is not None:
         words.append(f"about {whole.usd:.2f} USD, at most {whole.most_usd:.2f}")
-    seconds = [row.latency_s / len(row.call_keys) for row in rows if row.latency_s is not None and row.call_keys]
+    seconds = [row.latency_s / len(row.turns) for row in rows if row.latency_s is not None and row.turns]
     if seconds and model.backend == "litellm":
         minutes = max(least, whole.calls * sum(seconds) / len(seconds) / model.concurrency / 60)
         words.append(f"about {minutes:.0f} minutes" if minutes >= 1 else "less than a minute")

@@ -309,7 +309,7 @@ def _placeholder_answers(requests: list[Request], model: ModelConfig) -> list[Re
 def _placeholder_walk(request: Request, model: ModelConfig, repeat: int, length: int) -> SampleWalk:
     text = f"{request.arm} {request.strategy} {repeat} ".ljust(length, "x")
     walk = SampleWalk(request, model, repeat)
-    walk.entries.append(LedgerEntry(key="", state=ResponseState.OK, text=text))
+    walk.entries += [LedgerEntry(key="", state=ResponseState.OK, text=text)] * (len(request.earlier) + 1)
     return walk
 
 

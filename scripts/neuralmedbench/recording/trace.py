@@ -17,6 +17,7 @@ from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.recording.metadata import METADATA, Link, RowScope, code_lines, read_metadata, upstream_links
 from neuralmedbench.recording.table_lookup import TableCell
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
+from neuralmedbench.records.options import as_asked
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.scoring.parse import why_unread
@@ -315,7 +316,7 @@ def _listing(cell: TableCell, benchmark: str, model: str, arm: str, *, answers: 
         request = one.responses[0].request_id[:SHORT] if one.responses else "none"
         call = f"call {keys[0][:SHORT]} (the first of {len(keys)})" if keys else "no call"
         yield f"  {one.item.item_id}: {one.passed} of {one.expected} passed, {one.missing} missing; request {request}, {call}"
-        unread = Counter(why_unread(row.text, one.item) for row in one.scores if row.parse_status == ParseStatus.FAILED)
+        unread = Counter(why_unread(row.text, as_asked(one.item, row.arm)) for row in one.scores if row.parse_status == ParseStatus.FAILED)
         yield from (f"    {number} not read: {why}" for why, number in sorted(unread.items()) if why)
     if len(shown) < len(answers):
         yield f"  and {len(answers) - len(shown)} more items (--responses 0 lists all)"

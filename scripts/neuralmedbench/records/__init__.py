@@ -14,14 +14,16 @@ coordinates: Convention
 curation: CurationRecord, DECISION_COLUMNS, Decision, KEPT, KeptQuestion, PoolModel, RECORD, REMOVED, RemovedQuestion, StageCount
 items: Arm, Axis, Criterion, DEGRADED, DIAGNOSES, DISCLOSES_FINDINGS, Disclosure, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, Level, NO_LESION, OPTION, ReferenceValue, Runner, ShownLesion, Strategy, Turn, evenly_spaced, evidence_images, gold_fields, slice_of
 keys: Key, response_key, text_digest
+options: NONE_ARM, SHUFFLED, as_asked, is_movable, option_name, order_under
 questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal
-requests: Fact, Inquiry, Request, RequestImage, RequestTurn, joined_words, order_of_parts
-responses: MISSING_STATES, Response, ResponseState, SentCall, current_rows, distinct_calls, token_count
+requests: EARLIER, Fact, Inquiry, Request, RequestImage, RequestTurn, earlier_request, joined_words, order_of_parts, with_earlier_answer
+responses: MISSING_STATES, Response, ResponseState, SentCall, THINKING, current_rows, distinct_calls, token_count
 result_columns: TABLES
 results: CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, HIDDEN, MARK, NOT_SHOWN, PATIENT, POOL_MARKS, RANKED_DIFFERENTIAL, mark_of
 review: AcceptedIdentityLeak, AcceptedIdentityLeaks, ExcludeReason, IdentityLeak, OwnRule, ReviewedFiles, SignedReview
 scores: Evidence, Grade, GradeState, PLANTED, ParseStatus, PlantedAnswer, Prediction, Rating, RatingPart, SIMULATED_ROUND, Score, SimilarityRow
 served: ServedModel, printable_name, served_by
+suggestions: DENIAL, OTHER_SIDE, SUGGESTS, rival, suggestion_words, wrong_gold
 taxonomy: ERRORS, ERROR_AXIS, ErrorCode, ErrorGroup, PaperClass, TAXONOMY, counts_under, error_of, unknown_errors
 urgency: TimeCritical, Urgency
 value_reading: keywords_of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +126,8 @@ class Request:
         Under the strategy `ask`: the answers of the case. `turns` is then the first message only.
     layout : str
         Input layout of a family of models (`config/layouts/`), to which alone it is sent; empty for the layout `common`.
+    earlier : tuple of RequestTurn
+        Messages of the arm `full`, if the model's answer to (the last of) them is shown in this request: in place of `EARLIER` in its text.
     """
 
     item_id: str
@@ -143,3 +145,21 @@ class Request:
     words_cut: int = 0
     inquiry: Inquiry | None = None
     layout: str = ""
+    earlier: tuple[RequestTurn, ...] = ()
+
+
+EARLIER = "{earlier_answer}"
+"""Place in a request where the model's own earlier answer is shown."""
+
+
+def earlier_request(request: Request) -> Request:
+    """Return the request of the arm `full` whose answer another one shows."""
+    return replace(request, arm="full", turns=request.earlier, earlier=())
+
+
+def with_earlier_answer(request: Request, answer: str) -> Request:
+    """Return a request with the earlier answer in its place."""
+    turns = tuple(
+        replace(turn, text=turn.text.replace(EARLIER, answer, 1), after=turn.after.replace(EARLIER, answer, 1)) for turn in request.turns
+    )
+    return replace(request, turns=turns, earlier=())

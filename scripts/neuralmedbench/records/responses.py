@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,6 +26,8 @@ class ResponseState(StrEnum):
 
 MISSING_STATES = frozenset({ResponseState.FAILED, ResponseState.OVER_BUDGET, ResponseState.SKIPPED})
 """States without an answer for reasons other than the model's behaviour."""
+THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
+"""Thoughts between tags, which are no part of an answer."""
 MOST_TOKENS = 10**8
 """Largest plausible number of tokens of a call: ten times the longest context of any model (10 million), because one call may request
 several samples."""
@@ -75,9 +78,9 @@ class Response:
     text : str
         The last answer.
     turns : tuple of str
-        All answers of a dialogue in order; the last one equals `text`.
+        All answers of a dialogue in order; the last one equals `text`. An earlier answer that the request shows is not among them.
     call_keys : tuple of str
-        Keys in the ledger, one per call.
+        Keys in the ledger, one per call; also those of the earlier answer that the request shows (`Request.earlier`).
     images_sent : int
         Number of pictures sent under the model's picture budget; also for a failed call, unless no connection was made.
     characters_sent : int

@@ -15,7 +15,7 @@ llm.reasoning: COMPLETENESS, EFFICIENCY, FACTUALITY
 llm.task: MAX_CHARACTERS
 matching: RIGHT, ReferenceAnswer, says_no_lesion
 pairs: DIAGNOSES, STATEMENTS, grade_diagnoses, grade_statements, read_pairs, summary
-parse: describe_reading, parse_answer, plain_text, why_unread
+parse: describe_reading, parse_under, plain_text, why_unread
 planted.answers: plant_errors, planted_responses
 planted.checks: EditCheck, asked_of_all, believed_grades, check_grader, check_together, unused_criteria, usable_grades
 planted.edits: EDITS

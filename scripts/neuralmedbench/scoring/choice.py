@@ -9,8 +9,9 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from neuralmedbench.records.questions import LETTERS
+from neuralmedbench.records.responses import THINKING
 from neuralmedbench.records.vocabulary import normal_form
-from neuralmedbench.scoring.sections import MAX_CHARACTERS, THINKING
+from neuralmedbench.scoring.sections import MAX_CHARACTERS
 
 MARKER = re.compile(
     r"""

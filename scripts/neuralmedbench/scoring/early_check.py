@@ -7,6 +7,7 @@ from pathlib import Path
 
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.records.items import Item
+from neuralmedbench.records.options import as_asked
 from neuralmedbench.records.responses import Response
 from neuralmedbench.scoring.parse import why_unread
 
@@ -33,6 +34,6 @@ def early_check(items: Path) -> Callable[[Response], str]:
 
     def reason(response: Response) -> str:
         # a warning must not end a run that is paid for: an answer to an unknown item is not checked
-        return why_unread(response.text, by_id[response.item_id]) if response.item_id in by_id else ""
+        return why_unread(response.text, as_asked(by_id[response.item_id], response.arm)) if response.item_id in by_id else ""
 
     return reason

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.items import Family, Item, Runner
+from neuralmedbench.records.options import NONE_ARM, as_asked, order_under
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import ParseStatus, Prediction
 from neuralmedbench.records.vocabulary import normal_form
@@ -108,6 +109,34 @@ def parse_answer(text: str, item: Item) -> Prediction:
     if prediction.parse_status is ParseStatus.FAILED:
         return Prediction(parse_status=ParseStatus.FAILED, abstained=not text.strip() or bool(REFUSAL.search(text)))
     return prediction
+
+
+def parse_under(text: str, item: Item, arm: str, *, right: str = "") -> Prediction:
+    """Parse an answer to an item whose options the arm may show in another order, or without the right one.
+
+    Parameters
+    ----------
+    text : str
+        The model's answer.
+    item : Item
+        The item, with its options in their own order.
+    arm : str
+        The arm under which it was asked.
+    right : str
+        Letter of the right option, where it is known: of the arm `none_of_the_above` it says which option is not shown.
+
+    Returns
+    -------
+    Prediction
+        As `parse_answer`; the letter and the text are those of the option in the item's own order.
+    """
+    shown = as_asked(item, arm, right=right)
+    prediction = parse_answer(text, shown)
+    if shown is item or not prediction.choice:
+        return prediction
+    place = order_under(item, arm)[LETTERS.index(prediction.choice)]
+    own = shown.options[place] if arm == NONE_ARM else item.options[place]
+    return replace(prediction, choice=LETTERS[place], differential=(own,))
 
 
 def why_unread(text: str, item: Item) -> str:

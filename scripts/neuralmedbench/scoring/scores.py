@@ -15,7 +15,7 @@ from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Predic
 from neuralmedbench.records.value_rules import RULES, is_right, read_value, share_of
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, reference_rank, relation
-from neuralmedbench.scoring.parse import parse_answer
+from neuralmedbench.scoring.parse import parse_answer, parse_under
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION, is_question
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
 from neuralmedbench.scoring.unread import unread_language
@@ -136,7 +136,9 @@ def _score(
     rubrics: RubricGraders,
 ) -> Score:
     missing = response.state in MISSING_STATES
-    prediction = Prediction(parse_status=ParseStatus.ABSENT) if missing else parse_answer(response.text, item)
+    right = reference.gold.choice if reference else ""
+    read = Prediction(parse_status=ParseStatus.ABSENT)
+    prediction = read if missing else parse_under(response.text, item, response.arm, right=right)
     verdict: dict[str, Any] = {}
     if reference is not None and not missing:
         verdict = _verdict(response, item, prediction, reference, grades, rubrics=rubrics)

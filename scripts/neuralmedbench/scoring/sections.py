@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from neuralmedbench.records.checklist import ONLY_IN_CHECKLISTS
+from neuralmedbench.records.responses import THINKING
 
 HEADERS = ("REASONING", "DIFFERENTIAL", "FINDINGS", "RATIONALE", "CONFIDENCE", "LESION", "LOCATION", "SIDE", "ANSWER")
 OTHER_NAMES = {"DIFFERENTIAL DIAGNOSIS": "DIFFERENTIAL", "DIFFERENTIAL DIAGNOSES": "DIFFERENTIAL"}
@@ -18,7 +19,6 @@ KNOWN = (*HEADERS, *ONLY_IN_CHECKLISTS)
 STRICT = re.compile(rf"({'|'.join(KNOWN)}):[ \t]*(.*)")
 LOOSE = re.compile(rf"({'|'.join((*OTHER_NAMES, *KNOWN))})\s*[*_`]*\s*:[ \t]*[*_`]*[ \t]*(.*)", re.IGNORECASE)
 DECORATION = re.compile(r"^[\s>#*_`\-•]+")
-THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
 NUMBERED = re.compile(r"\s*(\d{1,2})[.)]\s*(.*)")
 INLINE_NUMBER = re.compile(r"(?<!\S)(?=\d{1,2}[.)]\s)")
 PLACEHOLDER = re.compile(r"<[^<>]*>|<?(?:the )?(?:most likely|next|first|second) diagnosis>?", re.IGNORECASE)

@@ -15,10 +15,11 @@ import numpy.typing as npt
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import Family, Gold, Item, Runner
 from neuralmedbench.records.keys import text_digest
+from neuralmedbench.records.options import NONE_ARM
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import SimilarityRow
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
-from neuralmedbench.scoring.parse import parse_answer
+from neuralmedbench.scoring.parse import parse_under
 
 DECIMALS = 6
 """Similarities are rounded, because another batch size changes them by about 1e-7."""
@@ -115,13 +116,13 @@ class TransformerEncoder:
 
 
 def comparable_responses(responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold]) -> list[Response]:
-    """Keep the answered responses whose rank 1 can be compared with a reference; structured and lesion answers have none."""
+    """Keep the answered responses whose rank 1 can be compared with a reference: none of structured, lesion or "none of the above" items."""
     return [response for response in responses if _wanted(response, items, gold)]
 
 
 def _wanted(response: Response, items: Mapping[str, Item], gold: Mapping[str, Gold]) -> bool:
     item = items[response.item_id]
-    named = item.runner is not Runner.STRUCTURED and item.family is not Family.LESION_RECOGNITION
+    named = item.runner is not Runner.STRUCTURED and item.family is not Family.LESION_RECOGNITION and response.arm != NONE_ARM
     return named and response.state is ResponseState.OK and bool(item.item_id in gold and gold[item.item_id].answer.strip())
 
 
@@ -168,7 +169,7 @@ def similarity_rows(
 
 
 def _texts(response: Response, item: Item, gold: Gold, vocabulary: Vocabulary) -> tuple[_ComparedText, _ComparedText]:
-    differential = parse_answer(response.text, item).differential
+    differential = parse_under(response.text, item, response.arm).differential
     return (_written_out(differential[0], vocabulary) if differential else _ComparedText("")), _written_out(gold.answer, vocabulary)
 
 

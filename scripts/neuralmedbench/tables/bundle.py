@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import zip_longest
 
 from neuralmedbench.models.conversation import next_messages
@@ -15,7 +16,7 @@ from neuralmedbench.records.responses import MISSING_STATES, Response
 from neuralmedbench.records.scores import Grade, Score
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.scoring.checklist import may_be_checklist
-from neuralmedbench.scoring.parse import parse_answer, plain_text
+from neuralmedbench.scoring.parse import parse_under, plain_text
 
 
 def bundle_cases(
@@ -86,7 +87,7 @@ def turns_of(response: Response, request: Request | None) -> tuple[BundleTurn, .
     """
     # the last answer is shown by itself, unless the dialogue was interrupted
     came = response.turns if response.state in MISSING_STATES else response.turns[:-1]
-    messages = next_messages(request, came, None) if request and came else None
+    messages = next_messages(replace(request, earlier=()), came, None) if request and came else None
     sent = [message.words for message in messages or () if message.role == "user"][1:]
     return tuple(BundleTurn(answer=answer, told=words) for answer, words in zip_longest(came, sent[: len(came)], fillvalue=""))
 
@@ -96,7 +97,7 @@ def _response(
 ) -> BundleResponse:
     # an answer with a score was parsed before, and only a checklist holds more than its score
     worth_reading = score is None or may_be_checklist(plain_text(response.text))
-    read = parse_answer(response.text, item) if item and worth_reading else None
+    read = parse_under(response.text, item, response.arm) if item and worth_reading else None
     fields = (score.fields if score else read.fields if read else None) or {}
     return BundleResponse(
         model=response.model,

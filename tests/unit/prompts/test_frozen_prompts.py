@@ -74,11 +74,31 @@ def of_questions(folder: Path) -> dict[str, Request]:
     }
 
 
+def under_pressure() -> dict[str, Request]:
+    """Return the prompts of the arms that add an answer."""
+    arms = ["suggestion-wrong", "own_answer-suggested", "own_answer-doubted"]
+    told = Disclosure(item_id="b/q1", arm="suggestion-wrong", text="A. cerebral infarction")
+    made = asked([question()], disclosures=[told], arms=["full", *arms])
+    return {f"arm_{arm}": made["q1", arm, "direct"] for arm in arms}
+
+
+def paraphrased(number: int, folder: Path) -> str:
+    """Return the prompts of every form in the words of a paraphrase."""
+    arm = f"paraphrase-{number}"
+    answers = {"a1": answer("a1"), "a2": answer("a2", level=Level.DIALOGUE)}
+    built = build_cases("b", benchmark_config(), [source("a1"), source("a2")], answers, VOCABULARY)
+    structured = pictures(folder, "d,a.png,normal,x,,CT,,axial").items
+    items = [*built.items, *structured, question(), open_question("q2")]
+    made = asked(items, arms=["full", arm], answer_form="short")
+    return "\n".join(f"=== {item}\n{written(request)}" for (item, name, _), request in made.items() if name == arm)
+
+
 NAMES = (
     *("differential_diagnosis", "lesion_recognition", "rationale_generation", "dialogue", "ask", "structured"),
     *("structured_cot", "choice", "open_answer", "cot", "few_shot"),
     *("checklist_differential_diagnosis", "checklist_lesion_recognition", "checklist_rationale_generation"),
     *("checklist_dialogue", "checklist_ask", "checklist_lesion_recognition_cot"),
+    *("arm_suggestion-wrong", "arm_own_answer-suggested", "arm_own_answer-doubted"),
 )
 
 
@@ -101,16 +121,26 @@ def test_the_words_of_the_health_record_are_frozen(request: pytest.FixtureReques
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_prompt_of_each_form_is_frozen(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    rendered = written({**of_scans(), **with_checklists(), **of_questions(tmp_path)}[name])
+    rendered = written({**of_scans(), **with_checklists(), **of_questions(tmp_path), **under_pressure()}[name])
     golden = GOLDEN / f"prompt_{name}.txt"
     if request.config.getoption("accept_prompts") and versions_fit():
         golden.write_text(rendered, encoding="utf-8")
     assert rendered == (golden.read_text(encoding="utf-8") if golden.exists() else ""), ACCEPT
 
 
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_the_words_of_each_paraphrase_are_frozen(number: int, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    rendered = paraphrased(number, tmp_path)
+    golden = GOLDEN / f"prompt_paraphrase_{number}.txt"
+    if request.config.getoption("accept_prompts") and versions_fit():
+        golden.write_text(rendered, encoding="utf-8")
+    assert rendered == (golden.read_text(encoding="utf-8") if golden.exists() else ""), ACCEPT
+
+
 def templates() -> dict[str, str]:
-    """Return the prompt templates by name; a grader's has its version in its name."""
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.j2")) if not path.name.startswith("grader")}
+    """Return the prompt templates by path; a grader's has its version in its name."""
+    paths = [path for path in sorted(FOLDER.rglob("*.j2")) if not path.name.startswith("grader")]
+    return {path.relative_to(FOLDER).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 
 def words_of(text: str) -> str:
@@ -149,6 +179,12 @@ def test_a_changed_word_asks_for_a_higher_version_and_a_changed_version_alone_fo
     assert stale("b.j2", "No version\n", accepted)
     assert version_of("{# version: 12 #}\nWords") == 12
     assert version_of("Words\n{# version: 12 #}") is None
+
+
+def test_nothing_of_a_paraphrase_but_its_words_is_sent(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        text = paraphrased(number, tmp_path)
+        assert not [word for word in ("version", "language model", "clinician", "reworded") if word in text]
 
 
 def test_the_version_of_a_template_is_never_sent(tmp_path: Path) -> None:

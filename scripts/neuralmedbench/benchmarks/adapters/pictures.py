@@ -9,11 +9,11 @@ from typing import Any
 from neuralmedbench.benchmarks.adapters.options import is_missing
 from neuralmedbench.benchmarks.adapters.paths import listed
 from neuralmedbench.benchmarks.adapters.rows import cell_text, column_text
-from neuralmedbench.benchmarks.question_items import option_name
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
 from neuralmedbench.config.mappings import ImagesMapping, OptionsMapping, PictureForm
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import OPTION
+from neuralmedbench.records.options import option_name
 from neuralmedbench.records.questions import LETTERS, QuestionImage
 
 

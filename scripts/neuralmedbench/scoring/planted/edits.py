@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from neuralmedbench.records.items import NO_LESION, Family, Gold, Item, Lesion
+from neuralmedbench.records.suggestions import DENIAL, OTHER_SIDE
+from neuralmedbench.records.suggestions import rival as rival_of
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.urgency import Urgency
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
@@ -18,9 +19,7 @@ from neuralmedbench.scoring.matching import ReferenceAnswer, Relation, relation
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION
 
 MAX_NAMES = 5
-OTHER_SIDE = {"left": "right", "right": "left"}
 SIDE_WORD = re.compile(r"\b(left|right)\b", re.IGNORECASE)
-DENIAL = re.compile(r"\b(?:no|not|none|nor|never|without|absent|absence|unremarkable|normal)\b", re.IGNORECASE)
 NOTHING_STATED = "Not stated."
 NOT_SO = "It is not the case that"
 SEQUENCE_WORDS = {"T1w": "T1", "T2w": "T2", "PDw": "PD", "ceT1w": "T1 after contrast", "dwi": "DWI"}
@@ -266,16 +265,11 @@ def _denied(words: str, statement: str) -> str:
 def rival(draft: Draft, reference: Reference) -> Draft | None:
     """Put a sibling of the vocabulary, or a diagnosis that is confused with it, in the place of the right one."""
     answer = None if reference.lesion_task else reference.answer
-    if answer is None or DENIAL.search(answer.name):
+    if answer is None:
         return None
-    known = reference.vocabulary.diagnoses
-    siblings = [entry for entry in known.values() if answer.parent and entry.parent == answer.parent]
-    confused = [known[key] for key in answer.confusable if key in known]
-    fitting = [entry for entry in siblings or confused if not (reference.near(entry.name) or DENIAL.search(entry.name))]
-    if not fitting:
+    other = rival_of(reference.item.item_id, answer, reference.vocabulary, lambda entry: reference.near(entry.name))
+    if other is None:
         return None
-    # by a digest: items of one disease have different rivals, and a new diagnosis in the vocabulary changes few of them
-    other = min(fitting, key=lambda entry: hashlib.sha256(f"{reference.item.item_id}\n{entry.key}".encode()).hexdigest())
     rest = [name for name in draft.names[1:] if not ((entry := reference.entry(name)) and entry.key == other.key)]
     return _without_arguments_for(replace(draft, names=(other.name, *rest)), answer).failing(*VERDICTS).opened("must_not_", FACTUALITY)
 

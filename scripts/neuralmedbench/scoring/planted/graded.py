@@ -10,13 +10,13 @@ from neuralmedbench.records.items import Arm, Gold, Item
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import PLANTED, Grade, ParseStatus, PlantedAnswer
+from neuralmedbench.records.suggestions import DENIAL
 from neuralmedbench.records.urgency import Urgency
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.planted.answers import Base, place_of, plant_in
 from neuralmedbench.scoring.planted.checks import is_met
 from neuralmedbench.scoring.planted.edits import (
-    DENIAL,
     FAILED,
     PASSED,
     RIGHT,
