@@ -330,6 +330,11 @@ def import_summary(record: ImportRecord, *, written: bool) -> str:
             f"  {record.long_questions} questions of more than {LONG_WORDS} words: neither max_case_words nor the arms reach a case described in the"
             " question; `case_in_question: true` in a mapping moves it into the text of the case"
         )
+    if record.images:
+        lines.append(
+            "  words in pictures (names of uploaders, of hospitals, of patients) are sent as they are: look at some; `deidentification:"
+            " {burned_in: hide}` in the benchmark's yaml hides them, and letters that a question needs"
+        )
     if record.answer_in_text:
         lines.append(_answer_in_text(record))
     lines += [f"  sha256 {digest}  {name}" for name, digest in record.sources.items()]

@@ -44,7 +44,7 @@ def import_benchmark(args: Namespace) -> int:
     from neuralmedbench.errors import ConfigError
     from neuralmedbench.runtime.private_zone import close_folders
 
-    sets = data_sets(args.config)
+    sets = data_sets(args.config, args.data_set)
     if args.data_set not in sets:
         message = f"{args.data_set}: no data set has this name{nearest(args.data_set, sorted(sets))}"
         raise ConfigError(message)

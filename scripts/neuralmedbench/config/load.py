@@ -187,6 +187,7 @@ def _misfit(error: Mapping[str, Any], where: str) -> str:
         n=1,
     )
     hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = "; put it in quotation marks: YAML reads it as true or false" if isinstance(given, bool) and "string" in reason else hint
     # a rule about a whole section names its key itself: the section may be a page long
     whole = error["type"] == "value_error" and isinstance(given, dict)
     return f"{f'{where}: ' if where else ''}{expected}{'' if whole else f', found {found}{hint}'}"

@@ -10,6 +10,7 @@ from pydantic import Discriminator, Field, StringConstraints, Tag, field_validat
 
 from neuralmedbench.config.load import check, read_yaml, wildcard
 from neuralmedbench.config.section import Section
+from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import Axis, Family
 
 FOLDER = "mappings"
@@ -37,7 +38,9 @@ class OptionsMapping(Section):
 
     column: str = Field("", description="One column with all options: a list, letters with texts, JSON of these, or lines `A. ...`.")
     columns: tuple[str, ...] = Field((), description="One column per option, in order; empty ones at the end are dropped.")
-    fixed: tuple[str, ...] = Field((), description="The same options for every question, for example [Yes, No].")
+    fixed: tuple[str, ...] = Field(
+        (), description='The same options for every question, for example `["Yes", "No"]` (YAML reads bare ones as true and false).'
+    )
     right: str = Field("", description="Column of the right option, if the wrong ones are in other columns (`wrong`).")
     wrong: tuple[str, ...] = Field(
         (),
@@ -400,13 +403,26 @@ class MappingConfig(Section):
             raise ValueError(message)
 
 
-def load_mappings(config: Path) -> dict[str, MappingConfig]:
-    """Read all mappings of `<config>/mappings/`, sorted by name.
+def load_mappings(config: Path, wanted: str = "") -> dict[str, MappingConfig]:
+    """Read the mappings of `<config>/mappings/`, sorted by name.
+
+    Parameters
+    ----------
+    config : Path
+        The folder `config/`.
+    wanted : str
+        The mapping that is needed: mistakes in other files leave these out. Empty: all are needed.
 
     Raises
     ------
     ConfigError
         If a name is not valid, or a file does not fit; as in `config.load`.
     """
-    paths = sorted((config / FOLDER).glob("*.yaml"))
-    return {wildcard(path.stem): check(MappingConfig, read_yaml(path), path.as_posix()) for path in paths}
+    found = {}
+    for path in sorted((config / FOLDER).glob("*.yaml")):
+        try:
+            found[wildcard(path.stem)] = check(MappingConfig, read_yaml(path), path.as_posix())
+        except ConfigError:
+            if wanted in {"", path.stem}:
+                raise
+    return found

@@ -78,28 +78,26 @@ def check_paid(model: ModelConfig) -> None:
     Raises
     ------
     ConfigError
-        If the model has a key or prices, but no `max_cost_usd`, no prices to compute it from, or no longest answer.
+        If the model has a key or prices, but no `max_cost_usd`, no prices to compute it from, or no longest answer: all of them.
     """
     if model.api_key_env is None and model.prices is None:
         return
+    mistakes = []
     if model.max_cost_usd is None:
-        message = (
-            f"model {model.name}: it may cost money; set max_cost_usd, the cap of this model and revision, in its yaml: `max_cost_usd: 20`"
-        )
-        raise ConfigError(message)
+        mistakes.append("it may cost money; set max_cost_usd, the cap of this model and revision, in its yaml: `max_cost_usd: 20`")
     if model.prices is None:
-        message = (
-            f"model {model.name}: max_cost_usd cannot be kept without prices; add to its yaml, with the numbers of the provider's price list (0 and"
-            " 0 when your server is free): `prices: {usd_per_million_prompt_tokens: 2.5, usd_per_million_completion_tokens: 10,"
+        mistakes.append(
+            "max_cost_usd cannot be kept without prices; add to its yaml, with the numbers of the provider's price list (0 and 0 when your"
+            " server is free): `prices: {usd_per_million_prompt_tokens: 2.5, usd_per_million_completion_tokens: 10,"
             ' dated: "YYYY-MM-DD"}`'
         )
-        raise ConfigError(message)
-    if is_paid(model) and longest_answer(model) is None:
-        message = (
-            f"model {model.name}: max_cost_usd cannot be kept when answers may have any length; add to its yaml `max_tokens: 1024`, or for a model"
-            " that takes its limit under another name `parameters: {max_completion_tokens: 4096}`"
+    if (model.prices is None or is_paid(model)) and longest_answer(model) is None:
+        mistakes.append(
+            "max_cost_usd cannot be kept when answers may have any length; add to its yaml `max_tokens: 1024`, or for a model that takes its"
+            " limit under another name `parameters: {max_completion_tokens: 4096}`"
         )
-        raise ConfigError(message)
+    if mistakes:
+        raise ConfigError(*(f"model {model.name}: {mistake}" for mistake in mistakes))
 
 
 def cost_usd(model: ModelConfig, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:

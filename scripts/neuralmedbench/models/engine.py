@@ -81,12 +81,13 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
             for request in requests
             for number in range(request.samples)
         ]
+        kept = sum(walk.complete for walk in walks)
         must_ask = any(not walk.complete and not too_many_options(walk.request, model.max_images) for walk in walks)
         handle = open_backend(model, run.vocabulary) if must_ask else BackendHandle(None)
         most_failed = math.inf if run.max_failed_fraction is None else run.max_failed_fraction * total
         scheduler = _Scheduler(run, handle, ledger, most_failed)
         responses = asyncio.run(scheduler.responses(walks))
-    _report(name, responses, scheduler.caller, handle)
+    _report(name, responses, kept, scheduler.caller, handle)
     failed = sum(response.state is ResponseState.FAILED for response in responses)
     if run.max_failed_fraction is not None and failed > run.max_failed_fraction * total:
         worst = Counter(response.error for response in responses if response.error).most_common(1)[0][0]
@@ -220,9 +221,10 @@ class _Scheduler:
         return {number: key for number, key in keys.items() if self._ledger.get(key) is None and key not in self._calls}
 
 
-def _report(name: str, responses: list[Response], caller: Caller, handle: BackendHandle) -> None:
+def _report(name: str, responses: list[Response], kept: int, caller: Caller, handle: BackendHandle) -> None:
     skipped = sum(response.state is ResponseState.SKIPPED for response in responses)
-    print(f"{name}: {caller.calls} calls made, the other answers came from the ledger", file=sys.stderr)
+    made = counted(caller.calls, "call")
+    print(f"{name}: {made} made; {counted(kept, 'answer')} {'was' if kept == 1 else 'were'} in the ledger before", file=sys.stderr)
     if caller.retries:
         causes = ", ".join(f"{number} after {cause}" for cause, number in caller.retries.most_common())
         print(f"{name}: {counted(caller.retries.total(), 'retry')}: {causes}", file=sys.stderr)

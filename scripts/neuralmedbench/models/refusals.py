@@ -50,7 +50,7 @@ def _unpaid(model: ModelConfig) -> Iterator[str]:
     try:
         check_paid(model)
     except ConfigError as error:
-        yield str(error)
+        yield from map(str, error.args)
 
 
 def _not_allowed(model: ModelConfig, run: Run, benchmark: str) -> str:

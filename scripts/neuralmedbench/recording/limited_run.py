@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from neuralmedbench.config.load import check, load_grader, wildcard
+from neuralmedbench.config.load import check, load_grader, read_yaml, wildcard
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.run_names import results_folder
 from neuralmedbench.config.workflow import Run, merged_config, read_run
@@ -82,7 +82,7 @@ def limited_run(model: str, benchmark: str, limit: int, configfiles: Sequence[Pa
 
 
 def add_server_model(model: str, api_base: str, model_id: str, folder: Path = Path("config")) -> Path | None:
-    """Write the yaml of a model on a server with the OpenAI protocol if it is missing.
+    """Write the yaml of a model on a server with the OpenAI protocol if it is missing, or is still as this function wrote it.
 
     Parameters
     ----------
@@ -101,14 +101,14 @@ def add_server_model(model: str, api_base: str, model_id: str, folder: Path = Pa
     Raises
     ------
     ConfigError
-        If the file is missing and address or name were not given, if it is there and they were, or if they are wrong.
+        If the file is missing and address or name were not given, if it is there, changed by hand, and they were, or if they are wrong.
     """
     path, server = folder / "models" / f"{wildcard(model)}.yaml", "--api-base http://127.0.0.1:8000/v1 --id NAME"
-    if path.is_file():
-        if api_base or model_id:
-            message = f"{path.as_posix()} is there already: leave out --api-base and --id, or correct the file"
-            raise ConfigError(message)
+    if path.is_file() and not (api_base or model_id):
         return None
+    if path.is_file() and not _untouched(path, model):
+        message = f"{path.as_posix()} is there already: leave out --api-base and --id, or correct the file"
+        raise ConfigError(message)
     if not (api_base and model_id):
         message = (
             f"{path.as_posix()}: the file is not there; write it (docs/add-a-model.md), or let this command write it for a server with the"
@@ -118,10 +118,20 @@ def add_server_model(model: str, api_base: str, model_id: str, folder: Path = Pa
     if urlsplit(api_base).scheme not in {"http", "https"}:
         message = f"--api-base: expected an address such as in {server}"
         raise ConfigError(message)
-    value = {"title": model, "backend": "litellm", "id": f"openai/{model_id}", "api_base": api_base, **SERVER}
+    value = _server_model(model, api_base, f"openai/{model_id}")
     check(ModelConfig, value, path.as_posix())
     write_text(path, yaml.safe_dump(value, sort_keys=False))
     return path
+
+
+def _server_model(model: str, api_base: object, model_id: object) -> dict[str, object]:
+    return {"title": model, "backend": "litellm", "id": model_id, "api_base": api_base, **SERVER}
+
+
+def _untouched(path: Path, model: str) -> bool:
+    """Return True if a model's yaml is as `add_server_model` wrote it: address and name may have been wrong."""
+    value = read_yaml(path)
+    return isinstance(value, dict) and value == _server_model(model, value.get("api_base"), value.get("id"))
 
 
 def check_server(run: Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -129,7 +130,8 @@ def plan_run(run: Run, root: Path = Path()) -> tuple[list[PlanRow], list[PlanGap
     for benchmark in run.benchmarks:
         prompts = f"data/prompts/{benchmark}.parquet"
         if not (root / prompts).is_file():
-            gaps.append(PlanGap(benchmark, f"it has no prompts yet; `snakemake --cores 8 -- {prompts}` makes them without calling a model"))
+            command = shlex.join(["snakemake", "--cores", "8", *run.options("--configfile"), "--", prompts])
+            gaps.append(PlanGap(benchmark, f"it has no prompts yet; `{command}` makes them without calling a model"))
             continue
         rows += _Planner(run, benchmark, root, vocabulary).rows(read_records(root / prompts, Request))
     return rows, gaps

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,8 @@ from neuralmedbench.records.scores import PLANTED, Grade, GradeState
 from neuralmedbench.records.words import plural
 from neuralmedbench.runtime.atomic_write import write_text
 
+NOT_SET = re.compile(r"the environment variable (\w+) is not set")
+"""Cause of an answer that was skipped (`models.registry.unavailable_reason`)."""
 CASE_FOLDERS = ("deidentified", "normalised", "slices")
 
 
@@ -241,11 +244,17 @@ def incomplete_line(files: Sequence[IncompleteFile], run: Run) -> str:
         causes: Counter[tuple[str, str]] = Counter()
         for entry in files:
             if entry.path.startswith(folder):
-                causes.update(entry.causes)
+                causes.update({(state, _as_of_now(why)): number for (state, why), number in entry.causes.items()})
         if causes:
             words.append(f"{causes.total()} {kind} ({'; '.join(_by_state(causes))})")
     command = shlex.join(["nmb", "run", "retry", *run.options("--configfiles")])
     return f"missing: {' and '.join(words)}; `{command}` requests them again" if words else ""
+
+
+def _as_of_now(why: str) -> str:
+    """Return a recorded cause as it stands: a key that was not set then may be set now."""
+    found = NOT_SET.fullmatch(why)
+    return f"{found[1]} was not set, and is now" if found and os.environ.get(found[1]) else why
 
 
 def _by_state(causes: Counter[tuple[str, str]]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import dropwhile, takewhile
 from typing import Any
 
 from neuralmedbench.records.vocabulary import normal_form
@@ -100,6 +101,10 @@ ABOUT_OTHERS = re.compile(
     r"other|alternativ|less|additional|exclu|ruled|cannot|finding|support|speak|reason|evidence|rationale|test|exam|treat|manage|step|question|symptom|sign|feature|rule|against|fact",
     re.IGNORECASE,
 )
+ANSWER_HEADING = re.compile(
+    r"(?:#{1,6}[ \t]*[*_]{0,3}|[*_]{2,3})[ \t]*(?:(?:my|the|final|short)[ \t]+){0,2}answer[ \t]*:?[ \t]*[*_]{0,3}[ \t]*#*", re.IGNORECASE
+)
+"""A line that is a heading, or in bold, and says `Answer` alone."""
 LETTER = re.compile(r"[^\W\d_]")
 BULLET = re.compile(r"\s*[-•*+]\s+(.*)")
 
@@ -137,18 +142,29 @@ def leading_statement(text: str) -> str:
 
 
 def free_answer(text: str) -> str:
-    """Return a free answer without its label: `The answer is X.`, JSON, or a text that is short enough to be the answer itself."""
+    """Return a free answer without its label: `The answer is X.`, JSON, the paragraph below a heading, or a text that is short enough."""
     text = text[:MAX_CHARACTERS]
     for value in _objects(text):
         words = value.get("answer") or value.get("final_answer")
         if isinstance(words, str):
             return " ".join(words.split())
+    if headed := _under_heading(text):
+        return headed
     stated = re.findall(r"\b(?:final[ \t]+)?answer[ \t]+is[ \t:]+([^\n]{1,400})", text, re.IGNORECASE)
     if stated and not NO_NAME.match(stated[-1]):
         return clean(stated[-1])
     has_header = any(re.match(rf"(?:{'|'.join(KNOWN)})\b", DECORATION.sub("", line), re.IGNORECASE) for line in text.splitlines())
     whole = " ".join(text.split())
     return "" if has_header or len(whole.split()) > MAX_FREE_WORDS or whole[:1] in "{[" or whole.endswith("?") else clean(whole)
+
+
+def _under_heading(text: str) -> str:
+    """Return the paragraph below the last heading `Answer`; empty if there is none, or it is too long to be the answer."""
+    lines = [line.strip() for line in text.splitlines()]
+    last = max((number for number, line in enumerate(lines) if ANSWER_HEADING.fullmatch(line)), default=None)
+    following = [] if last is None else list(dropwhile(lambda line: not line, lines[last + 1 :]))
+    words = " ".join(takewhile(lambda line: line and not line.startswith("#"), following))
+    return clean(words) if len(words.split()) <= MAX_FREE_WORDS and not words.endswith("?") else ""
 
 
 def lesion_object(text: str) -> dict[str, str]:

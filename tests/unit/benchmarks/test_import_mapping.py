@@ -291,3 +291,30 @@ def test_three_levels_of_a_picture_in_one_row_are_three_questions_of_one_patient
     assert (record.imported, record.images, len({item.patient_id for item in made.items})) == (3, 3, 1)
     assert [item.tags for item in made.items] == [("degradation_type:ghosting", f"place:{place}") for place in (1, 2, 3)]
     assert len({item.images[0].sha256 for item in made.items}) == 3
+
+
+LETTERED = {"q": "Which?", "A": "one", "B": "two", "C": "three", "a": "A"}
+
+
+def test_a_short_row_may_lack_its_last_options_and_a_column_that_no_row_has_is_refused(tmp_path: Path) -> None:
+    rows = [LETTERED, {**LETTERED, "q": "And which?", "D": "four"}]
+    record, _ = by_mapping(tmp_path, rows, options={"columns": ["A", "B", "C", "D"]})
+    assert (record.imported, len(record.refused)) == (2, 0)
+    with pytest.raises(DataError, match=r"^table\.\*: no row has the column 'E' of `options`"):
+        by_mapping(tmp_path, rows, options={"columns": ["A", "B", "C", "E"]})
+    record, _ = by_mapping(tmp_path, rows, options={"columns": ["A", "B", "C", "E"]}, optional=["E"])
+    assert record.imported == 2
+
+
+def test_options_that_yaml_reads_as_true_and_false_are_told_so(tmp_path: Path) -> None:
+    put(tmp_path / "config", {"mappings/mine.yaml": yaml.safe_dump(BASE).replace("column: o", "fixed: [Yes, No]")})
+    with pytest.raises(ConfigError, match=r"options\.fixed\.0: .*found True; put it in quotation marks"):
+        load_mappings(tmp_path / "config")
+
+
+def test_a_mistake_in_another_mapping_does_not_stop_an_import(tmp_path: Path) -> None:
+    put(tmp_path / "config", {"mappings/mine.yaml": yaml.safe_dump(BASE), "mappings/theirs.yaml": "title: [half a mapping\n"})
+    assert "mine" in data_sets(tmp_path / "config", "mine")
+    for wanted in ("theirs", ""):
+        with pytest.raises(ConfigError, match=r"theirs\.yaml"):
+            data_sets(tmp_path / "config", wanted)

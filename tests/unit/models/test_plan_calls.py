@@ -208,7 +208,7 @@ def test_the_command_names_calls_money_hosts_keys_limits_and_caps_and_sends_noth
     assert rows["text", ""]["destination"] == "local"
     assert rows["paid", ""]["blocked"] == "the environment variable NMB_PAID is not set"
     assert "blocked: the environment variable NMB_PAID is not set" in said
-    assert "later: it has no prompts yet; `snakemake --cores 8 -- data/prompts/later.parquet` makes them" in said
+    assert "later: it has no prompts yet; `snakemake --cores 8 --configfile limits.yaml -- data/prompts/later.parquet` makes them" in said
     assert "rate limit group openai: 2 requests per minute; these calls take at least 3 minutes" in said
     assert "max_run_cost_usd 0.0050 is less than" in said
     assert "Nothing was sent." in said

@@ -56,9 +56,10 @@ def test_all_reasons_why_a_model_may_not_be_tried_come_at_once_before_anything_i
     with pytest.raises(ConfigError) as refused:
         main(["run", "try", "--model", "paid"])
     lines = refused.value.args
-    assert [line.partition(":")[0] for line in lines] == ["model paid", "b"]
-    assert "max_cost_usd" in lines[0]
-    assert "its requests would go to api.openai.com, allowed are: local" in lines[1]
+    assert [line.partition(":")[0] for line in lines] == ["model paid", "model paid", "b"]
+    assert "set max_cost_usd" in lines[0]
+    assert "without prices" in lines[1]
+    assert "its requests would go to api.openai.com, allowed are: local" in lines[2]
     assert not Path("data").exists()
 
 
@@ -93,8 +94,12 @@ def test_a_model_without_a_yaml_file_is_one_line_or_is_written_for_a_server(proj
     model = load_model(Path("config/models/mine.yaml"))
     assert (model.id, model.api_base, model.title, model.revision) == ("openai/org/served-name", SERVER, "mine", "1"), "one name everywhere"
     assert add_server_model("mine", "", "") is None
+    assert add_server_model("mine", SERVER, "other") is not None, "a wrong name is corrected by the same command"
+    assert load_model(Path("config/models/mine.yaml")).id == "openai/other"
+    with Path("config/models/mine.yaml").open("a") as file:
+        file.write("max_images: 3\n")
     with pytest.raises(ConfigError, match="is there already"):
-        add_server_model("mine", SERVER, "other")
+        add_server_model("mine", SERVER, "third")
 
 
 def test_a_port_at_which_nothing_listens_is_found_before_anything_is_made(project: Path) -> None:

@@ -305,6 +305,17 @@ def response(item: str, state: ResponseState) -> Response:
     )
 
 
+def test_a_key_that_is_set_by_now_is_said_to_be(
+    shipped: Run, tmp_path: Path, write: Callable[[str, list[Response]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = replace(response("a", ResponseState.SKIPPED), error="the environment variable MY_KEY is not set")
+    write("results/responses/demo/image.parquet", [row])
+    monkeypatch.delenv("MY_KEY", raising=False)
+    assert "MY_KEY is not set" in incomplete_line(incomplete_files(shipped, tmp_path), shipped)
+    monkeypatch.setenv("MY_KEY", "x")
+    assert "(1 skipped, MY_KEY was not set, and is now)" in incomplete_line(incomplete_files(shipped, tmp_path), shipped)
+
+
 def test_what_is_missing_is_counted_and_its_tables_are_listed(
     shipped: Run, tmp_path: Path, write: Callable[[str, list[Response]], None]
 ) -> None:

@@ -52,6 +52,30 @@ def test_another_form_and_long_prose_are_no_answer(text):
     assert parse_answer(text, open_question()).parse_status is ParseStatus.FAILED
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("### Answer\n\n**An infarction**", "An infarction"),
+        (
+            "Some thoughts first.\n\n**Final answer**\nAn infarction of the insula,\non the left.\n\n## Explanation\nIt is dark.",
+            "An infarction of the insula, on the left",
+        ),
+        ("## Answer\nA tumour\n\nOn reflection:\n\n## The answer:\nAn infarction", "An infarction"),
+    ],
+)
+def test_the_paragraph_below_the_last_heading_answer_is_the_answer(text, read):
+    found = parse_answer(text, open_question())
+    assert (found.parse_status, found.findings) == (ParseStatus.REPAIRED, read)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["### Answer", "### Answer\n\n## Explanation\nIt is dark.", "### Answer\n" + "so it is " * 61, "## Answer\nIs it an infarction?"],
+)
+def test_a_heading_without_a_short_answer_below_it_is_none(text):
+    assert parse_answer(text, open_question()).parse_status is ParseStatus.FAILED
+
+
 @pytest.mark.parametrize("text", ["An infarction.", "The lesion is dark. The answer is an infarction.", '{"answer": "An infarction"}'])
 def test_a_short_answer_without_its_header_is_repaired(text):
     read = parse_answer(text, open_question())

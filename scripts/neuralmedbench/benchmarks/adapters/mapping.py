@@ -52,6 +52,7 @@ from neuralmedbench.config.mappings import MappingConfig, OptionsMapping, column
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Gold, Runner
 from neuralmedbench.records.questions import LETTERS, Question, Refusal
+from neuralmedbench.records.words import listing
 
 FILE, FOLDER, PLACE, ROW = BUILT_IN = ("_file", "_folder", "_place", "_row")
 """Columns added to every row: the names of its table and of the table's folder, the number of a question within its row, and that of the row
@@ -102,6 +103,8 @@ def read(mapping: MappingConfig, source: SourceFolder) -> Iterator[QuestionEntry
 def table_rows(mapping: MappingConfig, source: SourceFolder) -> Iterator[TableRow]:
     """Read the rows of all tables that the mapping chooses; DataError if a column is missing."""
     needed, tables, before = columns_of(mapping), source.find(*mapping.files, exclude=mapping.exclude), 0
+    # a short row may lack the last options, but a column that no row has is misspelt
+    options = set(mapping.options.columns if mapping.options and not mapping.each else ()) - set(mapping.optional)
     if mapping.one_file and len(tables) > 1:
         message = f"{len(tables)} releases in the folder ({', '.join(table.name for table in tables)}); keep only the one to import"
         raise DataError(message)
@@ -112,6 +115,7 @@ def table_rows(mapping: MappingConfig, source: SourceFolder) -> Iterator[TableRo
         for number, cells in enumerate(source.rows(table, under=mapping.under), start=1):
             where = f"{relative}, row {number}"
             unseen = {column for column in unseen if at_path(cells, column) is ABSENT}
+            options = {column for column in options if at_path(cells, column) is ABSENT}
             if any(is_blank(cells, column) for column in mapping.skip_blank) or not is_chosen(cells, mapping.only_rows, mapping.skip_rows):
                 continue
             for column in [mapping.each] if mapping.each else needed:
@@ -123,6 +127,9 @@ def table_rows(mapping: MappingConfig, source: SourceFolder) -> Iterator[TableRo
             message = f"{relative}: no row has the column {min(unseen)!r}, by which rows are chosen"
             raise DataError(message)
         before += number
+    if options and before:
+        message = f"{listing(mapping.files)}: no row has the column {min(options)!r} of `options`; correct it, or name it in `optional`"
+        raise DataError(message)
 
 
 def _group(mapping: MappingConfig, row: TableRow) -> str:

@@ -32,15 +32,17 @@ MODULES = (
 DATA_SETS: dict[str, DataSet] = {one.name: one for module in MODULES for one in module.DATA_SETS}
 
 
-def data_sets(config: Path) -> dict[str, DataSet]:
+def data_sets(config: Path, wanted: str = "") -> dict[str, DataSet]:
     """Return all data sets: those with an adapter, and those described in `<config>/mappings/`.
+
+    `wanted`: the one that is needed; others with an invalid mapping are left out.
 
     Raises
     ------
     ConfigError
         If a mapping is invalid, or has the name of a data set with an adapter.
     """
-    mappings = load_mappings(config)
+    mappings = load_mappings(config, wanted)
     if double := sorted(set(mappings) & set(DATA_SETS)):
         message = f"{(config / FOLDER).as_posix()}/{double[0]}.yaml: {double[0]} has an adapter already; give the file another name"
         raise ConfigError(message)
