@@ -69,6 +69,7 @@ rule build_tables:
             for benchmark in RUN.benchmarks
             for path in RUN.question_files(benchmark) + RUN.import_record(benchmark)
         ],
+        arms=sorted({path for name in RUN.benchmarks for path in RUN.arm_files(name)}),
         responses=expand(
             "<results>/responses/{benchmark}/{model}.parquet",
             benchmark=RUN.benchmarks,

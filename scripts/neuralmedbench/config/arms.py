@@ -136,6 +136,11 @@ class ArmVariant:
         return (self.path, self.layout.path) if self.layout else (self.path,)
 
     @property
+    def shows_all(self) -> bool:
+        """True if the arm shows the pictures, labels and text of `full`, at most in another layout."""
+        return (self.config.pictures, self.config.labels, self.config.text) == ("keep", "keep", "keep")
+
+    @property
     def chosen(self) -> bool:
         """True if the pictures that the arm shows were chosen with the answer (`Disclosure.images`)."""
         return self.config.pictures in CHOSEN

@@ -380,10 +380,20 @@ def plan_lines(rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spend
         lines.append(f"Including blocked calls: {_total(rows)}")
     lines += [f"{entry.benchmark}: {entry.remedy}" for entry in gaps]
     lines += left_out_lines(run)
+    lines += _layout_lines(run)
     lines += list(dict.fromkeys(f"blocked: {row.blocked}" for row in rows if row.blocked))
     lines += [f"{row.benchmark}, {_asked(row)}: {row.note}" for row in rows if row.note and not row.blocked]
     lines += switch_lines(switch for row in rows for switch in row.switches)
     return [*lines, *_group_lines(rows, run), *_cap_lines(rows, run, spending)]
+
+
+def _layout_lines(run: Run) -> Iterator[str]:
+    """Yield a line on each arm in whose layout no model of the run is asked."""
+    known = {model.layout for model in run.models.values()}
+    for benchmark, arms in run.arms.items():
+        for arm in arms.values():
+            if arm.layout and arm.layout.name not in known:
+                yield f"{benchmark}: no model is asked in the arm {arm.name}; write `layout: {arm.layout.name}` in the yaml of a model of that family"
 
 
 def write_plan(path: Path, rows: Iterable[PlanRow]) -> None:

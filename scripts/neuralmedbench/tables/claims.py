@@ -21,6 +21,7 @@ from neuralmedbench.tables.declare import SCORED, Results, Suppression, Table, a
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import (
+    LAYOUT,
     MODELS,
     PICTURES,
     REVISION,
@@ -41,6 +42,7 @@ WORDS = {
     TOLD: "between the patient's findings and another's",
     SIDES: "between breadth and depth",
     REVISION: "between two revisions",
+    LAYOUT: "between two input layouts",
 }
 """The kinds of comparisons, in words."""
 
@@ -86,6 +88,8 @@ def _comparisons(results: Results) -> Iterator[ClaimRow]:
     for row in tables["arms"]:
         if row["arm"] == Arm.NO_IMAGE and row["p_value"] is not None and study.benchmarks[row["benchmark"]].config.axis is Axis.DEPTH:
             yield _claim(PICTURES, row)
+        if row["arm"] in study.benchmarks[row["benchmark"]].layouts and row["p_value"] is not None:
+            yield _claim(LAYOUT, row, other=row["arm"])
     for row in tables["decomposition"]:
         # the findings help: better than without, than with another's, and than alone; all three must hold, so the largest p value counts
         tests = [row[name] for name in ("gain_p", "effect_p", "beyond_p")]

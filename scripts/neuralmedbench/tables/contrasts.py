@@ -12,14 +12,17 @@ import numpy as np
 from neuralmedbench.estimates.comparisons import Difference, paired_difference, paired_differences
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import Floats, rate_interval
-from neuralmedbench.records.words import all_of, capital, counted, items_of, listing
+from neuralmedbench.records.words import all_of, capital, counted, items_of, listing, points, points_span
 from neuralmedbench.tables.declare import ALL, MODEL, SCORED, Suppression, Table, arm_labels, grouped_by, of_study
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import PICTURES, Takeaway, claims_of, largest, share, without_head
+from neuralmedbench.tables.words import LAYOUT, PICTURES, Takeaway, claims_of, largest, share, without_head
+
+MOST_LAYOUTS = 3
+"""Most comparisons of layouts in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -170,13 +173,28 @@ def picture_sentence(study: Study, tables: Tables) -> str:
     return f"{text}; of {listing(blind)} this was not shown." if blind else f"{text}."
 
 
+def layout_sentence(study: Study, tables: Tables) -> str:
+    """State what the layouts that makers document change; empty if no model was asked in one."""
+    rows = claims_of(tables, LAYOUT, significant=False)
+    parts = []
+    for row in rows[:MOST_LAYOUTS]:
+        layout = study.benchmarks[row["benchmark"]].layouts[row["other"]].config.title
+        span = points_span(row["low"], row["high"], signed_zero=True)
+        found = "a significant difference" if row["significant"] else "not significantly different"
+        parts.append(
+            f"{study.models[row['model']].title} {points(row['difference'], signed_zero=True)} points{f' ({span})' if span else ''} on"
+            f" {study.benchmarks[row['benchmark']].config.title} in the layout of {layout}, {found}"
+        )
+    more = f"; {len(rows) - MOST_LAYOUTS} more are in the table" if len(rows) > MOST_LAYOUTS else ""
+    return f"Shown as its maker documents, against the common layout: {'; '.join(parts)}{more}." if parts else ""
+
+
 def arms_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise whether a model was shown to use the pictures."""
-    sentence = picture_sentence(study, tables)
+    """Summarise whether a model was shown to use the pictures, and what its maker's layout changes."""
+    sentence, layouts = picture_sentence(study, tables), layout_sentence(study, tables)
     nothing = "No answer to a depth benchmark without its pictures stands beside one with them, so it is not known whether a model looks."
-    return Takeaway(
-        without_head(sentence, study).replace(" without them", " without the pictures") if sentence else nothing, largest(tables["arms"])
-    )
+    pictures = without_head(sentence, study).replace(" without them", " without the pictures") if sentence else nothing
+    return Takeaway(f"{pictures} {layouts}".rstrip(), largest(tables["arms"]))
 
 
 def pairwise_takeaway(study: Study, tables: Tables) -> Takeaway:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from neuralmedbench.benchmarks.question_items import question_outcomes, read_questions
+from neuralmedbench.config.arms import load_arms
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.juries import jury_members
+from neuralmedbench.config.layouts import Layout
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_readiness
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import GraderChecksConfig
@@ -77,6 +79,8 @@ class BenchmarkStudy:
         Items whose answer is part of a request, and those of them that a person accepted with a reason.
     limit : int
         Most answers of a model; 0 unless the run is limited.
+    layouts : dict of str to Layout
+        Documented input layouts by the arm that shows nothing else.
     """
 
     name: str
@@ -102,6 +106,7 @@ class BenchmarkStudy:
     planted_grades: dict[str, list[Grade]] = field(default_factory=dict)
     answer_tests: dict[tuple[str, str], tuple[list[PlantedAnswer], list[Grade]]] = field(default_factory=dict)
     limit: int = 0
+    layouts: dict[str, Layout] = field(default_factory=dict)
 
     @cached_property
     def checks(self) -> dict[str, list[EditCheck]]:
@@ -297,6 +302,7 @@ def _read_benchmark(
         responses={model: _present(rows, models[model]) for model, rows in responses.items()},
         grades={key: _present([row for row in rows if row.model != PLANTED], models[key[0]]) for key, rows in grades.items()},
         answer_tests=answer_tests,
+        layouts={arm.name: arm.layout for arm in load_arms(root / "config", config.arms, name).values() if arm.layout and arm.shows_all},
         planted=_records_if_there(results / "planted" / f"{name}.parquet", PlantedAnswer),
         planted_grades={
             grader: graded(_records_if_there(results / "grades" / name / PLANTED / f"{grader}.parquet", Grade)) for grader in graders

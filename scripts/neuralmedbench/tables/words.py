@@ -11,7 +11,7 @@ from neuralmedbench.tables.outcomes import PRIOR
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
 
-MODELS, PICTURES, TOLD, SIDES, REVISION = "models", "pictures", "findings", "breadth and depth", "revision"
+MODELS, PICTURES, TOLD, SIDES, REVISION, LAYOUT = "models", "pictures", "findings", "breadth and depth", "revision", "layout"
 """Kinds of comparisons in `claims.csv`."""
 
 

@@ -356,3 +356,24 @@ def test_a_price_that_nobody_knows_is_said_and_a_model_that_may_cost_money_names
     assert "Possible now: 6 calls, 0.00 USD, at most 0.00 USD, and 1 of unknown price" in said
     assert "blocked: model paid: max_cost_usd cannot be kept without prices; add to its yaml" in said
     assert (rows["other", ""]["usd"], rows["other", ""]["blocked"]) == ("", "")
+
+
+def test_a_layout_is_planned_for_the_models_that_name_it_alone_and_one_that_nobody_names_is_said(project, capsys):
+    for folder in ("arms", "layouts"):
+        shutil.copytree(ROOT / "config" / folder, Path("config") / folder)
+    path = Path("config/benchmarks/b.yaml")
+    path.write_text(path.read_text(encoding="utf-8") + "arms: [full, layout-qwen3vl, layout-claude]\n", encoding="utf-8")
+    table = Path("data/prompts/b.parquet")
+    asked = read_records(table, Request)
+    laid_out = [
+        replace(row, arm=f"layout-{name}", layout=name, turns=(replace(row.turns[0], after=f"In {name}?"),))
+        for row in asked
+        for name in ("qwen3vl", "claude")
+    ]
+    write_records(table, Request, [*asked, *laid_out], key=lambda row: (row.item_id, row.arm))
+    model = Path("config/models/other.yaml")
+    model.write_text(model.read_text(encoding="utf-8") + "layout: qwen3vl\n", encoding="utf-8")
+    said, rows = planned(capsys, "limits.yaml")
+    assert (rows["other", ""]["calls"], rows["text", ""]["calls"], rows["paid", ""]["calls"]) == ("12", "6", "6")
+    assert "b: no model is asked in the arm layout-claude; write `layout: claude` in the yaml of a model of that family" in said
+    assert "layout-qwen3vl;" not in said

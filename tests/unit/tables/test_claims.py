@@ -7,16 +7,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fixtures.claims import MENDING_SEED, MODELS, SETTINGS, measure_claims, null_study
+from fixtures.claims import MENDING_SEED, MODELS, SETTINGS, counts_of, measure_claims, null_study
 from fixtures.tables import BREADTH, DEPTH
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.tables.claims import WORDS, claim_rows, power_sentence, title_answer
-from neuralmedbench.tables.contrasts import picture_sentence
+from neuralmedbench.tables.contrasts import arm_rows, layout_sentence, picture_sentence
 from neuralmedbench.tables.decomposition import decomposition_sentence
+from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.revisions import RevisionRow, change_sentences
 from neuralmedbench.tables.verdict import _leader
+from neuralmedbench.tables.words import LAYOUT, PICTURES, REVISION, SIDES, claims_of
 from neuralmedbench.tables.words import MODELS as PAIRS
-from neuralmedbench.tables.words import PICTURES, REVISION, SIDES, claims_of
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def test_every_comparison_is_in_the_family_and_holm_is_over_all_of_them(drawn) -
     assert len(rows) == 2 * 3 + 3 + 3 + 3, "pairs of two sets, pictures, findings, gaps"
     assert [row.p_holm for row in rows] == holm([row.p_value for row in rows])
     assert all(row.significant == (row.p_holm < 0.05) for row in rows)
-    assert {row.kind for row in rows} == set(WORDS) - {REVISION}
+    assert {row.kind for row in rows} == set(WORDS) - {REVISION, LAYOUT}
     told = next(row for row in rows if row.kind == "findings")
     parts = next(row for row in tables["decomposition"] if row.model == told.model)
     assert told.p_value == max(parts.gain_p, parts.effect_p, parts.beyond_p)
@@ -46,6 +47,27 @@ def test_a_new_revision_is_compared_in_the_same_family(drawn) -> None:
     assert (last.kind, last.model, last.other, last.difference, last.p_value) == (REVISION, "alpha", "passed", -0.3, 0.002)
     assert last.p_holm == pytest.approx(0.002 * len(found))
     assert last.significant
+
+
+@pytest.mark.parametrize(("turned", "verdict"), [(24, "a significant difference"), (1, "not significantly different")])
+def test_the_documented_layout_of_one_model_is_compared_with_the_common_one_in_the_same_family(turned, verdict) -> None:
+    study, tables = null_study(np.random.default_rng(MENDING_SEED), 30, 0.3)
+    benchmark = study.benchmarks[DEPTH]
+    full = benchmark.outcomes.counts[Key("alpha")].passes
+    passes = full.copy()
+    passes[np.flatnonzero(full == 0)[:turned]] = 1
+    benchmark.outcomes.counts[Key("alpha", "layout-medgemma")] = counts_of(passes)
+    benchmark.layouts["layout-medgemma"] = SimpleNamespace(config=SimpleNamespace(title="MedGemma 1.5"))
+    tables |= {"arms": arm_rows(study)}
+    rows = claim_rows(SimpleNamespace(study=study, tables=tables))
+    assert [(row.kind, row.model, row.other) for row in rows if row.kind == LAYOUT] == [(LAYOUT, "alpha", "layout-medgemma")]
+    assert len(rows) == len(tables["claims"]) + 1
+    (found,) = [row for row in rows if row.kind == LAYOUT]
+    assert found.difference == pytest.approx(turned / passes.size)
+    text = layout_sentence(study, {"claims": [dict(row) for row in rows]})
+    assert text.startswith("Shown as its maker documents, against the common layout: Alpha +")
+    assert text.endswith(f"on {DEPTH} in the layout of MedGemma 1.5, {verdict}.")
+    assert layout_sentence(study, {"claims": [dict(row) for row in tables["claims"]]}) == ""
 
 
 def test_no_sentence_names_a_difference_that_is_not_significant_in_the_family(drawn) -> None:
