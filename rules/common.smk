@@ -81,6 +81,8 @@ def limit_memory():
 
 
 if workflow.is_main_process:
+    from neuralmedbench.recording.record import restore_results
+
     try:
         check_project()
         RUN.check_targets(sys.argv[1:])
@@ -91,6 +93,8 @@ if workflow.is_main_process:
         TERMINAL.say(notice)
     for torn in repair_metadata():
         TERMINAL.say(f"{torn}: Snakemake's record of it is torn; it is made again")
+    for lost in restore_results(RUN):
+        TERMINAL.say(f"{lost} is gone; it is made again, and what is made from it")
 
 
 def before_jobs():

@@ -51,6 +51,22 @@ def test_a_second_run_has_nothing_to_do(finished_run: Path, run_snakemake: Snake
     assert "Nothing to be done" in done.stdout + done.stderr
 
 
+def test_results_that_are_gone_are_made_again_and_with_them_what_was_made_from_them(
+    finished_run: Path, tmp_path: Path, run_snakemake: Snakemake
+) -> None:
+    """A person deletes a damaged table, as the message says; Snakemake alone takes the report for up to date."""
+    folder = tmp_path / "project"
+    shutil.copytree(finished_run, folder, symlinks=True)
+    gone = folder / "results/test/scores/demo-tiny/text.parquet"
+    gone.unlink()
+    done = run_snakemake(folder, "-n", "-p", *TINY, "--", "results/test/report.html")
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert "results/test/scores/demo-tiny/text.parquet is gone; it is made again, and what is made from it" in said
+    assert {"score_responses", "build_tables", "draw_figures", "build_report"} <= set(re.findall(r"^rule (\w+):", said, re.MULTILINE))
+    assert "rule run_inference:" not in said
+
+
 def test_no_planted_identifier_leaves_the_private_zone(finished_run: Path) -> None:
     planted = planted_identifiers(finished_run, "demo-tiny")
     assert len(planted) > 70

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shlex
-from base64 import urlsafe_b64decode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -78,6 +78,23 @@ def read_metadata(folder: Path = METADATA) -> Iterator[OutputRecord]:
         )
 
 
+def _mark(mark: Path) -> None:
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    mark.write_text(MARK, encoding="utf-8")
+
+
+def record_name(path: str) -> str:
+    """Return the name of Snakemake's record of a file; it splits that of a very long path into folders, which is not done here."""
+    return urlsafe_b64encode(path.encode()).decode()
+
+
+def make_again(paths: Iterable[str], root: Path = Path()) -> None:
+    """Mark outputs that are there as incomplete, so that Snakemake makes them again, with all of their inputs that are gone."""
+    for path in paths:
+        if (root / path).exists():
+            _mark(root / INCOMPLETE / record_name(path))
+
+
 def path_of(record: Path) -> str:
     """Return the output path of a record, from the record's path in Snakemake's folder."""
     # `@` marks the folders that a long name is split into
@@ -113,9 +130,7 @@ def repair_metadata(root: Path = Path()) -> list[str]:
     torn = _unreadable(metadata)
     # mark first, then delete: after a kill in between, the next repair finds the torn record again
     for place in {*_unreadable(incomplete), *torn}:
-        mark = incomplete / place
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.write_text(MARK, encoding="utf-8")
+        _mark(incomplete / place)
     for place in torn:
         (metadata / place).unlink(missing_ok=True)
     return sorted(torn.values())
@@ -156,7 +171,7 @@ PLACES = tuple(
         rf"{RESULTS}(?:similarity|cases|planted)/(?P<benchmark>[^/]+)\.parquet",
         r"data/(?:items|gold|disclosures|prompts)/(?P<benchmark>[^/]+)\.parquet",
         r"data/leaks/(?P<benchmark>[^/]+)\.(?:json|html)",
-        r"data/(?:deidentified|normalised|slices|reviews|gold)/(?P<benchmark>[^/]+)/.*",
+        r"data/(?:deidentified|normalised|slices|reviews|gold|altered)/(?P<benchmark>[^/]+)/.*",
         r"config/benchmarks/(?P<benchmark>[^/]+?)(?:\.cases\.tsv|\.yaml)",
         r"config/models/(?P<model>[^/]+)\.yaml",
     )

@@ -17,7 +17,7 @@ from neuralmedbench.errors import ConfigError, DataError, PipelineError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.recording.audit import holds_any, stale_files, upstream_records
-from neuralmedbench.recording.metadata import read_metadata
+from neuralmedbench.recording.metadata import METADATA, make_again, read_metadata, record_name
 from neuralmedbench.recording.repository import LEDGERS, open_repository, why_not_versioned
 from neuralmedbench.recording.stages import dvc_yaml, planned_rules, recorded_runs
 from neuralmedbench.records.responses import MISSING_STATES, Response
@@ -170,6 +170,37 @@ def leftovers(run: Run, root: Path = Path()) -> list[str]:
     extra += [path for path in (results / "tables").glob("*/*") if path.parent.name != "paper" or path.stem not in run.published]
     extra += [path for path in (results / "figures").glob("*") if path.stem not in FIGURES]
     return sorted(path.relative_to(root).as_posix() for path in extra)
+
+
+def restore_results(run: Run, root: Path = Path()) -> list[str]:
+    """Have the files between the answers and the report of a finished run made again that were made and are gone; return their paths.
+
+    Snakemake takes a report for up to date although such a file is gone: deleted by hand because it was damaged, or by Snakemake itself
+    when a later attempt to make it failed.
+    """
+    if not (root / run.report).is_file():
+        return []
+    made = [
+        f"{run.results}/{part}/{name}/{model}.parquet"
+        for part in ("responses", "scores")
+        for name in run.benchmarks
+        for model in run.models
+    ]
+    made += [
+        f"{run.results}/grades/{name}/{of}/{grader}.parquet"
+        for name in run.benchmarks
+        for of in (*run.models, PLANTED)
+        for grader in run.all_graders
+    ]
+    made += [f"{run.results}/{part}/{name}.parquet" for part in ("similarity", "planted", "cases") for name in run.benchmarks]
+    made += [f"{run.results}/tables/{table}.csv" for table in COLUMNS]
+    made += [f"{run.results}/figures/{figure}.svg" for figure in FIGURES]
+    lost = [path for path in made if not (root / path).exists() and (root / METADATA / record_name(path)).is_file()]
+    if lost:
+        # all that may have been made from them is made again: scores, tables, figures, and the page
+        after = tuple(f"{run.results}/{part}/" for part in ("scores", "tables", "figures"))
+        make_again([run.report, *(path for path in made if path.startswith(after))], root)
+    return lost
 
 
 @dataclass(frozen=True)

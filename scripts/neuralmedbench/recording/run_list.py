@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from neuralmedbench.config.run_names import DEFAULT_RUN, results_folder
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.dvc_lock import DVC_LOCK, read_dvc_lock
 from neuralmedbench.files.json_files import read_json
-from neuralmedbench.recording.metadata import METADATA
+from neuralmedbench.recording.metadata import METADATA, record_name
 from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.words import counted
 
@@ -123,7 +122,7 @@ def _made(report: str, root: Path) -> str:
     """Return when Snakemake made the report; a file restored from a record has its record's time, not that of the copy."""
     if not (root / report).is_file():
         return ""
-    record = root / METADATA / urlsafe_b64encode(report.encode()).decode()
+    record = root / METADATA / record_name(report)
     ended = read_json(record).get("endtime") if record.is_file() else None
     return f"{datetime.fromtimestamp(ended or (root / report).stat().st_mtime, UTC):%Y-%m-%d %H:%M}"
 
