@@ -104,6 +104,12 @@ rule build_tables:
         benchmark_configs=expand(
             "config/benchmarks/{benchmark}.yaml", benchmark=RUN.benchmarks
         ),
+        arms=sorted({path for name in RUN.benchmarks for path in RUN.arm_files(name)}),
+        disclosures=[
+            f"data/disclosures/{name}.parquet"
+            for name in RUN.benchmarks
+            if RUN.chooses(name)
+        ],
         model_configs=expand("config/models/{model}.yaml", model=RUN.models),
         grader_configs=expand("config/graders/{grader}.yaml", grader=RUN.all_graders),
         vocabulary=RUN.config.vocabulary,

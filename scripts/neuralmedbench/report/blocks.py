@@ -148,6 +148,13 @@ BLOCKS = (
         config=(BENCHMARK, "arms"),
         needs=_with_rows("degradation"),
     ),
+    Block(
+        id="grounding",
+        name="Did the picture cause the answer?",
+        group=TRUST,
+        tables=("grounding", "blind_items"),
+        config=(BENCHMARK, "arms"),
+    ),
     Block(id="cases", name="Cases", group=DATA, files=("cases/*.parquet",), rule="bundle_cases", config=(RUN, "report")),
     Block(id="cohort", name="Data card", group=DATA, tables=("cohort",), config=(BENCHMARK, "")),
     Block(id="demographics", name="Patients and scanners", group=DATA, tables=("cohort", "rates"), config=(BENCHMARK, "")),

@@ -16,6 +16,7 @@ llm.task: MAX_CHARACTERS
 matching: RIGHT, ReferenceAnswer, says_no_lesion
 pairs: DIAGNOSES, STATEMENTS, grade_diagnoses, grade_statements, read_pairs, summary
 parse: describe_reading, parse_under, plain_text, why_unread
+picture_claims: argues_from_picture, describes_picture, describes_unsent
 planted.answers: plant_errors, planted_responses
 planted.checks: EditCheck, asked_of_all, believed_grades, check_grader, check_together, unused_criteria, usable_grades
 planted.edits: EDITS

@@ -35,8 +35,9 @@ from neuralmedbench.tables.clinical import accuracy, urgency
 from neuralmedbench.tables.clinicians import agreement, opinions
 from neuralmedbench.tables.confidence import reliability
 from neuralmedbench.tables.declare import Table
+from neuralmedbench.tables.grounding import blind_items, measures
 
-# the order matters: `families` and `cost` read the rows of `leaderboard`, `claims` those of all comparisons
+# the order matters: `families` and `cost` read the rows of `leaderboard`, `claims` those of all comparisons, `grounding` those of `claims`
 TABLES: tuple[Table, ...] = (
     leaderboard.TABLE,
     families.TABLE,
@@ -86,6 +87,8 @@ TABLES: tuple[Table, ...] = (
     revisions.REVISIONS,
     revisions.FLIPS,
     claims.TABLE,
+    measures.GROUNDING,
+    blind_items.BLIND_ITEMS,
 )
 
 

@@ -18,15 +18,19 @@ from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import all_of, counted, listing, points
 from neuralmedbench.tables.axes import better_axis
 from neuralmedbench.tables.declare import SCORED, Results, Suppression, Table, arm_labels
+from neuralmedbench.tables.grounding.measures import CONTRASTS, measure_grounding
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import (
+    ANOTHER,
     LAYOUT,
+    MIRROR,
     MODELS,
     PICTURES,
     REVISION,
     SIDES,
     TOLD,
+    WORDLESS,
     best_of,
     claims_of,
     cluster_of,
@@ -43,6 +47,9 @@ WORDS = {
     SIDES: "between breadth and depth",
     REVISION: "between two revisions",
     LAYOUT: "between two input layouts",
+    ANOTHER: "between following another's pictures and staying",
+    WORDLESS: "between changing and staying without the text",
+    MIRROR: "between sides that flip and sides that stay",
 }
 """The kinds of comparisons, in words."""
 
@@ -101,6 +108,9 @@ def _comparisons(results: Results) -> Iterator[ClaimRow]:
             names = {name: row[name] for name in ("breadth_benchmark", "breadth_family")} | {"family": row["depth_family"]}
             ends = {"difference": row["gap"], "low": row["gap_low"], "high": row["gap_high"], "p_value": row["gap_p"]}
             yield _claim(SIDES, {**row, **ends, "benchmark": row["depth_benchmark"]}, **names)
+    kinds = {measure: kind for kind, measure in CONTRASTS.items()}
+    decisive = [row for row in results.once(measure_grounding) if row.measure in kinds and row.p_value is not None]
+    yield from (_claim(kinds[row.measure], {**row, "difference": row.value}, other=row.arm) for row in decisive)
     for row in tables["revisions"]:
         tests = [row[name] for name in ("p_value", "p_difference") if row[name] is not None]
         if tests:  # more changed answers than repeats have, or another pass rate: two tests of one comparison
@@ -237,7 +247,8 @@ def _reasoning(study: Study, tables: Tables, row: Cells) -> str:
 
 def _labels(row: Cells) -> list[Label]:
     families = [(f"{SCORED} family", row[name]) for name in ("family", "breadth_family") if row[name]]
-    arms = {PICTURES: Arm.NO_IMAGE, TOLD: Arm.FINDINGS_DISCLOSED}
+    arms: dict[str, str] = {PICTURES: Arm.NO_IMAGE, TOLD: Arm.FINDINGS_DISCLOSED}
+    arms |= dict.fromkeys((ANOTHER, WORDLESS, MIRROR), str(row["other"]))
     return families + (arm_labels({"arm": arms[row["kind"]]}) if row["kind"] in arms else [])
 
 

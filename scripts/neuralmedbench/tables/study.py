@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from neuralmedbench.benchmarks.question_items import question_outcomes, read_questions
-from neuralmedbench.config.arms import load_arms
+from neuralmedbench.config.arms import ArmVariant, load_arms
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.juries import jury_members
 from neuralmedbench.config.layouts import Layout
@@ -30,7 +30,7 @@ from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.ratings.form import RatingForm, read_form
 from neuralmedbench.records.answer_leaks import AnswerLeaks
 from neuralmedbench.records.case import Audit, PictureFate
-from neuralmedbench.records.items import Gold, Item, Kind
+from neuralmedbench.records.items import Disclosure, Gold, Item, Kind
 from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import PATIENT
@@ -77,6 +77,10 @@ class BenchmarkStudy:
         Age, sex and scanner by case, as kept by de-identification; empty for imported data sets.
     leaking, leaks_accepted : int
         Items whose answer is part of a request, and those of them that a person accepted with a reason.
+    arms : dict of str to ArmVariant
+        Its arms that have a file.
+    disclosures : list of Disclosure
+        What its arms show that was chosen with the answer.
     limit : int
         Most answers of a model; 0 unless the run is limited.
     layouts : dict of str to Layout
@@ -105,6 +109,8 @@ class BenchmarkStudy:
     planted: list[PlantedAnswer] = field(default_factory=list)
     planted_grades: dict[str, list[Grade]] = field(default_factory=dict)
     answer_tests: dict[tuple[str, str], tuple[list[PlantedAnswer], list[Grade]]] = field(default_factory=dict)
+    arms: dict[str, ArmVariant] = field(default_factory=dict)
+    disclosures: list[Disclosure] = field(default_factory=list)
     limit: int = 0
     layouts: dict[str, Layout] = field(default_factory=dict)
 
@@ -261,6 +267,7 @@ def _read_benchmark(
 ) -> BenchmarkStudy:
     vocabulary, urgency = known
     config = load_benchmark(root / "config", name)
+    arms = load_arms(root / "config", config.arms, name)
     data = root / "data"
     nonfinite = Counter[str]()
 
@@ -302,7 +309,7 @@ def _read_benchmark(
         responses={model: _present(rows, models[model]) for model, rows in responses.items()},
         grades={key: _present([row for row in rows if row.model != PLANTED], models[key[0]]) for key, rows in grades.items()},
         answer_tests=answer_tests,
-        layouts={arm.name: arm.layout for arm in load_arms(root / "config", config.arms, name).values() if arm.layout and arm.shows_all},
+        layouts={arm.name: arm.layout for arm in arms.values() if arm.layout and arm.shows_all},
         planted=_records_if_there(results / "planted" / f"{name}.parquet", PlantedAnswer),
         planted_grades={
             grader: graded(_records_if_there(results / "grades" / name / PLANTED / f"{grader}.parquet", Grade)) for grader in graders
@@ -315,6 +322,8 @@ def _read_benchmark(
         sampled={model: is_sampled(entry) for model, entry in models.items()},
         participants=_participants(root / "data" / "deidentified" / name, config, flow),
         vocabulary=vocabulary,
+        arms=arms,
+        disclosures=read_records(data / "disclosures" / f"{name}.parquet", Disclosure) if any(arm.chosen for arm in arms.values()) else [],
         leaking=leaks.leaking,
         leaks_accepted=leaks.accepted,
         nonfinite={kind: number for kind, number in nonfinite.items() if number},

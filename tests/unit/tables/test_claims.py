@@ -7,12 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fixtures.claims import MENDING_SEED, MODELS, SETTINGS, counts_of, measure_claims, null_study
+from fixtures.claims import MENDING_SEED, MODELS, SETTINGS, counts_of, measure_claims, null_study, results_of
 from fixtures.tables import BREADTH, DEPTH
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.tables.claims import WORDS, claim_rows, power_sentence, title_answer
 from neuralmedbench.tables.contrasts import arm_rows, layout_sentence, picture_sentence
 from neuralmedbench.tables.decomposition import decomposition_sentence
+from neuralmedbench.tables.grounding.measures import CONTRASTS
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.revisions import RevisionRow, change_sentences
 from neuralmedbench.tables.verdict import _leader
@@ -31,7 +32,8 @@ def test_every_comparison_is_in_the_family_and_holm_is_over_all_of_them(drawn) -
     assert len(rows) == 2 * 3 + 3 + 3 + 3, "pairs of two sets, pictures, findings, gaps"
     assert [row.p_holm for row in rows] == holm([row.p_value for row in rows])
     assert all(row.significant == (row.p_holm < 0.05) for row in rows)
-    assert {row.kind for row in rows} == set(WORDS) - {REVISION, LAYOUT}
+    # the drawn studies have one revision, one layout and no arm of grounding
+    assert {row.kind for row in rows} == set(WORDS) - {REVISION, LAYOUT, *CONTRASTS}
     told = next(row for row in rows if row.kind == "findings")
     parts = next(row for row in tables["decomposition"] if row.model == told.model)
     assert told.p_value == max(parts.gain_p, parts.effect_p, parts.beyond_p)
@@ -42,7 +44,7 @@ def test_every_comparison_is_in_the_family_and_holm_is_over_all_of_them(drawn) -
 def test_a_new_revision_is_compared_in_the_same_family(drawn) -> None:
     study, tables = drawn
     row = RevisionRow(benchmark=DEPTH, model="alpha", metric="passed", difference=-0.3, p_value=0.001, p_difference=0.5, n_patients=30)
-    found = claim_rows(SimpleNamespace(study=study, tables={**tables, "revisions": [row]}))
+    found = claim_rows(results_of(study, {**tables, "revisions": [row]}))
     last = found[-1]
     assert (last.kind, last.model, last.other, last.difference, last.p_value) == (REVISION, "alpha", "passed", -0.3, 0.002)
     assert last.p_holm == pytest.approx(0.002 * len(found))
@@ -59,7 +61,7 @@ def test_the_documented_layout_of_one_model_is_compared_with_the_common_one_in_t
     benchmark.outcomes.counts[Key("alpha", "layout-medgemma")] = counts_of(passes)
     benchmark.layouts["layout-medgemma"] = SimpleNamespace(config=SimpleNamespace(title="MedGemma 1.5"))
     tables |= {"arms": arm_rows(study)}
-    rows = claim_rows(SimpleNamespace(study=study, tables=tables))
+    rows = claim_rows(results_of(study, tables))
     assert [(row.kind, row.model, row.other) for row in rows if row.kind == LAYOUT] == [(LAYOUT, "alpha", "layout-medgemma")]
     assert len(rows) == len(tables["claims"]) + 1
     (found,) = [row for row in rows if row.kind == LAYOUT]

@@ -1,0 +1,238 @@
+"""Did the picture cause the answer? Measures of every model with intervals over patients, and the class that they show (`grounding.csv`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from neuralmedbench.estimates.comparisons import difference_of_rates
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
+from neuralmedbench.estimates.suppression import Label
+from neuralmedbench.records.items import Arm
+from neuralmedbench.tables.contrasts import answered
+from neuralmedbench.tables.declare import MODEL, Results, Suppression, Table, arm_labels
+from neuralmedbench.tables.grounding.blind_items import blind_sentence
+from neuralmedbench.tables.grounding.values import AnswersByArm, arms_with, first_asked
+from neuralmedbench.tables.outcomes import FULL, Key
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.words import ANOTHER, MIRROR, WORDLESS, Takeaway, begun, by_benchmark, largest, titles_of
+
+CLASS = "class"
+LOOKS, SIDE_BLIND, TEXT_ONLY, BLIND, UNTOLD = CLASSES = ("looks", "side-blind", "text-only", "blind", "cannot be told")
+
+CONTRASTS = {
+    ANOTHER: "follows_less_stays",
+    WORDLESS: "changes_less_stays",
+    MIRROR: "flips_less_keeps",
+}
+"""Measures that decide the class, by the kind of their comparison in `claims.csv`; each is the difference of two shares of answers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroundingRow(ResultRow):
+    """One measure of one model under one arm, or the class that the measures show (`told`)."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    measure: str
+    arm: str = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    told: str | None = None
+    note: str | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+
+
+def measure_grounding(study: Study) -> list[GroundingRow]:
+    """Measure every model that is no reader, on every benchmark with an arm that changes pictures or leaves them out."""
+    return [
+        row
+        for benchmark in study.benchmarks.values()
+        for model in study.models
+        if model not in study.readers and benchmark.scores.get(model)
+        for row in _Measuring(study, benchmark, model).rows()
+    ]
+
+
+class _Measuring:
+    """The measures of one model on one benchmark."""
+
+    def __init__(self, study: Study, benchmark: BenchmarkStudy, model: str) -> None:
+        self.study, self.benchmark, self.model = study, benchmark, model
+        self.answers = AnswersByArm(benchmark, model)
+
+    def rows(self) -> Iterator[GroundingRow]:
+        """Yield the rows."""
+        yield from self._exchanged()
+        yield from self._reliance()
+        yield from self._unsent()
+        yield from self._without_text()
+        yield from self._mirrored()
+
+    def _exchanged(self) -> Iterator[GroundingRow]:
+        if arm := first_asked(self.answers, arms_with(self.benchmark, "another")):
+            follows, stays = self.answers.follows_and_stays(arm)
+            values = {"follows_picture": follows, "stays_with_text": stays, "neither": 1 - follows - stays}
+            yield from (self._rate(name, arm, shares) for name, shares in values.items())
+            yield self._difference(CONTRASTS[ANOTHER], arm, follows, stays)
+
+    def _reliance(self) -> Iterator[GroundingRow]:
+        for arm in (Arm.SHUFFLED_IMAGE, *arms_with(self.benchmark, "blank")):
+            if self.answers.asked(arm):
+                passed = [answered(self.benchmark.outcomes, Key(self.model, one)) for one in (FULL, arm)]
+                yield self._difference("visual_reliance", arm, *passed)
+                yield self._rate("image_sensitivity", arm, 1 - self.answers.same_diagnosis(arm))
+        if self.answers.asked(Arm.SHUFFLED_IMAGE):
+            yield self._rate("repeat_changes", FULL, 1 - self.answers.repeats())
+
+    def _unsent(self) -> Iterator[GroundingRow]:
+        for pictures in ("none", "blank"):
+            for arm in arms_with(self.benchmark, pictures):
+                if self.answers.asked(arm):
+                    yield self._rate("mirage", arm, self.answers.describes_unsent(arm, labelled=pictures == "blank"))
+                    yield self._rate("invented_reasoning", arm, self.answers.argues_from_picture(arm))
+
+    def _without_text(self) -> Iterator[GroundingRow]:
+        if self.answers.asked(Arm.NO_TEXT) and arms_with(self.benchmark, "another"):
+            stays = self.answers.same_family(Arm.NO_TEXT)
+            yield self._rate("stays_without_text", Arm.NO_TEXT, stays)
+            yield self._difference(CONTRASTS[WORDLESS], Arm.NO_TEXT, 1 - stays, stays)
+
+    def _mirrored(self) -> Iterator[GroundingRow]:
+        if arm := first_asked(self.answers, arms_with(self.benchmark, "mirrored")):
+            flips = self.answers.side_flips(arm)
+            yield self._rate("side_flips", arm, flips)
+            yield self._rate("diagnosis_stays", arm, self.answers.same_family(arm))
+            yield self._difference(CONTRASTS[MIRROR], arm, flips, 1 - flips)
+
+    def _rate(self, measure: str, arm: str, values: Floats) -> GroundingRow:
+        rate = rate_interval(values, self._by(arm)) if np.isfinite(values).any() else Interval()
+        return self._cells(measure, arm, values, {"value": rate.value, "low": rate.low, "high": rate.high})
+
+    def _difference(self, measure: str, arm: str, first: Floats, second: Floats) -> GroundingRow:
+        found = difference_of_rates(first, second, self._by(arm))
+        ends = {"value": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
+        return self._cells(measure, arm, first - second, ends)
+
+    def _cells(self, measure: str, arm: str, values: Floats, cells: Cells) -> GroundingRow:
+        known = np.isfinite(values)
+        return GroundingRow(
+            benchmark=self.benchmark.name,
+            model=self.model,
+            measure=measure,
+            arm=str(arm),
+            n_items=int(known.sum()),
+            n_patients=len(np.unique(self.benchmark.outcomes.patients[known])),
+            **cells,
+        )
+
+    def _by(self, arm: str) -> ByPatient:
+        return self.benchmark.outcomes.by_patient(self.study.settings, Key(self.model), Key(self.model, arm))
+
+
+def grounding_rows(results: Results) -> list[GroundingRow]:
+    """Rows of `grounding.csv`: the measures of each model, then the class that its comparisons in `claims.csv` show."""
+    claims = {(row["benchmark"], row["model"], row["kind"]): row for row in results.tables["claims"]}
+    rows: list[GroundingRow] = []
+    for (benchmark, model), own in _by_model(results.once(measure_grounding)).items():
+        rows += own
+        told, note = class_of({kind: _sign(claims.get((benchmark, model, kind))) for kind in CONTRASTS})
+        decisive = [row for row in own if row.measure in CONTRASTS.values()]
+        if decisive:
+            few = min(decisive, key=lambda row: row.n_patients or 0)
+            rows.append(replace(few, measure=CLASS, value=None, low=None, high=None, p_value=None, told=told, note=note))
+    return rows
+
+
+def _by_model(rows: Sequence[GroundingRow]) -> dict[tuple[str, str], list[GroundingRow]]:
+    found: dict[tuple[str, str], list[GroundingRow]] = {}
+    for row in rows:
+        found.setdefault((row.benchmark, row.model), []).append(row)
+    return found
+
+
+def _sign(row: Mapping[str, object] | None) -> int | None:
+    """Return 1 or -1 for a comparison shown to be above or below 0, by its interval and after correction; 0 if neither; None if not made."""
+    if row is None:
+        return None
+    low, high = row["low"], row["high"]
+    if not row["significant"] or not isinstance(low, float) or not isinstance(high, float):
+        return 0
+    return 1 if low > 0 else -1 if high < 0 else 0
+
+
+def class_of(shown: Mapping[str, int | None]) -> tuple[str, str]:
+    """Return the class of a model and a note, from what its three comparisons show.
+
+    Parameters
+    ----------
+    shown : mapping of str to int or None
+        By kind (`CONTRASTS`): 1 or -1 if the difference was shown to be above or below 0, 0 if not, None if nothing could be compared.
+
+    Returns
+    -------
+    told, note : str
+        One of `CLASSES`, and what was not shown. A model looks if it follows the pictures of another patient more than it stays with the
+        own case; it is side-blind if, besides, the sides that it states stay where pictures are mirrored. If it stays with the own case,
+        it is text-only if its diagnosis changes without the text, and blind if it stays then too. (Our rules.)
+    """
+    looks, wordless, mirror = (shown.get(kind) for kind in CONTRASTS)
+    if not looks:
+        return UNTOLD, "not asked, or nothing could be told" if looks is None else "neither following nor staying was shown"
+    if looks > 0:
+        notes = {None: "sides: not asked", 0: "sides: neither flipping nor staying was shown", 1: "", -1: ""}
+        return (SIDE_BLIND if mirror == -1 else LOOKS), notes[mirror]
+    if not wordless:
+        return UNTOLD, "another patient's pictures do not decide; whether the text does was not " + (
+            "asked" if wordless is None else "shown"
+        )
+    return (TEXT_ONLY if wordless > 0 else BLIND), ""
+
+
+WORDS = {
+    LOOKS: "follow(s) the pictures",
+    SIDE_BLIND: "follow(s) the pictures, but not their sides",
+    TEXT_ONLY: "stay(s) with the text, whatever the pictures show",
+    BLIND: "answer(s) the same, whatever is shown",
+    UNTOLD: "this cannot be told",
+}
+"""What the classes say of a model."""
+
+
+def grounding_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """State the class of every model, by benchmark, and the number of items that models solve blind."""
+    rows = [row for row in tables["grounding"] if row["measure"] == CLASS and row["told"] in CLASSES]
+    blind = blind_sentence(study, tables)
+    size = largest([row for row in tables["grounding"] if row["n_items"]])
+    if not rows:
+        return Takeaway(" ".join(filter(None, ("No model was asked with the pictures of a patient with another disease.", blind))), size)
+    parts = []
+    for benchmark in dict.fromkeys(row["benchmark"] for row in rows):
+        of_class = {told: [row["model"] for row in rows if (row["benchmark"], row["told"]) == (benchmark, told)] for told in CLASSES}
+        words = "; ".join(
+            f"{'of ' if told == UNTOLD else ''}{titles_of(study, models)} {WORDS[told].replace('(s)', 's' if len(models) == 1 else '')}"
+            for told, models in of_class.items()
+            if models
+        )
+        parts.append((study.benchmarks[benchmark].config.title, words))
+    return Takeaway(" ".join(filter(None, (f"{begun(by_benchmark(parts), study)}.", blind))), size)
+
+
+def _labels(row: Cells) -> list[Label]:
+    return arm_labels(row) if row["arm"] else []
+
+
+GROUNDING = Table(
+    name="grounding",
+    row=GroundingRow,
+    rows=grounding_rows,
+    suppression=Suppression(f"{MODEL} measure arm", labels=_labels, says="told"),
+    takeaways={"grounding": grounding_takeaway},
+)

@@ -1,0 +1,153 @@
+"""Did the picture cause the answer? Four scripts with a known behaviour land in their class, and every measure is what was written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fixtures.scripts import DISEASES, SCRIPTS, Shown, results_of, scripted_study
+from neuralmedbench.tables.claims import claim_rows
+from neuralmedbench.tables.grounding.blind_items import blind_item_rows
+from neuralmedbench.tables.grounding.measures import CLASS, CLASSES, CONTRASTS, class_of, grounding_rows, grounding_takeaway
+from neuralmedbench.tables.words import ANOTHER, MIRROR, WORDLESS
+
+
+def measured(study):
+    """Give the rows of `grounding.csv` by model, measure and arm."""
+    results = results_of(study)
+    results.tables["claims"] = claim_rows(results)
+    return {(row.model, row.measure, row.arm): row for row in grounding_rows(results)}
+
+
+def told(rows):
+    return {model: row.told for (model, measure, _), row in rows.items() if measure == CLASS}
+
+
+@pytest.fixture(scope="module")
+def forty():
+    return measured(scripted_study(40))
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return measured(scripted_study(24, slips=0.0))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_four_scripts_land_in_their_class_at_forty_patients_and_their_intervals_exclude_the_others(seed) -> None:
+    rows = measured(scripted_study(40, seed=seed))
+    assert told(rows) == {name: name for name in SCRIPTS}
+    signs = {
+        "looks": {ANOTHER: 1, MIRROR: 1},
+        "side-blind": {ANOTHER: 1, MIRROR: -1},
+        "text-only": {ANOTHER: -1, WORDLESS: 1},
+        "blind": {ANOTHER: -1, WORDLESS: -1},
+    }
+    for model, wanted in signs.items():
+        for kind, sign in wanted.items():
+            (row,) = (row for (name, measure, _), row in rows.items() if (name, measure) == (model, CONTRASTS[kind]))
+            assert min(sign * row.low, sign * row.high) > 0, (model, kind, row)
+
+
+def test_without_slips_the_shares_are_those_that_were_written(exact) -> None:
+    def value(model: str, measure: str, arm: str) -> float:
+        return exact[model, measure, arm].value
+
+    for model, follows in (("looks", 1.0), ("side-blind", 1.0), ("text-only", 0.0), ("blind", 0.0)):
+        assert value(model, "follows_picture", "image_of_another") == follows
+        assert value(model, "stays_with_text", "image_of_another") == 1 - follows
+        assert value(model, "neither", "image_of_another") == 0
+    assert [value(model, "side_flips", "mirrored_image") for model in SCRIPTS] == [1, 0, 0, 0]
+    assert [value(model, "diagnosis_stays", "mirrored_image") for model in SCRIPTS] == [1, 1, 1, 1]
+    # patients of the next in the ring may have the same disease: then the answer of a model that looks does not change
+    assert value("looks", "image_sensitivity", "shuffled_image") > 0.6
+    assert [value(model, "image_sensitivity", "shuffled_image") for model in ("text-only", "blind")] == [0, 0]
+    assert value("looks", "visual_reliance", "shuffled_image") == value("looks", "image_sensitivity", "shuffled_image")
+    assert [value(model, "repeat_changes", "full") for model in SCRIPTS] == [0, 0, 0, 0]
+
+
+def test_a_mirage_is_described_findings_or_scans_that_were_not_sent(exact) -> None:
+    found = {(model, arm): exact[model, "mirage", arm].value for model in SCRIPTS for arm in ("no_image", "blank_image")}
+    assert {arm: rate for (model, arm), rate in found.items() if model == "looks"} == {"no_image": 0, "blank_image": 0}
+    assert {rate for (model, _), rate in found.items() if model in ("text-only", "blind")} == {1}
+    assert exact["blind", "invented_reasoning", "no_image"].value == 1
+    assert exact["looks", "invented_reasoning", "no_image"].value == 0
+
+
+def test_items_whose_text_tells_what_a_scan_showed_count_in_no_mirage() -> None:
+    study = scripted_study(8, slips=0.0)
+    benchmark = study.benchmarks["b"]
+    told_items = tuple(replace(item, notes=item.notes + " CT showed a mass.") for item in benchmark.outcomes.items[:3])
+    benchmark.outcomes = replace(benchmark.outcomes, items=(*told_items, *benchmark.outcomes.items[3:]))
+    assert measured(study)["blind", "mirage", "no_image"].n_items == 5
+
+
+def test_few_patients_or_a_model_that_answers_at_random_cannot_be_told() -> None:
+    assert set(told(measured(scripted_study(4))).values()) == {"cannot be told"}
+
+    def at_random(shown: Shown, rng: np.random.Generator) -> tuple[str, str, str, str]:
+        return list(DISEASES)[rng.integers(4)], ("left", "right")[rng.integers(2)], "nothing", "Nothing was shown."
+
+    rows = measured(scripted_study(40, scripts={"random": at_random}))
+    assert told(rows)["random"] == "cannot be told"
+
+
+def test_an_item_whose_donor_has_a_disease_that_the_model_names_anyway_is_left_out(exact) -> None:
+    # blind names glioblastoma: donors with one cannot be followed
+    assert (
+        exact["blind", "follows_picture", "image_of_another"].n_items < exact["looks", "follows_picture", "image_of_another"].n_items == 24
+    )
+
+
+def test_the_interval_of_following_covers_the_true_share() -> None:
+    def half(shown: Shown, rng: np.random.Generator) -> tuple[str, str, str, str]:
+        return (shown.disease if rng.random() < 0.5 and shown.disease else shown.told), shown.side, "MRI", "A mass."
+
+    covered, values = [], []
+    for seed in range(30):
+        row = measured(scripted_study(24, seed=seed, slips=0.0, scripts={"half": half}))["half", "follows_picture", "image_of_another"]
+        covered.append(row.low <= 0.5 <= row.high)
+        values.append(row.value)
+    assert np.mean(values) == pytest.approx(0.5, abs=0.03)
+    assert np.mean(covered) >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ((1, None, 1), "looks"),
+        ((1, 0, None), "looks"),
+        ((1, 1, -1), "side-blind"),
+        ((-1, 1, 1), "text-only"),
+        ((-1, -1, 0), "blind"),
+        ((-1, 0, 1), "cannot be told"),
+        ((-1, None, -1), "cannot be told"),
+        ((0, 1, 1), "cannot be told"),
+        ((None, 1, 1), "cannot be told"),
+    ],
+)
+def test_the_class_follows_from_what_the_three_comparisons_show(shown, expected) -> None:
+    assert class_of(dict(zip(CONTRASTS, shown, strict=True)))[0] == expected
+
+
+def test_the_sentence_names_every_model_under_its_class(forty) -> None:
+    study = scripted_study(4)
+    study.benchmarks["b"].config = study.benchmarks["b"].config.model_copy(update={"title": "B"})
+    said = grounding_takeaway(study, {"grounding": [dict(row) for row in forty.values()], "blind_items": []}).takeaway
+    assert said == (
+        "Looks follows the pictures; Side-blind follows the pictures, but not their sides; Text-only stays with the text, whatever the pictures show;"
+        " Blind answers the same, whatever is shown."
+    )
+    assert set(CLASSES) == {*SCRIPTS, "cannot be told"}
+
+
+def test_items_solved_without_pictures_are_listed_with_the_share_above_the_best_constant() -> None:
+    rows = blind_item_rows(scripted_study(12, slips=0.0))
+    # looks, side-blind and text-only read the history; blind is right about glioblastoma alone
+    assert {(row.n_models, row.n_solving) for row in rows} == {(4, 3), (4, 4)}
+    assert [row.n_solving for row in rows] == sorted((row.n_solving for row in rows), reverse=True)
+    assert len(rows) == 12
+    assert {row.n_solving: row.share_right for row in rows} == {4: 1.0, 3: 0.75}
+    assert all(row.above_floor == pytest.approx(row.share_right - row.floor) for row in rows)
