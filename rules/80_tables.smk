@@ -70,6 +70,7 @@ rule build_tables:
             for path in RUN.question_files(benchmark) + RUN.import_record(benchmark)
         ],
         arms=sorted({path for name in RUN.benchmarks for path in RUN.arm_files(name)}),
+        disclosures=RUN.chosen_disclosures,
         responses=expand(
             "<results>/responses/{benchmark}/{model}.parquet",
             benchmark=RUN.benchmarks,
@@ -104,12 +105,6 @@ rule build_tables:
         benchmark_configs=expand(
             "config/benchmarks/{benchmark}.yaml", benchmark=RUN.benchmarks
         ),
-        arms=sorted({path for name in RUN.benchmarks for path in RUN.arm_files(name)}),
-        disclosures=[
-            f"data/disclosures/{name}.parquet"
-            for name in RUN.benchmarks
-            if RUN.chooses(name)
-        ],
         model_configs=expand("config/models/{model}.yaml", model=RUN.models),
         grader_configs=expand("config/graders/{grader}.yaml", grader=RUN.all_graders),
         vocabulary=RUN.config.vocabulary,

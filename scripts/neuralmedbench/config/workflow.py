@@ -479,9 +479,10 @@ class Run:
         """Return True if an arm of a benchmark shows altered pictures."""
         return any(arm.alters for arm in self.arms[benchmark].values())
 
-    def chooses(self, benchmark: str) -> bool:
-        """Return True if an arm of a benchmark shows pictures that are chosen with the answer."""
-        return any(arm.chosen for arm in self.arms[benchmark].values())
+    @property
+    def chosen_disclosures(self) -> list[str]:
+        """Tables of what arms show that was chosen with the answer, of the benchmarks with an arm that shows such pictures."""
+        return [f"data/disclosures/{name}.parquet" for name, arms in self.arms.items() if any(arm.chosen for arm in arms.values())]
 
     def altered_tables(self, benchmark: str) -> dict[str, str]:
         """Return the table of a benchmark's altered pictures, for the prompts; empty if no arm shows any."""
