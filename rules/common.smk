@@ -31,7 +31,6 @@ from neuralmedbench.runtime.storage import check_places, check_project
 from neuralmedbench.models.model_run import RunLimits
 from neuralmedbench.recording.run_mistakes import run_mistakes
 from neuralmedbench.models.resources import resources_of
-from neuralmedbench.recording.metadata import repair_metadata
 from neuralmedbench.records.scores import PLANTED
 from snakemake.exceptions import WorkflowError
 
@@ -81,7 +80,7 @@ def limit_memory():
 
 
 if workflow.is_main_process:
-    from neuralmedbench.recording.record import restore_results
+    from neuralmedbench.recording.record import repairs
 
     try:
         check_project()
@@ -91,10 +90,8 @@ if workflow.is_main_process:
     limit_memory()
     for notice in RUN.notices():
         TERMINAL.say(notice)
-    for torn in repair_metadata():
-        TERMINAL.say(f"{torn}: Snakemake's record of it is torn; it is made again")
-    for lost in restore_results(RUN):
-        TERMINAL.say(f"{lost} is gone; it is made again, and what is made from it")
+    for line in repairs(RUN):
+        TERMINAL.say(line)
 
 
 def before_jobs():

@@ -4,12 +4,11 @@ Doors
 -----
 audit: audit_run
 limited_run: add_server_model, check_server, limited_lines, limited_run, refused_calls
-metadata: repair_metadata
 patient_traces: find_traces, remove_case, withdrawn_ids
 plan: plan_lines, plan_run, write_plan
 rated_answers: answers_of, model_names, rated_answers
 reader_answers: import_readers, reader_lines, round_questions
-record: incomplete_files, incomplete_line, record_run
+record: incomplete_files, incomplete_line, record_run, repairs
 repository: pull
 run_list: finished_run, list_runs, run_lines
 run_mistakes: run_mistakes

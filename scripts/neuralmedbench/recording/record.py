@@ -17,7 +17,7 @@ from neuralmedbench.errors import ConfigError, DataError, PipelineError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.recording.audit import holds_any, stale_files, upstream_records
-from neuralmedbench.recording.metadata import METADATA, make_again, read_metadata, record_name
+from neuralmedbench.recording.metadata import METADATA, make_again, read_metadata, record_name, repair_metadata
 from neuralmedbench.recording.repository import LEDGERS, open_repository, why_not_versioned
 from neuralmedbench.recording.stages import dvc_yaml, planned_rules, recorded_runs
 from neuralmedbench.records.responses import MISSING_STATES, Response
@@ -170,6 +170,12 @@ def leftovers(run: Run, root: Path = Path()) -> list[str]:
     extra += [path for path in (results / "tables").glob("*/*") if path.parent.name != "paper" or path.stem not in run.published]
     extra += [path for path in (results / "figures").glob("*") if path.stem not in FIGURES]
     return sorted(path.relative_to(root).as_posix() for path in extra)
+
+
+def repairs(run: Run) -> list[str]:
+    """Have Snakemake make again what a power cut, a failed attempt or a person took away; return a line about each file."""
+    torn = [f"{path}: Snakemake's record of it is torn; it is made again" for path in repair_metadata()]
+    return [*torn, *(f"{path} is gone; it is made again, and what is made from it" for path in restore_results(run))]
 
 
 def restore_results(run: Run, root: Path = Path()) -> list[str]:
