@@ -29,6 +29,7 @@ from neuralmedbench.runtime.one_writer import wait_for_writers
 from neuralmedbench.runtime.parent_run import name_this_run
 from neuralmedbench.runtime.storage import check_places, check_project
 from neuralmedbench.models.model_run import RunLimits
+from neuralmedbench.recording.record import repairs
 from neuralmedbench.recording.run_mistakes import run_mistakes
 from neuralmedbench.models.resources import resources_of
 from neuralmedbench.records.scores import PLANTED
@@ -80,8 +81,6 @@ def limit_memory():
 
 
 if workflow.is_main_process:
-    from neuralmedbench.recording.record import repairs
-
     try:
         check_project()
         RUN.check_targets(sys.argv[1:])
