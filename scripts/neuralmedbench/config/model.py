@@ -72,6 +72,16 @@ class ModelConfig(Section):
         False, description="Whether the provider returns several samples per call (`n`), so that the prompt is paid for once."
     )
     max_images: int | None = Field(None, ge=0, description="Most pictures per request; the pictures sent are evenly spaced.")
+    context_tokens: int | None = Field(
+        None,
+        ge=1,
+        le=100_000_000,
+        description="Tokens that it takes in one call, prompt and longest answer together (vLLM: --max-model-len); a call that is surely longer is not made."
+        " Absent: not checked.",
+    )
+    tokens_per_picture: int | None = Field(
+        None, ge=1, le=1_000_000, description="Tokens of a picture, if it is a fixed number (MedGemma: 256); absent: estimated by its size."
+    )
     layout: Name | None = Field(
         None,
         description="Input layout that its maker documents, a file of `config/layouts/`: the arms of that layout ask it, and only models that name it.",

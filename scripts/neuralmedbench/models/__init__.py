@@ -5,6 +5,7 @@ Doors
 budget: NANO, SpendTotals, account_of, check_paid, cost_usd, read_spend_log
 console: log_served_models
 causes: next_step
+context_length: ContextLength
 conversation: next_messages
 destinations: LOCAL, check_destination, destination_of, is_allowed
 engine: answer_requests

@@ -12,9 +12,11 @@ from urllib.parse import urlsplit
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import InterruptedRunError, ProviderError, StorageError
 from neuralmedbench.models.budget import check_paid
+from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.calls import Caller
 from neuralmedbench.models.causes import next_step
 from neuralmedbench.models.console import Progress, UnreadWarning, graceful_interrupt
+from neuralmedbench.models.context_length import ContextLength, check_lengths
 from neuralmedbench.models.destinations import address_of, check_destination
 from neuralmedbench.models.ledger import Ledger, LedgerEntry, check_recorded_ledger, open_ledger
 from neuralmedbench.models.model_run import ModelRun
@@ -49,7 +51,8 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
     Raises
     ------
     ConfigError
-        If the model may not be asked: no spending cap, a destination that is not allowed, or a parameter that it does not take.
+        If the model may not be asked: no spending cap, a destination that is not allowed, or a parameter that it does not take; or if more
+        than `max_failed_fraction` of the answers would be to prompts that are too long for it.
     DataError
         If a picture is not the one that the audit covered.
     ProviderError
@@ -82,7 +85,8 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
             for number in range(request.samples)
         ]
         kept = sum(walk.complete for walk in walks)
-        must_ask = any(not walk.complete and not too_many_options(walk.request, model.max_images) for walk in walks)
+        due = [walk for walk in walks if not walk.complete and not too_many_options(walk.request, model.max_images)]
+        must_ask = check_lengths(due, run, total=total) < len(due)
         handle = open_backend(model, run.vocabulary) if must_ask else BackendHandle(None)
         most_failed = math.inf if run.max_failed_fraction is None else run.max_failed_fraction * total
         scheduler = _Scheduler(run, handle, ledger, most_failed)
@@ -121,6 +125,7 @@ class _Scheduler:
         self._model, self._ledger, self._handle, self._first = run.model, ledger, handle, run.first_repeat
         self._benchmark = run.ledger.parent.name
         self.caller = Caller(run, handle, ledger, most_failed)
+        self._length = ContextLength(run.model, run.root)
         self._warning = UnreadWarning(run.model.name, run.why_unread if handle.backend else None)
         self._calls: dict[str, asyncio.Task[dict[int, LedgerEntry | MissingAnswer]]] = {}  # every call made in this run, by key
         self._failed: set[str] = set()
@@ -188,6 +193,9 @@ class _Scheduler:
         reason = too_many_options(walk.request, self._model.max_images)
         missing = MissingAnswer(ResponseState.SKIPPED, reason) if reason else None
         while not missing and not walk.resume(self._ledger).complete:
+            if reason := self._length.reason(walk.messages, sent_schema(walk.request, self._model)):
+                missing = MissingAnswer(ResponseState.SKIPPED, reason)
+                break
             outcome = await self._call(walk)
             if isinstance(outcome, MissingAnswer):
                 # without the earlier answer there is nothing to show: that call counts with the arm that asks it

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.models.budget import cost_usd
 from neuralmedbench.models.call_keys import sent_schema
+from neuralmedbench.models.context_length import ContextLength, DueCall, LengthCount
 from neuralmedbench.models.conversation import MOST_FACTS, PromptMessage, next_messages
 from neuralmedbench.models.ledger import LedgerEntry
 from neuralmedbench.models.samples import SampleWalk
@@ -38,6 +39,8 @@ class Forecast:
         Upper bounds, as reserved before each call.
     usd, most_usd : float or None
         Likely and highest cost; None without prices.
+    lengths : LengthCount
+        Requests that are too long for the model, or may be; calls that are too long are not among `calls`.
     """
 
     requests: int = 0
@@ -50,6 +53,7 @@ class Forecast:
     most_completion_tokens: int = 0
     usd: float | None = None
     most_usd: float | None = None
+    lengths: LengthCount = field(default_factory=LengthCount)
 
 
 def forecast_calls(
@@ -83,7 +87,8 @@ class _Forecaster:
 
     def __init__(self, model: ModelConfig, entries: Mapping[str, LedgerEntry], code: str, root: Path) -> None:
         self._model, self._entries, self._code = model, entries, code
-        self._estimator = Estimator(model, root)
+        self._estimator, self._length = Estimator(model, root), ContextLength(model, root)
+        self._due: list[DueCall] = []
         self._most = longest_answer(model) or 0
         lengths = [entry.completion_tokens for entry in entries.values() if entry.completion_tokens]
         self._likely = sum(lengths) // len(lengths) if len(lengths) >= ENOUGH_ANSWERS else self._most // 2
@@ -93,10 +98,11 @@ class _Forecaster:
     def over(self, requests: Sequence[Request]) -> Forecast:
         forecast = Forecast(requests=len(requests), samples=sum(request.samples for request in requests))
         for request in requests:
-            has_first_call = False
+            has_first_call, self._due = False, []
             for repeat in range(request.samples):
                 # with `native_n` the samples of a conversation share its first call
                 has_first_call |= self._sample(request, repeat, forecast, shared=has_first_call and self._model.native_n)
+            forecast.lengths.add(self._length.count(self._due))
         forecast.usd = cost_usd(self._model, forecast.prompt_tokens, forecast.completion_tokens)
         forecast.most_usd = cost_usd(self._model, forecast.most_prompt_tokens, forecast.most_completion_tokens)
         return forecast
@@ -125,11 +131,15 @@ class _Forecaster:
             if number and not request.inquiry:  # future answers are empty here; `_call` adds their likely length
                 messages = next_messages(request, [*answers, *[""] * number], self._model.max_images)
             sent = (*(messages or ()), *reply * number)
+            # of an earlier conversation only the last answer is sent again
+            unknown = number if number < earlier or not earlier else number - earlier + 1
+            schema, certain = sent_schema(request, self._model), not (number and request.inquiry)
+            self._due.append(DueCall(sent, schema, unknown * self._likely, certain))
+            if certain and self._length.reason(sent, schema):
+                return  # neither this call of the sample nor a further one is made
             # samples that share their next call go on alike while they are sent the same: arms share the first turns of a dialogue
             if (key, number, sent) not in self._counted:
                 self._counted.add((key, number, sent))
-                # of an earlier conversation only the last answer is sent again
-                unknown = number if number < earlier or not earlier else number - earlier + 1
                 self._call(request, sent, unknown, forecast, shared=shared and not number)
 
     def _call(self, request: Request, messages: tuple[PromptMessage, ...], unknown: int, forecast: Forecast, *, shared: bool) -> None:

@@ -8,13 +8,15 @@ cannot be rebuilt; the recorded ones remain valid.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ProviderError
 from neuralmedbench.files.dvc_lock import read_dvc_lock
+from neuralmedbench.models.call_keys import sent_schema
+from neuralmedbench.models.context_length import ContextLength
 from neuralmedbench.models.ledger import SAMPLING, LedgerEntry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_options
 from neuralmedbench.models.registry import code_of, unavailable_reason
@@ -102,6 +104,14 @@ def rebuild(requests: Sequence[Request], model: ModelConfig, entries: Mapping[st
     return sorted((response_row(walk) for walk in walks if walk.complete and walk.entries), key=response_key)
 
 
+def _too_long(walks: Iterable[SampleWalk], entries: Mapping[str, LedgerEntry]) -> Iterator[Response]:
+    """Yield the samples whose next call is too long for the model: it was not made in the recorded run either."""
+    for walk in walks:
+        walk.resume(entries)
+        if reason := ContextLength(walk.model).reason(walk.messages, sent_schema(walk.request, walk.model)):
+            yield response_row(walk, MissingAnswer(ResponseState.SKIPPED, reason))
+
+
 def replay_requests(requests: Sequence[Request], model: ModelConfig, ledger: Path, vocabulary: Vocabulary | None) -> list[Response]:
     """Rebuild the responses of one model; no backend is opened, so no key, weights or network are needed."""
     code = code_of(model, vocabulary)
@@ -125,6 +135,10 @@ def replay_requests(requests: Sequence[Request], model: ModelConfig, ledger: Pat
         for request, repeat, reason in reasons
         if reason
     ]
+    present |= {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
+    rows += _too_long(
+        (SampleWalk(request, model, repeat, code=code) for request, repeat in samples if (*_order(request), repeat) not in present), entries
+    )
     present |= {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
     if len(rows) < len(samples):
         first, repeat = next((request, repeat) for request, repeat in samples if (*_order(request), repeat) not in present)

@@ -22,8 +22,14 @@ LARGEST_PX = 2048
 """Assumed side of a picture whose size cannot be read."""
 LIKELY_PICTURE_TOKENS = (258, 1600)
 """Least and most tokens of a picture in a plan."""
+FEWEST_PICTURE_TOKENS = 64
+"""Fewest tokens of a picture of any model known to us."""
 PIXELS_PER_TOKEN = 750
 ASCII_PER_TOKEN = 4
+MOST_ASCII_PER_TOKEN, MOST_OTHERS_PER_TOKEN = 6, 4
+"""Most characters of a token, on average over a text: of ASCII (English prose), and of other scripts (Russian with o200k: 2.9)."""
+PERHAPS = 1.4
+"""Factor by which a text may have more tokens than is likely."""
 ANSWER_LIMITS = ("max_completion_tokens", "max_output_tokens")
 """Names under which `parameters` may set the longest answer."""
 
@@ -61,10 +67,24 @@ class Estimator:
 
     def prompt_probably(self, messages: Sequence[PromptMessage], schema: str = "") -> int:
         """Return the likely number of tokens of a conversation."""
-        texts = [*(message.words for message in messages), *(image.label for message in messages for image in message.images), schema]
+        return sum(map(likely_text_tokens, _texts(messages, schema))) + self._likely_of_pictures(messages)
+
+    def prompt_at_least(self, messages: Sequence[PromptMessage], schema: str = "") -> int:
+        """Return a number of tokens that a conversation surely has."""
+        of_picture = self._model.tokens_per_picture or FEWEST_PICTURE_TOKENS
+        return sum(map(least_text_tokens, _texts(messages, schema))) + of_picture * sum(len(message.images) for message in messages)
+
+    def prompt_perhaps(self, messages: Sequence[PromptMessage], schema: str = "") -> int:
+        """Return a number of tokens that a conversation may well have: more text than is likely, the pictures as likely."""
+        text = sum(map(likely_text_tokens, _texts(messages, schema)))
+        return math.ceil(PERHAPS * text) + MESSAGE_TOKENS * len(messages) + self._likely_of_pictures(messages)
+
+    def _likely_of_pictures(self, messages: Sequence[PromptMessage]) -> int:
+        images = [image for message in messages for image in message.images]
+        if self._model.tokens_per_picture:
+            return self._model.tokens_per_picture * len(images)
         low, high = LIKELY_PICTURE_TOKENS
-        sizes = [self._size(image) for message in messages for image in message.images]
-        return sum(map(likely_text_tokens, texts)) + sum(min(high, max(low, w * h // PIXELS_PER_TOKEN)) for w, h in sizes)
+        return sum(min(high, max(low, w * h // PIXELS_PER_TOKEN)) for w, h in map(self._size, images))
 
     def _picture_at_most(self, image: RequestImage) -> int:
         if "4o-mini" in self._model.id:
@@ -77,6 +97,10 @@ class Estimator:
             size, limit = _png_size(self._root / image.path), self._model.provider_downscale
             self._sizes[image.sha256] = limit.size_of(size) if limit else size
         return self._sizes[image.sha256]
+
+
+def _texts(messages: Sequence[PromptMessage], schema: str) -> list[str]:
+    return [*(message.words for message in messages), *(image.label for message in messages for image in message.images), schema]
 
 
 def longest_answer(model: ModelConfig) -> int | None:
@@ -112,6 +136,18 @@ def likely_text_tokens(text: str) -> int:
     """
     plain = len(text.encode("ascii", "ignore"))
     return math.ceil(plain / ASCII_PER_TOKEN) + len(text) - plain
+
+
+def least_text_tokens(text: str) -> int:
+    """Return a number of tokens that a text surely has: one per six ASCII characters, one per four characters of another script.
+
+    Examples
+    --------
+    >>> least_text_tokens("A stroke on the left"), least_text_tokens("脳梗塞")
+    (3, 0)
+    """
+    plain = len(text.encode("ascii", "ignore"))
+    return plain // MOST_ASCII_PER_TOKEN + (len(text) - plain) // MOST_OTHERS_PER_TOKEN
 
 
 def _png_size(path: Path) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from neuralmedbench.files.tables import guard_cell, read_records
 from neuralmedbench.files.urgency import read_urgency, urgency_path
 from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.models.budget import NANO, SpendTotals, account_of, check_paid
+from neuralmedbench.models.context_length import ContextLength
 from neuralmedbench.models.destinations import check_destination, destination_of, is_allowed
 from neuralmedbench.models.forecast import Forecast, forecast_calls
 from neuralmedbench.models.ledger import LedgerEntry, read_ledger
@@ -72,6 +73,8 @@ class PlanRow:
         Reason why no call is possible now; empty if calls are possible.
     note : str
         Remark for the person who reads the plan.
+    lengths : tuple of str
+        Requests that are too long for it, or may be.
     switches : tuple of GraderSwitch
         Of a grader: what of its calls grades again what another version has graded.
     """
@@ -91,6 +94,7 @@ class PlanRow:
     account: str
     blocked: str
     note: str = ""
+    lengths: tuple[str, ...] = ()
     switches: tuple[GraderSwitch, ...] = ()
 
 
@@ -275,6 +279,7 @@ class _Planner:
             account=account_of(model),
             blocked=self._blocked(model, allowed) if outlook.calls else "",
             note=note,
+            lengths=tuple(ContextLength(model).words(outlook.lengths)),
         )
 
     def _blocked(self, model: ModelConfig, allowed: Sequence[str]) -> str:
@@ -383,6 +388,7 @@ def plan_lines(rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spend
     lines += _layout_lines(run)
     lines += list(dict.fromkeys(f"blocked: {row.blocked}" for row in rows if row.blocked))
     lines += [f"{row.benchmark}, {_asked(row)}: {row.note}" for row in rows if row.note and not row.blocked]
+    lines += [f"{row.benchmark}, {_asked(row)}: {line}" for row in rows for line in row.lengths]
     lines += switch_lines(switch for row in rows for switch in row.switches)
     return [*lines, *_group_lines(rows, run), *_cap_lines(rows, run, spending)]
 
@@ -398,8 +404,11 @@ def _layout_lines(run: Run) -> Iterator[str]:
 
 def write_plan(path: Path, rows: Iterable[PlanRow]) -> None:
     """Write a plan as CSV, one line per row, money in USD."""
-    nested = ("outlook", "switches")
-    values = [{**{key: value for key, value in asdict(row).items() if key not in nested}, **asdict(row.outlook)} for row in rows]
+    nested = ("outlook", "lengths", "switches")
+    values = [
+        {key: value for key, value in (asdict(row) | asdict(row.outlook) | asdict(row.outlook.lengths)).items() if key not in nested}
+        for row in rows
+    ]
     names = list(values[0]) if values else [field for field in PlanRow.__dataclass_fields__ if field not in nested]
     with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, names, lineterminator="\n")
