@@ -58,6 +58,7 @@ def measure_grounding(study: Study) -> list[GroundingRow]:
         for model in study.models
         if model not in study.readers and benchmark.scores.get(model)
         for row in _Measuring(study, benchmark, model).rows()
+        if row.n_items or row.measure == CONTRASTS[ANOTHER]
     ]
 
 
@@ -144,10 +145,9 @@ def grounding_rows(results: Results) -> list[GroundingRow]:
     for (benchmark, model), own in _by_model(results.once(measure_grounding)).items():
         rows += own
         told, note = class_of({kind: _sign(claims.get((benchmark, model, kind))) for kind in CONTRASTS})
-        decisive = [row for row in own if row.measure in CONTRASTS.values()]
-        if decisive:
-            few = min(decisive, key=lambda row: row.n_patients or 0)
-            rows.append(replace(few, measure=CLASS, value=None, low=None, high=None, p_value=None, told=told, note=note))
+        # without another patient's pictures there is no class
+        asked = [row for row in own if row.measure == CONTRASTS[ANOTHER]]
+        rows += [replace(row, measure=CLASS, value=None, low=None, high=None, p_value=None, told=told, note=note) for row in asked]
     return rows
 
 
