@@ -88,10 +88,11 @@ class BenchmarkConfig(Section):
         " record, then the texts of later turns), and the request records how many words were cut; absent: no limit.",
     )
     samples: int = Field(5, ge=1, le=100, description="Answers per request.")
-    answer_form: Literal["checklist", "short"] = Field(
+    answer_form: Literal["checklist", "evidence", "short"] = Field(
         "checklist",
         description="Form of the answer to open items and of the last answer of a dialogue: a `checklist` that a person can review (what was seen,"
-        " location and side, findings, ranked hypotheses with evidence for and against, confidence, what is missing, rationale), or the `short` one"
+        " location and side, findings, ranked hypotheses with evidence for and against, confidence, what is missing, rationale), `evidence` (a checklist"
+        " that also names the picture that shows the abnormality best and a box around it there), or the `short` one"
         " (differential, findings, rationale, confidence; or lesion, location and side). Choices, fields and free answers have their own forms.",
     )
     persona: str = Field(

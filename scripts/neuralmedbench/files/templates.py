@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from jinja2 import FileSystemLoader, StrictUndefined, TemplateError
@@ -29,10 +30,12 @@ class Templates:
         Folder of the `.j2` files.
     paraphrase : str
         Folder below `paraphrases/` whose templates stand for those of the same name; empty for none.
+    shared : mapping of str to object
+        Values that every template may use, by name.
     """
 
-    def __init__(self, folder: Path, *, paraphrase: str = "") -> None:
-        self._folder, self._reworded = folder, bool(paraphrase)
+    def __init__(self, folder: Path, *, paraphrase: str = "", shared: Mapping[str, object] | None = None) -> None:
+        self._folder, self._reworded, self._shared = folder, paraphrase, dict(shared or {})
         folders = [*([folder / "paraphrases" / paraphrase] if paraphrase else []), folder]
         self._environment = ImmutableSandboxedEnvironment(
             loader=FileSystemLoader(folders), undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
@@ -43,7 +46,11 @@ class Templates:
         if not (self._folder / "paraphrases" / name).is_dir():
             message = f"there is no paraphrase {name!r}: write it in {(self._folder / 'paraphrases' / name).as_posix()}"
             raise ConfigError(message)
-        return Templates(self._folder, paraphrase=name)
+        return Templates(self._folder, paraphrase=name, shared=self._shared)
+
+    def sharing(self, **values: object) -> Templates:
+        """Return the same templates with further values that every template may use."""
+        return Templates(self._folder, paraphrase=self._reworded, shared={**self._shared, **values})
 
     def question(self, text: str) -> str:
         """Return a question in the words of these templates: `question.j2` of a paraphrase, otherwise as it is."""
@@ -70,7 +77,7 @@ class Templates:
             If the template is absent, malformed or uses an unknown name.
         """
         try:
-            return self._environment.get_template(f"{name}.j2").render(**values).strip()
+            return self._environment.get_template(f"{name}.j2").render(**{**self._shared, **values}).strip()
         except TemplateError as error:
             line = getattr(error, "lineno", None)
             message = f"prompt template {name}.j2{f', line {line}' if line else ''}: {type(error).__name__}"

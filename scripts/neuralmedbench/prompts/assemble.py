@@ -16,7 +16,8 @@ from neuralmedbench.prompts.arms import View, variant_views, views, with_added_t
 from neuralmedbench.prompts.labels import labelled_images
 from neuralmedbench.prompts.parts import render_message
 from neuralmedbench.records.altered import AlteredPicture
-from neuralmedbench.records.checklist import SECTIONS
+from neuralmedbench.records.checklist import SECTIONS, with_places
+from neuralmedbench.records.coordinates import Convention
 from neuralmedbench.records.items import (
     OPTION,
     Arm,
@@ -138,16 +139,17 @@ def with_earlier_turns(requests: Sequence[Request], arms: Collection[str]) -> li
 
 @dataclass(frozen=True)
 class Prompt:
-    """Settings, templates and examples by which requests are rendered."""
+    """Settings, templates and examples by which requests are rendered, and the unit of the coordinates that an answer is asked for."""
 
     config: BenchmarkConfig
     templates: Templates
     exemplars: Sequence[Exemplar]
+    coordinates: Convention = Convention.THOUSANDTHS
 
 
 def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Request | None:
     """Render one item under one arm; None if the strategy does not apply to it."""
-    item, templates = view.item, prompt.templates
+    item, templates = view.item, prompt.templates.sharing(coordinates=prompt.coordinates)
     stepwise = strategy in STEPWISE
     examples: list[Exemplar] = []
     if strategy is Strategy.FEW_SHOT:
@@ -157,7 +159,7 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
     inquiry: Inquiry | None = None
     if strategy is Strategy.ASK and not ask_applies(item, arm):
         return None
-    sections = checklist_sections(item) if prompt.config.answer_form == "checklist" else ()
+    sections = checklist_sections(item, prompt.config.answer_form)
     schema = checklist_schema(sections) if sections else item.answer_schema
     schema = stepwise_schema(schema) if stepwise and schema else schema
     # orientation is known only for slices that this pipeline cut: they have a position
@@ -270,14 +272,14 @@ TEMPLATE_OF_FAMILY = {
 """Templates of the runner `open`."""
 
 
-def checklist_sections(item: Item) -> tuple[str, ...]:
-    """Return the checklist sections of an item; none for choice and structured items and for long free answers.
+def checklist_sections(item: Item, form: str) -> tuple[str, ...]:
+    """Return the checklist sections of an item; none in the `short` form, for choice and structured items and for long free answers.
 
-    The final answer of a dialogue is a differential, whatever its family.
+    The final answer of a dialogue is a differential, whatever its family. The form `evidence` asks for places where pictures are shown.
     """
-    if item.runner is Runner.DIALOGUE:
-        return SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS]
-    return SECTIONS.get(item.family, ()) if item.runner is Runner.OPEN else ()
+    family = Family.DIFFERENTIAL_DIAGNOSIS if item.runner is Runner.DIALOGUE else item.family
+    asked = SECTIONS.get(family, ()) if item.runner in (Runner.OPEN, Runner.DIALOGUE) and form != "short" else ()
+    return with_places(asked) if form == "evidence" and evidence_images(item) else asked
 
 
 def single_turn(
@@ -396,6 +398,8 @@ CANDIDATE: dict[str, object] = {
 SECTION_RULES: dict[str, dict[str, object]] = {
     "LESION": CANDIDATE,
     "SIDE": {"enum": ["left", "right", "bilateral", "midline", "none"]},
+    "PICTURE": {"type": ["integer", "null"]},
+    "BOX": {"type": ["array", "null"], "items": {"type": "number"}},
     "DIFFERENTIAL": {"type": "array", "items": CANDIDATE, "minItems": 1, "maxItems": MAX_CANDIDATES},
     "CONFIDENCE": {"type": "number", "minimum": 0, "maximum": 1},
 }

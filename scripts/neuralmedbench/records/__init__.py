@@ -8,7 +8,7 @@ answer_leaks: AcceptedLeak, AcceptedLeaks, AnswerLeak, AnswerLeaks, SEVERITIES
 blinding: hide_names
 bundle: BundleGrade, BundleImage, BundleResponse, BundleTurn, CaseBundle
 case: Audit, CaseRecord, FileFate, PictureFate, PictureManifest, Plane, Sequence, Series, SeriesFate, Slice, SliceRow, State, Tile
-checklist: ONLY_IN_CHECKLISTS, SECTIONS
+checklist: ONLY_IN_CHECKLISTS, PLACES, SECTIONS, with_places
 columns: ANSWER_COLUMNS, ANSWER_KEY_COLUMNS, PICTURE_COLUMNS, RECORD_COLUMNS, UNKNOWN_DAY
 coordinates: Convention
 curation: CurationRecord, DECISION_COLUMNS, Decision, KEPT, KeptQuestion, PoolModel, RECORD, REMOVED, RemovedQuestion, StageCount

@@ -13,3 +13,12 @@ SECTIONS: dict[Family, tuple[str, ...]] = {
 
 ONLY_IN_CHECKLISTS = ("SEEN", "MISSING")
 """Sections that distinguish a checklist from a short answer."""
+
+PLACES = ("PICTURE", "BOX")
+"""Sections that the answer form `evidence` adds to a checklist: the picture that shows the main abnormality best, and the box around it there."""
+
+
+def with_places(sections: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the sections of a checklist with `PLACES` after the side; none stay none."""
+    after = sections.index("SIDE") + 1 if sections else 0
+    return (*sections[:after], *PLACES, *sections[after:]) if sections else ()

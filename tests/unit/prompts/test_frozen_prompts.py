@@ -54,6 +54,11 @@ def with_checklists() -> dict[str, Request]:
     return {f"checklist_{name}": request for name, request in of_scans("checklist").items()}
 
 
+def with_places() -> dict[str, Request]:
+    """Return the same prompts with the answer form that asks for picture and box."""
+    return {f"evidence_{name}": request for name, request in of_scans("evidence").items()}
+
+
 def of_questions(folder: Path) -> dict[str, Request]:
     """Return the prompts of imported questions and of the strategies."""
     told = Disclosure(item_id="b/q1", arm="findings_disclosed", text=FINDINGS)
@@ -99,6 +104,7 @@ NAMES = (
     *("checklist_differential_diagnosis", "checklist_lesion_recognition", "checklist_rationale_generation"),
     *("checklist_dialogue", "checklist_ask", "checklist_lesion_recognition_cot"),
     *("arm_suggestion-wrong", "arm_own_answer-suggested", "arm_own_answer-doubted"),
+    *("evidence_differential_diagnosis", "evidence_lesion_recognition", "evidence_dialogue", "evidence_ask"),
 )
 
 
@@ -121,7 +127,7 @@ def test_the_words_of_the_health_record_are_frozen(request: pytest.FixtureReques
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_prompt_of_each_form_is_frozen(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    rendered = written({**of_scans(), **with_checklists(), **of_questions(tmp_path), **under_pressure()}[name])
+    rendered = written({**of_scans(), **with_checklists(), **with_places(), **of_questions(tmp_path), **under_pressure()}[name])
     golden = GOLDEN / f"prompt_{name}.txt"
     if request.config.getoption("accept_prompts") and versions_fit():
         golden.write_text(rendered, encoding="utf-8")
@@ -188,7 +194,7 @@ def test_nothing_of_a_paraphrase_but_its_words_is_sent(tmp_path: Path) -> None:
 
 
 def test_the_version_of_a_template_is_never_sent(tmp_path: Path) -> None:
-    for request in (*of_scans().values(), *with_checklists().values(), *of_questions(tmp_path).values()):
+    for request in (*of_scans().values(), *with_checklists().values(), *with_places().values(), *of_questions(tmp_path).values()):
         assert "version" not in written(request)
 
 

@@ -17,7 +17,7 @@ from neuralmedbench.errors import RatingError
 from neuralmedbench.files.external_files import GivenAnswer
 from neuralmedbench.ratings.exports import Digest, Pseudonym, Rater, StratumKey, StrictModel, read_file
 from neuralmedbench.ratings.imports import KEY_FILE, checked_entries, packet_of
-from neuralmedbench.records.checklist import SECTIONS
+from neuralmedbench.records.checklist import SECTIONS, with_places
 from neuralmedbench.records.items import DIAGNOSES, Family, Item, Runner
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import Request
@@ -195,7 +195,7 @@ def _form(item: Item, schema: str) -> AnswerForm:
 def _checklist(schema: str) -> tuple[str, ...]:
     # a schema with the keys of a checklist asks for that checklist
     keys = tuple(name.upper() for name in json.loads(schema)["properties"]) if schema else ()
-    return keys if keys in SECTIONS.values() else ()
+    return keys if keys in {*SECTIONS.values(), *map(with_places, SECTIONS.values())} else ()
 
 
 NOT_STATED = "not stated"
