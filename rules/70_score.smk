@@ -116,6 +116,7 @@ rule score_responses:
         responses="<results>/responses/{benchmark}/{model}.parquet",
         item_table="data/items/{benchmark}.parquet",
         gold="data/gold/{benchmark}.parquet",
+        lesions="data/gold/{benchmark}/lesions.parquet",
         grades=expand(
             "<results>/grades/{{benchmark}}/{{model}}/{grader}.parquet",
             grader=RUN.graders,
@@ -142,9 +143,8 @@ rule score_responses:
         confidence=lookup(within=config, dpath="statistics/confidence"),
         word_graders=RUN.graders_of("rubric"),
         rubric_graders=RUN.rubric_graders,
+        places=lambda wildcards: RUN.place_arguments(*wildcards),
         code=code_hash("score_responses"),
     shell:
-        "python scripts/score_responses.py --responses {input.responses} --items {input.item_table} --gold {input.gold}"
-        " --grades {input.grades} --planted {input.planted} --planted-grades {input.planted_grades}"
-        " --floor {params.floor} --confidence {params.confidence} --word-graders {params.word_graders:q}"
-        " --rubric-graders {params.rubric_graders:q} --vocabulary {input.vocabulary:q} --out {output.scores} &> {log}"
+        "python scripts/score_responses.py --responses {input.responses} --items {input.item_table} --gold {input.gold} --grades {input.grades} --planted {input.planted} --planted-grades {input.planted_grades} --floor {params.floor} --confidence {params.confidence} --word-graders {params.word_graders:q}"
+        " --rubric-graders {params.rubric_graders:q} --lesions {input.lesions} {params.places} --vocabulary {input.vocabulary:q} --out {output.scores} &> {log}"

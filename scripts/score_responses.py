@@ -7,11 +7,13 @@ from pathlib import Path
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.urgency import read_urgency, urgency_path
 from neuralmedbench.files.vocabulary import read_vocabulary
+from neuralmedbench.records.coordinates import Convention
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, PlantedAnswer, Score
 from neuralmedbench.runtime.commands import run_command
+from neuralmedbench.scoring.evidence import read_pictures
 from neuralmedbench.scoring.planted.checks import believed_grades
 from neuralmedbench.scoring.planted.graded import References, planted_in_answers
 from neuralmedbench.scoring.scores import RubricGraders, score_responses
@@ -29,6 +31,9 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--confidence", type=float, required=True, help="of the interval of that share")
     parser.add_argument("--word-graders", nargs="*", default=[], help="graders that judge rubrics by words: keyword coverage")
     parser.add_argument("--rubric-graders", nargs="*", default=[], help="language models, or juries of them, that judge rubrics")
+    parser.add_argument("--lesions", type=Path, help="table: the part of the known lesion on each picture; without it no place is judged")
+    parser.add_argument("--coordinates", type=Convention, default=Convention.THOUSANDTHS, help="unit of the coordinates in answers")
+    parser.add_argument("--shrinks", type=int, nargs=2, help="longest and shortest side of the provider's pictures; 0: no limit")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
     parser.add_argument("--out", type=Path, required=True, help="table of scores to write")
     return parser.parse_args(argv)
@@ -41,16 +46,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     vocabulary = read_vocabulary(args.vocabulary)
     references = References(items, gold, vocabulary, read_urgency(urgency_path(args.vocabulary), vocabulary))
     grades = [read_records(path, Grade) for path in args.grades]
-    believed = believed_grades(
-        grades,
-        read_records(args.planted, PlantedAnswer),
-        [read_records(path, Grade) for path in args.planted_grades],
-        in_answers=[planted_in_answers(responses, rows, references) for rows in grades],
-        floor=args.floor,
-        confidence=args.confidence,
-    )
+    planted = read_records(args.planted, PlantedAnswer), [read_records(path, Grade) for path in args.planted_grades]
+    in_answers = [planted_in_answers(responses, rows, references) for rows in grades]
+    believed = believed_grades(grades, *planted, in_answers=in_answers, floor=args.floor, confidence=args.confidence)
     rubrics = RubricGraders(args.word_graders, args.rubric_graders)
-    scores = score_responses(responses, items, gold, believed, vocabulary=vocabulary, rubrics=rubrics)
+    pictures = read_pictures(args.lesions, args.coordinates, args.shrinks)
+    scores = score_responses(responses, items, gold, believed, vocabulary=vocabulary, rubrics=rubrics, pictures=pictures)
     write_records(args.out, Score, scores, key=response_key)
     return 0
 

@@ -38,6 +38,7 @@ class AnswerRow:
     lesion_behaviour: dict[str, str] = field(default_factory=dict)
     lesion_size_mm: float | None = None
     lesion_position_mm: tuple[float, float, float] | None = None
+    lesion_extent_mm: tuple[float, float, float] | None = None
     rationale: tuple[str, ...] = ()
     must_not: tuple[str, ...] = ()
     harmful: tuple[str, ...] = ()
@@ -136,6 +137,7 @@ def answer_row(where: str, cells: dict[str, str]) -> AnswerRow:
         lesion_behaviour=read("lesion_behaviour", _behaviour, f"SEQUENCE=signal; ... with a sequence of {', '.join(SEQUENCES.values())}"),
         lesion_size_mm=read("lesion_size_mm", _size, "a positive number of mm"),
         lesion_position_mm=read("lesion_position_mm", _position, 'three numbers "x y z" in mm (LPS+)'),
+        lesion_extent_mm=read("lesion_extent_mm", _extent, 'three positive numbers "x y z" in mm'),
         rationale=parts("rationale"),
         must_not=parts("must_not"),
         harmful=parts("harmful"),
@@ -187,3 +189,10 @@ def _position(text: str) -> tuple[float, float, float] | None:
     if not all(abs(value) < float("inf") for value in (x, y, z)):
         raise ValueError
     return x, y, z
+
+
+def _extent(text: str) -> tuple[float, float, float] | None:
+    widths = _position(text)
+    if widths is not None and min(widths) <= 0:
+        raise ValueError
+    return widths

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
-from math import sqrt
 from pathlib import Path
 
 from neuralmedbench.benchmarks.answers_table import AnswerRow, read_answers
 from neuralmedbench.benchmarks.gold import add_findings_of_others, check_findings, disclosure, gold_of, is_normal, unknown_terms
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
+from neuralmedbench.benchmarks.shown_lesions import lesion_shown, picture_lesions
 from neuralmedbench.benchmarks.sources import CaseSource
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import read_case_table
-from neuralmedbench.records.case import Plane, SliceRow
-from neuralmedbench.records.items import NO_LESION, Disclosure, Family, Gold, Item, Lesion, Level, Runner, ShownLesion, Turn
+from neuralmedbench.records.items import NO_LESION, Disclosure, Family, Gold, Item, Level, Runner, ShownLesion, Turn
 from neuralmedbench.records.vocabulary import Vocabulary
 
-INVISIBLE = "isointense"
 QUESTIONS = {
     Family.DIFFERENTIAL_DIAGNOSIS: "What is the most likely diagnosis? Rank up to five diagnoses.",
     Family.LESION_RECOGNITION: "Is there a lesion? If so, what type of lesion is it, and where does it lie?",
@@ -119,47 +115,6 @@ def _items(benchmark: str, config: BenchmarkConfig, source: CaseSource, answer: 
     if base.level is Level.DIALOGUE:
         items[0] = _dialogue(items[0], source)
     return items
-
-
-def lesion_shown(lesion: Lesion | None, slices: Sequence[SliceRow]) -> bool | None:
-    """Return whether a slice passes through the lesion on a sequence that shows it; None without a lesion or known position."""
-    if lesion is None or lesion.position_mm is None:
-        return None
-    return any(row.shown for row in picture_lesions(lesion, slices))
-
-
-def picture_lesions(lesion: Lesion | None, slices: Sequence[SliceRow]) -> list[ShownLesion]:
-    """Return for every picture of a case whether it shows the lesion, and its width in pixels; empty without a known position.
-
-    A slice shows the lesion if its plane is within half the lesion's diameter of the centre (mm, LPS+), or within half the scan's slice
-    spacing if that is larger (slices are as thick as their spacing), unless the lesion is isointense on that sequence. The width is that of
-    a sphere of the lesion's diameter, cut where the slice, with its thickness, is nearest to the centre.
-    """
-    if lesion is None or lesion.position_mm is None:
-        return []
-    stacks: dict[tuple[str, str, str], list[SliceRow]] = defaultdict(list)
-    for row in slices:
-        stacks[row.sequence, row.plane, row.volume_sha256].append(row)
-    spacing = {key: slice_spacing_mm(rows) for key, rows in stacks.items()}
-    return [_of_picture(lesion, lesion.position_mm, row, spacing[row.sequence, row.plane, row.volume_sha256]) for row in slices]
-
-
-def slice_spacing_mm(rows: Sequence[SliceRow]) -> float:
-    """Return the spacing of a scan's native slices in mm, from two slices shown; 0 if there is only one."""
-    ordered = sorted({(tile.index, tile.position_mm) for row in rows for tile in row.tiles})
-    spacings = [abs((b - a) / (two - one)) for (one, a), (two, b) in pairwise(ordered) if two != one]
-    return min(spacings, default=0.0)
-
-
-def _of_picture(lesion: Lesion, position_mm: tuple[float, float, float], row: SliceRow, spacing_mm: float) -> ShownLesion:
-    centre = position_mm["xyz".index(Plane(row.plane).axis)]
-    size = lesion.size_mm or 0.0
-    distance = min(abs(tile.position_mm - centre) for tile in row.tiles)
-    shown = lesion.behaviour.get(row.sequence) != INVISIBLE and distance <= max(size, spacing_mm) / 2
-    # chord of a sphere at the nearest point of the slice, in pixels
-    nearest = max(distance - spacing_mm / 2, 0.0)
-    width = 2 * sqrt(max((size / 2) ** 2 - nearest**2, 0.0)) / row.mm_per_px
-    return ShownLesion(case_id=row.case_id, image_id=row.image_id, shown=shown, width_px=round(width, 2) if shown and size else None)
 
 
 def _dialogue(item: Item, source: CaseSource) -> Item:

@@ -76,6 +76,7 @@ def _lesion(answer: AnswerRow, vocabulary: Vocabulary) -> Lesion | None:
         behaviour=answer.lesion_behaviour,
         size_mm=answer.lesion_size_mm,
         position_mm=answer.lesion_position_mm,
+        extent_mm=answer.lesion_extent_mm,
     )
 
 

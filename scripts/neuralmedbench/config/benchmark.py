@@ -10,6 +10,7 @@ from neuralmedbench.config.deidentification import DeidentificationConfig, Profi
 from neuralmedbench.config.section import Name, Section
 from neuralmedbench.config.sequence_map import MappedSequence
 from neuralmedbench.files.digests import sha256_of_value
+from neuralmedbench.records.coordinates import Convention
 from neuralmedbench.records.items import Arm, Axis, Kind, Strategy
 
 S = TypeVar("S", bound=str)
@@ -94,6 +95,11 @@ class BenchmarkConfig(Section):
         " location and side, findings, ranked hypotheses with evidence for and against, confidence, what is missing, rationale), `evidence` (a checklist"
         " that also names the picture that shows the abnormality best and a box around it there), or the `short` one"
         " (differential, findings, rationale, confidence; or lesion, location and side). Choices, fields and free answers have their own forms.",
+    )
+    coordinates: Convention = Field(
+        Convention.THOUSANDTHS,
+        description="Unit of the coordinates that the form `evidence` asks for: `fraction` (0 to 1) or `thousandths` (0 to 1000) of width and height,"
+        " `pixels` of the picture as sent, or `shrunk_pixels` of the picture as the provider scales it down (`provider_downscale` of the model).",
     )
     persona: str = Field(
         "You are a neurologist and neuroradiologist.",

@@ -108,23 +108,24 @@ def scan_phantom(phantom: Phantom, patient: Patient) -> Iterator[tuple[str, Slic
         yield sequence, stack, pose
 
 
-def measure_lesion(phantom: Phantom) -> tuple[str, str]:
+def measure_lesion(phantom: Phantom) -> tuple[str, str, str]:
     """Measure the largest connected part of the main lesions; at least one must exist.
 
     Returns
     -------
-    size, position : str
-        Largest extent in mm, and the centre as "x y z" in LPS+ mm of the scanner during the first series.
+    size, position, extent : str
+        Largest extent in mm, the centre as "x y z" in LPS+ mm of the scanner during the first series, and the widths along x, y and z in mm.
     """
     mask = phantom.lesion() > 0.5
     labels, parts = ndimage.label(mask)
     largest = 1 + int(np.argmax(ndimage.sum_labels(mask, labels, range(1, parts + 1))))
     inside = np.argwhere(labels == largest)
     scale = np.array(phantom.pose.size[::-1])
-    extent = float(((inside.max(axis=0) - inside.min(axis=0) + 1) * scale).max())
+    extent = ((inside.max(axis=0) - inside.min(axis=0) + 1) * scale)[::-1]
     z, y, x = (float(value) for value in inside.mean(axis=0) + np.array(BRAIN.low))
     place = phantom.pose.place((x, y, z))
-    return f"{extent:.0f}", " ".join(f"{value:.1f}" for value in place)
+    position, widths = (" ".join(f"{value:.1f}" for value in values) for values in (place, extent))
+    return f"{extent.max():.0f}", position, widths
 
 
 FURTHER_ROWS = (
@@ -273,7 +274,7 @@ def _answer_key(case_id: str, patient: Patient, written: list[SeriesFiles]) -> A
 def _answer(phantom: Phantom, patient: Patient) -> dict[str, str]:
     """Return the row of answers.csv, without the case id."""
     answer = patient.answer
-    size, position = measure_lesion(phantom) if patient.focal else ("", "")
+    size, position, extent = measure_lesion(phantom) if patient.focal else ("", "", "")
     return {
         "diagnosis": patient.diagnosis,
         "icd10": answer.icd10,
@@ -286,6 +287,7 @@ def _answer(phantom: Phantom, patient: Patient) -> dict[str, str]:
         "lesion_behaviour": "; ".join(f"{sequence}={signal}" for sequence, signal in answer.lesion_behaviour.items()),
         "lesion_size_mm": size,
         "lesion_position_mm": position,
+        "lesion_extent_mm": extent,
         "rationale": " | ".join(answer.rationale),
         "must_not": " | ".join(answer.must_not),
         "harmful": " | ".join(answer.harmful),

@@ -99,7 +99,9 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
         lacking = next((LACKING[change] for change in changes if change in LACKING), "no item has what it leaves out, cuts or shows")
         message = f"arm {idle[0]}: {lacking}, so it would ask nothing; take it out of `arms`"
         raise ConfigError(message)
-    prompts = {arm: Prompt(config, _templates_of(material.arms.get(arm), templates), material.exemplars) for arm in config.arms}
+    prompts = {
+        arm: Prompt(config, _templates_of(material.arms.get(arm), templates), material.exemplars, config.coordinates) for arm in config.arms
+    }
     requests = [
         replace(request, words_cut=cut[request.item_id][1])
         for strategy in config.strategies

@@ -169,6 +169,7 @@ def _result_stages(run: Run, shared: list[str]) -> Stages:
             [
                 responses,
                 GOLD,
+                LESIONS,
                 *(f"{results}/grades/{BENCHMARK}/{one}/{grader}.parquet" for one in (MODEL, PLANTED) for grader in run.graders),
                 *run.urgency_files,
             ],

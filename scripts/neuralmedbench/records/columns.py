@@ -15,6 +15,7 @@ ANSWER_COLUMNS = (
     "lesion_behaviour",
     "lesion_size_mm",
     "lesion_position_mm",
+    "lesion_extent_mm",
     "rationale",
     "must_not",
     "harmful",

@@ -243,6 +243,8 @@ class Lesion:
         Largest diameter.
     position_mm : tuple of float or None
         Centre in the space of the reference sequence as de-identified, (x, y, z), LPS+, mm.
+    extent_mm : tuple of float or None
+        Widths along x, y and z.
     """
 
     location: str
@@ -250,6 +252,29 @@ class Lesion:
     behaviour: dict[str, str]
     size_mm: float | None = None
     position_mm: tuple[float, float, float] | None = None
+    extent_mm: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LesionOnSlice:
+    """The known lesion on one slice of a picture; boxes (x1, y1, x2, y2) are fractions of the picture's width and height.
+
+    Attributes
+    ----------
+    position_mm : float
+        Position of the slice, as in `records.case.Tile`.
+    frame : tuple of float
+        The part of the picture that the slice takes up.
+    shown : bool
+        True if the slice crosses the lesion, on a sequence that shows it.
+    box : tuple of float or None
+        The lesion; None if it is not shown, or its extent or the geometry of the picture is unknown.
+    """
+
+    position_mm: float
+    frame: tuple[float, float, float, float]
+    shown: bool
+    box: tuple[float, float, float, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,12 +289,18 @@ class ShownLesion:
         True if a slice of it crosses the lesion, on a sequence that shows it.
     width_px : float or None
         Largest width of the lesion in pixels of the sent picture; None if it is not shown or its size is unknown.
+    size_px : tuple of int or None
+        Width and height of the picture.
+    slices : tuple of LesionOnSlice
+        Its slices in the order of the picture; empty if the geometry of the picture is unknown.
     """
 
     case_id: str
     image_id: str
     shown: bool
     width_px: float | None
+    size_px: tuple[int, int] | None = None
+    slices: tuple[LesionOnSlice, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from neuralmedbench.records.responses import SentCall
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 
 class ParseStatus(StrEnum):
@@ -53,6 +53,28 @@ class Evidence:
     against: str = ""
 
 
+@dataclass(frozen=True)
+class StatedPlace:
+    """Where an answer says that the main abnormality is seen: its sections PICTURE and BOX.
+
+    Attributes
+    ----------
+    picture : int or None
+        Number of the picture, from 1.
+    position_mm : float or None
+        Position of the slice, if the answer states one.
+    box : tuple of float
+        A box (x1, y1, x2, y2) or a point (x, y) on that picture, in the unit that was asked for; empty if none is stated.
+    unread : str
+        Why one of them could not be read, without words of the answer; empty if it was, or is not stated.
+    """
+
+    picture: int | None = None
+    position_mm: float | None = None
+    box: tuple[float, ...] = ()
+    unread: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
     """A parsed answer, read without gold.
@@ -76,6 +98,8 @@ class Prediction:
         In a checklist: images as the model describes them (modality; sequences; planes), and what it would need to be more certain.
     evidence : tuple of Evidence
         In a checklist: one per entry of `differential`.
+    place : StatedPlace or None
+        In a checklist with the sections PICTURE and BOX.
     """
 
     parse_status: ParseStatus
@@ -89,6 +113,7 @@ class Prediction:
     seen: str = ""
     evidence: tuple[Evidence, ...] = ()
     missing: str = ""
+    place: StatedPlace | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +266,14 @@ class Score:
         Dialogues of fixed rounds: pass of each turn's rank 1 against the final reference.
     turn_leaders : tuple of str
         Dialogues of fixed rounds: rank 1 of each turn; empty if a turn names no diagnosis.
+    evidence : dict of str to bool or None
+        Open items under the arm full: whether what the answer states of the lesion is that of the reference: `side`, `region`, `slice`
+        (the named picture shows it), `point` (inside its box), `box_0.3` and `box_0.5` (overlap at least that). What the reference does not
+        know is absent. None for other items and arms.
+    box_overlap : float or None
+        Intersection over union of the stated box with that of the lesion, 0 to 1; None where the reference knows no box.
+    evidence_unread : str
+        Why the stated picture, box or point could not be used, in a few words without any of the answer's own; empty if it could.
     text : str
         The scored text.
     other_language : str
@@ -289,6 +322,9 @@ class Score:
     turn_leaders: tuple[str, ...] = ()
     text: str = ""
     other_language: str = ""
+    evidence: dict[str, bool] | None = None
+    box_overlap: float | None = None
+    evidence_unread: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

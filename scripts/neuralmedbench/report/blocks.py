@@ -93,6 +93,7 @@ BLOCKS = (
         figures=("decomposition",),
         config=(BENCHMARK, "arms"),
     ),
+    Block(id="evidence", name="Right with evidence", group=RESULTS, tables=("evidence",), config=(BENCHMARK, "answer_form")),
     Block(
         id="funnel",
         name="What right answers rest on",

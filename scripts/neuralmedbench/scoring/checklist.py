@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from neuralmedbench.records.checklist import ONLY_IN_CHECKLISTS, SECTIONS
+from neuralmedbench.records.checklist import ONLY_IN_CHECKLISTS, PLACES, SECTIONS, with_places
 from neuralmedbench.records.items import Family
 from neuralmedbench.records.scores import Evidence
 from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections, without_thoughts
@@ -17,7 +17,10 @@ REASONING = "REASONING"
 BAR = re.compile(r"\s*[|｜]\s*")
 LABEL = r"[*_]{0,3}(?:for|against)[*_]{0,3}\s{0,3}[:：]"
 """Repeats in these patterns are bounded: a hostile answer of 200,000 blanks must not take minutes."""
-MARK = re.compile(rf"^[ \t>#*_`\-•]*({'|'.join(ONLY_IN_CHECKLISTS)})\s{{0,3}}[*_`]{{0,3}}\s{{0,3}}:", re.MULTILINE | re.IGNORECASE)
+MARK, PLACE = (
+    re.compile(rf"^[ \t>#*_`\-•]*({'|'.join(names)})\s{{0,3}}[*_`]{{0,3}}\s{{0,3}}:", re.MULTILINE | re.IGNORECASE)
+    for names in (ONLY_IN_CHECKLISTS, PLACES)
+)
 LABELLED_BAR = re.compile(rf"[|｜]\s*{LABEL}", re.IGNORECASE)
 NAME_ENDS = re.compile(rf"\s*[|｜]\s*|(?:^|[\s(\[,;.–—-]{{1,4}})(?={LABEL})", re.IGNORECASE)
 PART_ENDS = re.compile(rf"\s*[|｜]\s*|[\s;,.]{{1,4}}(?={LABEL})", re.IGNORECASE)
@@ -49,13 +52,18 @@ class ChecklistCandidate:
 
 
 def is_checklist(text: str) -> bool:
-    """Return True if an answer contains a section that only checklists have, or labelled evidence after a bar.
+    """Return True if an answer contains a section that only checklists have, both sections of places, or labelled evidence after a bar.
 
     A single such header in lower case is not enough: `Seen:` may begin a sentence of findings.
     """
     plain = without_thoughts(text)
-    names = {match[1] for match in MARK.finditer(plain)}
-    return any(name.isupper() for name in names) or len({name.upper() for name in names}) > 1 or bool(LABELLED_BAR.search(plain))
+    both = {match[1].upper() for match in PLACE.finditer(plain)} == set(PLACES)
+    return _has(MARK, plain) or both or bool(LABELLED_BAR.search(plain))
+
+
+def _has(marks: re.Pattern[str], text: str) -> bool:
+    names = {match[1] for match in marks.finditer(text)}
+    return any(name.isupper() for name in names) or len({name.upper() for name in names}) > 1
 
 
 def may_be_checklist(text: str) -> bool:
@@ -67,11 +75,14 @@ def read_checklist(text: str, family: Family) -> Sections | None:
     """Split a checklist into the sections of its family; None if the answer is not a checklist and is read in the short form.
 
     A JSON object with exactly the keys of the answer schema is a checklist too. A line with any other header belongs to the section above.
+    The sections of places count if one of them is there as a header: in capitals, or both.
     """
     names = SECTIONS.get(family, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS])
     if (value := _object(text, names)) is not None:
         return Sections({key.upper(): list(_lines(key.upper(), entry)) for key, entry in value.items()})
-    return read_sections(text, (REASONING, *names)) if is_checklist(text) else None
+    if not is_checklist(text):
+        return None
+    return read_sections(text, (REASONING, *(with_places(names) if _has(PLACE, without_thoughts(text)) else names)))
 
 
 def read_candidates(lines: Sequence[str]) -> tuple[list[ChecklistCandidate], bool]:
@@ -125,14 +136,14 @@ def _rows(lines: Sequence[str]) -> Iterator[ChecklistCandidate]:
             yield ChecklistCandidate(number, name.strip(), rest if count == len(pieces) else [], as_requested)
 
 
-def _object(text: str, names: Sequence[str]) -> dict[str, Any] | None:
+def _object(text: str, names: tuple[str, ...]) -> dict[str, Any] | None:
     """Return the checklist that is written as one JSON object; None if the text is not one."""
     plain = without_thoughts(text).strip()
     if not plain.startswith("{"):
         return None
     value = read_json(plain)
-    keys = {name.lower() for name in names}
-    return value if isinstance(value, dict) and set(value) - {REASONING.lower()} == keys else None
+    keys = [{name.lower() for name in form} for form in (names, with_places(names))]
+    return value if isinstance(value, dict) and set(value) - {REASONING.lower()} in keys else None
 
 
 def _lines(section: str, value: Any) -> Iterator[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import replace
 
-from neuralmedbench.records.checklist import SECTIONS
-from neuralmedbench.records.items import Family, Item, Runner
+from neuralmedbench.records.checklist import PLACES, SECTIONS, with_places
+from neuralmedbench.records.items import Family, Item, ItemImage, Runner
 from neuralmedbench.records.options import NONE_ARM, as_asked, order_under
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import ParseStatus, Prediction
@@ -15,6 +16,7 @@ from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.checklist import ChecklistCandidate, read_candidate, read_candidates, read_checklist
 from neuralmedbench.scoring.choice import read_choice
 from neuralmedbench.scoring.free_form import LETTER, free_answer, leading_statement, lesion_object, stated_diagnoses
+from neuralmedbench.scoring.places import describe_place, numbered_images, read_place
 from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections, without_thoughts
 from neuralmedbench.scoring.structured_answer import parse_structured
 
@@ -98,11 +100,11 @@ def parse_answer(text: str, item: Item) -> Prediction:
     elif item.runner is Runner.CHOICE:
         prediction = _parse_choice(text, item.options)
     elif item.family is Family.LESION_RECOGNITION:
-        prediction = parse_checklist(text, item.family) or _parse_lesion(read_sections(text))
+        prediction = parse_checklist(text, item.family, numbered_images(item)) or _parse_lesion(read_sections(text))
     elif item.family is Family.QUESTION_ANSWERING:
         prediction = _parse_open_answer(read_sections(text, FREE_ANSWER))
     else:
-        prediction = parse_checklist(text, item.family) or _parse_differential(read_sections(text))
+        prediction = parse_checklist(text, item.family, numbered_images(item)) or _parse_differential(read_sections(text))
         prediction = _with_statement(prediction, text)
     if prediction.parse_status is ParseStatus.FAILED and item.runner in (Runner.OPEN, Runner.DIALOGUE):
         prediction = _parse_other_form(without_thoughts(text), item.family) or prediction
@@ -205,6 +207,7 @@ def describe_reading(text: str, item: Item) -> str:
     found = parse_answer(text, item)
     fields = "; ".join(f"{name} {value}" for name, value in (found.fields or {}).items() if value)
     what = "declines to answer" if found.abstained else found.choice or fields or "; ".join(found.differential)
+    what += describe_place(found.place) if found.place else ""
     return f"{READ[found.parse_status]}: {what}"
 
 
@@ -253,8 +256,8 @@ def status_of(strict: bool) -> ParseStatus:
     return ParseStatus.STRICT if strict else ParseStatus.REPAIRED
 
 
-def parse_checklist(text: str, family: Family) -> Prediction | None:
-    """Parse a checklist; None if the answer is not one.
+def parse_checklist(text: str, family: Family, images: Sequence[ItemImage] = ()) -> Prediction | None:
+    """Parse a checklist; None if the answer is not one. `images` are the pictures in the order of their numbers.
 
     `strict`: all sections as requested and in order, each candidate with its evidence; `failed`: it names nothing. Evidence is never a
     candidate.
@@ -271,6 +274,8 @@ def parse_checklist(text: str, family: Family) -> Prediction | None:
     confidence, plain = confidence_of(sections)
     place = {name: clean(sections.text(name.upper())) for name in ("location", "side")}
     asked = SECTIONS.get(family, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS])
+    has_places = not sections.lines.keys().isdisjoint(PLACES)
+    asked = with_places(asked) if has_places else asked
     fields = {"lesion": first, **place} if lesion else {name: words for name, words in place.items() if words}
     return Prediction(
         parse_status=status_of(strict and plain and sections.strict and in_order(sections, *asked)),
@@ -283,6 +288,7 @@ def parse_checklist(text: str, family: Family) -> Prediction | None:
         seen=clean(sections.text("SEEN")),
         evidence=() if abstained else tuple(candidate.evidence for _, candidate in named),
         missing=clean(sections.text("MISSING")),
+        place=read_place(sections.text("PICTURE"), sections.text("BOX"), images) if has_places and not abstained else None,
     )
 
 

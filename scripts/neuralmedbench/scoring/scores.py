@@ -8,15 +8,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from neuralmedbench.errors import ScoringError
-from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
+from neuralmedbench.records.items import Arm, Family, Gold, Item, Runner, Strategy
 from neuralmedbench.records.keys import Key, response_key, text_digest
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Prediction, Score
 from neuralmedbench.records.value_rules import RULES, is_right, read_value, share_of
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
+from neuralmedbench.scoring.evidence import Pictures, judge_evidence
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, reference_rank, relation
 from neuralmedbench.scoring.parse import parse_answer, parse_under
-from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION, is_question
+from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, GRADED_RUNNERS, MAIN_CONDITION, is_question
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
 from neuralmedbench.scoring.unread import unread_language
 
@@ -36,6 +37,7 @@ class RubricGraders(NamedTuple):
 
 
 NO_RUBRICS = RubricGraders()
+NO_PICTURES = Pictures()
 
 
 class Points(NamedTuple):
@@ -61,6 +63,7 @@ def score_responses(
     *,
     vocabulary: Vocabulary,
     rubrics: RubricGraders = NO_RUBRICS,
+    pictures: Pictures = NO_PICTURES,
 ) -> list[Score]:
     """Score the responses of one model.
 
@@ -76,6 +79,8 @@ def score_responses(
         Diagnoses and their synonyms.
     rubrics : RubricGraders
         Graders of which points are counted: keyword coverage by words, `rubric` by models.
+    pictures : Pictures
+        The known lesion on each picture, and the unit of the coordinates that answers state.
 
     Returns
     -------
@@ -102,7 +107,8 @@ def score_responses(
         digest = text_digest(response.text)
         # a grade counts only for the text it was made for: the digest keeps grades of an earlier answer out
         criteria = [table.get((key, digest), {}) for table in by_grader]
-        scores.append(_score(response, digest, items[response.item_id], references.get(response.item_id), criteria, rubrics=rubrics))
+        item, reference = items[response.item_id], references.get(response.item_id)
+        scores.append(_score(response, digest, item, reference, criteria, rubrics=rubrics, pictures=pictures))
     return elect(scores, vocabulary)
 
 
@@ -134,6 +140,7 @@ def _score(
     grades: Sequence[Criteria],
     *,
     rubrics: RubricGraders,
+    pictures: Pictures,
 ) -> Score:
     missing = response.state in MISSING_STATES
     right = reference.gold.choice if reference else ""
@@ -142,6 +149,9 @@ def _score(
     verdict: dict[str, Any] = {}
     if reference is not None and not missing:
         verdict = _verdict(response, item, prediction, reference, grades, rubrics=rubrics)
+        if response.arm == Arm.FULL and item.runner in GRADED_RUNNERS:
+            read = prediction if response.state is ResponseState.OK else Prediction(parse_status=ParseStatus.FAILED)
+            verdict |= vars(judge_evidence(read, item, reference, pictures))
     return Score(
         item_id=item.item_id,
         case_id=item.case_id,

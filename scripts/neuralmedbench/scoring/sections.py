@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from neuralmedbench.records.checklist import ONLY_IN_CHECKLISTS
+from neuralmedbench.records.checklist import ONLY_IN_CHECKLISTS, PLACES
 from neuralmedbench.records.responses import THINKING
 
 HEADERS = ("REASONING", "DIFFERENTIAL", "FINDINGS", "RATIONALE", "CONFIDENCE", "LESION", "LOCATION", "SIDE", "ANSWER")
@@ -16,8 +16,8 @@ LEADING = frozenset({"DIFFERENTIAL", "LESION", "ANSWER", "SEEN"})
 them count only in a checklist, where the differential follows the findings."""
 
 KNOWN = (*HEADERS, *ONLY_IN_CHECKLISTS)
-STRICT = re.compile(rf"({'|'.join(KNOWN)}):[ \t]*(.*)")
-LOOSE = re.compile(rf"({'|'.join((*OTHER_NAMES, *KNOWN))})\s*[*_`]*\s*:[ \t]*[*_`]*[ \t]*(.*)", re.IGNORECASE)
+STRICT = re.compile(rf"({'|'.join((*KNOWN, *PLACES))}):[ \t]*(.*)")
+LOOSE = re.compile(rf"({'|'.join((*OTHER_NAMES, *KNOWN, *PLACES))})\s*[*_`]*\s*:[ \t]*[*_`]*[ \t]*(.*)", re.IGNORECASE)
 DECORATION = re.compile(r"^[\s>#*_`\-•]+")
 NUMBERED = re.compile(r"\s*(\d{1,2})[.)]\s*(.*)")
 INLINE_NUMBER = re.compile(r"(?<!\S)(?=\d{1,2}[.)]\s)")

@@ -15,6 +15,7 @@ from neuralmedbench.scoring.structured_answer import gold_labels
 from neuralmedbench.tables.clinical.readings import clinical_parts
 from neuralmedbench.tables.cohort import cohort_values
 from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Suppression, Table
+from neuralmedbench.tables.evidence import KNOWN, evidence_items
 from neuralmedbench.tables.groups import item_groups
 from neuralmedbench.tables.readiness import belongs
 from neuralmedbench.tables.rows import Cells
@@ -81,6 +82,8 @@ def _by_item(study: Study, benchmark: BenchmarkStudy) -> Iterator[tuple[Label, s
             yield (f"differential {ALL}", level), item.item_id
             yield ("differential", family), item.item_id
             yield (f"differential {family}", level), item.item_id
+    known = evidence_items(benchmark)[1]
+    yield from (((KNOWN, ""), item.item_id) for item, own in zip(benchmark.outcomes.items, known, strict=True) if own)
     for gold in benchmark.gold:
         names = gold_labels(gold.fields) if gold.fields is not None else [value.field for value in gold.values]
         for name in names:

@@ -5,6 +5,8 @@ const MOST = { DIFFERENTIAL: 5, LESION: 1 };
 const HINTS = {
   SEEN: "what you were shown: modality, sequences, planes", LESION: "type of lesion, or \"no lesion\"", LOCATION: "region of the main abnormality, or \"none\"",
   SIDE: "", FINDINGS: "what you see and read", DIFFERENTIAL: "most likely first", MISSING: "what you would need to be surer, or \"nothing\"",
+  PICTURE: "number of the picture that shows it best, or \"none\"",
+  BOX: "[x1, y1, x2, y2] around it there, in thousandths (0 to 1000) of width and height, or \"none\"",
   RATIONALE: "why the first diagnosis is the most likely one", ANSWER: "your whole answer",
 };
 const CONFIDENCE = "how sure you are of the first answer that you name, 0 to 1";

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from neuralmedbench.records.checklist import PLACES
 from neuralmedbench.records.items import Arm, Gold, Item
 from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.responses import Response
@@ -132,7 +133,7 @@ def _sections(text: str) -> list[tuple[str, str]] | None:
     parts: list[tuple[str, list[str]]] = []
     for line in text.splitlines():
         header = header_of(line)
-        if header in KNOWN:
+        if header in KNOWN or (header in PLACES and header in line):
             parts.append((header, [line]))
         elif parts:
             parts[-1][1].append(line)

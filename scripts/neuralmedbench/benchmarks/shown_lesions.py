@@ -1,0 +1,98 @@
+"""The known lesion on each picture of a case: whether it is shown, how wide it is, and the box around it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+from math import sqrt
+
+from neuralmedbench.records.case import Plane, SliceRow, Tile
+from neuralmedbench.records.coordinates import half_width_px, to_fractions, to_picture
+from neuralmedbench.records.items import Lesion, LesionOnSlice, ShownLesion
+
+INVISIBLE = "isointense"
+Vector = tuple[float, float, float]
+
+
+def lesion_shown(lesion: Lesion | None, slices: Sequence[SliceRow]) -> bool | None:
+    """Return whether a slice passes through the lesion on a sequence that shows it; None without a lesion or known position."""
+    if lesion is None or lesion.position_mm is None:
+        return None
+    return any(row.shown for row in picture_lesions(lesion, slices))
+
+
+def picture_lesions(lesion: Lesion | None, slices: Sequence[SliceRow]) -> list[ShownLesion]:
+    """Return for every picture of a case whether it shows the lesion, its width in pixels and its box; empty without a known position.
+
+    A slice shows the lesion if its plane is within half the lesion's width across it (its diameter, where only that is known) of the centre
+    (mm, LPS+), or within half the scan's slice spacing if that is larger (slices are as thick as their spacing), unless the lesion is
+    isointense on that sequence. The width in pixels is that of a sphere of the lesion's diameter, the box that of an ellipsoid of its
+    extent, cut where the slice, with its thickness, is nearest to the centre. A diameter alone gives no box.
+    """
+    if lesion is None or lesion.position_mm is None:
+        return []
+    stacks: dict[tuple[str, str, str], list[SliceRow]] = defaultdict(list)
+    for row in slices:
+        stacks[row.sequence, row.plane, row.volume_sha256].append(row)
+    spacing = {key: slice_spacing_mm(rows) for key, rows in stacks.items()}
+    return [_of_picture(lesion, lesion.position_mm, row, spacing[row.sequence, row.plane, row.volume_sha256]) for row in slices]
+
+
+def slice_spacing_mm(rows: Sequence[SliceRow]) -> float:
+    """Return the spacing of a scan's native slices in mm, from two slices shown; 0 if there is only one."""
+    ordered = sorted({(tile.index, tile.position_mm) for row in rows for tile in row.tiles})
+    spacings = [abs((b - a) / (two - one)) for (one, a), (two, b) in pairwise(ordered) if two != one]
+    return min(spacings, default=0.0)
+
+
+def _of_picture(lesion: Lesion, centre_mm: Vector, row: SliceRow, spacing_mm: float) -> ShownLesion:
+    axis, size = "xyz".index(Plane(row.plane).axis), lesion.size_mm or 0.0
+    across = lesion.extent_mm[axis] if lesion.extent_mm else size
+    distances = [abs(tile.position_mm - centre_mm[axis]) for tile in row.tiles]
+    visible = lesion.behaviour.get(row.sequence) != INVISIBLE
+    shown = [visible and distance <= max(across, spacing_mm) / 2 for distance in distances]
+    # chord of a sphere at the nearest point of the slice, in pixels
+    nearest = [max(distance - spacing_mm / 2, 0.0) for distance in distances]
+    width = 2 * sqrt(max((size / 2) ** 2 - min(nearest) ** 2, 0.0)) / row.mm_per_px
+    return ShownLesion(
+        case_id=row.case_id,
+        image_id=row.image_id,
+        shown=any(shown),
+        width_px=round(width, 2) if any(shown) and size else None,
+        size_px=row.size_px,
+        slices=tuple(
+            LesionOnSlice(
+                position_mm=tile.position_mm,
+                frame=_frame(tile, row.size_px),
+                shown=is_shown,
+                box=_box(tile, row.size_px, centre_mm, lesion.extent_mm, off / across * 2) if is_shown and lesion.extent_mm else None,
+            )
+            for tile, is_shown, off in zip(row.tiles, shown, nearest, strict=True)
+        )
+        if row.size_px is not None and all(tile.corner_mm for tile in row.tiles)
+        else (),
+    )
+
+
+def _frame(tile: Tile, size_px: tuple[int, int]) -> tuple[float, float, float, float]:
+    left, top = tile.left_px, tile.top_px
+    return _fractions((left, top, left + tile.side_px, top + tile.side_px), size_px)
+
+
+def _box(
+    tile: Tile, size_px: tuple[int, int], centre_mm: Vector, extent_mm: Vector, off: float
+) -> tuple[float, float, float, float] | None:
+    """Return the box of an ellipsoid on a slice that is `off` half axes away from its centre, cut at the edges of the slice; None if nothing is left."""
+    x, y = to_picture(tile, centre_mm)
+    part = sqrt(max(1 - off**2, 0.0))
+    a, b, c = (width / 2 * part for width in extent_mm)
+    wide, high = half_width_px(tile, (a, b, c))
+    left, right = (min(max(value, tile.left_px), tile.left_px + tile.side_px) for value in (x - wide, x + wide))
+    top, bottom = (min(max(value, tile.top_px), tile.top_px + tile.side_px) for value in (y - high, y + high))
+    return _fractions((left, top, right, bottom), size_px) if left < right and top < bottom else None
+
+
+def _fractions(box: tuple[float, float, float, float], size_px: tuple[int, int]) -> tuple[float, float, float, float]:
+    x1, y1, x2, y2 = (round(value, 6) for value in to_fractions(box, size_px))
+    return x1, y1, x2, y2

@@ -1,0 +1,169 @@
+"""Compare what an answer states of the lesion with the reference: side, region, picture, and point or box on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from neuralmedbench.config.model import Downscale
+from neuralmedbench.files.tables import read_records
+from neuralmedbench.records.coordinates import Convention, full_scale, to_fractions
+from neuralmedbench.records.items import Item, LesionOnSlice, ShownLesion
+from neuralmedbench.records.scores import Prediction, StatedPlace
+from neuralmedbench.records.value_rules import overlap
+from neuralmedbench.records.vocabulary import normal_form
+from neuralmedbench.scoring.matching import ReferenceAnswer
+from neuralmedbench.scoring.places import NEAR_MM, numbered_images
+from neuralmedbench.scoring.sites import location_right, side_right, sides
+
+OVERLAPS = {"box_0.3": 0.3, "box_0.5": 0.5}
+"""Least intersection over union of a right box."""
+
+KINDS = ("side", "region", "slice", "point", *OVERLAPS)
+"""Kinds of evidence that an answer may state."""
+
+Lesions = Mapping[tuple[str, str], ShownLesion]
+"""The known lesion on each picture, by case and picture."""
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """What is needed to read coordinates: the known lesions, the unit that was asked for, and how the provider shrinks pictures."""
+
+    lesions: Lesions = field(default_factory=dict)
+    coordinates: Convention = Convention.THOUSANDTHS
+    shrinks: Downscale | None = None
+
+
+def read_pictures(lesions: Path | None, coordinates: Convention, shrinks: Sequence[int] | None = None) -> Pictures:
+    """Read the table of known lesions; `shrinks` are the longest and shortest side to which the provider shrinks pictures (0: no limit)."""
+    rows = read_records(lesions, ShownLesion) if lesions else []
+    longest, shortest = shrinks or (0, 0)
+    limit = Downscale(longest_side_px=longest or None, shortest_side_px=shortest or None)
+    return Pictures({(row.case_id, row.image_id): row for row in rows}, coordinates, limit)
+
+
+@dataclass(frozen=True)
+class EvidenceVerdict:
+    """The fields of a score on evidence; see `records.scores.Score`."""
+
+    evidence: dict[str, bool]
+    box_overlap: float | None = None
+    evidence_unread: str = ""
+
+
+def judge_evidence(prediction: Prediction, item: Item, reference: ReferenceAnswer, pictures: Pictures) -> EvidenceVerdict:
+    """Judge the side, region, picture, point and box that an answer states.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        The answer as read; of a refused or truncated one, a prediction without anything.
+    item : Item
+        The question, under the arm full.
+    reference : ReferenceAnswer
+        Its reference, with the vocabulary of places.
+    pictures : Pictures
+        The known lesion on each picture, and the unit of the coordinates.
+
+    Returns
+    -------
+    EvidenceVerdict
+        What the reference does not know is absent from `evidence`: without a side, a place that the vocabulary knows, a picture that shows
+        the lesion, or a box on it. What the answer does not state, or what could not be read, is wrong.
+    """
+    lesion = reference.gold.lesion
+    if lesion is None:
+        return EvidenceVerdict({})
+    stated, found = prediction.fields or {}, dict[str, bool]()
+    location, side = stated.get("location", ""), stated.get("side", "")
+    if lesion.side:
+        # a place on the other side contradicts the side
+        found["side"] = side_right(side, lesion) and (not sides(location) or side_right(location, lesion))
+    if normal_form(lesion.location) in reference.vocabulary.places:
+        found["region"] = location_right(location, lesion, reference.vocabulary)
+    shown = [pictures.lesions.get((item.case_id, image.image_id)) for image in numbered_images(item)]
+    if not any(row is not None and row.shown for row in shown):
+        return EvidenceVerdict(found)
+    seen = _see(prediction.place or StatedPlace(), shown, pictures)
+    found["slice"] = seen.on_lesion
+    if not any(one.box for row in shown if row is not None for one in row.slices):
+        return EvidenceVerdict(found, evidence_unread=seen.unread)
+    share = max((overlap(box, seen.box) for box in seen.lesions), default=0.0) if seen.box else 0.0
+    found["point"] = any(_inside(seen.point, box) for box in seen.lesions) if seen.point else False
+    found |= {name: share >= least for name, least in OVERLAPS.items()}
+    return EvidenceVerdict(found, share, seen.unread)
+
+
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What an answer points at: whether that slice shows the lesion; in fractions its box, its point (a box's middle) and the lesion's boxes."""
+
+    on_lesion: bool = False
+    box: tuple[float, ...] = ()
+    point: tuple[float, ...] = ()
+    lesions: tuple[Box, ...] = ()
+    unread: str = ""
+
+
+def _see(place: StatedPlace, shown: Sequence[ShownLesion | None], pictures: Pictures) -> _Seen:
+    if place.unread and place.picture is None and place.position_mm is None:
+        return _Seen(unread=place.unread)
+    # the only picture need not be named
+    number = 1 if place.picture is None and place.position_mm is None and place.box and len(shown) == 1 else place.picture
+    if number is None and place.position_mm is None:
+        return _Seen(unread="names no picture for its box" if place.box else place.unread)
+    if number is None:
+        # several sequences show that position
+        at = [
+            one for row in shown if row for one in row.slices or () if abs(round(one.position_mm) - (place.position_mm or 0.0)) <= NEAR_MM
+        ]
+        return _Seen(any(one.shown for one in at), unread="names no picture for its box" if place.box else place.unread)
+    row = shown[number - 1] if number <= len(shown) else None
+    if row is None:
+        return _Seen(unread=place.unread)
+    numbers, unread = _fractions(place.box, row, pictures)
+    point = tuple((numbers[axis] + numbers[axis + len(numbers) // 2]) / 2 for axis in (0, 1)) if len(numbers) == 4 else numbers
+    on = _slices(place, row, point)
+    return _Seen(
+        any(one.shown for one in on) if row.slices else row.shown,
+        numbers if len(numbers) == 4 else (),
+        point,
+        tuple(one.box for one in on if one.box),
+        "; ".join(filter(None, (place.unread, unread, "" if on or not row.slices else "does not say which slice of the picture"))),
+    )
+
+
+def _slices(place: StatedPlace, row: ShownLesion, point: tuple[float, ...]) -> list[LesionOnSlice]:
+    """Return the slices of a picture that an answer means: the only one, the one at its position, or the one under its point."""
+    if len(row.slices) == 1:
+        return list(row.slices)
+    if place.position_mm is not None:
+        return [one for one in row.slices if abs(round(one.position_mm) - place.position_mm) <= NEAR_MM]
+    return [one for one in row.slices if point and _inside(point, one.frame)]
+
+
+def _fractions(numbers: tuple[float, ...], row: ShownLesion, pictures: Pictures) -> tuple[tuple[float, ...], str]:
+    """Return coordinates as fractions of the picture; the reason if they cannot be those of the unit that was asked for."""
+    unit = pictures.coordinates
+    if not numbers:
+        return (), ""
+    if row.size_px is None:
+        return (), "the size of the picture is not known"
+    scale = full_scale(unit, row.size_px, pictures.shrinks.size_of(row.size_px) if pictures.shrinks else None)
+    if any(not 0 <= value <= scale[place % 2] for place, value in enumerate(numbers)):
+        return (), "its coordinates are beyond the picture in the unit that was asked for"
+    if unit is not Convention.FRACTION and max(numbers) <= 1:
+        return (), "its coordinates are fractions, which were not asked for"
+    if len(numbers) == 4 and not (numbers[0] < numbers[2] and numbers[1] < numbers[3]):
+        return (), "its box has no area, or its corners are exchanged"
+    return to_fractions(numbers, scale), ""
+
+
+def _inside(point: Sequence[float], box: Box) -> bool:
+    x, y = point
+    return box[0] <= x <= box[2] and box[1] <= y <= box[3]
