@@ -13,7 +13,7 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, PlantedAnswer, Score
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.scoring.evidence import read_pictures
+from neuralmedbench.scoring.evidence import ASKED, read_pictures
 from neuralmedbench.scoring.planted.checks import believed_grades
 from neuralmedbench.scoring.planted.graded import References, planted_in_answers
 from neuralmedbench.scoring.scores import RubricGraders, score_responses
@@ -32,6 +32,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--word-graders", nargs="*", default=[], help="graders that judge rubrics by words: keyword coverage")
     parser.add_argument("--rubric-graders", nargs="*", default=[], help="language models, or juries of them, that judge rubrics")
     parser.add_argument("--lesions", type=Path, help="table: the part of the known lesion on each picture; without it no place is judged")
+    parser.add_argument("--form", choices=list(ASKED), default="short", help="form of the answers, which says what they were asked for")
     parser.add_argument("--coordinates", type=Convention, default=Convention.THOUSANDTHS, help="unit of the coordinates in answers")
     parser.add_argument("--shrinks", type=int, nargs=2, help="longest and shortest side of the provider's pictures; 0: no limit")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
@@ -49,9 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     planted = read_records(args.planted, PlantedAnswer), [read_records(path, Grade) for path in args.planted_grades]
     in_answers = [planted_in_answers(responses, rows, references) for rows in grades]
     believed = believed_grades(grades, *planted, in_answers=in_answers, floor=args.floor, confidence=args.confidence)
-    rubrics = RubricGraders(args.word_graders, args.rubric_graders)
-    pictures = read_pictures(args.lesions, args.coordinates, args.shrinks)
-    scores = score_responses(responses, items, gold, believed, vocabulary=vocabulary, rubrics=rubrics, pictures=pictures)
+    rubrics, lesions = RubricGraders(args.word_graders, args.rubric_graders), (args.lesions, args.form, args.coordinates, args.shrinks)
+    scores = score_responses(responses, items, gold, believed, vocabulary=vocabulary, rubrics=rubrics, pictures=read_pictures(*lesions))
     write_records(args.out, Score, scores, key=response_key)
     return 0
 

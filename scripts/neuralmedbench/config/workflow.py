@@ -371,10 +371,10 @@ class Run:
         return [name for name, grader in self.graders.items() if name in judging or judging & set(grader.members)]
 
     def place_arguments(self, benchmark: str, model: str) -> list[str]:
-        """Return the command arguments by which coordinates in answers are read: their unit, and how the provider shrinks pictures."""
-        limit = self.models[model].provider_downscale
-        unit = ["--coordinates", str(self.benchmarks[benchmark].coordinates)]
-        return [*unit, *(["--shrinks", str(limit.longest_side_px or 0), str(limit.shortest_side_px or 0)] if limit else [])]
+        """Return the command arguments by which places in answers are read: what was asked for, and how the provider shrinks pictures."""
+        limit, config = self.models[model].provider_downscale, self.benchmarks[benchmark]
+        asked = ["--form", config.answer_form, "--coordinates", str(config.coordinates)]
+        return [*asked, *(["--shrinks", str(limit.longest_side_px or 0), str(limit.shortest_side_px or 0)] if limit else [])]
 
     def cases(self, benchmark: str) -> list[str]:
         """Return the case ids of a benchmark that are not excluded."""

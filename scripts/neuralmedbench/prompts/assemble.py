@@ -151,7 +151,10 @@ class Prompt:
 
 def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Request | None:
     """Render one item under one arm; None if the strategy does not apply to it."""
-    item, templates = view.item, prompt.templates.sharing(coordinates=prompt.coordinates)
+    # a layout may name the unit and order of coordinates that its models were trained with
+    stated = view.layout.config.coordinates if view.layout else None
+    unit, order = (stated.unit, stated.order) if stated else (prompt.coordinates, "xy")
+    item, templates = view.item, prompt.templates.sharing(coordinates=unit, order=order)
     stepwise = strategy in STEPWISE
     examples: list[Exemplar] = []
     if strategy is Strategy.FEW_SHOT:

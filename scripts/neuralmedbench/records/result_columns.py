@@ -301,6 +301,9 @@ TABLES = {
         "share_high": "float",
         "n_items": "int",
         "n_patients": "int",
+        "few_patients": "int",
+        "cluster": "str",
+    },
     "evidence": {
         "benchmark": "str",
         "model": "str",

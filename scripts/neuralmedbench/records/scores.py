@@ -268,8 +268,8 @@ class Score:
         Dialogues of fixed rounds: rank 1 of each turn; empty if a turn names no diagnosis.
     evidence : dict of str to bool or None
         Open items under the arm full: whether what the answer states of the lesion is that of the reference: `side`, `region`, `slice`
-        (the named picture shows it), `point` (inside its box), `box_0.3` and `box_0.5` (overlap at least that). What the reference does not
-        know is absent. None for other items and arms.
+        (the named picture shows it), `point` (inside its box), `box_0.3` and `box_0.5` (overlap at least that). What was not asked for or the
+        reference does not know is absent. None for other items and arms.
     box_overlap : float or None
         Intersection over union of the stated box with that of the lesion, 0 to 1; None where the reference knows no box.
     evidence_unread : str

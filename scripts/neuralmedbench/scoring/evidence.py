@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from neuralmedbench.config.model import Downscale
@@ -23,25 +23,32 @@ OVERLAPS = {"box_0.3": 0.3, "box_0.5": 0.5}
 KINDS = ("side", "region", "slice", "point", *OVERLAPS)
 """Kinds of evidence that an answer may state."""
 
+ASKED: dict[str, tuple[str, ...]] = {"checklist": ("side", "region"), "evidence": KINDS, "short": ()}
+"""Kinds that each answer form asks for in items with a ranked differential."""
+
 Lesions = Mapping[tuple[str, str], ShownLesion]
 """The known lesion on each picture, by case and picture."""
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """What is needed to read coordinates: the known lesions, the unit that was asked for, and how the provider shrinks pictures."""
+    """What is needed to judge places: the known lesions, the kinds and the unit that were asked for, how the provider shrinks pictures."""
 
     lesions: Lesions = field(default_factory=dict)
+    asked: Sequence[str] = KINDS
     coordinates: Convention = Convention.THOUSANDTHS
     shrinks: Downscale | None = None
 
 
-def read_pictures(lesions: Path | None, coordinates: Convention, shrinks: Sequence[int] | None = None) -> Pictures:
-    """Read the table of known lesions; `shrinks` are the longest and shortest side to which the provider shrinks pictures (0: no limit)."""
+def read_pictures(lesions: Path | None, form: str, coordinates: Convention, shrinks: Sequence[int] | None = None) -> Pictures:
+    """Read the table of known lesions; `form` is the answer form that was asked for.
+
+    `shrinks` are the longest and shortest side to which the provider shrinks pictures (0: no limit).
+    """
     rows = read_records(lesions, ShownLesion) if lesions else []
     longest, shortest = shrinks or (0, 0)
     limit = Downscale(longest_side_px=longest or None, shortest_side_px=shortest or None)
-    return Pictures({(row.case_id, row.image_id): row for row in rows}, coordinates, limit)
+    return Pictures({(row.case_id, row.image_id): row for row in rows}, ASKED[form], coordinates, limit)
 
 
 @dataclass(frozen=True)
@@ -70,9 +77,17 @@ def judge_evidence(prediction: Prediction, item: Item, reference: ReferenceAnswe
     Returns
     -------
     EvidenceVerdict
-        What the reference does not know is absent from `evidence`: without a side, a place that the vocabulary knows, a picture that shows
-        the lesion, or a box on it. What the answer does not state, or what could not be read, is wrong.
+        What was not asked for or the reference does not know is absent from `evidence`: without a side, a place that the vocabulary knows,
+        a picture that shows the lesion, or a box on it. What the answer does not state, or what could not be read, is wrong.
     """
+    verdict = _judge(prediction, item, reference, pictures)
+    asked = {kind: right for kind, right in verdict.evidence.items() if kind in pictures.asked}
+    if not asked.keys() - {"side", "region"}:
+        return EvidenceVerdict(asked)
+    return replace(verdict, evidence=asked)
+
+
+def _judge(prediction: Prediction, item: Item, reference: ReferenceAnswer, pictures: Pictures) -> EvidenceVerdict:
     lesion = reference.gold.lesion
     if lesion is None:
         return EvidenceVerdict({})

@@ -10,7 +10,7 @@ import numpy as np
 from neuralmedbench.estimates.intervals import Floats, rate_interval
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.words import items_of, listing
-from neuralmedbench.scoring.evidence import KINDS
+from neuralmedbench.scoring.evidence import ASKED
 from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
@@ -20,9 +20,6 @@ from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, begun, best_of, largest, share, value_share
 
 PLAIN, ALL_OF_IT = "plain", "all"
-ASKED = {"checklist": KINDS[:2], "evidence": KINDS, "short": ()}
-"""Kinds of evidence that an answer form asks for in items with a ranked differential."""
-
 KNOWN = "evidence known"
 """Label of the items that the rows are about, for suppression."""
 

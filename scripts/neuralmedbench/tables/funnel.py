@@ -48,12 +48,17 @@ def _accepted(score: Score) -> bool | None:
     return None if score.rubric is None else score.rubric >= PASS_VALUE
 
 
+def _located(score: Score) -> bool | None:
+    return all(score.evidence.values()) if score.evidence else None
+
+
 STEPS = (
     FunnelStep("right", "are right"),
     FunnelStep("beyond_history", "where the history alone does not suffice", (Arm.NO_IMAGE,), passes=False),
     FunnelStep(
         "from_picture", "where another patient's pictures do not lead there", ("image_of_another", Arm.SHUFFLED_IMAGE), passes=False
     ),
+    FunnelStep("located", "that also name the right place", met=_located),
     FunnelStep("stable", "that also withstand a wrong suggestion", ("suggestion-wrong",)),
     FunnelStep("accepted", "with at least half of the points of the rubric", met=_accepted),
 )
@@ -150,10 +155,11 @@ def _own_values(outcomes: Outcomes, scores: Sequence[Score], model: str) -> dict
     """Return the shares of answers that meet the conditions on the answer itself, each with all before it; NaN where one is not known."""
     place = {item.item_id: number for number, item in enumerate(outcomes.items)}
     right = answered(outcomes, Key(model))
-    passed = defaultdict[int, list[Score]](list)
+    given, passed = defaultdict[int, list[Score]](list), defaultdict[int, list[Score]](list)
     for score in scores:
-        if (score.arm, score.strategy) == (FULL, DIRECT) and score.passed and score.item_id in place:
-            passed[place[score.item_id]].append(score)
+        if (score.arm, score.strategy) == (FULL, DIRECT) and score.item_id in place:
+            given[place[score.item_id]].append(score)
+            passed[place[score.item_id]] += [score] if score.passed else []
     samples = outcomes.counts[Key(model)].samples
     values = {"right": right}
     kept: Mapping[int, Sequence[Score]] = passed
@@ -161,7 +167,8 @@ def _own_values(outcomes: Outcomes, scores: Sequence[Score], model: str) -> dict
         if step.arms:
             continue
         verdicts = {number: [(score, step.met(score)) for score in rows] for number, rows in kept.items()}
-        unknown = [number for number, rows in verdicts.items() if any(verdict is None for _, verdict in rows)]
+        # of wrong answers too, so that whether an item counts does not depend on who is right
+        unknown = [number for number, rows in given.items() if any(step.met(score) is None for score in rows if not score.missing)]
         met = {number: [score for score, verdict in rows if verdict] for number, rows in verdicts.items()}
         share = np.array([len(met.get(number, ())) for number in range(len(place))]) / np.maximum(samples, 1)
         share[np.isnan(right)] = np.nan

@@ -35,7 +35,7 @@ def scored(text: str, item: Item = ITEM, unit: Convention = Convention.THOUSANDT
     items, gold = {item.item_id: item}, {item.item_id: GOLD[ITEM.item_id]}
     gold = {item.item_id: replace(GOLD[ITEM.item_id], item_id=item.item_id)}
     grades = grade_with_rubric([response], items, gold, VOCABULARY, grader="rubric")
-    (row,) = score_responses([response], items, gold, [grades], vocabulary=VOCABULARY, pictures=Pictures(LESIONS, unit, SHRINKS))
+    (row,) = score_responses([response], items, gold, [grades], vocabulary=VOCABULARY, pictures=Pictures(LESIONS, KINDS, unit, SHRINKS))
     return row
 
 
@@ -189,7 +189,7 @@ def test_a_right_answer_has_all_its_evidence_right_in_every_unit(unit: Conventio
         text = response.text
         gold = {item.item_id: GOLD[item.item_id]}
         (found,) = score_responses(
-            [response], {item.item_id: item}, gold, [], vocabulary=VOCABULARY, pictures=Pictures(LESIONS, unit, SHRINKS)
+            [response], {item.item_id: item}, gold, [], vocabulary=VOCABULARY, pictures=Pictures(LESIONS, KINDS, unit, SHRINKS)
         )
         assert found.evidence == dict.fromkeys(KINDS, True), text
         assert found.box_overlap is not None

@@ -15,7 +15,7 @@ from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.estimates.exact import one_sided_bounds
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.responses import Response, ResponseState
-from neuralmedbench.scoring.evidence import KINDS, Pictures
+from neuralmedbench.scoring.evidence import ASKED, KINDS, Pictures
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
 from neuralmedbench.tables.evidence import EvidenceRow, evidence_items, evidence_rows, evidence_takeaway
@@ -30,7 +30,7 @@ def study_of(answers: dict[str, list[Response]], built: BenchmarkItems = BUILT, 
     """Grade and score the answers of each model as the stages do; the parts of a run that the table reads."""
     items, gold = {one.item_id: one for one in built.items}, {one.item_id: one for one in built.gold}
     asked = [one for one in built.items if one.family == "differential_diagnosis"]
-    pictures = Pictures({(one.case_id, one.image_id): one for one in built.lesions})
+    pictures = Pictures({(one.case_id, one.image_id): one for one in built.lesions}, ASKED[form])
     scores = {}
     for model, responses in answers.items():
         grades = grade_with_rubric(responses, items, gold, VOCABULARY, grader="rubric")

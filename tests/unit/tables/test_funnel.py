@@ -99,6 +99,14 @@ def test_a_right_answer_whose_acceptance_is_not_known_takes_its_item_out() -> No
     assert {(row.step, row.n_items) for row in found} == {("right", 2), ("accepted", 2)}
 
 
+def test_what_is_right_in_the_wrong_place_is_not_located_and_an_item_without_a_known_place_is_in_no_step() -> None:
+    asked = items(4)
+    places = [{"side": True, "region": True}, {"side": False, "region": True}, {"side": True, "region": True}, {}]
+    rows = [score(one, "m", passed=place < 2, evidence=known) for place, (one, known) in enumerate(zip(asked, places, strict=True))]
+    found = {row.step: (row.share, row.n_items) for row in funnel_rows(study_of(asked, rows))}
+    assert found == {"right": (pytest.approx(2 / 3), 3), "located": (pytest.approx(1 / 3), 3)}
+
+
 def test_a_missing_answer_takes_its_item_out_and_without_a_second_step_there_is_no_funnel() -> None:
     asked = items(3)
     rows = [score(one, "m", passed=True) for one in asked]
