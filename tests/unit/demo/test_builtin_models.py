@@ -16,9 +16,10 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.models.protocol import Message, MessageImage
-from neuralmedbench.records.checklist import SECTIONS
-from neuralmedbench.records.items import Family
-from neuralmedbench.records.scores import ParseStatus
+from neuralmedbench.records.checklist import SECTIONS, with_places
+from neuralmedbench.records.items import Family, ItemImage
+from neuralmedbench.records.scores import ParseStatus, StatedPlace
+from neuralmedbench.records.value_rules import overlap
 from neuralmedbench.scoring.parse import parse_answer
 
 pytestmark = pytest.mark.slow
@@ -239,6 +240,8 @@ def test_the_projects_own_templates_without_words_about_a_patient_leave_nothing_
         turns=3,
         fields={"class": "null"},
         sections=sections,
+        apart=False,
+        labels_after=False,
     )
     assert narrative(rendered) == ""
     assert requested_form((Message("user", rendered),)) is form
@@ -280,6 +283,44 @@ def test_a_checklist_tells_what_was_seen_and_what_was_not(models, stroke_picture
     assert ("T1C+" in read.missing) == (name != "text")
     abstained = parse_answer(models[name].answer(ask("", (), form), seed=1, temperature=0.0), ITEM)
     assert (abstained.abstained, abstained.parse_status, abstained.seen) == (True, ParseStatus.STRICT, "nothing")
+
+
+def test_a_lesion_is_marked_where_it_is_on_the_picture_that_shows_it_if_that_is_asked(models, stroke_pictures):
+    asked = Templates(Path("config/prompts")).sharing(coordinates="thousandths", order="xy")
+    sections = with_places(SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS])
+    form = f"Answer in this form:\n{asked.render('checklist_form', sections=sections)}"
+    shown = replace(ITEM, images=tuple(seen(image) for image in stroke_pictures))
+
+    def place(name, pictures, form=form):
+        read = parse_answer(models[name].answer(ask(STROKE, pictures, form), seed=1, temperature=0.0), shown)
+        assert read.parse_status is ParseStatus.STRICT
+        return read.place
+
+    found = place("image", stroke_pictures)
+    assert found.picture in (1, 2, 3)
+    # the spot is a disc of 22 pixels around x 178, y 128
+    truth = [1000 * value / 256 for value in (178 - 22, 128 - 22, 178 + 22, 128 + 22)]
+    assert overlap(truth, found.box) > 0.8
+    # the picture has the number under which it is shown, whatever the order
+    turned = [replace_label(image, f"Picture {4 - number}") for number, image in enumerate(stroke_pictures, start=1)]
+    assert place("fusion", turned).picture == 4 - found.picture
+    assert place("text", stroke_pictures) == StatedPlace(), "it sees no picture"
+    assert place("image", (picture(head("dwi", ()), "Picture 1: dwi, axial, z = +20 mm"),)) in (None, StatedPlace())
+    pixels = Templates(Path("config/prompts")).sharing(coordinates="pixels", order="xy").render("checklist_form", sections=sections)
+    assert place("image", stroke_pictures, f"Answer in this form:\n{pixels}") == StatedPlace(), "it marks in thousandths alone"
+
+
+def seen(image):
+    """Return a picture of an item for a picture of a message."""
+    return ItemImage(
+        image_id=image.sha256, path="", sha256=image.sha256, volume_sha256="", sequence="dwi", plane="axial", role="slice",
+        position_mm=20.0, mm_per_px=1.0, oracle=False,
+    )  # fmt: skip
+
+
+def replace_label(image, name):
+    """Return a picture with another number before its label."""
+    return replace(image, label=f"{name}:{image.label.partition(':')[2]}")
 
 
 def test_words_of_a_patient_in_the_evidence_make_no_candidate_and_no_section(models):

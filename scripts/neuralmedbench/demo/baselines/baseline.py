@@ -87,14 +87,15 @@ class Baseline:
             return nothing  # nor give numbers, dates and the like
         # a reader without evidence abstains; otherwise draw a ranking and write it
         opinion = self._reader.read(messages)
+        place = forms.stated_place(messages, opinion.mark)
         if opinion.scores is None:
-            return _abstain(form, opinion)
+            return _abstain(form, opinion, place)
         random = generator(messages, seed, self._reader.name)
         if form is forms.BaselineForm.FIELDS:
             return self._fields(opinion, opinion.scores, random, temperature)
         ranked, confidence = ranking(opinion.scores, self._reader.keys, self._reader.vocabulary, random, temperature)
         entries = [self._reader.vocabulary.diagnoses[key] for key in ranked]
-        return _written(form, entries, opinion, confidence)
+        return _written(form, entries, opinion, confidence, place)
 
     def _choice(self, messages: Sequence[MessageInput], random: np.random.Generator, temperature: float) -> str:
         """Choose an option; ties are drawn by the seed at every temperature."""
@@ -134,13 +135,15 @@ class Baseline:
         )
 
 
-def _written(form: forms.BaselineForm, entries: Sequence[Diagnosis], opinion: Opinion, confidence: float) -> str:
-    """Write ranked diagnoses in the requested form."""
+def _written(form: forms.BaselineForm, entries: Sequence[Diagnosis], opinion: Opinion, confidence: float, place: dict[str, str]) -> str:
+    """Write ranked diagnoses in the requested form; `place` holds picture and box, if they are asked for."""
+    if entries[0].classes == NORMAL:
+        place = dict.fromkeys(place, "none")
     if form is forms.BaselineForm.CHECKLIST:
-        return forms.checklist([_candidate(entry, opinion) for entry in entries], _review(entries[0], opinion), confidence)
+        return forms.checklist([_candidate(entry, opinion) for entry in entries], _review(entries[0], opinion, place), confidence)
     if form is forms.BaselineForm.LESION_CHECKLIST:
         candidate = replace(_candidate(entries[0], opinion), name=_lesion_name(entries[0]))
-        return forms.lesion_checklist(candidate, _review(entries[0], opinion), confidence)
+        return forms.lesion_checklist(candidate, _review(entries[0], opinion, place), confidence)
     if form is forms.BaselineForm.LESION:
         return forms.lesion(_lesion_name(entries[0]), *_place(entries[0], opinion), opinion.findings, confidence)
     return forms.differential([entry.name for entry in entries], opinion.findings, opinion.reason(entries[0].key), confidence)
@@ -164,7 +167,7 @@ def _candidate(entry: Diagnosis, opinion: Opinion) -> forms.BaselineCandidate:
     return forms.BaselineCandidate(entry.name, *opinion.evidence(entry.key))
 
 
-def _review(entry: Diagnosis | None, opinion: Opinion) -> forms.ChecklistReview:
+def _review(entry: Diagnosis | None, opinion: Opinion, place: dict[str, str]) -> forms.ChecklistReview:
     """Return the sections of a checklist other than its candidates; without a diagnosis the model abstains."""
     location, side = _place(entry, opinion) if entry else (forms.UNDETERMINED, "none")
     return forms.ChecklistReview(
@@ -174,18 +177,19 @@ def _review(entry: Diagnosis | None, opinion: Opinion) -> forms.ChecklistReview:
         findings=opinion.findings,
         missing=", ".join(opinion.missing) or NOTHING,
         rationale=opinion.reason(entry.key if entry else ""),
+        **place,
     )
 
 
-def _abstain(form: forms.BaselineForm, opinion: Opinion) -> str:
+def _abstain(form: forms.BaselineForm, opinion: Opinion, place: dict[str, str]) -> str:
     """Write an abstention: without evidence the model does not guess from prevalence."""
     if form is forms.BaselineForm.FIELDS:
         return forms.fields(modality=None, kind=None, plane=None, diagnosis_class=None, subtype=None, confidence=None)
     candidate = forms.BaselineCandidate(forms.UNDETERMINED, NOTHING, NOTHING)
     if form is forms.BaselineForm.LESION_CHECKLIST:
-        return forms.lesion_checklist(candidate, _review(None, opinion), 0.0)
+        return forms.lesion_checklist(candidate, _review(None, opinion, place), 0.0)
     if form is forms.BaselineForm.CHECKLIST:
-        return forms.checklist([candidate], _review(None, opinion), 0.0)
+        return forms.checklist([candidate], _review(None, opinion, place), 0.0)
     if form is forms.BaselineForm.LESION:
         return forms.lesion(forms.UNDETERMINED, forms.UNDETERMINED, "none", opinion.findings, 0.0)
     return forms.differential([forms.UNDETERMINED], opinion.findings, opinion.reason(""), 0.0)
@@ -232,6 +236,7 @@ class FusionReader:
             seen=image.seen,
             evidence=evidence,
             missing=tuple(name for name in (*image.missing, *text.missing) if name not in {NO_WORDS, NO_PICTURES}),
+            mark=image.mark,
         )
 
     def weigh(self, choice: ChoiceQuestion) -> npt.NDArray[np.float64]:

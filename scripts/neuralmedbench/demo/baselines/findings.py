@@ -16,10 +16,11 @@ from neuralmedbench.records.case import Sequence as Kind
 
 @dataclass(frozen=True)
 class Spot:
-    """A patch and the relative height of its picture: `z` from 0 (lowest) to 1 (highest), None if unknown."""
+    """A patch, its picture, and the relative height of it: `z` from 0 (lowest) to 1 (highest), None if unknown."""
 
     patch: Patch
     z: float | None
+    frame: Frame
 
 
 def ramp(value: float, low: float, high: float) -> float:
@@ -79,7 +80,7 @@ class Reading:
 
     def spots(self, frame: Frame, mask: Mask, *, smallest: float = 0.0008) -> list[Spot]:
         """Return the patches of a mask with their height."""
-        return [Spot(patch, self.z(frame)) for patch in patches(frame, mask, smallest=smallest)]
+        return [Spot(patch, self.z(frame), frame) for patch in patches(frame, mask, smallest=smallest)]
 
 
 def _order(frame: Frame) -> tuple[str, str, float, float]:

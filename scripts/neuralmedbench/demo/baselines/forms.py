@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.case import Sequence as Kind
-from neuralmedbench.records.checklist import SECTIONS
+from neuralmedbench.records.checklist import SECTIONS, with_places
 from neuralmedbench.records.items import Family
 from neuralmedbench.records.questions import LETTERS
 
@@ -118,6 +118,33 @@ class ChecklistReview:
     findings: str
     missing: str
     rationale: str = ""
+    picture: str = ""
+    box: str = ""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The main lesion on a picture: digest and label of the picture (without its number), and a box in fractions of width and height."""
+
+    sha256: str
+    label: str
+    box: tuple[float, float, float, float]
+
+
+ASKS_FOR_PLACES = re.compile(r"^PICTURE: <number.*\nBOX: <(\[x1, y1, x2, y2\].* thousandths \(0 to 1000\))?", re.MULTILINE)
+NUMBER = re.compile(r"\d+")
+
+
+def stated_place(messages: Sequence[MessageInput], mark: Mark | None) -> dict[str, str]:
+    """Write picture and box of a mark by the name of their section, if the latest message asks for them; `none` in another unit than thousandths."""
+    asked = ASKS_FOR_PLACES.search(next(message.words for message in reversed(messages) if message.role == "user"))
+    if asked is None:
+        return {}
+    labels = [image.label.partition(":") for message in messages for image in message.images if mark and image.sha256 == mark.sha256]
+    named = next((NUMBER.search(name) for name, _, rest in labels if mark and rest == mark.label), None)
+    if mark is None or named is None or not asked[1]:
+        return {"picture": "none", "box": "none"}
+    return {"picture": named[0], "box": f"[{', '.join(str(round(1000 * value)) for value in mark.box)}]"}
 
 
 def requested_form(messages: Sequence[MessageInput]) -> BaselineForm:
@@ -196,7 +223,8 @@ def paragraph(text: str) -> str:
 def _sections(family: Family, review: ChecklistReview, named: dict[str, str], confidence: float) -> str:
     words = {name.upper(): f" {paragraph(text)}" for name, text in vars(review).items()}
     words |= {"LOCATION": f" {review.location}", "SIDE": f" {review.side}", "CONFIDENCE": f" {_number(confidence)}", **named}
-    return "\n".join(f"{name}:{words[name]}" for name in SECTIONS[family])
+    sections = with_places(SECTIONS[family]) if review.picture else SECTIONS[family]
+    return "\n".join(f"{name}:{words[name]}" for name in sections)
 
 
 def _line(candidate: BaselineCandidate) -> str:

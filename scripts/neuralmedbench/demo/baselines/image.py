@@ -5,15 +5,16 @@ It ignores the text of the prompt except for the labels of the pictures.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.demo.baselines.findings import CT_KINDS, Findings, Spot, area_by_side, read_pictures
-from neuralmedbench.demo.baselines.forms import SEQUENCE_NAMES, ChoiceQuestion, MessageInput, PictureInput
+from neuralmedbench.demo.baselines.forms import SEQUENCE_NAMES, ChoiceQuestion, Mark, MessageInput, PictureInput
 from neuralmedbench.demo.baselines.measure import Frame, measure
 from neuralmedbench.demo.baselines.opinion import NO_PICTURES, NO_WORDS, NOTHING, WORDS, Opinion, contributions, log_scores, nameable
+from neuralmedbench.demo.baselines.pictures import GRID
 from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.records.vocabulary import Vocabulary
 
@@ -49,7 +50,7 @@ class ImageReader:
         images = {_key(image): image for message in messages if message.role == "user" for image in message.images}
         known = tuple(sorted(images))
         if known not in self._seen:
-            self._seen[known] = self._opinion([self._frame(images[key]) for key in known])
+            self._seen[known] = self._opinion({key: self._frame(images[key]) for key in known})
         return self._seen[known]
 
     def weigh(self, choice: ChoiceQuestion) -> npt.NDArray[np.float64]:
@@ -62,8 +63,8 @@ class ImageReader:
             self._frames[key] = measure(image)
         return self._frames[key]
 
-    def _opinion(self, frames: Sequence[Frame | None]) -> Opinion:
-        usable = [frame for frame in frames if frame is not None]
+    def _opinion(self, frames: Mapping[tuple[str, str], Frame | None]) -> Opinion:
+        usable = [frame for frame in frames.values() if frame is not None]
         if not usable:
             return Opinion(
                 None,
@@ -90,6 +91,7 @@ class ImageReader:
             seen=_seen(usable),
             evidence=lambda key: _evidence(found, key),
             missing=(NO_WORDS, *_not_shown(usable)),
+            mark=_mark(found, frames),
         )
 
     def _reason(self, found: Findings, key: str) -> str:
@@ -110,6 +112,17 @@ class ImageReader:
 def _key(image: PictureInput) -> tuple[str, str]:
     """Return digest and label of a picture, without its number."""
     return image.sha256, image.label.partition(":")[2]
+
+
+def _mark(found: Findings, frames: Mapping[tuple[str, str], Frame | None]) -> Mark | None:
+    """Return the box around the largest patch of the main lesion, on its picture; a picture that is not square is measured in a square frame."""
+    if not found.lesion:
+        return None
+    spot = found.lesion[0]
+    key = next(key for key, frame in frames.items() if frame is spot.frame)
+    rows, columns = (np.flatnonzero(spot.patch.mask.any(axis=axis)) / GRID for axis in (1, 0))
+    pixel = 1 / GRID
+    return Mark(*key, (float(columns[0]), float(rows[0]), float(columns[-1] + pixel), float(rows[-1] + pixel)))
 
 
 def _modality(frame: Frame) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
-from neuralmedbench.demo.baselines.forms import ChoiceQuestion, MessageInput
+from neuralmedbench.demo.baselines.forms import ChoiceQuestion, Mark, MessageInput
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.records.vocabulary import Vocabulary
@@ -47,6 +47,8 @@ class Opinion:
         Maps the key of a diagnosis to the evidence for and against it.
     missing : tuple of str
         Inputs that it did not have.
+    mark : Mark or None
+        The main lesion on the picture that shows most of it.
     """
 
     scores: npt.NDArray[np.float64] | None
@@ -60,6 +62,7 @@ class Opinion:
     seen: str = NOTHING
     evidence: Callable[[str], tuple[str, str]] = lambda _: (NOTHING, NOTHING)
     missing: tuple[str, ...] = ()
+    mark: Mark | None = None
 
 
 class BaselineReader(Protocol):
