@@ -93,7 +93,6 @@ BLOCKS = (
         figures=("decomposition",),
         config=(BENCHMARK, "arms"),
     ),
-    Block(id="evidence", name="Right with evidence", group=RESULTS, tables=("evidence",), config=(BENCHMARK, "answer_form")),
     Block(
         id="funnel",
         name="What right answers rest on",
@@ -102,6 +101,7 @@ BLOCKS = (
         figures=("funnel",),
         config=(BENCHMARK, "arms"),
     ),
+    Block(id="evidence", name="Right with evidence", group=RESULTS, tables=("evidence",), config=(BENCHMARK, "answer_form")),
     Block(
         id="repeats",
         name="Repeats",

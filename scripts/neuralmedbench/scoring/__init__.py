@@ -4,7 +4,7 @@ Doors
 -----
 checklist: may_be_checklist
 early_check: early_check
-evidence: ASKED, KINDS, read_pictures
+evidence: ASKED, read_pictures
 grade_explanations: explain_stored_grades
 grading: GraderTests, grade_table
 jury: ballots, decide, grade_with_jury, has_quorum, votes_of

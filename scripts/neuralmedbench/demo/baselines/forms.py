@@ -123,7 +123,7 @@ class ChecklistReview:
 
 
 @dataclass(frozen=True)
-class Mark:
+class LesionMark:
     """The main lesion on a picture: digest and label of the picture (without its number), and a box in fractions of width and height."""
 
     sha256: str
@@ -135,7 +135,7 @@ ASKS_FOR_PLACES = re.compile(r"^PICTURE: <number.*\nBOX: <(\[x1, y1, x2, y2\].* 
 NUMBER = re.compile(r"\d+")
 
 
-def stated_place(messages: Sequence[MessageInput], mark: Mark | None) -> dict[str, str]:
+def stated_place(messages: Sequence[MessageInput], mark: LesionMark | None) -> dict[str, str]:
     """Write picture and box of a mark by the name of their section, if the latest message asks for them; `none` in another unit than thousandths."""
     asked = ASKS_FOR_PLACES.search(next(message.words for message in reversed(messages) if message.role == "user"))
     if asked is None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.demo.baselines.findings import CT_KINDS, Findings, Spot, area_by_side, read_pictures
-from neuralmedbench.demo.baselines.forms import SEQUENCE_NAMES, ChoiceQuestion, Mark, MessageInput, PictureInput
+from neuralmedbench.demo.baselines.forms import SEQUENCE_NAMES, ChoiceQuestion, LesionMark, MessageInput, PictureInput
 from neuralmedbench.demo.baselines.measure import Frame, measure
 from neuralmedbench.demo.baselines.opinion import NO_PICTURES, NO_WORDS, NOTHING, WORDS, Opinion, contributions, log_scores, nameable
 from neuralmedbench.demo.baselines.pictures import GRID
@@ -114,7 +114,7 @@ def _key(image: PictureInput) -> tuple[str, str]:
     return image.sha256, image.label.partition(":")[2]
 
 
-def _mark(found: Findings, frames: Mapping[tuple[str, str], Frame | None]) -> Mark | None:
+def _mark(found: Findings, frames: Mapping[tuple[str, str], Frame | None]) -> LesionMark | None:
     """Return the box around the largest patch of the main lesion, on its picture; a picture that is not square is measured in a square frame."""
     if not found.lesion:
         return None
@@ -122,7 +122,7 @@ def _mark(found: Findings, frames: Mapping[tuple[str, str], Frame | None]) -> Ma
     key = next(key for key, frame in frames.items() if frame is spot.frame)
     rows, columns = (np.flatnonzero(spot.patch.mask.any(axis=axis)) / GRID for axis in (1, 0))
     pixel = 1 / GRID
-    return Mark(*key, (float(columns[0]), float(rows[0]), float(columns[-1] + pixel), float(rows[-1] + pixel)))
+    return LesionMark(*key, (float(columns[0]), float(rows[0]), float(columns[-1] + pixel), float(rows[-1] + pixel)))
 
 
 def _modality(frame: Frame) -> str:

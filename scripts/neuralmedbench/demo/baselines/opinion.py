@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
-from neuralmedbench.demo.baselines.forms import ChoiceQuestion, Mark, MessageInput
+from neuralmedbench.demo.baselines.forms import ChoiceQuestion, LesionMark, MessageInput
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.records.vocabulary import Vocabulary
@@ -47,7 +47,7 @@ class Opinion:
         Maps the key of a diagnosis to the evidence for and against it.
     missing : tuple of str
         Inputs that it did not have.
-    mark : Mark or None
+    mark : LesionMark or None
         The main lesion on the picture that shows most of it.
     """
 
@@ -62,7 +62,7 @@ class Opinion:
     seen: str = NOTHING
     evidence: Callable[[str], tuple[str, str]] = lambda _: (NOTHING, NOTHING)
     missing: tuple[str, ...] = ()
-    mark: Mark | None = None
+    mark: LesionMark | None = None
 
 
 class BaselineReader(Protocol):
