@@ -8,6 +8,7 @@ and specificity on words that were not made for it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 from neuralmedbench.records.scores import Prediction
 from neuralmedbench.records.vocabulary import normal_form
@@ -96,8 +97,17 @@ OTHER_USES = re.compile(r"\bclinical picture\b|\bdays? (?:before|after|of) the s
 SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|\s\|\s")
 
 
-def describes_picture(text: str) -> bool:
+def describes_picture(text: str, *, structures: bool = True, names: Iterable[str] = ()) -> bool:
     """Return True if a sentence of a text says what a picture of the patient shows.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    structures : bool
+        False to count only scans with what is seen on them, and signals: a reason may place a lesion by the symptoms.
+    names : iterable of str
+        Diagnoses that the text may name; `subdural haematoma` as a name is no observation.
 
     Examples
     --------
@@ -106,27 +116,30 @@ def describes_picture(text: str) -> bool:
     >>> describes_picture("No pictures were supplied. MRI would show a bright area in the left insula.")
     False
     """
-    return any(_describes(OTHER_USES.sub("", normal_form(sentence))) for sentence in SENTENCE.split(text))
+    forms = sorted((form for name in names if (form := normal_form(name))), key=len, reverse=True)
+    return any(_describes(sentence, structures=structures, names=forms) for sentence in _sentences(text))
 
 
-def _describes(sentence: str) -> bool:
+def _sentences(text: str) -> list[str]:
+    return [OTHER_USES.sub("", normal_form(sentence)) for sentence in SENTENCE.split(text)]
+
+
+def _describes(sentence: str, *, structures: bool, names: Sequence[str]) -> bool:
     if ABSENT.search(sentence):
         return False
     stated = HYPOTHETICAL.split(sentence, maxsplit=1)[0]
     if SIGNAL.search(stated) or (SCAN.search(stated) and SHOWING.search(stated)):
         return True
     seen = INFERRED.split(stated, maxsplit=1)[0]
-    return bool(STRUCTURE.search(seen) and APPEARANCE.search(seen) and not CLINICAL.search(seen))
+    for name in names:
+        seen = seen.replace(name, "")
+    return structures and bool(STRUCTURE.search(seen) and APPEARANCE.search(seen) and not CLINICAL.search(seen))
 
 
 def claims_pictures(text: str) -> bool:
     """Return True if a text about what was shown (SEEN of a checklist) names a scan, and does not say that it was absent."""
-    return any(SCAN.search(HYPOTHETICAL.split(plain, maxsplit=1)[0]) for plain in _present_sentences(text))
-
-
-def _present_sentences(text: str) -> list[str]:
-    plain = (OTHER_USES.sub("", normal_form(sentence)) for sentence in SENTENCE.split(text))
-    return [sentence for sentence in plain if not ABSENT.search(sentence)]
+    present = (sentence for sentence in _sentences(text) if not ABSENT.search(sentence))
+    return any(SCAN.search(HYPOTHETICAL.split(sentence, maxsplit=1)[0]) for sentence in present)
 
 
 def describes_unsent(prediction: Prediction, text: str, *, labelled: bool) -> bool:
@@ -141,12 +154,13 @@ def describes_unsent(prediction: Prediction, text: str, *, labelled: bool) -> bo
     labelled : bool
         True if blank pictures with labels were sent: then SEEN may name what the labels say.
     """
+    names = prediction.differential
     if not prediction.seen and not prediction.findings:
-        return describes_picture(without_thoughts(text))
-    return describes_picture(prediction.findings) or (not labelled and claims_pictures(prediction.seen))
+        return describes_picture(without_thoughts(text), names=names)
+    return describes_picture(prediction.findings, names=names) or (not labelled and claims_pictures(prediction.seen))
 
 
 def argues_from_picture(prediction: Prediction) -> bool | None:
     """Return True if an answer names what a picture shows as the reason for its first diagnosis; None if it gives no reason."""
     reasons = [prediction.rationale, *(row.speaks_for for row in prediction.evidence[:1])]
-    return any(map(describes_picture, reasons)) if any(reasons) else None
+    return any(describes_picture(reason, structures=False) for reason in reasons) if any(reasons) else None

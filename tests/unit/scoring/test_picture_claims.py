@@ -52,17 +52,35 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-def counts(*sources: str, split: str) -> Counter[tuple[str, bool]]:
+def counts(*sources: str, split: str, structures: bool = True) -> Counter[tuple[str, bool]]:
     """Count the labelled texts by label and reading; those whose label is unsure count nowhere."""
     rows = [row for row in read(WORDS / "picture_content.tsv") if row["source"] in sources and row["split"] == split]
     assert rows
     known = [(row["expected"], " ".join(texts(row["source"])[row["id"]].split())[:LENGTH]) for row in rows if row["expected"] != "unsure"]
-    return Counter((label, describes_picture(text)) for label, text in known)
+    return Counter((label, describes_picture(text, structures=structures)) for label, text in known)
 
 
 def test_held_out_answers_and_statements_are_read_as_they_were_labelled() -> None:
     found = counts("smollm2", "statements", split="hold")
     assert found == {("yes", True): 34, ("yes", False): 3, ("no", False): 39, ("no", True): 3}
+
+
+def test_reasons_are_read_with_fewer_words_so_that_a_lesion_placed_by_symptoms_is_no_observation() -> None:
+    assert counts("smollm2", "statements", split="hold", structures=False) == {
+        ("yes", True): 21,
+        ("yes", False): 16,
+        ("no", False): 39,
+        ("no", True): 3,
+    }
+    assert not describes_picture("The deficits place the lesion in the left internal capsule.", structures=False)
+    assert describes_picture("The deficits place the lesion in the left internal capsule.")
+
+
+def test_the_name_of_a_diagnosis_is_no_observation() -> None:
+    said = Prediction(
+        parse_status=ParseStatus.STRICT, differential=("Subdural haematoma",), seen="nothing", findings="A subdural haematoma after a fall."
+    )
+    assert not describes_unsent(said, "", labelled=False)
 
 
 def test_held_out_published_sentences_are_read_as_they_were_labelled() -> None:
