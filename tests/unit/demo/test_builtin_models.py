@@ -8,14 +8,19 @@ from pathlib import Path
 import pytest
 
 from fixtures.builtin import FIELDS_FORM, FORM, LESION_FORM, ask, head, picture
+from fixtures.items import benchmark_config
+from fixtures.prompt import open_question, question
 from fixtures.scoring import ITEM
+from neuralmedbench.config.arms import load_arms
 from neuralmedbench.demo.baselines.baseline import build
-from neuralmedbench.demo.baselines.forms import BaselineForm, requested_form
+from neuralmedbench.demo.baselines.forms import BaselineForm, read_choice, requested_form
 from neuralmedbench.demo.baselines.text import narrative
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.files.vocabulary import read_vocabulary
+from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.models.protocol import Message, MessageImage
+from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.records.checklist import SECTIONS, with_places
 from neuralmedbench.records.items import Family, ItemImage
 from neuralmedbench.records.scores import ParseStatus, StatedPlace
@@ -223,7 +228,8 @@ def test_the_question_and_the_form_are_not_read_as_words_about_the_patient():
     ],
 )
 @pytest.mark.parametrize("stepwise", [False, True])
-def test_the_projects_own_templates_without_words_about_a_patient_leave_nothing_to_read(template, form, sections, stepwise):
+@pytest.mark.parametrize("layout", [{"apart": False, "labels_after": False}, {"apart": False, "labels_after": True}])
+def test_the_projects_own_templates_without_words_about_a_patient_leave_nothing_to_read(template, form, sections, stepwise, layout):
     """Otherwise a new sentence in a template would be read as a symptom, also in the arm without text."""
     rendered = Templates(Path("config/prompts")).render(
         template,
@@ -240,11 +246,26 @@ def test_the_projects_own_templates_without_words_about_a_patient_leave_nothing_
         turns=3,
         fields={"class": "null"},
         sections=sections,
-        apart=False,
-        labels_after=False,
+        **layout,
     )
     assert narrative(rendered) == ""
     assert requested_form((Message("user", rendered),)) is form
+
+
+@pytest.mark.parametrize("family", ["medgemma", "qwen3vl", "claude"])
+def test_a_documented_layout_is_read_as_the_common_one(family):
+    """The words about the patient, the form and the options are the same, wherever the pictures stand."""
+    arms = load_arms(Path("config"), [f"layout-{family}"], "b")
+    config = benchmark_config(arms=["full", *arms])
+    rows = assemble([question(), open_question("q2")], CaseMaterial(arms=arms), config, Templates(Path("config/prompts")))
+    read = {}
+    for row in rows:
+        (message,) = (PromptMessage.of(turn) for turn in row.turns)
+        choice = read_choice(message.words)
+        read[row.item_id, row.layout] = (narrative(message.words), requested_form((message,)), choice.question, choice.options)
+    assert {item for item, layout in read if layout} == {"b/q1", "b/q2"}
+    for (item, layout), found in read.items():
+        assert found == read[item, ""], (item, layout)
 
 
 def rendered(template, sections):
