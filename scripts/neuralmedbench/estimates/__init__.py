@@ -16,5 +16,6 @@ intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, bootstrap_p_valu
 label_averages: Tally
 prediction_powered: FEWEST_RATERS, RatedAnswers, calibrated_rate, correct_rate
 repeats: compare_answers, pass_at_k
+shifts: conditional_rate, difference_of_conditional_rates, spread_of_means
 suppression: CellSize, Label, Mask, mask_of, suppressed_cells
 """

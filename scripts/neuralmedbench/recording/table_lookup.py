@@ -62,7 +62,9 @@ class TableCell:
         # a row compares both arms, but has no column for them
         if self.table == "decomposition":
             return "full", "findings_disclosed", "findings_of_another", "findings_and_history", "findings_only"
-        return tuple(self.row[name] for name in ("arm", "reference_arm") if self.row.get(name)) or ("full",)
+        named = [arm for name in ("arm", "reference_arm") for arm in (self.row.get(name) or "").split()]
+        # a measure of pressure compares one or several arms with full, or with each other
+        return tuple(dict.fromkeys([*(["full"] if self.table == "pressure" else []), *named])) or ("full",)
 
     def _named(self, *columns: str) -> frozenset[str] | None:
         present = [name for name in columns if name in self.row]

@@ -337,7 +337,7 @@ def elect_sample(rows: Iterable[Score], vocabulary: Vocabulary) -> Election:
     missing = [row for row in rows if row.missing]
     present = [row for row in rows if not row.missing]
     # count the votes; ties by digest
-    votes = [(vote, row) for row in present if (vote := _vote_of(row, vocabulary))]
+    votes = [(vote, row) for row in present if (vote := vote_of(row, vocabulary))]
     counts = Counter(vote for vote, _ in votes)
     order = sorted(counts, key=lambda vote: (-counts[vote], hashlib.sha256(f"{rows[0].item_id}\n{vote}".encode()).hexdigest()))
     # the missing samples could all have voted for the runner-up
@@ -349,7 +349,7 @@ def elect_sample(rows: Iterable[Score], vocabulary: Vocabulary) -> Election:
     return Election(next(row for vote, row in votes if vote == order[0]), counts[order[0]], len(present))
 
 
-def _vote_of(row: Score, vocabulary: Vocabulary) -> str:
+def vote_of(row: Score, vocabulary: Vocabulary) -> str:
     """Return the vote of a sample: its answer under one name; empty if it names nothing."""
     if row.state != "ok" or not row.differential:
         return ""

@@ -19,17 +19,22 @@ from neuralmedbench.records.words import all_of, counted, listing, points
 from neuralmedbench.tables.axes import better_axis
 from neuralmedbench.tables.declare import SCORED, Results, Suppression, Table, arm_labels
 from neuralmedbench.tables.grounding.measures import CONTRASTS, measure_grounding
+from neuralmedbench.tables.pressure import COMPARED
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import (
     ANOTHER,
+    COLLEAGUE,
     LAYOUT,
     MIRROR,
     MODELS,
+    ORDER,
     PICTURES,
     REVISION,
     SIDES,
+    SUGGESTIONS,
     TOLD,
+    WORDING,
     WORDLESS,
     best_of,
     claims_of,
@@ -50,6 +55,10 @@ WORDS = {
     ANOTHER: "between following another's pictures and staying",
     WORDLESS: "between changing and staying without the text",
     MIRROR: "between sides that flip and sides that stay",
+    SUGGESTIONS: "between right and wrong suggestions",
+    COLLEAGUE: "between an own answer that a colleague suggests and one that is doubted",
+    ORDER: "between a place of the options and the others",
+    WORDING: "between two wordings",
 }
 """The kinds of comparisons, in words."""
 
@@ -111,6 +120,10 @@ def _comparisons(results: Results) -> Iterator[ClaimRow]:
     kinds = {measure: kind for kind, measure in CONTRASTS.items()}
     decisive = [row for row in results.once(measure_grounding) if row.measure in kinds and row.p_value is not None]
     yield from (_claim(kinds[row.measure], {**row, "difference": row.value}, other=row.arm) for row in decisive)
+    moved = [
+        row for row in tables["pressure"] if row["measure"] in COMPARED and row["p_value"] is not None and row["model"] not in study.readers
+    ]
+    yield from (_claim(COMPARED[row["measure"]], {**row, "difference": row["value"]}, other=row["arm"]) for row in moved)
     for row in tables["revisions"]:
         tests = [row[name] for name in ("p_value", "p_difference") if row[name] is not None]
         if tests:  # more changed answers than repeats have, or another pass rate: two tests of one comparison
@@ -249,6 +262,8 @@ def _labels(row: Cells) -> list[Label]:
     families = [(f"{SCORED} family", row[name]) for name in ("family", "breadth_family") if row[name]]
     arms: dict[str, str] = {PICTURES: Arm.NO_IMAGE, TOLD: Arm.FINDINGS_DISCLOSED}
     arms |= dict.fromkeys((ANOTHER, WORDLESS, MIRROR), str(row["other"]))
+    if row["kind"] in COMPARED.values():
+        return families + [label for arm in row["other"].split() for label in arm_labels({"arm": arm})]
     return families + (arm_labels({"arm": arms[row["kind"]]}) if row["kind"] in arms else [])
 
 

@@ -10,10 +10,16 @@ import pytest
 
 import find_answer_leaks
 from conftest import ROOT
+from fixtures.items import benchmark_config
+from fixtures.prompt import OPTIONS, TEMPLATES, question
 from neuralmedbench.benchmarks.answer_leaks import find_leaks
+from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.benchmarks.leak_review import leak_page
+from neuralmedbench.benchmarks.told_answers import add_told_answers
+from neuralmedbench.config.arms import load_arms
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.files.vocabulary import read_vocabulary
+from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.records.answer_leaks import AnswerLeaks
 from neuralmedbench.records.items import Arm, Axis, Family, Gold, Item, Level, Runner, Turn
 from neuralmedbench.records.requests import Request, RequestTurn
@@ -152,3 +158,26 @@ def test_the_rule_of_inference_waits_for_the_list() -> None:
     text = (ROOT / "rules" / "60_infer.smk").read_text(encoding="utf-8")
     assert 'leaks="data/leaks/{benchmark}.json"' in text
     assert "input.leaks" not in text
+
+
+PRESSURE = ("suggestion-right", "suggestion-wrong", "options_shuffled-1", "options_shuffled-2", "none_of_the_above", "paraphrase-1")
+
+
+def under_pressure(one: Item, answer: Gold, vocabulary: Vocabulary) -> AnswerLeaks:
+    """Search the requests of an item under arms of pressure and wording, as they are made."""
+    arms = load_arms(ROOT / "config", PRESSURE, "b")
+    built = add_told_answers(BenchmarkItems((one,), (answer,)), arms.values(), vocabulary)
+    material = CaseMaterial(disclosures=built.disclosures, arms=arms)
+    return find_leaks("b", [one], [answer], assemble([one], material, benchmark_config(arms=["full", *PRESSURE]), TEMPLATES), vocabulary)
+
+
+def test_a_suggested_answer_and_moved_options_are_no_leaks(vocabulary: Vocabulary) -> None:
+    one = question()
+    assert under_pressure(one, Gold(item_id=one.item_id, answer=OPTIONS[1], choice="B"), vocabulary).leaks == ()
+
+
+def test_what_a_note_gives_away_is_found_under_these_arms_too(vocabulary: Vocabulary) -> None:
+    one = question(notes="Biopsy showed glioblastoma.")
+    (leak,) = under_pressure(one, Gold(item_id=one.item_id, answer=OPTIONS[1], choice="B"), vocabulary).leaks
+    # requests with a suggestion are not searched: but for it, they are those of the arm full
+    assert leak.arms == tuple(sorted(("full", *PRESSURE[2:])))

@@ -18,7 +18,7 @@ from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.ledger import LedgerEntry, open_ledger
-from neuralmedbench.recording.table_lookup import look_up_cell
+from neuralmedbench.recording.table_lookup import TableCell, look_up_cell
 from neuralmedbench.recording.trace import PARTS, trace
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Score
@@ -256,3 +256,16 @@ def test_a_table_that_was_never_made_is_one_clear_line(tmp_path: Path) -> None:
 
 def test_a_table_is_found_by_its_path_too(study: Path) -> None:
     assert cell(study, TABLE) == cell(study)
+
+
+@pytest.mark.parametrize(
+    ("table", "arm", "arms"),
+    [
+        ("leaderboard", "", ("full",)),
+        ("arms", "no_image", ("no_image",)),
+        ("pressure", "suggestion-right suggestion-wrong", ("full", "suggestion-right", "suggestion-wrong")),
+        ("pressure", "full paraphrase-1", ("full", "paraphrase-1")),
+    ],
+)
+def test_a_row_about_several_arms_leads_to_the_answers_of_each(table: str, arm: str, arms: tuple[str, ...]) -> None:
+    assert TableCell(table, 1, "value", {"arm": arm, "value": "0"}).arms == arms

@@ -15,6 +15,7 @@ from neuralmedbench.tables.contrasts import arm_rows, layout_sentence, picture_s
 from neuralmedbench.tables.decomposition import decomposition_sentence
 from neuralmedbench.tables.grounding.measures import CONTRASTS
 from neuralmedbench.tables.outcomes import Key
+from neuralmedbench.tables.pressure import COMPARED
 from neuralmedbench.tables.revisions import RevisionRow, change_sentences
 from neuralmedbench.tables.verdict import _leader
 from neuralmedbench.tables.words import LAYOUT, PICTURES, REVISION, SIDES, claims_of
@@ -32,8 +33,8 @@ def test_every_comparison_is_in_the_family_and_holm_is_over_all_of_them(drawn) -
     assert len(rows) == 2 * 3 + 3 + 3 + 3, "pairs of two sets, pictures, findings, gaps"
     assert [row.p_holm for row in rows] == holm([row.p_value for row in rows])
     assert all(row.significant == (row.p_holm < 0.05) for row in rows)
-    # the drawn studies have one revision, one layout and no arm of grounding
-    assert {row.kind for row in rows} == set(WORDS) - {REVISION, LAYOUT, *CONTRASTS}
+    # the drawn studies have one revision, one layout and no arm of grounding or pressure
+    assert {row.kind for row in rows} == set(WORDS) - {REVISION, LAYOUT, *CONTRASTS, *COMPARED.values()}
     told = next(row for row in rows if row.kind == "findings")
     parts = next(row for row in tables["decomposition"] if row.model == told.model)
     assert told.p_value == max(parts.gain_p, parts.effect_p, parts.beyond_p)
