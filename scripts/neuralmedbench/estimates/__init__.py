@@ -8,7 +8,7 @@ Doors
 -----
 agreement: RaterTerms, pair_coefficients, pair_terms
 calibration: MASS_BINS, RiskCurve, WIDTH_BINS, auroc, brier, calibration_error, linspace_bins, mass_bins, pessimistic, risk_coverage_area, width_bins
-comparisons: Difference, difference_of_rates, paired_difference, paired_differences, rank_ranges, shuffle_p, smallest_difference, square_and_add, tiers
+comparisons: Difference, difference_of_rates, paired_difference, paired_differences, rank_ranges, shows_difference, shuffle_p, smallest_difference, square_and_add, tiers
 concordance: COEFFICIENTS, Level, Pairs, concordance, separation
 correlations: SetScores, corrected_correlation
 exact: ShareTest, clopper_pearson, holm, share_bounds, share_tests

@@ -140,6 +140,28 @@ def _signs(patients: int, resamples: int, seed: int) -> Floats:
     return (rng.integers(0, 2, size=(resamples, patients), dtype=np.int8) * 2 - 1).astype(np.float64)
 
 
+def shows_difference(p_value: float | None, low: float | None, high: float | None, alpha: float) -> bool:
+    """Return True if both a test and an interval show a difference.
+
+    They come from different resamples and can disagree: then nothing is shown. Without an interval (nothing varies) the test decides.
+
+    Parameters
+    ----------
+    p_value : float or None
+        Of the test, corrected if it is one of several.
+    low, high : float or None
+        Interval of the difference.
+    alpha : float
+        Level below which the test counts.
+
+    Examples
+    --------
+    >>> shows_difference(0.03, 0.01, 0.2, 0.05), shows_difference(0.03, -0.01, 0.2, 0.05), shows_difference(0.06, 0.01, 0.2, 0.05)
+    (True, False, False)
+    """
+    return p_value is not None and p_value < alpha and (low is None or high is None or low > 0 or high < 0)
+
+
 def smallest_difference(spread: float, confidence: float, patients: int, power: float = 0.8) -> float:
     """Smallest true difference that one comparison would detect with the given power.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
+from neuralmedbench.estimates.comparisons import shows_difference
 from neuralmedbench.figures.panels import DAGGER, dagger_note, names, short
 from neuralmedbench.figures.style import DARK, DIVERGING, INK, LIGHT, WIDTH_IN, drawn_for, luminance, mark_model
 from neuralmedbench.figures.table import (
@@ -281,8 +282,7 @@ def _turned(row: Row) -> list[str]:
 
 
 def _significant(row: Row) -> bool:
-    p_value = number(row["p_holm"])
-    return p_value is not None and p_value < ALPHA
+    return shows_difference(number(row["p_holm"]), number(row["low"]), number(row["high"]), ALPHA)
 
 
 def _triangle(panel: Any, benchmark: str, rows: list[Row], order: list[str], *, reach: float, size: float) -> None:

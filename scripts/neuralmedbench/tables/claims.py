@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from neuralmedbench.estimates.comparisons import smallest_difference
+from neuralmedbench.estimates.comparisons import shows_difference, smallest_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Axis, Family
@@ -20,6 +20,7 @@ from neuralmedbench.tables.axes import better_axis
 from neuralmedbench.tables.declare import SCORED, Results, Suppression, Table, arm_labels
 from neuralmedbench.tables.grounding.measures import CONTRASTS, measure_grounding
 from neuralmedbench.tables.pressure import COMPARED
+from neuralmedbench.tables.revisions import change_tests
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import (
@@ -91,9 +92,15 @@ def claim_rows(results: Results) -> list[ClaimRow]:
     found = list(_comparisons(results))
     corrected = holm([row.p_value for row in found])
     return [
-        replace(row, p_holm=p_holm, significant=p_holm < alpha, detectable=_detectable(row, alpha, len(found)))
+        replace(row, p_holm=p_holm, significant=_is_shown(row, p_holm, alpha), detectable=_detectable(row, alpha, len(found)))
         for row, p_holm in zip(found, corrected, strict=True)
     ]
+
+
+def _is_shown(row: ClaimRow, p_holm: float, alpha: float) -> bool:
+    if row.kind == REVISION:  # other answers are a change too, and the interval is of pass@1 alone
+        return p_holm < alpha
+    return shows_difference(p_holm, row.low, row.high, alpha)
 
 
 def _comparisons(results: Results) -> Iterator[ClaimRow]:
@@ -125,8 +132,7 @@ def _comparisons(results: Results) -> Iterator[ClaimRow]:
     ]
     yield from (_claim(COMPARED[row["measure"]], {**row, "difference": row["value"]}, other=row["arm"]) for row in moved)
     for row in tables["revisions"]:
-        tests = [row[name] for name in ("p_value", "p_difference") if row[name] is not None]
-        if tests:  # more changed answers than repeats have, or another pass rate: two tests of one comparison
+        if tests := change_tests(dict(row)):  # more changed answers than repeats have, or another pass rate: two tests of one comparison
             yield _claim(REVISION, {**row, "p_value": min(holm(tests))}, other=row["metric"])
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.comparisons import paired_difference, shuffle_p, square_and_add
+from neuralmedbench.estimates.comparisons import paired_difference, shows_difference, shuffle_p, square_and_add
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
 from neuralmedbench.records.results import PATIENT
@@ -200,7 +200,8 @@ def contamination_takeaway(study: Study, tables: Tables) -> Takeaway:
     if not known:
         return Takeaway("No model could be compared before and after its training cut-off.", "0 comparisons")
     size = f"{counted(len(known), 'comparison')} of pass@1"
-    better = [row for row in known if row["difference"] > 0 and row["p_holm"] < 1 - study.settings.confidence]
+    alpha = 1 - study.settings.confidence
+    better = [row for row in known if row["difference"] > 0 and shows_difference(row["p_holm"], row["low"], row["high"], alpha)]
     if not better:
         return Takeaway(
             "No model was shown to do better on cases from before its training cut-off; that is no proof that it read none.", size

@@ -9,7 +9,7 @@ from statistics import median
 
 import numpy as np
 
-from neuralmedbench.estimates.comparisons import Difference, paired_difference, paired_differences
+from neuralmedbench.estimates.comparisons import Difference, paired_difference, paired_differences, shows_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import Floats, rate_interval
 from neuralmedbench.records.words import all_of, capital, counted, items_of, listing, points, points_span
@@ -33,6 +33,10 @@ class Pair:
     second: str
     difference: Difference
     p_holm: float | None
+
+    def differs(self, alpha: float) -> bool:
+        """Return True if the corrected test and the interval both show a difference."""
+        return shows_difference(self.p_holm, self.difference.low, self.difference.high, alpha)
 
 
 def answered(outcomes: Outcomes, key: Key) -> Floats:
@@ -207,7 +211,7 @@ def pairwise_takeaway(study: Study, tables: Tables) -> Takeaway:
     tested = [row for row in rows if row["p_holm"] is not None]
     if not tested:
         return Takeaway("No pair of models answered the same items.", largest(rows))
-    differ = sum(row["p_holm"] < alpha for row in tested)
+    differ = sum(shows_difference(row["p_holm"], row["low"], row["high"], alpha) for row in tested)
     text = f"{differ} of {counted(len(tested), 'pair')} of models {'differs' if differ == 1 else 'differ'} after Holm's correction; the others were not shown to be alike."
     all_differ = f"{capital(all_of(len(tested), 'pair'))} of models {'differs' if len(tested) == 1 else 'differ'}"
     return Takeaway(text if differ < len(tested) else f"{all_differ} after Holm's correction.", largest(rows))

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from neuralmedbench.estimates.comparisons import Difference, difference_of_rates
+from neuralmedbench.estimates.comparisons import Difference, difference_of_rates, shows_difference
 from neuralmedbench.estimates.intervals import ByPatient, Floats, rate_interval, repaired_share
 from neuralmedbench.estimates.prediction_powered import correct_rate
 from neuralmedbench.records.items import Arm
@@ -82,7 +82,7 @@ def decompose(passed: Mapping[str, Floats], by: ByPatient) -> Cells:
 
 def _above_zero(contrast: Difference, confidence: float) -> bool:
     """Return True if both the interval and the test show a difference to be positive."""
-    return contrast.low is not None and contrast.low > 0 and contrast.p_value is not None and contrast.p_value < 1 - confidence
+    return contrast.low is not None and contrast.low > 0 and shows_difference(contrast.p_value, contrast.low, contrast.high, 1 - confidence)
 
 
 def _why_no_share(full: float, found: Mapping[str, Difference], confidence: float) -> str:
@@ -90,7 +90,7 @@ def _why_no_share(full: float, found: Mapping[str, Difference], confidence: floa
     if full >= 1:
         return "no error under full"
     gain = found["gain"]
-    if gain.high is not None and gain.high < 0:
+    if gain.high is not None and gain.high < 0 and shows_difference(gain.p_value, gain.low, gain.high, 1 - confidence):
         return "the findings made it worse"
     for name, reason in UNSHOWN.items():
         if name not in found:

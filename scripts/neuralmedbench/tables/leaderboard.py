@@ -122,9 +122,12 @@ def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) 
     if ranked:
         values = np.stack([outcomes.metric("pass1", Key(model)) for model in ranked], axis=1)
         ranges = rank_ranges(values, outcomes.by_patient(settings))
-    # pairs without a test do not separate tiers
-    p_holm = {frozenset((pair.first, pair.second)): 1.0 if pair.p_holm is None else pair.p_holm for pair in pairs}
-    tier = tiers(ranked, p_holm, 1 - settings.confidence)
+    alpha = 1 - settings.confidence
+    # pairs without a test, or with an interval that holds 0, do not separate tiers
+    p_holm = {
+        frozenset((pair.first, pair.second)): pair.p_holm if pair.p_holm is not None and pair.differs(alpha) else 1.0 for pair in pairs
+    }
+    tier = tiers(ranked, p_holm, alpha)
     for model, (low, high) in zip(ranked, ranges, strict=True):
         # equal rates share a rank
         better = sum(rows[other]["pass1"] > rows[model]["pass1"] + 1e-9 for other in ranked)

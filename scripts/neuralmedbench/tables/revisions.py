@@ -149,8 +149,16 @@ def flip_rows(pairs: Sequence[ItemAnswers]) -> list[Cells]:
 
 def is_change(rows: Sequence[Cells], settings: IntervalSettings) -> bool:
     """Return True if the tests of one model on one benchmark show a change: shuffled passes, shuffled leaders, pass@1; Holm over the three."""
-    found = [row[name] for row in rows for name in ("p_value", "p_difference") if row.get(name) is not None]
-    return any(p_value < 1 - settings.confidence for p_value in holm(found))
+    return any(p_value < 1 - settings.confidence for p_value in holm([p_value for row in rows for p_value in change_tests(row)]))
+
+
+def change_tests(row: Cells) -> list[float]:
+    """Return the p values of one metric: shuffled answers, and the difference of pass@1 (1 if its interval holds 0)."""
+    found = [] if row.get("p_value") is None else [row["p_value"]]
+    if row.get("p_difference") is not None:
+        low, high = row.get("low"), row.get("high")
+        found.append(1.0 if low is not None and high is not None and low <= 0 <= high else row["p_difference"])
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralmedbench.estimates.comparisons import Difference, paired_difference, smallest_difference
+from neuralmedbench.estimates.comparisons import Difference, paired_difference, shows_difference, smallest_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, IntervalSettings, codes_of, rate_interval
 from neuralmedbench.estimates.suppression import CellSize, Label, Mask, mask_of, suppressed_cells
@@ -157,7 +157,8 @@ def corrected(rows: Sequence[RunDifferenceRow], alpha: float) -> list[RunDiffere
         spread, patients, p = row.detectable, row.n_patients or 0, p_holm.get(id(row))
         known = bool(spread) and patients > 1
         detectable = smallest_difference(spread or 0.0, 1 - alpha / len(tested), patients) if known else None
-        return replace(row, p_holm=p, significant=None if p is None else p < alpha, detectable=detectable)
+        significant = None if p is None else shows_difference(p, row.low, row.high, alpha)
+        return replace(row, p_holm=p, significant=significant, detectable=detectable)
 
     return [one(row) for row in rows]
 

@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from neuralmedbench.estimates.comparisons import paired_difference, rank_ranges, sign_flip_p, smallest_difference, tiers
+from neuralmedbench.estimates.comparisons import paired_difference, rank_ranges, shows_difference, sign_flip_p, smallest_difference, tiers
 from neuralmedbench.estimates.concordance import separation
 from neuralmedbench.estimates.exact import clopper_pearson, effective_size, holm, mcnemar_exact
 from neuralmedbench.estimates.intervals import (
@@ -189,6 +189,24 @@ def test_models_join_the_tier_of_the_best_unless_they_differ_from_it() -> None:
     }
     assert tiers("abcd", p_holm, 0.05) == {"a": 1, "b": 1, "c": 2, "d": 3}
     assert tiers([], {}, 0.05) == {}
+
+
+def test_a_difference_is_shown_where_test_and_interval_agree() -> None:
+    settings, six, five = IntervalSettings(resamples=500), np.repeat(np.arange(6), 12), np.arange(5)
+    # five patients change in one item of twelve, the sixth in all: every sign is the same, and the mean rests on one patient
+    rest_on_one = np.array([float(code == 5 or place % 12 == 0) for place, code in enumerate(six)])
+    found = paired_difference(rest_on_one, np.zeros(72), ByPatient(six, settings))
+    assert found.p_value == 2 / 2**6
+    assert found.low < 0 < found.value
+    assert not shows_difference(found.p_value, found.low, found.high, 0.05)
+    # five patients are too few for the test, however alike they are
+    alike = paired_difference(np.array([0.8, 0.9, 1.0, 0.9, 0.8]), np.zeros(5), ByPatient(five, settings))
+    assert alike.p_value == 2 / 2**5
+    assert alike.low > 0
+    assert not shows_difference(alike.p_value, alike.low, alike.high, 0.05)
+    assert shows_difference(0.01, -0.4, -0.1, 0.05)
+    assert shows_difference(0.01, None, None, 0.05), "nothing varies: the test decides"
+    assert not shows_difference(None, 0.1, 0.4, 0.05)
 
 
 @pytest.mark.parametrize(("p_value", "tier"), [(0.2, 1), (0.05, 1), (0.049, 2)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,9 +12,10 @@ import pytest
 from fixtures.claims import MENDING_SEED, MODELS, SETTINGS, counts_of, measure_claims, null_study, results_of
 from fixtures.tables import BREADTH, DEPTH
 from neuralmedbench.estimates.exact import holm
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
 from neuralmedbench.tables.claims import WORDS, claim_rows, power_sentence, title_answer
 from neuralmedbench.tables.contrasts import arm_rows, layout_sentence, picture_sentence
-from neuralmedbench.tables.decomposition import decomposition_sentence
+from neuralmedbench.tables.decomposition import DecompositionRow, decompose, decomposition_sentence
 from neuralmedbench.tables.grounding.measures import CONTRASTS
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.pressure import COMPARED
@@ -32,7 +35,7 @@ def test_every_comparison_is_in_the_family_and_holm_is_over_all_of_them(drawn) -
     rows = tables["claims"]
     assert len(rows) == 2 * 3 + 3 + 3 + 3, "pairs of two sets, pictures, findings, gaps"
     assert [row.p_holm for row in rows] == holm([row.p_value for row in rows])
-    assert all(row.significant == (row.p_holm < 0.05) for row in rows)
+    assert all(row.significant == (row.p_holm < 0.05 and not row.low <= 0 <= row.high) for row in rows)
     # the drawn studies have one revision, one layout and no arm of grounding or pressure
     assert {row.kind for row in rows} == set(WORDS) - {REVISION, LAYOUT, *CONTRASTS, *COMPARED.values()}
     told = next(row for row in rows if row.kind == "findings")
@@ -104,6 +107,40 @@ def test_no_sentence_names_a_difference_that_is_not_significant_in_the_family(dr
         revised = [{"benchmark": DEPTH, "model": "alpha", "metric": "passed"}]
         told = change_sentences(study, cells | {"revisions": revised, "claims": [*rows, {**rows[0], "kind": REVISION, "model": "alpha"}]})
         assert ("answers otherwise than the one before" in told[0] and "not shown" not in told[0]) is significant
+
+
+def test_what_is_claimed_of_true_findings_is_held_by_the_test_and_by_the_interval() -> None:
+    """Eight patients with 1 to 12 items, whose findings help by 50 points: test and interval often disagree, in both directions."""
+    rng, sizes, settings = np.random.default_rng(21), [1, 1, 2, 2, 3, 3, 8, 12], IntervalSettings(resamples=500)
+    codes = np.repeat(np.arange(8), sizes)
+    by, seen = ByPatient(codes, settings), Counter[tuple[bool, bool, bool | None]]()
+    none = {name: [] for name in ("pairwise", "arms", "axes", "pressure", "revisions")}
+    for _ in range(150):
+        chance = rng.beta(1, 3, 8)[codes]
+        passed = {name: (rng.random(len(codes)) < chance).astype(float) for name in ("f", "donor", "leak")}
+        passed["d"] = (rng.random(len(codes)) < np.clip(chance + 0.5, 0, 1)).astype(float)
+        row = DecompositionRow(benchmark=DEPTH, model="alpha", **decompose(passed, by))
+        study = SimpleNamespace(settings=settings, benchmarks={})
+        (claim,) = claim_rows(results_of(study, {**none, "decomposition": [row]}))
+        beyond_zero = claim.low is not None and (claim.low > 0 or claim.high < 0)
+        seen[claim.p_value < 0.05, beyond_zero, claim.significant] += 1
+    # test, interval, claim
+    assert seen == {(True, True, True): 62, (True, False, False): 4, (False, True, False): 55, (False, False, False): 29}
+
+
+@pytest.mark.parametrize("kind", ["pairwise", "arms", "axes"])
+def test_an_interval_that_holds_zero_takes_a_claim_back(drawn, kind: str) -> None:
+    study, tables = drawn
+    names = (
+        {"low": "gap_low", "high": "gap_high", "p_value": "gap_p"}
+        if kind == "axes"
+        else {name: name for name in ("low", "high", "p_value")}
+    )
+    for low, significant in ((-0.01, False), (0.01, True)):
+        cells = {names["p_value"]: 1e-6, names["low"]: low, names["high"]: 0.4}
+        changed = [replace(row, **cells) if row[names["p_value"]] is not None else row for row in tables[kind]]
+        found = claim_rows(results_of(study, {**tables, kind: changed, "revisions": []}))
+        assert {row.significant for row in found if row.p_value == 1e-6} == {significant}
 
 
 def test_three_equal_models_on_two_benchmarks_hardly_ever_differ() -> None:

@@ -152,6 +152,17 @@ def test_holm_is_over_the_comparisons_of_a_family_and_the_answer_names_none_that
     assert answer(beside).startswith("No change of pass@1 was shown after Holm’s correction for 10 comparisons; the largest difference is")
 
 
+def test_a_change_that_rests_on_one_patient_is_not_shown_though_the_test_finds_it() -> None:
+    items = [replace(one, item_id=f"{one.item_id}/{number}") for one in items_of(6)[::2] for number in range(12)]
+    after = [place // 12 == 5 or place % 12 == 0 for place in range(72)]
+    found = compare_runs(run_of(scores_of(items, [False] * 72)), run_of(scores_of(items, after, "1"), "b"), SETTINGS)
+    row = whole(found)
+    assert row["p_holm"] == 2 / 2**6
+    assert row["low"] < 0
+    assert row["significant"] is False
+    assert answer(found).startswith("No change of pass@1 was shown in the only comparison; alpha on demo +24 points (")
+
+
 def test_a_model_is_compared_with_its_partner_of_another_name() -> None:
     items = items_of(12)
     one, other = (run_of(scores_of(items, [right] * 24, words)) for right, words in ((False, "0"), (True, "1")))
