@@ -162,6 +162,26 @@ def test_a_checker_of_accessibility_finds_nothing(page: Browser, scheme: str, wi
     assert page.complaints == []
 
 
+DRAWN = """(() => {
+  const [box, svg] = [document.querySelector("figure.differences .scroll"), document.querySelector("figure.differences svg")];
+  const inside = (one) => one.getBoundingClientRect().left >= box.getBoundingClientRect().left - 1 && one.getBoundingClientRect().right <= box.getBoundingClientRect().right + 1;
+  return {
+    cut: [...svg.querySelectorAll("text, path")].filter((one) => one.getBoundingClientRect().width && !inside(one)).length,
+    smallest: Math.min(...[...svg.querySelectorAll("text")].map((one) => one.getBoundingClientRect().height)),
+  };
+})()"""
+
+
+@needs_browser
+@pytest.mark.browser
+def test_a_phone_shows_the_whole_figure_with_letters_that_can_be_read(page: Browser) -> None:
+    page.call("Emulation.setDeviceMetricsOverride", width=390, height=900, deviceScaleFactor=1, mobile=False)
+    page.run("document.querySelector('figure.differences').scrollIntoView()")
+    drawn = page.run(DRAWN)
+    assert drawn["cut"] == 0
+    assert drawn["smallest"] >= 10, "height of a line of text in CSS pixels"
+
+
 CUT = """[...document.querySelectorAll('#numbers > .scroll')].map((one) => one.scrollWidth - one.clientWidth)"""
 PHONE = """({
   page: document.documentElement.scrollWidth - document.documentElement.clientWidth,

@@ -279,6 +279,30 @@ def test_two_models_are_compared_by_the_cases_that_one_gets_right_and_the_other_
     assert "pair" not in page.run("location.hash")
 
 
+def test_a_pair_without_a_shared_item_says_so_and_prints_no_empty_number(page: Browser) -> None:
+    said = page.run("""(() => {
+      const cell = document.querySelector("#pairs tr[data-model] [data-element=difference]");
+      const [kept, value] = [cell.innerHTML, cell.dataset.value];
+      const [a, b] = cell.closest("tr").dataset.model.split(" ");
+      const told = () => { form.elements.a.value = a; form.elements.b.value = b; compare(cases); return document.querySelector("#comparison li").textContent; };
+      cell.innerHTML = "<b>+5</b><small></small>";
+      const alone = told();
+      [cell.innerHTML, cell.dataset.value] = ["<b>–</b><small></small>", ""];
+      const none = told();
+      [cell.innerHTML, cell.dataset.value] = [kept, value];
+      document.getElementById("all-cases").click();
+      return [alone, none];
+    })()""")
+    assert said[0].endswith("+5 points of pass@1 (no interval)")
+    assert said[1].endswith(": no difference is known, as no item has graded answers of both")
+
+
+def test_a_picture_without_a_known_sequence_has_no_caption_that_says_unknown(page: Browser) -> None:
+    labels = page.run("""["unknown", "unknown, axial", "FLAIR, axial"].map((label) =>
+      pictureElement(["none", label], 0, [["none", label]]).querySelector("figcaption")?.textContent ?? null)""")
+    assert labels == [None, "axial", "FLAIR, axial"]
+
+
 def test_cases_are_searched_sorted_and_stepped_through_with_keys(page: Browser) -> None:
     everything = page.run(LISTED)
     page.run(CHOOSE % json.dumps({"q": "no such words anywhere"}))

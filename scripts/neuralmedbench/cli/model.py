@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,9 +76,12 @@ def explain_request(args: Namespace) -> int:
     from neuralmedbench.models.picture_budget import too_many_options
     from neuralmedbench.models.readers import fits_layout
     from neuralmedbench.models.registry import code_of
+    from neuralmedbench.recording.record import not_graded_lines
     from neuralmedbench.records.items import Item
+    from neuralmedbench.records.keys import text_digest
     from neuralmedbench.records.options import as_asked
     from neuralmedbench.records.requests import Request
+    from neuralmedbench.records.scores import Score
     from neuralmedbench.scoring.grade_explanations import explain_stored_grades
     from neuralmedbench.scoring.parse import describe_reading
 
@@ -107,8 +109,14 @@ def explain_request(args: Namespace) -> int:
     ledger, table = Path(f"data/ledger/{place}.jsonl"), Path(f"{results}/responses/{place}.parquet")
     items = Path(f"data/items/{args.benchmark}.parquet")
     item = next((row for row in read_records(items, Item) if row.item_id == args.item), None) if items.is_file() else None
-    reading = partial(describe_reading, item=as_asked(item, args.arm)) if item else None
+    stored = Path(f"{results}/scores/{place}.parquet")
+    rows = [row for row in read_records(stored, Score) if (row.item_id, row.arm) == (args.item, args.arm)] if stored.is_file() else []
+    scores = {row.text_sha256: row for row in rows if row.revision == model.revision}
+    asked = as_asked(item, args.arm) if item else None
+    reading = (lambda text: describe_reading(text, asked, scores.get(text_digest(text)))) if asked else None
     print(for_terminal(explain_stored(selected, model, code=code, ledger=ledger, table=table, reading=reading)))
+    if any(row.scored and not row.missing and row.passed is None for row in scores.values()):
+        print(*not_graded_lines(results, [args.benchmark]), sep="\n")
     return 0
 
 

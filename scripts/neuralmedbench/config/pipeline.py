@@ -58,7 +58,12 @@ class StatisticsConfig(Section):
     resamples: int = Field(10_000, ge=100, description="Resamples of the patient-clustered bootstrap.")
     seed: int = Field(20_260_925, description="Seed of the bootstrap.")
     confidence: float = Field(0.95, gt=0.5, lt=1, description="Confidence level of every interval.")
-    max_missing_fraction: float = Field(0.02, ge=0, le=1, description="A model with a larger fraction of missing answers is not ranked.")
+    max_missing_fraction: float = Field(
+        0.02,
+        ge=0,
+        le=1,
+        description="A model with a larger fraction of missing answers is not ranked; its rates are empty, with bounds beside them.",
+    )
 
 
 class SimilarityConfig(Section):

@@ -15,7 +15,7 @@ exact: ShareTest, clopper_pearson, holm, share_bounds, share_tests
 intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, bootstrap_p_value, codes_of, rate_interval, rate_intervals, repaired_share, resampled_rate, weighted_rate
 label_averages: Tally
 prediction_powered: FEWEST_RATERS, RatedAnswers, calibrated_rate, correct_rate
-repeats: compare_answers, pass_at_k
+repeats: compare_answers, pass_at_k, share_of_same_answers
 shifts: conditional_rate, difference_of_conditional_rates, spread_of_means
 suppression: CellSize, Label, Mask, mask_of, suppressed_cells
 """

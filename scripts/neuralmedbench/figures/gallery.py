@@ -41,9 +41,10 @@ from neuralmedbench.figures.rates import (
     keep_first_pair,
     keep_run_differences,
     keep_slices,
+    why_no_axes,
 )
 from neuralmedbench.figures.style import MODEL_ID, styled
-from neuralmedbench.figures.table import FEWEST, SMALL, Row, few_note, having, in_order, model_order, with_titles
+from neuralmedbench.figures.table import FEWEST, SMALL, Row, few_note, having, in_order, model_order, with_rate, with_titles
 from neuralmedbench.figures.trust import (
     describe_passk,
     describe_reliability,
@@ -119,8 +120,8 @@ class Figure:
         Name of the table.
     title : str
         Title of the figure.
-    empty : str
-        Sentence shown in its place if no row of the table can be drawn.
+    empty : str or callable
+        Sentence shown in its place if no row of the table can be drawn; a callable makes it of all rows.
     keep : callable
         Selects the rows to draw.
     draw : callable
@@ -131,7 +132,7 @@ class Figure:
 
     table: str
     title: str
-    empty: str
+    empty: str | Callable[[list[Row]], str]
     keep: Callable[[list[Row]], list[Row]]
     draw: Callable[[list[Row]], Any]
     describe: Callable[[list[Row]], str]
@@ -154,11 +155,15 @@ class Figure:
         numbers = [name for name, kind in TABLES[self.table].items() if kind == "float"]
         # a public report has emptied the rows of few patients
         emptied = any(row.get("few_patients") and not any(row[name] for name in numbers) for row in rows)
-        return f"Not shown: fewer than {FEWEST_PATIENTS} patients." if emptied else self.empty
+        return f"Not shown: fewer than {FEWEST_PATIENTS} patients." if emptied else self.empty(rows) if callable(self.empty) else self.empty
 
 
 def _with(*columns: str) -> Callable[[list[Row]], list[Row]]:
     return lambda rows: having(rows, *columns)
+
+
+def _with_pass1(rows: list[Row]) -> list[Row]:
+    return with_rate(rows, "pass1")
 
 
 def _full(rows: list[Row]) -> list[Row]:
@@ -173,7 +178,7 @@ FEW_PATIENTS = "Not shown: too few patients who are not public."
 NO_CONFIDENCE = "No answer of this run comes with a confidence."
 FIGURES = {
     "leaderboard": Figure(
-        "leaderboard", "Leaderboard", "No model has been scored yet.", _with("pass1"), draw_leaderboard, describe_leaderboard
+        "leaderboard", "Leaderboard", "No model has been scored yet.", _with_pass1, draw_leaderboard, describe_leaderboard
     ),
     "decomposition": Figure(
         "decomposition",
@@ -194,7 +199,7 @@ FIGURES = {
     "axes": Figure(
         "axes",
         "Breadth against depth",
-        "The two axes need one benchmark of each: breadth and depth.",
+        why_no_axes,
         _with("breadth", "depth"),
         draw_axes,
         describe_axes,

@@ -12,6 +12,7 @@ from neuralmedbench.estimates.comparisons import shows_difference
 from neuralmedbench.figures.panels import DAGGER, dagger_note, names, short
 from neuralmedbench.figures.style import DARK, DIVERGING, INK, LIGHT, WIDTH_IN, drawn_for, luminance, mark_model
 from neuralmedbench.figures.table import (
+    BOUNDS,
     Row,
     clusters_of,
     difference_words,
@@ -19,6 +20,7 @@ from neuralmedbench.figures.table import (
     first_sentences,
     groups,
     having,
+    is_between,
     is_small,
     models_of,
     number,
@@ -109,7 +111,7 @@ class HeatmapRow:
 def keep_heatmap(rows: list[Row]) -> list[Row]:
     """Keep rows of pass@1 under the full request, suppressed ones too; leave out groups that hold all items, have no value, or are single cases."""
     rows = [row for row in rows if row["metric"] == "pass1" and (row["arm"], row["strategy"]) == ("full", "direct")]
-    rows = [row for row in rows if number(row["value"]) is not None or mark_of(row)]
+    rows = [row for row in rows if number(row["value"]) is not None or is_between(row, "value") or mark_of(row)]
     whole = {(row["benchmark"], row["model"]): row["n_items"] for row in rows if row["slice"] == EVERYTHING}
 
     def is_informative(row: Row) -> bool:
@@ -155,8 +157,13 @@ def draw_heatmap(rows: list[Row]) -> Any:
         )
         panel.set_title(benchmark)
     note = f"pass@1 in %; n counts {clusters_of(rows)}; hatched: fewer than {fewest_of(rows[0])}; groups of fewer than {FEWEST} stand in the table"
-    hidden = "; – not shown" if any(number(row["value"]) is None for row in rows) else ""
-    figure.supxlabel(f"{note}{hidden}{dagger_note(rows)}", fontsize=8.5)
+    hidden = "; – not shown" if any(number(row["value"]) is None and not is_between(row, "value") for row in rows) else ""
+    open_ends = (
+        "\ntwo numbers: from the worst to the best case, too many answers are missing"
+        if any(is_between(row, "value") for row in rows)
+        else ""
+    )
+    figure.supxlabel(f"{note}{hidden}{open_ends}{dagger_note(rows)}", fontsize=8.5)
     return figure
 
 
@@ -172,7 +179,9 @@ def _ends(benchmark: str, rows: list[Row]) -> str:
     shown = having(of_best, "value")
     large = [row for row in shown if not is_small(row)]
     counts = [f"{len(shown) - len(large)} of fewer than {fewest_of(rows[0])} {clusters_of(rows)}"]
-    counts += [f"{len(of_best) - len(shown)} not shown"] if len(shown) < len(of_best) else []
+    left = sum(is_between(row, "value") for row in of_best)
+    counts += [f"{left} left open by missing answers"] if left else []
+    counts += [f"{len(of_best) - len(shown) - left} not shown"] if len(shown) + left < len(of_best) else []
     head = f"{benchmark}: {counted(len(models_of(rows)), 'model')} in {counted(len(of_best), 'group')}, {', '.join(counts)}"
     if not large:
         return f"{head}."
@@ -221,7 +230,10 @@ def _panel(panel: Any, lines: list[HeatmapRow], models: dict[str, str], *, turne
         for row in line.entries:
             share, at = number(row["value"]), (place[row["model"]], line.y)
             with drawn_for(panel, row["model"]):
-                if share is None:  # suppressed in a public run
+                if is_between(row, "value"):
+                    ends = "–".join(f"{100 * value_of(row, name):.0f}" for name in BOUNDS)
+                    draw_cell(panel, at, ends, FAINT_CELL, mark="few" if is_small(row) else "", size=size)
+                elif share is None:  # suppressed in a public run
                     panel.text(*at, "–", ha="center", va="center_baseline", fontsize=size)
                 else:
                     colour = FAINT_CELL if row.get("few_patients") else rate_colour(share)

@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neuralmedbench.figures.style import WIDTH_IN, Look, drawn_for, looks, mark_model
-from neuralmedbench.figures.table import Row, models_of, title_of
+from neuralmedbench.figures.table import BOUNDS, Row, is_between, models_of, title_of
 from neuralmedbench.figures.table import number as cell_number
 from neuralmedbench.records.results import POOL_MARKS
 
@@ -73,16 +73,17 @@ def dagger_note(rows: Iterable[Row]) -> str:
     )
 
 
-def panels(rows: Sequence[int], *, around: float = 0.75, entries: int = 1) -> tuple[Any, list[Any]]:
+def panels(rows: Sequence[int], *, around: float = 0.75, entries: int = 1, wide: float = WIDTH_IN) -> tuple[Any, list[Any]]:
     """Return a figure with stacked panels of `rows` rows each, at y = 0, 1, 2... from the top.
 
-    `around` is the height in inches of title and axis of a panel; `entries` is the number of marks that share a row, which makes it higher.
+    `around` is the height in inches of title and axis of a panel; `entries` is the number of marks that share a row, which makes it higher;
+    `wide` is the width in inches.
     """
     import matplotlib.pyplot as plt
 
     # rows with more than two marks are higher
     inches = [ROW_IN * max(1.0, 0.5 * entries) * number for number in rows]
-    size = (WIDTH_IN, sum(inches) + around * len(rows) + BELOW_IN)
+    size = (wide, sum(inches) + around * len(rows) + BELOW_IN)
     # the height ratios count the rows only, so that rows are equally high in every panel
     figure, grid = plt.subplots(len(rows), 1, figsize=size, squeeze=False, height_ratios=inches, layout="constrained")
     axes = [line[0] for line in grid]
@@ -111,6 +112,19 @@ def whisker(axes: Any, row: Row, y: float, look: Look, names: tuple[str, str, st
         if low is not None and high is not None:
             axes.plot([low, high], [y, y], color=look.colour, linewidth=1.4, solid_capstyle="round")
         axes.plot([value], [y], markersize=size, linestyle="none", **look.point)
+
+
+def between(axes: Any, row: Row, y: float, look: Look) -> None:
+    """Draw a rate that missing answers leave open: a dashed line from the worst to the best case, without a mark."""
+    ends = [cell_number(row.get(name)) for name in BOUNDS]
+    if None not in ends:
+        with drawn_for(axes, row["model"]):
+            axes.plot(ends, [y, y], color=look.of(row).colour, linewidth=1.4, linestyle=(0, (3, 2)))
+
+
+def between_note(rows: Iterable[Row], value: str) -> str:
+    """Return the line below a figure that explains its dashed lines; empty if it has none."""
+    return "\ndashed: from the worst to the best case, too many answers are missing" if any(is_between(row, value) for row in rows) else ""
 
 
 def label_rows(axes: Any, rows: Sequence[Row], labels: Sequence[str]) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 from neuralmedbench.figures.panels import (
     FEW,
     NamedPoint,
+    between,
+    between_note,
     dagger_note,
     label_points,
     label_rows,
@@ -26,6 +28,7 @@ from neuralmedbench.figures.table import (
     first_sentences,
     groups,
     having,
+    is_between,
     models_of,
     number,
     rate_words,
@@ -33,13 +36,17 @@ from neuralmedbench.figures.table import (
     sample_size_range,
     title_of,
     value_of,
+    with_rate,
 )
 from neuralmedbench.records.results import FAMILY_TITLES
-from neuralmedbench.records.words import counted, percent, spaced
+from neuralmedbench.records.words import ONCE, counted, percent, percent_span, spaced
 
 PASS1 = ("pass1", "pass1_low", "pass1_high")
 SLICES = ("family", "level", "sequence", "lesion_shown", "normal_control")
 DIAGNOSIS = "differential_diagnosis"
+NARROW_IN = 4.2
+"""Width in inches of a figure that a phone shows whole."""
+
 MOST = 8
 """Models drawn in the figure of slices: more marks could not be distinguished in one row."""
 
@@ -58,12 +65,14 @@ def draw_leaderboard(rows: list[Row]) -> Any:
             if row["tier"] and int(row["tier"]) % 2 == 0:
                 panel.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.05, linewidth=0)
             whisker(panel, row, y, style[row["model"]], PASS1)
+            if is_between(row, "pass1"):
+                between(panel, row, y, style[row["model"]])
             place = f"tier {row['tier']}" if row["tier"] else "" if row["model"] == PRIOR else "no rank"
             with drawn_for(panel, row["model"]):
                 panel.text(1.04, y, place, va="center", fontsize=8.5)
             if row["model"] == PRIOR:
                 panel.axvline(value_of(row, "pass1"), color=INK, linewidth=1, linestyle=(0, (2, 3)), alpha=0.6)
-    axes[-1].set_xlabel(f"pass@1{dagger_note(rows)}")
+    axes[-1].set_xlabel(f"pass@1{between_note(rows, 'pass1')}{dagger_note(rows)}")
     return figure
 
 
@@ -81,12 +90,15 @@ def _best(benchmark: str, rows: list[Row]) -> str:
     beside = f", tier 1 holds {counted(tier, 'model')}" if first["tier"] else ", no rank"
     chance = f", guessing reaches {percent(guess['pass1'])}" if guess else ""
     place = f"is first of {counted(len(models), 'model')} with pass@1 {rate_words(first, 'pass1')}"
+    if is_between(first, "pass1"):  # models with a rate come first
+        bounds = percent_span(first["worst_case"], first["best_case"], ONCE)
+        place, beside = f"has a pass@1 of {bounds}, by what its missing answers would have been", ", no rank"
     return f"{benchmark}: {first['title']} {place}{beside}{chance}; {sample_size(first)}."
 
 
 def keep_slices(rows: list[Row]) -> list[Row]:
     """Keep rows of pass@1 under the full request and direct strategy; of many models, the best overall."""
-    rows = [row for row in having(rows, "value") if row["metric"] == "pass1" and (row["arm"], row["strategy"]) == ("full", "direct")]
+    rows = [row for row in with_rate(rows, "value") if row["metric"] == "pass1" and (row["arm"], row["strategy"]) == ("full", "direct")]
     # sum of a model's rates over benchmarks; the best MOST models are drawn
     best: dict[str, float] = {}
     for row in rows:
@@ -112,9 +124,11 @@ def draw_slices(rows: list[Row]) -> Any:
                 panel.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.04, linewidth=0)
             for place, row in enumerate(sorted(entries, key=lambda row: order.index(row["model"]))):
                 whisker(panel, row, y + offset(place, len(entries)), style[row["model"]], ("value", "low", "high"), size=5.5)
+                if is_between(row, "value"):
+                    between(panel, row, y + offset(place, len(entries)), style[row["model"]])
     out = int(rows[0]["left_out"])
     others = f"\nthe {MOST} models that are best over all; {out} more stand in rates.csv and in the figure of rates by group" if out else ""
-    axes[-1].set_xlabel(f"pass@1{others}{dagger_note(rows)}")
+    axes[-1].set_xlabel(f"pass@1{others}{between_note(rows, 'value')}{dagger_note(rows)}")
     legend(figure, rows)
     return figure
 
@@ -125,6 +139,9 @@ def describe_slices(rows: list[Row]) -> str:
 
 
 def _widest(benchmark: str, rows: list[Row]) -> str:
+    every, rows = rows, having(rows, "value")
+    if not rows:
+        return f"{benchmark}: no rate of {counted(len({row['model'] for row in every}), 'model')} is known, as answers are missing."
     low, high = (one(rows, key=lambda row: value_of(row, "value")) for one in (min, max))
     models, lines = len({row["model"] for row in rows}), len({_line(row) for row in rows})
     ends = " to ".join(f"{percent(row['value'])} ({title_of(row)}, {_line(row)})" for row in (low, high))
@@ -179,18 +196,19 @@ def keep_run_differences(rows: list[Row]) -> list[Row]:
 
 def draw_run_differences(rows: list[Row]) -> Any:
     """Draw the paired difference of each model between two runs (from differences.csv of two runs)."""
-    style, grouped, labels = looks_of(rows), groups(rows, "benchmark"), names(rows)
-    figure, axes = panels([len(part) for part in grouped.values()])
+    style, grouped, labels = looks_of(rows), groups(rows, "benchmark"), names(rows, 20)
+    # a single column of differences: narrow enough to be read on a phone
+    figure, axes = panels([len(part) for part in grouped.values()], wide=NARROW_IN)
     reach = max(abs(number(row[name]) or 0.0) for row in rows for name in ("difference", "low", "high"))
     reach = min(1.0, 0.25 * (int(reach / 0.25) + 1))
     for panel, (benchmark, part) in zip(axes, grouped.items(), strict=True):
-        panel.set_title(f"{benchmark}: {sample_size_range(part)}")
+        panel.set_title(f"{short(benchmark, 24)}: {sample_size_range(part)}")
         percent_axis(panel, low=-reach, high=reach)
         panel.axvline(0, color=INK, linewidth=1.2)
         label_rows(panel, part, [labels[row["model"]] for row in part])
         for y, row in enumerate(part):
             whisker(panel, row, y, style[row["model"]], ("difference", "low", "high"))
-    axes[-1].set_xlabel("pass@1, second run minus first, on the items of both (right of the line: better in the second run)")
+    axes[-1].set_xlabel("pass@1, second run minus first, on the items of both\n(right of the line: better in the second run)")
     return figure
 
 
@@ -213,6 +231,14 @@ def draw_axes(rows: list[Row]) -> Any:
     pairs = list(_pairs_of_tasks(rows).values())
     shown = pairs[:MOST_PAIRS]
     return _scatters(shown, f"; {len(pairs) - len(shown)} more pairs of tasks stand in axes.csv" if len(pairs) > len(shown) else "")
+
+
+def why_no_axes(rows: list[Row]) -> str:
+    """Say why no model can be drawn on both axes: the run has one of them alone, or scores are not known."""
+    if not rows:
+        return "The two axes need one benchmark of each: breadth and depth."
+    notes = dict.fromkeys(row["note"] for row in rows if row["note"])
+    return f"No model has a score on both axes: {'; '.join(notes) or 'neither is known'}."
 
 
 def keep_first_pair(rows: list[Row]) -> list[Row]:

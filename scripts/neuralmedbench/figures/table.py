@@ -109,6 +109,26 @@ def having(rows: Iterable[Row], *columns: str) -> list[Row]:
     return [row for row in rows if all(number(row[column]) is not None for column in columns)]
 
 
+BOUNDS = ("worst_case", "best_case")
+"""Columns with the two rates if all missing answers had failed, and had passed."""
+
+
+def is_between(row: Row, value: str) -> bool:
+    """Return True if missing answers leave a rate open: there is no value, but its bounds are known.
+
+    Examples
+    --------
+    >>> is_between({"pass1": "", "worst_case": "0.1", "best_case": "0.7"}, "pass1"), is_between({"pass1": ""}, "pass1")
+    (True, False)
+    """
+    return number(row[value]) is None and all(number(row.get(name)) is not None for name in BOUNDS)
+
+
+def with_rate(rows: Iterable[Row], value: str) -> list[Row]:
+    """Return the rows that hold a rate, or its bounds where missing answers leave it open."""
+    return [row for row in rows if number(row[value]) is not None or is_between(row, value)]
+
+
 def is_small(row: Row) -> bool:
     """Return True if a row is about few patients, or their number is unknown."""
     patients = number(row["n_patients"])

@@ -23,7 +23,7 @@ from neuralmedbench.recording.run_mistakes import run_mistakes
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.options import as_asked
 from neuralmedbench.records.responses import Response, ResponseState, distinct_calls
-from neuralmedbench.records.words import counted, listing, percent, percent_span
+from neuralmedbench.records.words import ONCE, counted, listing, percent, percent_span
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.scoring.parse import why_unread
 
@@ -224,7 +224,9 @@ def _passed(run: Run, benchmark: str, model: str) -> Iterator[str]:
     board = read_table(Path(run.results, "tables", "leaderboard.csv"))
     row = next(row for row in board if (row["benchmark"], row["model"]) == (benchmark, model))
     if not row["pass1"]:
-        yield "passed: not known, no answer was graded"
+        between = percent_span(row["worst_case"], row["best_case"], ONCE)
+        lost = f"{row['missing']} of {row['expected']} answers are missing or not graded"
+        yield f"passed: {between}, as {lost}" if between else "passed: not known, no answer was graded"
         return
     rate, low, high = (float(row[name]) if row[name] else None for name in ("pass1", "pass1_low", "pass1_high"))
     number, size = int(row["n_items"]), f"{percent(run.config.statistics.confidence)} interval"

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from neuralmedbench.config.run_names import run_of
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError, DataError, PipelineError
 from neuralmedbench.figures.gallery import FIGURES
+from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.recording.audit import holds_any, stale_files, upstream_records
 from neuralmedbench.recording.metadata import METADATA, make_again, read_metadata, record_name, repair_metadata
@@ -292,6 +293,23 @@ def _as_of_now(why: str) -> str:
     """Return a recorded cause as it stands: a key that was not set then may be set now."""
     found = NOT_SET.fullmatch(why)
     return f"{found[1]} was not set, and is now" if found and os.environ.get(found[1]) else why
+
+
+def not_graded_lines(results: str, benchmarks: Iterable[str], root: Path = Path()) -> list[str]:
+    """Return what the tables of a run say of answers that came and have no grade: how many, why, and what to do; none before they are made.
+
+    Parameters
+    ----------
+    results : str
+        Folder of the results, relative to the root.
+    benchmarks : iterable of str
+        Benchmarks of the run.
+    root : Path
+        The repository root.
+    """
+    path = root / results / "tables" / "notes.json"
+    found = read_json(path).get("not_graded", {}) if path.is_file() else {}
+    return [f"not graded, {name}: {found[name]}" for name in benchmarks if name in found]
 
 
 def _by_state(causes: Counter[tuple[str, str]]) -> Iterator[str]:

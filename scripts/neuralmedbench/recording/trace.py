@@ -25,6 +25,7 @@ from neuralmedbench.tables.outcomes import can_pass
 
 DIRECT = "direct"
 CANDIDATES = frozenset({Runner.OPEN, Runner.DIALOGUE})
+BOUNDS = ("best_case", "worst_case")
 SAMPLES = 5
 """Samples of an item behind pass@5."""
 GRADES = ("main_condition", "core_diagnosis", "rubric", "keyword_coverage")
@@ -227,7 +228,10 @@ def _head(cell: TableCell, groups: Groups) -> Iterator[str]:
     yield f"{cell.column} of {cell.table}, row {cell.number}: {cell.value or 'empty (not available)'}"
     yield f"  {', '.join(f'{name} {value}' for name, value in cell.keys.items())}"
     counted = _recomputed(cell, groups)
-    if counted is None:
+    if not cell.value and cell.row.get("worst_case") and cell.row.get("missing") not in (None, "", "0"):
+        lost, expected = cell.row["missing"], cell.row["expected"]
+        yield f"  {lost} of {expected} answers are missing or not graded, so the rate is not known: see worst_case and best_case of the row"
+    elif counted is None:
         yield "  not recomputed: not a plain rate or count of the scores"
     elif counted == cell.value:
         yield f"  recomputed from the scores: {counted}, the same"
@@ -239,7 +243,8 @@ def _recomputed(cell: TableCell, groups: Groups) -> str | None:
     name = cell.column
     # only plain rates and counts of two tables are recomputed
     if cell.table == "rates":
-        name = cell.row["metric"] if cell.column == "value" else ""
+        metric = cell.row["metric"]
+        name = metric if cell.column == "value" else cell.column if metric == "pass1" and cell.column in BOUNDS else ""
         if cell.row["slice"] not in PARTS:
             return None
     elif cell.table != "leaderboard":

@@ -60,6 +60,8 @@ class CaseBlock:
         Items with all responses, from `pack`; empty if the page has no room for them.
     title : str
         Its name in the list.
+    question : str
+        The beginning of its question, if it has a single item; empty otherwise.
     """
 
     anchor: str
@@ -70,6 +72,7 @@ class CaseBlock:
     pictures: frozenset[str]
     packed: str
     title: str = ""
+    question: str = ""
 
     @property
     def flagged(self) -> bool:
@@ -111,6 +114,9 @@ def pack(value: Json) -> str:
     return pack_bytes(text.encode())
 
 
+UNKNOWN = "unknown"
+"""The sequence of a picture that has no label."""
+
 KEYED = re.compile(r"[0-9a-f]{12,}")
 """A case id that `nmb cases list` or the demo made of a key: nothing to read."""
 
@@ -118,7 +124,19 @@ KEYED = re.compile(r"[0-9a-f]{12,}")
 def _title(case_id: str, number: int, bundles: list[CaseBundle]) -> str:
     """Return the name of a case in the list: its number in the run instead of a keyed id, and what its pictures are if their labels say so."""
     sequences = dict.fromkeys(image.label.partition(", ")[0] for bundle in bundles for image in bundle.images if ", " in image.label)
-    return ", ".join([f"Case {number}" if KEYED.fullmatch(case_id) else case_id, *sequences])
+    known = [name for name in sequences if name != UNKNOWN]
+    return ", ".join([f"Case {number}" if KEYED.fullmatch(case_id) else case_id, *known])
+
+
+LONGEST_QUESTION = 140
+
+
+def _question(bundles: list[CaseBundle]) -> str:
+    """Return the beginning of a question: of a case with several the reference says more."""
+    if len(bundles) > 1:
+        return ""
+    words = " ".join(bundles[0].question.split())
+    return words if len(words) <= LONGEST_QUESTION else f"{words[:LONGEST_QUESTION].rpartition(' ')[0] or words[:LONGEST_QUESTION]}…"
 
 
 def _block(case_id: str, number: int, bundles: list[CaseBundle]) -> CaseBlock:
@@ -127,6 +145,7 @@ def _block(case_id: str, number: int, bundles: list[CaseBundle]) -> CaseBlock:
         benchmark=bundles[0].benchmark,
         case_id=case_id,
         title=_title(case_id, number, bundles),
+        question=_question(bundles),
         answer=next((bundle.answer for bundle in bundles if bundle.answer), ""),
         index=[_index(bundle) for bundle in bundles],
         pictures=frozenset(image.sha256 for bundle in bundles for image in bundle.images),
@@ -139,9 +158,8 @@ def _index(bundle: CaseBundle) -> Json:
     for response in bundle.responses:
         if (response.arm, response.strategy) == (FULL, DIRECT):
             results[response.model][0] += bool(response.passed)
-            # results count answers to items with a reference; an answer without a grade is left out
-            ungraded = response.state == "ok" and response.passed is None
-            results[response.model][1] += bool(bundle.answer) and not ungraded
+            # results count answers to items with a reference; a missing one, and one without a grade, is left out
+            results[response.model][1] += bool(bundle.answer) and response.passed is not None
     arms = sorted({response.arm for response in bundle.responses})
     # `direct` comes first, also in runs without it
     strategies = sorted({DIRECT} | {response.strategy for response in bundle.responses}, key=lambda name: (name != DIRECT, name))

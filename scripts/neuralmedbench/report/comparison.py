@@ -34,6 +34,7 @@ SCRIPTS = ("page.js", "reading.js")
 WORDS = ("item", "gold", "arm", "strategy", "sample", "family", "pass@1", "interval", "missing")
 """Words of the glossary that this page uses."""
 RUN_LISTS = ("benchmarks", "models", "graders", "published", "rating_rounds")
+STATISTICS = ("resamples", "seed", "confidence", "max_missing_fraction")
 DIGEST = 12
 FACTS = {"topic": "str", "name": "str", "a": "str", "b": "str", "same": "bool"}
 Json = dict[str, Any]
@@ -191,7 +192,7 @@ def _subjects(root: Path, stored: Iterable[StoredRun]) -> dict[str, str]:
 
 def _interval_settings(run: ComparedRun) -> IntervalSettings:
     statistics = (run.settings or {}).get("statistics", {})
-    return IntervalSettings(**{name: statistics[name] for name in ("resamples", "seed", "confidence") if name in statistics})
+    return IntervalSettings(**{name: statistics[name] for name in STATISTICS if name in statistics})
 
 
 def _titles(root: Path, a: ComparedRun, b: ComparedRun, benchmarks: Iterable[str]) -> dict[str, str]:

@@ -22,6 +22,7 @@ from neuralmedbench.records.results import FAMILY_TITLES, FEWEST
 from neuralmedbench.records.words import (
     DASH,
     DASHED,
+    ONCE,
     all_of,
     capital,
     counted,
@@ -94,6 +95,7 @@ def _sample(row: dict[str, str]) -> str:
 FILTERS: dict[str, Callable[..., str]] = {
     "percent": _grey(partial(percent, missing=DASH), counted=True),
     "span": _grey(partial(percent_span, form=DASHED)),
+    "between": _grey(partial(percent_span, form=ONCE)),
     "points": _grey(partial(points, missing=DASH), counted=True),
     "points_span": _grey(points_span),
     "decimal": _grey(partial(decimal, missing=DASH), counted=True),

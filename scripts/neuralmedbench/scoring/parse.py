@@ -11,7 +11,7 @@ from neuralmedbench.records.checklist import PLACES, SECTIONS, with_places
 from neuralmedbench.records.items import Family, Item, ItemImage, Runner
 from neuralmedbench.records.options import NONE_ARM, as_asked, order_under
 from neuralmedbench.records.questions import LETTERS
-from neuralmedbench.records.scores import ParseStatus, Prediction
+from neuralmedbench.records.scores import ParseStatus, Prediction, Score
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.checklist import ChecklistCandidate, read_candidate, read_candidates, read_checklist
 from neuralmedbench.scoring.choice import read_choice
@@ -187,7 +187,10 @@ READ = {
 }
 
 
-def describe_reading(text: str, item: Item) -> str:
+UNGRADED = "it has no grade, so it is missing, neither right nor wrong"
+
+
+def describe_reading(text: str, item: Item, score: Score | None = None) -> str:
     """Say what was read from an answer, or why nothing was.
 
     Parameters
@@ -196,19 +199,22 @@ def describe_reading(text: str, item: Item) -> str:
         The model's answer.
     item : Item
         The question.
+    score : Score or None
+        Its score, if there is one: an answer without a verdict is missing, whether it could be read or not.
 
     Returns
     -------
     str
-        How it was read, and the option, the fields or the diagnoses by rank.
+        How it was read, and the option, the fields or the diagnoses by rank; what it counts as if nothing was read or nobody graded it.
     """
+    ungraded = score is not None and score.scored and not score.missing and score.passed is None
     if reason := why_unread(text, item):
-        return f"not read: the answer {reason}; it counts as wrong"
+        return f"not read: the answer {reason}; {UNGRADED if ungraded else 'it counts as wrong'}"
     found = parse_answer(text, item)
     fields = "; ".join(f"{name} {value}" for name, value in (found.fields or {}).items() if value)
     what = "declines to answer" if found.abstained else found.choice or fields or "; ".join(found.differential)
     what += describe_place(found.place) if found.place else ""
-    return f"{READ[found.parse_status]}: {what}"
+    return f"{READ[found.parse_status]}: {what}{f'; {UNGRADED}' if ungraded else ''}"
 
 
 def plain_text(text: str) -> str:

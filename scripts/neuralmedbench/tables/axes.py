@@ -13,9 +13,10 @@ from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Inte
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.results import FAMILY_TITLES
-from neuralmedbench.records.words import all_of, are, counted, listing, points
+from neuralmedbench.records.words import all_of, are, counted, listing, percent, points
 from neuralmedbench.tables.declare import SCORED, Suppression, Table, of_study
 from neuralmedbench.tables.floors import BRACKET, Floor
+from neuralmedbench.tables.missing import is_left_open
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study
@@ -165,14 +166,14 @@ def _axis_row(study: Study, model: str, breadth: tuple[BenchmarkStudy, str], dep
             benchmark.floors["pass1"].at(kept),
             outcomes.by_patient(study.settings).at(kept),
         )
-        if outcomes.counts[Key(model)].missing_fraction > study.settings.max_missing_fraction:
+        if is_left_open(outcomes, Key(model), "pass1", kept, study.settings.max_missing_fraction):
             values = np.full(len(values), np.nan)  # missing answers would count as errors of the model
         row |= {f"{axis}_benchmark": benchmark.name, f"{axis}_family": family} | with_ends({axis: rate_interval(values, by)})
         row |= {f"{axis}_prior": float(floor.chosen.mean()), f"{axis}_shared": float(floor.shared.mean())}
         sides.append(Side(values, floor, [item.patient_id for item, keep in zip(outcomes.items, kept, strict=True) if keep]))
     gap = breadth_depth_gap(sides[0], sides[1], study.settings)
     row |= with_ends({"breadth_above": gap.breadth, "depth_above": gap.depth})
-    note = _why_no_gap(sides, gap)
+    note = _why_no_gap(sides, gap, study.settings.max_missing_fraction)
     # the patients of the gap where there is one, else those of the two rates
     row["n_patients"] = min(len(set((side if note else side.earnable).patients)) for side in sides)
     if not note:
@@ -180,7 +181,7 @@ def _axis_row(study: Study, model: str, breadth: tuple[BenchmarkStudy, str], dep
     return AxesRow(**row, note=note)
 
 
-UNKNOWN, UNSHARED = "score not known", "too few patients with the same answer"
+UNSHARED = "too few patients with the same answer"
 UNEARNED = "not shown to be better than the best constant answer on either axis"
 
 
@@ -189,9 +190,12 @@ def gap_is_shown(gap: Gap) -> bool:
     return any(part.low is not None and part.low > 0 for part in (gap.breadth, gap.depth))
 
 
-def _why_no_gap(sides: Sequence[Side], gap: Gap) -> str:
-    if any(np.isnan(side.score).all() for side in sides):
-        return UNKNOWN
+def _why_no_gap(sides: Sequence[Side], gap: Gap, limit: float) -> str:
+    unknown = [str(axis) for axis, side in zip((Axis.BREADTH, Axis.DEPTH), sides, strict=True) if np.isnan(side.score).all()]
+    if unknown:
+        return (
+            f"{' and '.join(unknown)} {are(len(unknown))} not known, as more than {percent(limit)} of the answers are missing or not graded"
+        )
     if gap.difference.value is None:
         return UNSHARED
     return "" if gap_is_shown(gap) else UNEARNED

@@ -14,6 +14,7 @@ from neuralmedbench.estimates.intervals import ByPatient, Interval, Ints, rate_i
 from neuralmedbench.estimates.prediction_powered import RatedAnswers, calibrated_rate
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import ResponseState
+from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, draw_probabilities, grades_of, verdicts_of
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
@@ -117,13 +118,18 @@ def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _ModelDraws
     # graders judge open items only; the score covers all
     used = outcomes.repeatable if grader != SCORE else np.ones(len(outcomes.items), dtype=bool)
     by = outcomes.by_patient(study.settings)
-    answers, places = _answers(study, benchmark, model, used, drawn, passed=passed)
+    answers, places, rows = _answers(study, benchmark, model, used, drawn, passed=passed)
     # the graders' rate counts every item as the mean of its samples
     values = np.where(used, np.bincount(places, weights=answers.weight * answers.graded, minlength=len(used)), np.nan)
-    if not passed:  # without answers the rate is unknown, not 0
+    # above the allowed share without a verdict the graders' rate is unknown; clinicians correct what nobody graded, but not what never came
+    allowed = study.settings.max_missing_fraction * len(rows)
+    absent = sum(row is None or row.missing for row in rows)
+    without = absent + sum(row is not None and not row.missing and _is_without_verdict(row, passed) for row in rows)
+    if not passed or without > allowed:
         values = np.full(len(used), np.nan)
-    raw, corrected = rate_interval(values, by), calibrated_rate(answers)
-    failed, right = answers.bounds_of_unjudged()
+    raw = rate_interval(values, by)
+    corrected = calibrated_rate(answers) if absent <= allowed else Interval()
+    failed, right = answers.bounds_of_unjudged() if absent <= allowed else (None, None)
     row: Cells = {"benchmark": benchmark.name, "model": model.model, "grader": grader}
     row |= {"raw": raw.value, "raw_low": raw.low, "raw_high": raw.high}
     row |= dict(zip(CORRECTED, corrected[:3], strict=True))
@@ -138,10 +144,17 @@ def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _ModelDraws
         "n_patients": answers.by.clusters,
         "simulated": drawn.simulated,
     }
-    return row | {"note": _note(row)}
+    return row | {"note": _note(row, absent > allowed)}
 
 
-def _note(row: Cells) -> str:
+def _is_without_verdict(row: Score, passed: Mapping[Key, float]) -> bool:
+    """Return True if an answer has no verdict; refused and truncated ones are wrong without a grader."""
+    return row.state == ResponseState.OK and response_key(row) not in passed
+
+
+def _note(row: Cells, too_few_came: bool) -> str:
+    if too_few_came:
+        return "too many answers are missing: neither rate is known"
     if not row["n_rated"]:
         who = "simulated rater" if row["simulated"] else "clinician"
         return f"no {who} has judged an answer" if row["simulated"] or row["n_unjudged"] else f"grader only: no {who} has rated an answer"
@@ -150,8 +163,8 @@ def _note(row: Cells) -> str:
 
 def _answers(
     study: Study, benchmark: BenchmarkStudy, model: Arm, used: npt.NDArray[np.bool_], drawn: _ModelDraws, *, passed: Mapping[Key, float]
-) -> tuple[RatedAnswers, Ints]:
-    """Return every expected answer to the items that are used, and the index of its item."""
+) -> tuple[RatedAnswers, Ints, list[Score | None]]:
+    """Return every expected answer to the items that are used, the index of its item, and its score; None where it never came."""
     outcomes, threshold = benchmark.outcomes, study.form.passes.from_ if study.form.passes else 0
     samples = np.where(used, outcomes.counts[model].samples, 0)
     # every expected sample has a place, also if its response is missing
@@ -176,7 +189,7 @@ def _answers(
         by=outcomes.by_patient(study.settings).at(places),
         without=np.array([[_passes(verdict.without(rater) if verdict else None, threshold) for verdict in verdicts] for rater in raters]),
     )
-    return answers, places
+    return answers, places, [row for _, row in expected]
 
 
 def _passes(value: float | None, threshold: float) -> float:

@@ -17,6 +17,7 @@ from neuralmedbench.records.items import Arm, Axis, Family
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import all_of, counted, listing, points
 from neuralmedbench.tables.axes import better_axis
+from neuralmedbench.tables.contrasts import picture_benchmarks
 from neuralmedbench.tables.declare import SCORED, Results, Suppression, Table, arm_labels
 from neuralmedbench.tables.grounding.measures import CONTRASTS, measure_grounding
 from neuralmedbench.tables.pressure import COMPARED
@@ -108,8 +109,9 @@ def _comparisons(results: Results) -> Iterator[ClaimRow]:
     for row in tables["pairwise"]:
         if row["p_value"] is not None and study.readers.keys().isdisjoint((row["model_a"], row["model_b"])):
             yield _claim(MODELS, row, model=row["model_a"], other=row["model_b"])
+    pictures = picture_benchmarks(study, tables["arms"])
     for row in tables["arms"]:
-        if row["arm"] == Arm.NO_IMAGE and row["p_value"] is not None and study.benchmarks[row["benchmark"]].config.axis is Axis.DEPTH:
+        if row["arm"] == Arm.NO_IMAGE and row["p_value"] is not None and row["benchmark"] in pictures:
             yield _claim(PICTURES, row)
         if row["arm"] in study.benchmarks[row["benchmark"]].layouts and row["p_value"] is not None:
             yield _claim(LAYOUT, row, other=row["arm"])
@@ -189,7 +191,10 @@ def title_answer(study: Study, tables: Tables) -> Cells:
     """
     names = {row["model"]: row["title"] for name in study.benchmarks for row in models_of(tables, name)}
     better = {axis: {row["model"] for row in rows} for axis, rows in better_axis(tables).items()}
-    pictures = {name: claims_of(tables, PICTURES, significant=False, model=name) for name in names}
+    depth = {name for name, one in study.benchmarks.items() if one.config.axis is Axis.DEPTH}
+    pictures = {
+        name: [row for row in claims_of(tables, PICTURES, significant=False, model=name) if row["benchmark"] in depth] for name in names
+    }
     looked = {name for name, rows in pictures.items() if rows and all(row["significant"] and row["difference"] < 0 for row in rows)}
     told = {name: CLASSIFIES if name in better["breadth"] else SOLVES if name in better["depth"] & looked else UNTOLD for name in names}
     first = {axis: next((name for name in study.benchmarks if study.benchmarks[name].config.axis is axis), "") for axis in Axis}

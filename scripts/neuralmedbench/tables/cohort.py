@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from neuralmedbench.estimates.intervals import Ints
 from neuralmedbench.files.participants import Participant
 from neuralmedbench.records.case import State
 from neuralmedbench.records.items import DIAGNOSES, Item, Kind
 from neuralmedbench.records.words import capital, counted, items_of, listing, spaced
 from neuralmedbench.tables.declare import ALL, Suppression, Table, grouped_by, of_study
 from neuralmedbench.tables.groups import DEMOGRAPHICS, demographics
+from neuralmedbench.tables.outcomes import Counts
+from neuralmedbench.tables.outcomes import Key as Outcome
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, by_benchmark, whole_size
@@ -260,28 +263,45 @@ def cohort_rows(study: Study) -> list[CohortRow]:
     return rows
 
 
+class CaseAnswers(NamedTuple):
+    """Answers to one case under the full request: that pass, that are expected, and that are missing or not graded."""
+
+    passes: int
+    expected: int
+    missing: int
+
+
 def cases_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise how many cases no model, and every model, gets right under the arm full."""
-    never = always = total = 0
-    for benchmark in study.benchmarks.values():
-        for passes, answers in _by_case(study, benchmark.name).values():
-            total, never, always = total + 1, never + (passes == 0), always + (passes == answers)
-    if not total:
+    """Summarise how many cases no model, and every model, gets right under the arm full, and of how many this is not known."""
+    found = [answers for benchmark in study.benchmarks.values() for answers in answers_by_case(study, benchmark)]
+    known = [one for one in found if not one.missing]
+    if not found:
         return Takeaway("No case has a scored answer.", "0 cases")
-    text = f"{never} of {counted(total, 'case')} no model ever passes, {always} every model always does."
-    return Takeaway(text, f"{counted(total, 'case')} with a scored answer; {whole_size(study, tables)}")
+    never, always = sum(one.passes == 0 for one in known), sum(one.passes == one.expected for one in known)
+    parts = [f"{never} of {counted(len(known), 'case')} no model ever passes, {always} every model always does"] if known else []
+    if left := len(found) - len(known):
+        which = counted(left, "more case" if known else "case")
+        parts.append(f"of {which} it is not known whether a model passes, because answers are missing or not graded")
+    size = f"{counted(len(known), 'case')} with a grade of every answer; {whole_size(study, tables)}"
+    return Takeaway(f"{capital('; '.join(parts))}.", size)
 
 
-def _by_case(study: Study, benchmark: str) -> dict[str, tuple[int, int]]:
-    found: dict[str, tuple[int, int]] = {}
-    for model, rows in study.benchmarks[benchmark].scores.items():
-        if model in study.readers:
-            continue
-        for row in rows:
-            if (row.arm, row.strategy) == ("full", "direct") and row.passed is not None:
-                passes, answers = found.get(row.case_id, (0, 0))
-                found[row.case_id] = (passes + row.passed, answers + 1)
-    return found
+def answers_by_case(study: Study, benchmark: BenchmarkStudy) -> list[CaseAnswers]:
+    """Count the answers to every case, of all models but readers; a model without a graded answer in the whole run is left out."""
+    runs = [one.outcomes for one in study.benchmarks.values()]
+    models = [name for name in study.models if name not in study.readers and not all(run.counts[Outcome(name)].unanswered for run in runs)]
+    counts = [benchmark.outcomes.counts[Outcome(name)] for name in models]
+    cases: dict[str, list[int]] = defaultdict(list)
+    for place, item in enumerate(benchmark.outcomes.items):
+        cases[item.case_id].append(place)
+    return [
+        CaseAnswers(*(int(sum(amount[places].sum() for amount in amounts)) for amounts in _amounts(counts)))
+        for places in (cases.values() if counts else ())
+    ]
+
+
+def _amounts(counts: Sequence[Counts]) -> tuple[list[Ints], ...]:
+    return [one.passes for one in counts], [one.samples for one in counts], [one.missing for one in counts]
 
 
 def cohort_takeaway(study: Study, tables: Tables) -> Takeaway:

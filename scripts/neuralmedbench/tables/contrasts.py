@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
+from typing import Any
 
 import numpy as np
 
 from neuralmedbench.estimates.comparisons import Difference, paired_difference, paired_differences, shows_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import Floats, rate_interval
+from neuralmedbench.records.items import Arm, Axis
+from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import all_of, capital, counted, items_of, listing, points, points_span
 from neuralmedbench.tables.declare import ALL, MODEL, SCORED, Suppression, Table, arm_labels, grouped_by, of_study
 from neuralmedbench.tables.groups import Mask, item_groups
@@ -163,17 +166,38 @@ def _arm_cells(study: Study, outcomes: Outcomes, key: Key) -> Cells:
     return _ends(difference) | sizes
 
 
+def picture_benchmarks(study: Study, arms: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the benchmarks whose comparison with and without pictures a sentence may state, by the rows of `arms.csv`.
+
+    Those of depth; where no model answered one of them both ways for at least `FEWEST` patients, the other benchmark with the most. (Our rule.)
+    """
+    patients: dict[str, int] = {}
+    for row in arms:
+        if row["arm"] == Arm.NO_IMAGE and row["difference"] is not None and row["model"] not in study.readers:
+            patients[row["benchmark"]] = max(patients.get(row["benchmark"], 0), row["n_patients"] or 0)
+    asked = [name for name in study.benchmarks if name in patients]
+    depth = [name for name in asked if study.benchmarks[name].config.axis is Axis.DEPTH]
+    others = [name for name in asked if name not in depth and patients[name] >= FEWEST]
+    if not others or any(patients[name] >= FEWEST for name in depth):
+        return sorted(depth, key=lambda name: patients[name] < FEWEST)
+    return [max(others, key=lambda name: patients[name])]
+
+
 def picture_sentence(study: Study, tables: Tables) -> str:
-    """State which models were shown to use the pictures of a depth benchmark; empty if none was asked without them."""
-    asked = {row["model"] for row in claims_of(tables, PICTURES, significant=False)}
+    """State which models were shown to use the pictures; empty if none was asked without them."""
+    claims = claims_of(tables, PICTURES, significant=False)
+    asked = {row["model"] for row in claims}
     if not asked:
         return ""
+    # of another benchmark than one of depth the sentence says which
+    (*_, last) = [study.benchmarks[row["benchmark"]] for row in claims]
+    where = "" if last.config.axis is Axis.DEPTH else f"on {last.config.title} "
     # worse without the pictures: the model used them
     lookers = {row["model"] for row in claims_of(tables, PICTURES) if row["difference"] < 0}
     seeing, blind = ([study.models[name].title for name in sorted(names)] for names in (lookers, asked - lookers))
     if not seeing:
-        return "Pictures: no model was significantly worse without them, so none was shown to have looked."
-    text = f"Pictures: {listing(seeing)} did significantly worse without them"
+        return f"Pictures: {where}no model was significantly worse without them, so none was shown to have looked."
+    text = f"Pictures: {where}{listing(seeing)} did significantly worse without them"
     return f"{text}; of {listing(blind)} this was not shown." if blind else f"{text}."
 
 

@@ -56,12 +56,12 @@ def cost_rows(study: Study, leaderboard: Sequence[Mapping[str, Any]]) -> list[Co
     rows = []
     for name, benchmark in study.benchmarks.items():
         models = [model for model in study.models if model not in study.readers]
-        found = [_row(benchmark, model, study.models[model], board[name, model]) for model in models]
+        found = [_row(benchmark, model, study.models[model], board[name, model], study.settings.max_missing_fraction) for model in models]
         rows += _with_frontier(found, {model for model in models if board[name, model].get("rank") is not None})
     return [CostRow(**(row | {name: f"{row[name]:.9f}" for name in MONEY if row.get(name) is not None})) for row in rows]
 
 
-def _row(benchmark: BenchmarkStudy, model: str, config: ModelConfig, placed: Mapping[str, Any]) -> Cells:
+def _row(benchmark: BenchmarkStudy, model: str, config: ModelConfig, placed: Mapping[str, Any], most_missing: float) -> Cells:
     scored = {item.item_id for item in benchmark.outcomes.items}
     answers = [row for row in benchmark.responses[model] if _counts(row, scored)]
     row: Cells = {"benchmark": benchmark.name, "model": model, "title": config.title} | {name: placed[name] for name in PASS1}
@@ -76,11 +76,14 @@ def _row(benchmark: BenchmarkStudy, model: str, config: ModelConfig, placed: Map
     row["priced_on"] = prices.dated
     if unknown or not answers:
         return row | {"note": f"the tokens of {unknown} of {len(answers)} answers are not known" if answers else "no answer"}
-    # cost per right answer: all money by the answers that pass
-    right = int(benchmark.outcomes.counts[Key(model)].passes.sum())
+    # cost per right answer: all money by the answers that pass; among answers that nobody graded may be right ones
+    counts = benchmark.outcomes.counts[Key(model)]
+    right, ungraded = int(counts.passes.sum()), int(counts.not_graded.sum())
+    known = ungraded <= most_missing * len(answers)
     spent = sum(call.cost_usd or 0.0 for call in calls)
-    row |= {"cost_usd": spent, "usd_per_item": spent / len(answers), "usd_per_right_answer": spent / right if right else None}
-    notes = ([] if right else ["no right answer"]) + ([] if placed.get("rank") is not None else ["no rank: not on the frontier"])
+    row |= {"cost_usd": spent, "usd_per_item": spent / len(answers), "usd_per_right_answer": spent / right if right and known else None}
+    notes = [] if right and known else ["no right answer"] if known else ["too many answers are not graded"]
+    notes += [] if placed.get("rank") is not None else ["no rank: not on the frontier"]
     return row | {"note": "; ".join(notes)}
 
 

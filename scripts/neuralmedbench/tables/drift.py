@@ -25,7 +25,16 @@ from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
 from neuralmedbench.tables.outcomes import DIRECT, FULL
-from neuralmedbench.tables.revisions import MAJORITY, ItemAnswers, both_sides, change_words, is_change, leader_of, metric_rows
+from neuralmedbench.tables.revisions import (
+    MAJORITY,
+    ItemAnswers,
+    asks_diagnoses,
+    both_sides,
+    change_words,
+    is_change,
+    leader_of,
+    metric_rows,
+)
 from neuralmedbench.tables.rows import Cells
 
 
@@ -58,14 +67,16 @@ def judge(
     """
     tests, asked = metric_rows(pairs, vocabulary, settings), rows[1][0]
     if not tests:
-        message = f"model {asked.model}: nothing to compare: no answer names a diagnosis, before or now, and no item has a reference answer"
+        message = (
+            f"model {asked.model}: nothing to compare: nothing was read from an answer, before or now, and no item has a reference answer"
+        )
         raise DataError(message)
     compared = [_item_row(pair, vocabulary) for pair in pairs]
     changed = is_change(tests, settings)
     served = [withhold_outside_paths(sorted({row.served_model for row in side} - {""})) for side in rows]
     dates = [sorted({row.called_on for row in side} - {""}) for side in rows]
     who = f"{asked.model} on {asked.benchmark}, revision {asked.revision}, {len(pairs)} items asked again"
-    lines = ["{}: {}. {}".format(who, *change_words(tests, settings)).rstrip()]
+    lines = ["{}: {}. {}".format(who, *change_words(tests, settings, asks_diagnoses(pair.item for pair in pairs))).rstrip()]
     if lost:
         lines.append(f"{lost} more items were left out: some of their answers are missing.")
     if changed:

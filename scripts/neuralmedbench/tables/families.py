@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.intervals import rate_intervals
+from neuralmedbench.estimates.intervals import Interval, rate_intervals
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
 from neuralmedbench.records.value_rules import fields_of
 from neuralmedbench.records.words import items_of
 from neuralmedbench.tables.declare import ALL, MODEL, RANKED, REPEATABLE, SCORED, Suppression, Table
+from neuralmedbench.tables.missing import bounds_of, is_left_open
 from neuralmedbench.tables.outcomes import PRIOR, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study
@@ -96,6 +97,8 @@ class FamilyRow(ResultRow):
     all_right: float | None = None
     all_right_low: float | None = None
     all_right_high: float | None = None
+    best_case: float | None = None
+    worst_case: float | None = None
     n_items: int | None = None
     n_patients: int | None = None
     expected: int | None = None
@@ -137,10 +140,14 @@ def _model_rows(study: Study, benchmark: BenchmarkStudy, model: str, head: Cells
 
 
 def _rates(study: Study, benchmark: BenchmarkStudy, key: Key, family: str, mask: npt.NDArray[np.bool_]) -> Cells:
-    outcomes = benchmark.outcomes
-    columns = [outcomes.metric(name, key, within_family=family != RANKED_DIFFERENTIAL) for name in RATES]
-    values = np.where(mask[:, None], np.stack(columns, axis=1), np.nan)
-    return with_ends(dict(zip(RATES, rate_intervals(values, outcomes.by_patient(study.settings)), strict=True)))
+    outcomes, within = benchmark.outcomes, family != RANKED_DIFFERENTIAL
+    columns = [np.where(mask, outcomes.metric(name, key, within_family=within), np.nan) for name in RATES]
+    intervals = dict(zip(RATES, rate_intervals(np.stack(columns, axis=1), outcomes.by_patient(study.settings)), strict=True))
+    worst_case, best_case = bounds_of(outcomes, key, "pass1", columns[0])
+    # above the allowed share of missing answers no number stands for a rate
+    limit, known = study.settings.max_missing_fraction, dict(zip(RATES, (~np.isnan(column) for column in columns), strict=True))
+    shown = {name: Interval() if is_left_open(outcomes, key, name, known[name], limit) else one for name, one in intervals.items()}
+    return with_ends(shown) | {"best_case": best_case, "worst_case": worst_case}
 
 
 def definitions(study: Study) -> dict[str, str]:

@@ -39,15 +39,27 @@ def form_notes(row: Cells) -> list[str]:
 
 
 def form_sentences(study: Study, tables: Tables) -> list[str]:
-    """State for every benchmark which models were not read or were cut off above the limits."""
+    """State for every benchmark which models were not read or were cut off above the limits, and what counts as wrong."""
     found = []
     for name, benchmark in study.benchmarks.items():
         for row in models_of(tables, name):
-            parts = [f"{percent(share)} {what}" for what, share, _ in form_faults(row)]
-            if parts:
-                shares = f"of the answers of {row['title']} {listing(parts)}"
-                found.append(f"{benchmark.config.title}: {shares}; these count as wrong, whatever the model knows.")
+            faults = form_faults(row)
+            if faults:
+                shares = f"of the answers of {row['title']} {listing([f'{percent(share)} {what}' for what, share, _ in faults])}"
+                unread = any(what == UNREAD for what, _, _ in faults)
+                found.append(f"{benchmark.config.title}: {shares}; {_counted_as(row, unread, len(faults) > 1)}.")
     return found
+
+
+def _counted_as(row: Cells, unread: bool, cut: bool) -> str:
+    """Say which of the answers count as wrong: a free one that nobody graded is missing, whether it could be read or not."""
+    missing, number = row.get("unread_missing") or 0, row.get("unparsable") or 0
+    if not unread or not missing:
+        return "these count as wrong, whatever the model knows"
+    if missing < number:
+        return f"{number - missing:,} of the unread ones count as wrong, {missing:,} have no grade and are missing"
+    whose = "the unread ones" if cut else "these"
+    return f"{whose} have no grade either, so they are missing and not wrong"
 
 
 def form_badges(study: Study, rows: Iterable[Cells]) -> list[Cells]:

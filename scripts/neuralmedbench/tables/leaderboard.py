@@ -8,21 +8,23 @@ import numpy as np
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.estimates.comparisons import rank_ranges, tiers
-from neuralmedbench.estimates.intervals import Floats, rate_interval
-from neuralmedbench.records.words import are, counted, listing, percent
-from neuralmedbench.scoring.language import LANGUAGES
+from neuralmedbench.estimates.intervals import Floats, Interval, rate_interval
+from neuralmedbench.records.words import are, counted, percent
 from neuralmedbench.tables.calibrated import CalibratedRow, calibrated_rows, corrects_score
 from neuralmedbench.tables.contrasts import Pair, model_pairs
 from neuralmedbench.tables.declare import Suppression, Table
 from neuralmedbench.tables.floors import BRACKET, chance
 from neuralmedbench.tables.form_warnings import contradiction_note, form_notes, form_shares, unread_words
-from neuralmedbench.tables.outcomes import PAIR_RIGHT, PAIR_SAME, PASS1_STRICT, PRIOR, Key, Outcomes
+from neuralmedbench.tables.missing import bounds_of, is_left_open
+from neuralmedbench.tables.not_graded import not_graded_notes
+from neuralmedbench.tables.outcomes import PAIR_RIGHT, PAIR_SAME, PASS1_STRICT, PRIOR, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study, is_sampled
 from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, models_of, noun_of, titles_of, whole_size
 
 PRIOR_TITLE = "Best constant answer"
 RATES = ("pass1", "pass5", "candidates5", "all_right", "rubric")
+OF_DIFFERENTIAL = ("pass5", "candidates5", "all_right")
 RATES_OF_ALL = frozenset({*RATES, PASS1_STRICT, "main_condition", "core_diagnosis", "rubric_uncapped"})
 
 
@@ -85,6 +87,7 @@ class LeaderboardRow(ResultRow):
     refused: int | None = None
     truncated: int | None = None
     unparsable: int | None = None
+    unread_missing: int | None = None
     contradicted: int | None = None
     abstained: int | None = None
     unread_fraction: float | None = None
@@ -146,9 +149,15 @@ def _head(benchmark: BenchmarkStudy) -> Cells:
 def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
     outcomes, key, config = benchmark.outcomes, Key(model), study.models[model]
     counts = outcomes.counts[key]
-    by = outcomes.by_patient(study.settings)
-    rates = {name: rate_interval(outcomes.metric(name, key), by) for name in (*RATES, PASS1_STRICT)}
+    by, limit = outcomes.by_patient(study.settings), study.settings.max_missing_fraction
     of_differential = outcomes.differential_items(key)
+    values = {name: outcomes.metric(name, key) for name in (*RATES, PASS1_STRICT)}
+    worst_case, best_case = bounds_of(outcomes, key, "pass1", values["pass1"])
+    # above the allowed share of missing answers a rate lies between its bounds: no number stands for it
+    every = np.ones(len(outcomes.items), dtype=bool)
+    items = {name: of_differential if name in OF_DIFFERENTIAL else every for name in RATES_OF_ALL}
+    unknown = {name for name, own in items.items() if is_left_open(outcomes, key, name, own, limit)}
+    rates = {name: Interval() if name in unknown else rate_interval(own, by) for name, own in values.items()}
     row = _head(benchmark) | {
         "model": model,
         "title": config.title,
@@ -165,22 +174,23 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
         "missing_fraction": counts.missing_fraction,
         "not_graded": int(counts.not_graded.sum()),
         "not_graded_fraction": counts.not_graded_of(counts.samples > 0),
-        "best_case": mean_of(outcomes.metric("best_case", key)),
-        "worst_case": rates["pass1"].value,
-        "brier": counts.brier if counts.missing_fraction <= study.settings.max_missing_fraction else None,
+        "best_case": best_case,
+        "worst_case": worst_case,
+        "brier": counts.brier if counts.missing_fraction <= limit else None,
     }
     # nothing is known of the form of answers that are not there
     row |= (counts.tally if counts.present else dict.fromkeys(counts.tally)) | form_shares(counts.tally, counts.present)
     notes = [
         *form_notes(row),
         *_origin(benchmark, model, config),
-        *_notes(outcomes, key, benchmark.limit, study.settings.max_missing_fraction, config.reader),
+        *_notes(study, benchmark, key, config.reader),
     ]
     row["note"] = "; ".join((*notes, *contradiction_note(counts.tally)))
     row |= with_ends({name: rates[name] for name in ("pass1", PASS1_STRICT, "pass5", "candidates5", "rubric")})
-    row |= {name: mean_of(counts.grades[name]) for name in ("main_condition", "core_diagnosis", "rubric_uncapped")}
-    if config.reader and counts.missing_fraction > study.settings.max_missing_fraction:
-        # a reader answers a sample of the items, so the rate of all is not known: the bounds stay, readers.csv has the sample
+    graded = ("main_condition", "core_diagnosis", "rubric_uncapped")
+    row |= {name: None if name in unknown else mean_of(counts.grades[name]) for name in graded}
+    if config.reader and counts.missing_fraction > limit:
+        # a reader answers a sample of the items, so no rate of all is known: the bounds stay, readers.csv has the sample
         row |= dict.fromkeys(name for name in row if name.removesuffix("_low").removesuffix("_high") in RATES_OF_ALL)
     return row
 
@@ -194,8 +204,8 @@ def _origin(benchmark: BenchmarkStudy, model: str, config: ModelConfig) -> list[
     return [*imported, chose if is_sampled(config) else f"{chose}; at temperature 0 its new answers may be those that chose"]
 
 
-def _notes(outcomes: Outcomes, key: Key, run_limit: int, limit: float, reader: str | None) -> list[str]:
-    counts = outcomes.counts[key]
+def _notes(study: Study, benchmark: BenchmarkStudy, key: Key, reader: str | None) -> list[str]:
+    outcomes, counts, limit = benchmark.outcomes, benchmark.outcomes.counts[key], study.settings.max_missing_fraction
     notes = []
     if not outcomes.items:
         notes.append("not scored: no item has a reference that an answer can meet")
@@ -205,18 +215,16 @@ def _notes(outcomes: Outcomes, key: Key, run_limit: int, limit: float, reader: s
         notes.append(
             f"{whose}: no rank; {given} of {len(outcomes.items)} items answered, compared with models on these alone in readers.csv"
         )
-    elif run_limit:
-        notes.append(f"no rank: {limited_words(run_limit)}")
+    elif benchmark.limit:
+        notes.append(f"no rank: {limited_words(benchmark.limit)}")
     elif counts.missing_fraction > limit:
-        notes.append(f"no rank: {counts.missing_fraction:.0%} of the answers are missing or not graded")
-    if counts.not_graded.any():
-        languages = listing([LANGUAGES[code] for code in counts.languages])
-        share = percent(counts.not_graded_of(counts.samples > 0))
-        notes.append(f"not graded: {share} of the answers are in {languages}, for which the vocabulary has no names")
+        between = "" if counts.unanswered else ", so only its worst and best case are known"
+        notes.append(f"no rank: {counts.missing_fraction:.0%} of the answers are missing or not graded{between}")
+    notes += not_graded_notes(study, benchmark, key.model)
     if outcomes.repeatable.any() and not counts.sampled:
         notes.append("temperature 0: no pass@5")
     right, same = (mean_of(outcomes.metric(name, key)) for name in (PAIR_RIGHT, PAIR_SAME))
-    if right is not None and same is not None:
+    if right is not None and same is not None and counts.missing_fraction <= limit:
         notes.append(f"both of a pair right {right:.0%}, one answer to both {same:.0%}")
     return notes
 
@@ -233,14 +241,14 @@ def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Cells:
 def glance_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise how many of the expected answers are present."""
     rows = [row for name in study.benchmarks for row in models_of(tables, name)]
-    expected, missing, foreign = (sum(row.get(name) or 0 for row in rows) for name in ("expected", "missing", "not_graded"))
-    missing -= foreign
+    expected, missing, ungraded = (sum(row.get(name) or 0 for row in rows) for name in ("expected", "missing", "not_graded"))
+    missing -= ungraded
     text = (
         f"{counted(len({row['model'] for row in rows}), noun_of(rows))} on {counted(len({row['benchmark'] for row in rows}), 'benchmark')}"
     )
-    absent = "none is missing" if not missing else f"{missing:,} {are(missing)} missing for reasons of the run, not of the models"
-    if foreign:
-        absent += f", and {foreign:,} in another language {are(foreign)} not graded"
+    lost = [f"{missing:,} {are(missing)} missing for reasons of the run, not of the models"] if missing else []
+    lost += [f"{ungraded:,} came and {are(ungraded)} not graded"] if ungraded else []
+    absent = ", and ".join(lost) or "none is missing"
     if words := unread_words(rows):
         absent += f"; {words}"
     nothing = "No model has been scored yet, so nothing was found."
@@ -258,8 +266,13 @@ def matrix_takeaway(study: Study, tables: Tables) -> Takeaway:
         f"{counted(len({row['model'] for row in rows}), noun_of(rows))} on {counted(len({row['benchmark'] for row in rows}), 'benchmark')}"
     )
     unknown = sum(row["pass1"] is None for row in rows)
+    why = (
+        ", because too many answers are missing or not graded"
+        if unknown and all(row["missing"] for row in rows if row["pass1"] is None)
+        else ""
+    )
     return Takeaway(
-        f"{size}; {f'{unknown} of {len(rows)} rates' if unknown else 'no rate'} {'are' if unknown > 1 else 'is'} unknown.",
+        f"{size}; {f'{unknown} of {len(rows)} rates' if unknown else 'no rate'} {'are' if unknown > 1 else 'is'} unknown{why}.",
         whole_size(study, tables),
     )
 

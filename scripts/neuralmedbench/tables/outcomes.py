@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -92,7 +92,7 @@ class Counts:
     passes, missing, false_names : ndarray of int
         Answers that pass; that are missing (no response, or no grade); that name a wrong diagnosis.
     not_graded : ndarray of int
-        Of the missing ones those in a language for which the vocabulary has no names, without a value of another grader.
+        Of the missing ones those that are there and have no grade.
     strict : ndarray of int
         Answers that pass and keep the requested form.
     candidates, unlisted : ndarray of int
@@ -100,14 +100,19 @@ class Counts:
     grades : dict of str to ndarray of float
         Mean grade by criterion (`main_condition`, `core_diagnosis`), and mean points (`POINTS`); NaN where there is
         none. Arms that disclose findings have no points: an answer could copy them.
+    graded : dict of str to ndarray of int
+        Answers with such a grade.
     pairs : dict of str to ndarray of float
         See `pair_shares`.
     languages : tuple of str
-        Languages of the answers that were not graded (ISO 639-1).
+        Languages without names in the vocabulary, of answers that were not graded (ISO 639-1).
+    foreign : int
+        Answers that were not graded because of them.
     present : int
         Answers that are there, graded or not.
     tally : dict of str to int
-        Of these: `refused`, `truncated`, `unparsable`, `contradicted` (a letter before the words of another option), `abstained`.
+        Of these: `refused`, `truncated`, `unparsable`, `unread_missing` (unparsable and not graded, so that they are missing and not wrong),
+        `contradicted` (a letter before the words of another option), `abstained`.
     brier : float or None
         Mean squared distance of the stated confidence from the outcome.
     sampled : bool
@@ -129,10 +134,18 @@ class Counts:
     tally: dict[str, int]
     brier: float | None
     sampled: bool
+    graded: dict[str, Ints] = field(default_factory=dict)
+    foreign: int = 0
 
     def mean_of(self, amount: npt.NDArray[np.number]) -> Floats:
         """Return an amount as a share of the expected answers of each item; NaN where the item is not asked."""
         return np.where(self.samples > 0, amount / np.maximum(self.samples, 1), np.nan)
+
+    @property
+    def if_missing_passed(self) -> Counts:
+        """The counts if every missing answer had passed, in the form that was asked for, with the reference among its candidates."""
+        amounts = {name: getattr(self, name) + self.missing for name in ("passes", "strict", "candidates")}
+        return replace(self, **amounts)
 
     @property
     def unanswered(self) -> bool:
@@ -145,7 +158,7 @@ class Counts:
         return float(self.missing.sum() / max(int(self.samples.sum()), 1))
 
     def not_graded_of(self, items: npt.NDArray[np.bool_]) -> float:
-        """Return the share of the expected answers to some items that were not graded because of their language."""
+        """Return the share of the expected answers to some items that are there and were not graded."""
         return float(self.not_graded[items].sum() / max(int(self.samples[items].sum()), 1))
 
 
@@ -174,13 +187,13 @@ class Outcomes:
         repeated = self.ranked & (self.counts[key].samples >= K)
         return repeated if repeated.any() else self.ranked
 
-    def metric(self, name: str, key: Key, *, within_family: bool = False) -> Floats:
+    def metric(self, name: str, key: Key, *, within_family: bool = False, best: bool = False) -> Floats:
         """Return item values of one metric: shape (items,), between 0 and 1, NaN where it does not apply, and everywhere without any answer.
 
-        `pass5`, `all_right` and `candidates5` are over the same items (`differential_items`). Within one family the first two are known
+        Missing answers count as failed, with `best` as passed. `pass5`, `all_right` and `candidates5` are over the same items (`differential_items`). Within one family the first two are known
         for every item that has five samples, whatever it asks for.
         """
-        counts = self.counts[key]
+        counts = self.counts[key].if_missing_passed if best else self.counts[key]
         if name in counts.grades:  # rubric points may be known where no grader decided about the diagnosis
             return counts.grades[name]
         values = np.full(len(self.items), np.nan)
@@ -191,7 +204,6 @@ class Outcomes:
         amounts = {
             "pass1": counts.passes,
             PASS1_STRICT: counts.strict,
-            "best_case": counts.passes + counts.missing,
             "candidates5": counts.candidates,
             "false_alarm": counts.false_names,
         }
@@ -320,8 +332,9 @@ def _count(
     # under arms that disclose findings there are no points: an answer could copy the statements
     points = () if key.arm in DISCLOSES_FINDINGS else POINTS
     sums = {name: np.zeros((2, size)) for name in ("main_condition", "core_diagnosis", *points)}
-    tally = dict.fromkeys(("refused", "truncated", "unparsable", "contradicted", "abstained"), 0)
+    tally = dict.fromkeys(("refused", "truncated", "unparsable", "unread_missing", "contradicted", "abstained"), 0)
     confidences: list[float] = []
+    unread_language = 0
     languages = {row.other_language for row in rows if row.passed is None} - {""}
     for row in rows:
         index = place[row.item_id]
@@ -331,11 +344,13 @@ def _count(
                 total[index] += value
                 number[index] += 1
         foreign = bool(row.other_language) and row.passed is None
-        not_graded[index] += foreign
+        unread_language += foreign
+        not_graded[index] += not row.missing and row.passed is None
         # how an answer reads does not depend on a grade
         unparsable = row.state == "ok" and row.parse_status == ParseStatus.FAILED and not foreign
         if not row.missing:
             tally["unparsable"] += unparsable
+            tally["unread_missing"] += unparsable and row.passed is None
             tally["contradicted"] += row.state == "ok" and row.parse_status == ParseStatus.CONTRADICTED
             tally["abstained"] += row.abstained and not foreign
             if row.state in tally:
@@ -368,6 +383,8 @@ def _count(
         tally=tally,
         brier=float(np.mean(confidences)) if confidences else None,
         sampled=sampled,
+        graded={name: number.astype(np.int64) for name, (_, number) in sums.items()},
+        foreign=unread_language,
     )
 
 

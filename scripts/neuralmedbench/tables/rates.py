@@ -13,6 +13,7 @@ from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Suppr
 from neuralmedbench.tables.fields import FieldRow, field_rows
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.leaderboard import RATES
+from neuralmedbench.tables.missing import BOUNDED, bounds_of, is_left_open
 from neuralmedbench.tables.outcomes import DIRECT, FULL, KEYWORD_COVERAGE, PAIR_METRICS, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.shared_requests import shared_note
@@ -52,6 +53,8 @@ class RateRow(ResultRow):
     low: float | None = None
     high: float | None = None
     interval: str | None = None
+    best_case: float | None = None
+    worst_case: float | None = None
     n_items: int | None = None
     n_patients: int | None = None
     expected: int | None = None
@@ -67,7 +70,11 @@ def rate_rows(study: Study) -> list[RateRow]:
     most = study.settings.max_missing_fraction
     # a reader who answered a sample of a slice has no rate for the slice
     known = (row for row in rows if row["model"] not in study.readers or row["missing"] <= most * row["expected"])
-    return [RateRow(**row) for row in known if row["value"] is not None or (row["metric"] in PAIR_METRICS and row["note"])]
+    return [
+        RateRow(**row)
+        for row in known
+        if row["value"] is not None or row["worst_case"] is not None or (row["metric"] in PAIR_METRICS and row["note"])
+    ]
 
 
 def _rows_of(study: Study, outcomes: Outcomes) -> list[Cells]:
@@ -92,7 +99,13 @@ def _rows_of(study: Study, outcomes: Outcomes) -> list[Cells]:
         if shared and by.at(~np.isnan(values[:, 0])).clusters == 1:  # one draw: nothing says how far another one would lie
             intervals = [Interval(one.value, None, None, "none") for one in intervals]
         for column, (key, interval) in enumerate(zip(keys, intervals, strict=True)):
-            rows[key, part, name] = _rate_row(outcomes, key, part, name=name, known=~np.isnan(values[:, column]), interval=interval)
+            known = ~np.isnan(values[:, column])
+            # a rate is over the items with a value, the mean of a grade and pairs over all that the arm asks
+            items = known if name in BOUNDED else masks[part] & outcomes.expected(key)
+            left_open = is_left_open(outcomes, key, name, items, study.settings.max_missing_fraction)
+            row = _rate_row(outcomes, key, part, name=name, known=known, interval=Interval() if left_open else interval)
+            worst_case, best_case = bounds_of(outcomes, key, name, values[:, column], within_family=part[0] == FAMILY)
+            rows[key, part, name] = row | {"best_case": best_case, "worst_case": worst_case}
     return [rows[one] for one in wanted]
 
 

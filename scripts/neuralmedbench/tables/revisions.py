@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,8 +13,8 @@ from scipy import stats
 from neuralmedbench.estimates.comparisons import paired_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
-from neuralmedbench.estimates.repeats import compare_answers
-from neuralmedbench.records.items import Item
+from neuralmedbench.estimates.repeats import compare_answers, share_of_same_answers
+from neuralmedbench.records.items import DIAGNOSES, Item, Runner
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.records.words import counted, listing, p_equals, percent, points, points_span
@@ -102,19 +102,21 @@ def _share(scores: Sequence[Score]) -> float:
 def _metric_row(metric: str, pairs: Sequence[ItemAnswers], category: Callable[[Score], Any], settings: IntervalSettings) -> Cells:
     old, new = [[category(row) for row in pair.old] for pair in pairs], [[category(row) for row in pair.new] for pair in pairs]
     change = compare_answers(old, new, settings)
-    # identical texts are compared between equal repeats only
-    same = [row.text_sha256 == other.text_sha256 for pair in pairs for row in pair.new for other in pair.old if row.repeat == other.repeat]
     return {
         "metric": metric,
         "disagreement": change.disagreement,
         "noise_floor": change.floor,
         "excess": change.excess,
         "p_value": change.p_value,
-        "same_text": float(np.mean(same)) if same else None,
+        "same_text": share_of_same_answers((_texts(pair.old), _texts(pair.new)) for pair in pairs),
         "n_items": len(pairs),
         "n_patients": len({pair.item.patient_id for pair in pairs}),
         "n_repeated": change.repeated,
     }
+
+
+def _texts(scores: Sequence[Score]) -> dict[int, str]:
+    return {row.repeat: row.text_sha256 for row in scores}
 
 
 def flip_rows(pairs: Sequence[ItemAnswers]) -> list[Cells]:
@@ -225,7 +227,9 @@ def revision_tables(study: Study) -> tuple[list[RevisionRow], list[FlipRow]]:
     return revisions, flips
 
 
-WHAT = {LEADER: "Another diagnosis stands first", PASSED: "The verdict (pass or not) is another one"}
+WHAT = {LEADER: "Another answer stands first", PASSED: "The verdict (pass or not) is another one"}
+DIAGNOSIS = "Another diagnosis stands first"
+"""What `LEADER` compares where every item asks for a diagnosis."""
 
 
 def change_notes(study: Study, revisions: list[Cells]) -> Cells:
@@ -233,7 +237,7 @@ def change_notes(study: Study, revisions: list[Cells]) -> Cells:
     groups = _groups(revisions)
     changes = []
     for (benchmark, model), rows in groups.items():
-        verdict, numbers = change_words(rows, study.settings)
+        verdict, numbers = change_words(rows, study.settings, asks_diagnoses(study.benchmarks[benchmark].items))
         changes.append({"benchmark": benchmark, "model": model, "verdict": f"{_head(study, model, rows)}: {verdict}", "numbers": numbers})
     return {"changes": changes} if changes else {}
 
@@ -252,8 +256,22 @@ def change_sentences(study: Study, tables: Tables) -> list[str]:
     return [f"{sentence}; of {listing(rest)} this was not shown." if rest else f"{sentence}."]
 
 
-def change_words(rows: Sequence[Cells], settings: IntervalSettings) -> tuple[str, str]:
+def asks_diagnoses(items: Iterable[Item]) -> bool:
+    """Return True if every item asks for a diagnosis, so that the leader of an answer is one."""
+    return all(item.family in DIAGNOSES and item.runner is not Runner.CHOICE for item in items)
+
+
+def change_words(rows: Sequence[Cells], settings: IntervalSettings, diagnoses: bool = True) -> tuple[str, str]:
     """Describe the rows of one model on one benchmark in words.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Its rows of `revisions.csv`.
+    settings : IntervalSettings
+        Confidence level of the tests.
+    diagnoses : bool
+        True if every item asks for a diagnosis.
 
     Returns
     -------
@@ -267,7 +285,8 @@ def change_words(rows: Sequence[Cells], settings: IntervalSettings) -> tuple[str
     # no test is needed when nothing changed
     if all(row["same_text"] == 1 for row in rows):
         return "every answer is the same as before, word for word", _sentences(rates)
-    noise = [_noise(metric, by_metric[metric]) for metric in WHAT if metric in by_metric]
+    what = WHAT | ({LEADER: DIAGNOSIS} if diagnoses else {})
+    noise = [_noise(words, by_metric[metric]) for metric, words in what.items() if metric in by_metric]
     if any(row["noise_floor"] is not None for row in rows):
         text = "changed, beyond the noise of repeats" if is_change(rows, settings) else "no sign of a change beyond the noise of repeats"
         return text, _sentences(noise + rates)
@@ -286,8 +305,8 @@ def _head(study: Study, model: str, rows: list[Cells]) -> str:
     return f"{study.models[model].title}, revision {rows[0]['revision']} against {rows[0]['earlier_revision']}"
 
 
-def _noise(metric: str, row: Cells) -> str:
-    text = f"{WHAT[metric]} in {percent(row['disagreement'])} of pairs of an old and a new answer"
+def _noise(words: str, row: Cells) -> str:
+    text = f"{words} in {percent(row['disagreement'])} of pairs of an old and a new answer"
     if row["noise_floor"] is None:
         return text
     return f"{text}, in {percent(row['noise_floor'])} of pairs of repeats (the noise floor; {p_equals(row['p_value'])})"

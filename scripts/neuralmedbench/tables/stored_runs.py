@@ -24,14 +24,17 @@ REFERENCE = ("answer", "findings", "place", "established", "options")
 
 
 class ItemOutcome(NamedTuple):
-    """The answers of one model to one item under one arm and strategy: samples expected, graded and passed, and what was asked and answered."""
+    """The answers of one model to one item under one arm and strategy: samples expected, graded and passed, and what was asked and answered.
+
+    `texts` are the digests of the answers by sample; of samples that voted there is one.
+    """
 
     row: Score
     expected: int
     graded: int
     passes: int
     request: str
-    texts: tuple[str, ...]
+    texts: dict[int, str]
 
     @property
     def share(self) -> float:
@@ -141,7 +144,7 @@ def outcomes_of(scores: Iterable[Score], requests: Mapping[tuple[str, str, str],
                 graded=sum(not row.missing and row.passed is not None for row in own),
                 passes=sum(bool(row.passed) for row in own if not row.missing),
                 request=requests.get((item, arm, strategy), ""),
-                texts=tuple(row.text_sha256 for row in sorted(own, key=lambda row: row.repeat)),
+                texts={0 if strategy == Strategy.SELF_CONSISTENCY else row.repeat: row.text_sha256 for row in own},
             )
             for item, own in sorted(items.items())
             if item not in without

@@ -177,12 +177,16 @@ class Study:
         """People who answered the questions (`clinician`), and programs in their place (`simulated`), by name."""
         return {name: model.reader for name, model in self.models.items() if model.reader}
 
-    def used_grades(self, benchmark: str, model: str, grader: str) -> list[Grade]:
-        """Return the grades of a grader for a model, without the criteria for which it is not used."""
+    def unused_criteria(self, benchmark: str, model: str, grader: str) -> frozenset[str]:
+        """Return the criteria for which a grader is not used for the answers of a model."""
         one = self.benchmarks[benchmark]
         checks = [*one.checks.get(grader, ()), *one.answer_checks.get((model, grader), ())]
-        unused = unused_criteria(checks, self.grader_floor, self.settings.confidence)
-        return usable_grades(one.grades.get((model, grader), ()), unused)
+        return unused_criteria(checks, self.grader_floor, self.settings.confidence)
+
+    def used_grades(self, benchmark: str, model: str, grader: str) -> list[Grade]:
+        """Return the grades of a grader for a model, without the criteria for which it is not used."""
+        grades = self.benchmarks[benchmark].grades.get((model, grader), ())
+        return usable_grades(grades, self.unused_criteria(benchmark, model, grader))
 
     @cached_property
     def sampled_ratings(self) -> list[Rating]:

@@ -11,13 +11,14 @@ import numpy as np
 
 from neuralmedbench.estimates.comparisons import Difference, paired_difference, shows_difference, smallest_difference
 from neuralmedbench.estimates.exact import holm
-from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, IntervalSettings, codes_of, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, Floats, IntervalSettings, codes_of, rate_interval
+from neuralmedbench.estimates.repeats import share_of_same_answers
 from neuralmedbench.estimates.suppression import CellSize, Label, Mask, mask_of, suppressed_cells
 from neuralmedbench.records.items import Family
 from neuralmedbench.records.results import FEWEST, HIDDEN, PATIENT
 from neuralmedbench.records.words import counted, items_of, listing, points, points_span
 from neuralmedbench.tables.outcomes import DIRECT, FULL
-from neuralmedbench.tables.rows import Cells, ResultRow
+from neuralmedbench.tables.rows import Cells, ResultRow, with_ends
 from neuralmedbench.tables.shared_requests import joined_clusters
 from neuralmedbench.tables.stored_runs import Answers, ItemOutcome, PairedItems, StoredRun, sides_of
 
@@ -41,9 +42,13 @@ class RunDifferenceRow(ResultRow):
     a: float | None = None
     a_low: float | None = None
     a_high: float | None = None
+    a_best: float | None = None
+    a_worst: float | None = None
     b: float | None = None
     b_low: float | None = None
     b_high: float | None = None
+    b_best: float | None = None
+    b_worst: float | None = None
     paired_a: float | None = None
     paired_b: float | None = None
     difference: float | None = None
@@ -95,11 +100,18 @@ def _by_cluster(items: Sequence[ItemOutcome], settings: IntervalSettings, *other
     return ByPatient(joined_clusters(patients, requests) if items else patients, settings)
 
 
-def _rate(items: Mapping[str, ItemOutcome], settings: IntervalSettings) -> Interval:
+def _rate(items: Mapping[str, ItemOutcome], settings: IntervalSettings, name: str) -> Cells:
+    """Return the rate of one run over its own items, as on its leaderboard: above the allowed share of missing answers its bounds alone."""
     own = list(items.values())
-    if not any(one.graded for one in own):
-        return Interval()
-    return rate_interval(np.array([one.share for one in own]), _by_cluster(own, settings))
+    expected, graded = (sum(getattr(one, count) for one in own) for count in ("expected", "graded"))
+    cells: Cells = {f"items_{name}": len(own), f"missing_{name}": expected - graded}
+    if not graded:
+        return cells
+    bounds = (np.mean([(one.passes + extra * (one.expected - one.graded)) / one.expected for one in own]) for extra in (0, 1))
+    cells |= dict(zip((f"{name}_worst", f"{name}_best"), map(float, bounds), strict=True))
+    if expected - graded > settings.max_missing_fraction * expected:
+        return cells
+    return cells | with_ends({name: rate_interval(np.array([one.share for one in own]), _by_cluster(own, settings))})
 
 
 def run_difference(a: Sequence[ItemOutcome], b: Sequence[ItemOutcome], settings: IntervalSettings) -> Difference:
@@ -128,9 +140,7 @@ def difference_row(head: Cells, sides: PairedItems, settings: IntervalSettings) 
     a, b = ([side[item] for item in sides.paired] for side in (sides.a, sides.b))
     cells: Cells = head | {"n_items": len(a), "n_patients": len({one.row.patient_id for one in a})}
     for name, side in (("a", sides.a), ("b", sides.b)):
-        rate = _rate(side, settings)
-        cells |= {name: rate.value, f"{name}_low": rate.low, f"{name}_high": rate.high, f"items_{name}": len(side)}
-        cells[f"missing_{name}"] = sum(one.expected - one.graded for one in side.values())
+        cells |= _rate(side, settings, name)
     cells |= {"only_a": len(sides.a.keys() - sides.b.keys()), "only_b": len(sides.b.keys() - sides.a.keys())}
     cells |= {name: len(getattr(sides, name)) for name in ("other_question", "other_reference", "unanswered")}
     if a:
@@ -140,7 +150,7 @@ def difference_row(head: Cells, sides: PairedItems, settings: IntervalSettings) 
         cells |= {"difference": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
         # without correction: `corrected` makes it that of the family
         cells |= {"detectable": found.spread, "gained": changes.count("gained"), "lost": changes.count("lost")}
-        cells["same_answers"] = float(np.mean([one.texts == other.texts for one, other in zip(a, b, strict=True)]))
+        cells["same_answers"] = share_of_same_answers((one.texts, other.texts) for one, other in zip(a, b, strict=True))
     return RunDifferenceRow(**cells)
 
 
@@ -356,7 +366,8 @@ def comparison_answer(found: RunComparison, titles: Mapping[str, str], clusters:
         else ""
     )
     sizes = listing(list(dict.fromkeys(f"{titles.get(row['benchmark'], row['benchmark'])}: {size(row)}" for row in tested)))
-    if all(row["same_answers"] == 1 and row["difference"] == 0 and not (row["gained"] or row["lost"]) for row in tested):
+    # an interval of 0 to 0 stands only where all answers of both are the same
+    if all(row["same_answers"] == 1 and row["low"] == row["high"] == 0 and not (row["gained"] or row["lost"]) for row in tested):
         return f"Nothing changed: every answer is the same, word for word, and so is every outcome ({sizes}).{beside}"
     if shown := [row for row in tested if row["significant"]]:
         first = sorted(shown, key=lambda row: -abs(row["difference"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.estimates.comparisons import smallest_difference
@@ -21,11 +21,16 @@ from neuralmedbench.tables.form_warnings import form_badges, form_sentences
 from neuralmedbench.tables.grader_checks import not_used
 from neuralmedbench.tables.grader_vs_clinician import FEWEST_UNITS, _follow_text
 from neuralmedbench.tables.leaderboard import limited_words
+from neuralmedbench.tables.missing import case_words
+from neuralmedbench.tables.not_graded import not_graded_sentences
 from neuralmedbench.tables.outcomes import PRIOR
 from neuralmedbench.tables.reference_pool import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study, nonfinite_statements
 from neuralmedbench.tables.words import MODELS, begun, claims_of
+
+MOST_BOUNDS = 4
+"""Models whose bounds a sentence states; the leaderboard has all."""
 
 ENOUGH = f"{FEWEST_ANSWERS} answers of {FEWEST_PATIENTS} patients"
 
@@ -73,10 +78,11 @@ GRADER_ONLY = "Grader only:"
 def trust_notes(study: Study, tables: Tables) -> Cells:
     """Return the lines below a leaderboard, per benchmark.
 
-    `grader_only` where no clinician corrected it, else `raters`, whom it is about; `graders_not_used` after planted errors.
+    `grader_only` where no clinician corrected it, else `raters`, whom it is about; `graders_not_used` after planted errors; `not_graded`
+    where answers came and have no grade.
     """
     lines = {"grader_only": _grader_only(study, tables), "raters": _raters(tables), "graders_not_used": _graders_not_used(study, tables)}
-    return {name: dict(line) for name, line in lines.items()}
+    return {name: dict(line) for name, line in lines.items()} | {"not_graded": not_graded_sentences(study, tables)}
 
 
 def trust_sentences(study: Study, tables: Tables) -> list[str]:
@@ -182,10 +188,12 @@ def _words(served: list[ServedModel]) -> str:
 def sentences(study: Study, tables: Tables) -> list[str]:
     """State the main results, depth before breadth; a sentence without numbers behind it is left out. A limited run has no result to state."""
     if study.limit:
-        return [f"This run is {limited_words(study.limit)}.", *filter(None, form_sentences(study, tables))]
+        head = f"This run is {limited_words(study.limit)}."
+        return [head, *_not_graded(study, tables), *filter(None, form_sentences(study, tables))]
     order = sorted(study.benchmarks.values(), key=lambda benchmark: benchmark.config.axis is not Axis.DEPTH)
     found = [_leader(study, tables, benchmark.name) for benchmark in order]
     found += [
+        *_not_graded(study, tables),
         *form_sentences(study, tables),
         gap_sentence(tables),
         picture_sentence(study, tables),
@@ -194,12 +202,16 @@ def sentences(study: Study, tables: Tables) -> list[str]:
     return [sentence for sentence in found if sentence]
 
 
+def _not_graded(study: Study, tables: Tables) -> list[str]:
+    return [f"{study.benchmarks[name].config.title}: {text}" for name, text in not_graded_sentences(study, tables).items()]
+
+
 def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     title = study.benchmarks[benchmark].config.title
     rows = [row for row in tables["leaderboard"] if row["benchmark"] == benchmark and row["model"] != PRIOR]
     ranked = [row for row in rows if row.get("rank")]
     if not ranked:
-        return f"{title}: no model has a rank yet."
+        return f"{title}: {_no_rank(study, rows)}."
     best = ranked[0]
     rate = percent_with_span(best["pass1"], best["pass1_low"], best["pass1_high"])
     size = items_of(best["n_items"], best["n_patients"], best.get("cluster"), " of ", separator="")
@@ -220,6 +232,18 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
         return f"{sentence}; {rest} {'scores' if len(worse) == 1 else 'score'} significantly lower."
     rest = f", but {rest} {'does' if len(worse) == 1 else 'do'}" if worse else ""
     return f"{sentence}; {listing(others)} {'does' if len(others) == 1 else 'do'} not score significantly lower{rest}."
+
+
+def _no_rank(study: Study, rows: Sequence[Cells]) -> str:
+    """Say why no model has a rank, and between which rates the pass rate of each lies."""
+    models = [row for row in rows if not row.get("reader")]
+    limit = study.settings.max_missing_fraction
+    if not models or any((row.get("missing_fraction") or 0) <= limit for row in models):
+        return "no model has a rank yet"
+    of_each = {1: f"of {_named(models[0])}"}.get(len(models), "of every model")
+    between = [f"{_named(row)} passes {words}" for row in models if (words := case_words(row))]
+    bounds = f"; {listing(between, len(between))}, depending on what is missing" if 0 < len(between) <= MOST_BOUNDS else ""
+    return f"no model has a rank: more than {percent(limit)} of the answers {of_each} are missing or not graded{bounds}"
 
 
 def _named(row: Cells) -> str:
@@ -302,7 +326,7 @@ def _statements(study: Study) -> list[str]:
         "Denominator: all expected items times samples. Refused, truncated and unparsable answers are wrong: that is the model's behaviour.",
         (
             f"Answers that are absent because of us (failed, over budget, skipped, not graded) are missing. Above {limit} missing a model has no "
-            "rank, and its score if all missing answers had passed or failed is shown. Contrasts use items without a missing answer. (Our rule.)"
+            "rank and no rate: its score if all missing answers had failed, and had passed, stands in its place, without an interval. Contrasts use items without a missing answer. (Our rule.)"
         ),
         (
             "Pass: for closed items the option or the class; for open items the grader decides, about the first diagnosis of the differential (the "

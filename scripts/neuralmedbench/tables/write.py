@@ -10,7 +10,7 @@ from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.tables import write_table
 from neuralmedbench.tables.all_tables import TABLES
 from neuralmedbench.tables.claims import power_sentence, title_answer
-from neuralmedbench.tables.contrasts import model_pairs
+from neuralmedbench.tables.contrasts import model_pairs, picture_benchmarks
 from neuralmedbench.tables.declare import Results
 from neuralmedbench.tables.families import definitions
 from neuralmedbench.tables.parts import ClusterMarks
@@ -22,6 +22,8 @@ from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.verdict import badges, notes, sentences, trust_notes, trust_sentences
 
 METRICS = ("pass1", "pass1_low", "pass1_high", "pass5", "candidates5", "rank", "tier", "missing_fraction")
+BOUNDS = ("worst_case", "best_case")
+"""In their place where missing answers leave the rate open."""
 
 
 def write_tables(study: Study, folder: Path, metrics: Path, release: Release | None = None) -> None:
@@ -53,7 +55,9 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     rest, seen = shown.study, shown.visible  # sentences are made from the visible rows alone
     parts = [*shown.sentences(), *sentences(rest, seen), *trust_sentences(rest, seen), *change_sentences(rest, seen)]
     parts += filter(None, [power_sentence(rest, seen)])
-    write_json(folder / "verdict.json", {"answer": title_answer(rest, seen), "sentences": parts, "badges": badges(study, cells)})
+    pictures = next(iter(picture_benchmarks(rest, seen["arms"])), None)  # the benchmark of the column "Uses the pictures?"
+    answer = title_answer(rest, seen) | ({"pictures": pictures} if pictures else {})
+    write_json(folder / "verdict.json", {"answer": answer, "sentences": parts, "badges": badges(study, cells)})
     told_of = (
         change_notes(rest, seen["revisions"])
         | trust_notes(rest, seen)
@@ -75,6 +79,7 @@ def headline_metrics(leaderboard: Sequence[Mapping[str, Any]]) -> dict[str, dict
     """Pick the few numbers that a diff between two runs should show, by benchmark, model and metric."""
     found: dict[str, dict[str, Cells]] = {}
     for row in leaderboard:
-        values = {name: round(row[name], 6) for name in METRICS if row.get(name) is not None}
+        names = METRICS if row.get("pass1") is not None else (*METRICS, *BOUNDS)
+        values = {name: round(row[name], 6) for name in names if row.get(name) is not None}
         found.setdefault(row["benchmark"], {})[row["model"]] = values
     return found

@@ -147,7 +147,7 @@ def test_every_figure_is_drawn_and_drawn_alike(number: int, tables: dict[int, Pa
 def test_the_description_follows_the_rows_and_is_short(name: str, tables: dict[int, Path]) -> None:
     figure = FIGURES[name]
     said = {number: figure.description(rows_of(folder, name)) for number, folder in tables.items()}
-    assert said[0] == figure.empty
+    assert said[0] == (figure.empty([]) if callable(figure.empty) else figure.empty)
     three = rows_of(tables[3], name)
     half = [
         {column: f"{float(cell) / 2:.6f}" if re.fullmatch(r"-?0\.\d+", cell) else cell for column, cell in row.items()} for row in three

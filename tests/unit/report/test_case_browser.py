@@ -207,3 +207,25 @@ def _picture(root: Path, side: int) -> BundleImage:
     path = root / f"{side}.png"
     Image.new("L", (side, side)).save(path)
     return BundleImage(sha256=hashlib.sha256(path.read_bytes()).hexdigest(), label="T1w", path=path.name)
+
+
+def test_a_case_of_one_question_begins_with_it_and_a_sequence_that_nobody_knows_is_no_name() -> None:
+    image = BundleImage(path="", sha256="0" * 64, label="unknown, axial")
+    asked = "Is  there a\nmass effect?"
+    (bundle,) = bundle_cases([replace(ITEM, question=asked)], [GOLD], [], [], [])
+    bundle = replace(bundle, images=(image, replace(image, label="FLAIR, axial")))
+    (block,) = case_blocks([bundle])
+    assert (block.question, block.title) == ("Is there a mass effect?", f"{ITEM.case_id}, FLAIR")
+    (several,) = case_blocks([bundle, replace(bundle, item_id="other")])
+    assert several.question == ""
+    (long,) = case_blocks([replace(bundle, question="word " * 60)])
+    assert long.question == "word " * 27 + "word…"
+
+
+def test_an_answer_that_never_came_or_was_not_graded_counts_in_no_summary_of_a_case() -> None:
+    rows = [answered(differential("glioblastoma"), repeat=repeat) for repeat in range(3)]
+    rows[1] = replace(rows[1], state=ResponseState.SKIPPED, text="")
+    scored = score_responses(rows, {ITEM.item_id: ITEM}, {ITEM.item_id: GOLD}, [], vocabulary=vocabulary())
+    scores = [replace(row, passed=(True, None, None)[row.repeat]) for row in scored]
+    (block,) = case_blocks(bundle_cases([ITEM], [GOLD], rows, scores, []))
+    assert block.index[0]["results"] == {"fusion": [1, 1]}

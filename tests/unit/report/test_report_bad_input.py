@@ -120,7 +120,7 @@ def one_item(root: Path) -> None:
         change(root, kind, lambda row: row if row.item_id in kept else None)
 
 
-NO_RANK = "Depth, made up. No model has a rank yet."
+NO_RANK = "Depth, made up. No model has a rank: more than 2 % of the answers of every model are missing or not graded."
 VARIANTS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "a model without answers, another without numbers": (
         odd_models,
@@ -138,7 +138,7 @@ VARIANTS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "all refused": (refused, ("passes 0 %", "No open answer of this run that says something", "No answer comes with a confidence")),
     "all tied": (tied, ("Beta VLM does not score significantly lower", "No gap between breadth and depth is given")),
     "no grade": (no_grader, (NO_RANK, "No answer has been graded", "gave no grade")),
-    "no reference": (no_gold, (NO_RANK, "0 items, 0 patients")),
+    "no reference": (no_gold, ("Depth, made up. No model has a rank yet.", "0 items, 0 patients")),
     "one item": (
         one_item,
         (

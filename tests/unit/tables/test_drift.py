@@ -181,7 +181,7 @@ def test_answers_that_name_nothing_and_have_no_reference_cannot_be_compared(benc
     bench.gold, bench.requests = {}, bench.requests[:2]
     monkeypatch.setattr("test_drift.NAMES", ("not sure",) * 3)
     bench.run()
-    with pytest.raises(DataError, match="no answer names a diagnosis, before or now"):
+    with pytest.raises(DataError, match="nothing was read from an answer, before or now"):
         bench.check()
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from fixtures.report import MODELS, blocks_of, build
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
+from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.cases import read_audit, write_audit
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.records.case import Audit
@@ -20,7 +21,7 @@ from neuralmedbench.report.page import FILTERS, render
 from neuralmedbench.report.source import PageSource, read_source
 from neuralmedbench.tables.axes import gap_sentence
 from neuralmedbench.tables.claims import power_sentence, title_answer
-from neuralmedbench.tables.contrasts import pairwise_takeaway
+from neuralmedbench.tables.contrasts import pairwise_takeaway, picture_benchmarks, picture_sentence
 from neuralmedbench.tables.decomposition import decomposition_sentence
 from neuralmedbench.tables.deid_audit import privacy_takeaway
 from neuralmedbench.tables.leaderboard import glance_takeaway
@@ -277,3 +278,66 @@ def test_what_was_asked_and_did_not_come_is_not_known(source: PageSource) -> Non
     assert "not known" not in glance(source)
     assert glance(source, arms=arms).count('<td class="seen">not known</td>') == 1
     assert glance(source, arms=[row for row in arms if row["model"] != "alpha"]).count('<td class="seen">not asked</td>') == 1
+
+
+def test_of_several_sets_the_screen_names_the_one_that_it_shows(source: PageSource) -> None:
+    assert "of 2 sets" not in glance(source)
+    board = [
+        *source.tables["leaderboard"],
+        *(row | {"benchmark": "more"} for row in source.tables["leaderboard"] if row["axis"] == "breadth"),
+    ]
+    more = replace(source, benchmarks=source.benchmarks | {"more": source.benchmarks[BREADTH]})
+    assert "Breadth<small>Breadth, made up, 1 of 2 sets</small>" in glance(more, leaderboard=board)
+
+
+ARM = {"arm": "no_image", "difference": -0.1, "n_patients": 30, "model": "ada"}
+
+
+@pytest.mark.parametrize(
+    ("arms", "chosen"),
+    [
+        ([], []),
+        ([ARM | {"benchmark": "deep"}, ARM | {"benchmark": "wide"}], ["deep"]),
+        # two patients say nothing: the set with the most patients is what is there
+        (
+            [ARM | {"benchmark": "deep", "n_patients": 2}, ARM | {"benchmark": "wide"}, ARM | {"benchmark": "wider", "n_patients": 31}],
+            ["wider"],
+        ),
+        ([ARM | {"benchmark": "deep", "n_patients": 2}, ARM | {"benchmark": "wide", "n_patients": 4}], ["deep"]),
+        ([ARM | {"benchmark": "deep", "difference": None}, ARM | {"benchmark": "wide"}], ["wide"]),
+        ([ARM | {"benchmark": "deep", "n_patients": 2}, ARM | {"benchmark": "deeper"}], ["deeper", "deep"]),
+        # what a person did without pictures says nothing of models
+        ([ARM | {"benchmark": "wide", "model": "person"}, ARM | {"benchmark": "wide", "arm": "no_text"}], []),
+    ],
+)
+def test_whether_pictures_are_used_is_told_of_depth_or_else_of_the_largest_set(arms: list[dict[str, Any]], chosen: list[str]) -> None:
+    axes = {"deep": Axis.DEPTH, "deeper": Axis.DEPTH, "wide": Axis.BREADTH, "wider": Axis.BREADTH}
+    run = SimpleNamespace(
+        benchmarks={name: SimpleNamespace(config=SimpleNamespace(axis=axis)) for name, axis in axes.items()},
+        readers={"person": "clinician"},
+    )
+    assert picture_benchmarks(cast(Study, run), arms) == chosen
+
+
+def test_the_pictures_of_another_set_than_that_of_depth_are_named_in_head_and_sentence(source: PageSource) -> None:
+    told = source.verdict | {"answer": source.verdict["answer"] | {"pictures": BREADTH}}
+    block = glance(replace(source, verdict=told))
+    assert "Uses the pictures?<small>Breadth, made up</small>" in block
+    assert "Uses the pictures?</th>" in glance(source)
+    # a page of tables that were made before has none of it
+    before = source.verdict | {"answer": {name: value for name, value in source.verdict["answer"].items() if name != "pictures"}}
+    assert "Uses the pictures?</th>" in glance(replace(source, verdict=before))
+    ada = SimpleNamespace(title="Ada")
+    run = cast(
+        Study,
+        SimpleNamespace(benchmarks={"wide": SimpleNamespace(config=SimpleNamespace(axis=Axis.BREADTH, title="Wide"))}, models={"ada": ada}),
+    )
+    claim = {"kind": "pictures", "benchmark": "wide", "model": "ada", "difference": -0.2, "significant": True}
+    assert picture_sentence(run, {"claims": [claim]}) == "Pictures: on Wide Ada did significantly worse without them."
+
+
+def test_two_axes_without_a_score_on_both_say_what_is_missing() -> None:
+    note = "depth is not known, as more than 2 % of the answers are missing or not graded"
+    rows = [{"breadth": "0.5", "depth": "", "note": note, "few_patients": ""}] * 2
+    assert FIGURES["axes"].description(rows) == f"No model has a score on both axes: {note}."
+    assert FIGURES["axes"].description([]) == "The two axes need one benchmark of each: breadth and depth."

@@ -49,7 +49,7 @@ def test_readers_are_in_the_leaderboard_as_people_without_a_rank(study: Study) -
     assert [rows[name]["title"] for name in READERS] == [f"Simulated reader {ROUND}-1", f"Reader {ROUND}-2 (clinician)"]
     # all items are expected of a reader once; what was not shown is missing, with both bounds
     assert [(rows[name]["expected"], rows[name]["missing"]) for name in READERS] == [(8, 1), (8, 4)]
-    assert [rows[READERS[1]][name] for name in ("pass1", "pass1_low", "rubric", "main_condition", "interval")] == [None] * 4 + ["exact"]
+    assert [rows[READERS[1]][name] for name in ("pass1", "pass1_low", "rubric", "main_condition", "interval")] == [None] * 4 + ["none"]
     assert rows[READERS[1]]["best_case"] - rows[READERS[1]]["worst_case"] == pytest.approx(0.5)
     assert rows[READERS[0]]["unparsable"] == 0
     assert "a person: no rank; 4 of 8 items answered" in rows[READERS[1]]["note"]

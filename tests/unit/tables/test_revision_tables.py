@@ -19,7 +19,7 @@ from neuralmedbench.records.items import Family, Item, Level, Runner
 from neuralmedbench.records.responses import Response, ResponseState, current_rows
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import ParseStatus, Score
-from neuralmedbench.tables.revisions import both_sides, change_words, flip_rows, is_change, leader_of, metric_rows
+from neuralmedbench.tables.revisions import asks_diagnoses, both_sides, change_words, flip_rows, is_change, leader_of, metric_rows
 
 FAST = IntervalSettings(resamples=400)
 MODELS = ("alpha", "beta", "gamma")
@@ -130,6 +130,19 @@ def test_the_three_tests_together_seldom_call_noise_a_change() -> None:
         ]
         calls += is_change(metric_rows(compared(*sides), vocabulary(), FAST), FAST)
     assert calls <= 8  # 3 are expected at most, and 9 or more have a chance below 1 %
+
+
+def test_only_where_a_diagnosis_is_asked_for_is_the_answer_called_one() -> None:
+    rows = metric_rows(compared(*[("fffff", "ppppp")] * 6), vocabulary(), FAST)
+    assert "Another diagnosis stands first in" in change_words(rows, FAST, True)[1]
+    assert "Another answer stands first in" in change_words(rows, FAST, False)[1]
+    (pair, *_) = compared(("p", "f"))
+    asked = [
+        (Family.DIFFERENTIAL_DIAGNOSIS, Runner.OPEN),
+        (Family.QUESTION_ANSWERING, Runner.CHOICE),
+        (Family.CLASSIFICATION, Runner.CHOICE),
+    ]
+    assert [asks_diagnoses([replace(pair.item, family=family, runner=runner)]) for family, runner in asked] == [True, False, False]
 
 
 def test_the_words_name_the_floor_or_say_that_it_is_not_known() -> None:

@@ -17,6 +17,7 @@ from conftest import ROOT
 from fixtures.models import Server, model_config, picture, reply, request, running_server
 from fixtures.scoring import GOLD, ITEM, answered, grader_run
 from neuralmedbench.config.load import load_grader
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models import retry
 from neuralmedbench.models.engine import answer_requests
@@ -204,9 +205,9 @@ def test_answers_that_share_a_call_cost_it_once(server: Bookkeeper, tmp_path: Pa
     run = ModelRun(model, ledger=tmp_path / "m.jsonl", destinations=("local",), max_failed_fraction=None)
     rows = answer_requests([request(f"i{number}", RequestTurn(text="What is it?")) for number in range(4)], run)
     study: Any = study_of(rows)
-    counts = {Key("m"): SimpleNamespace(passes=SimpleNamespace(sum=lambda: 4))}
+    counts = {Key("m"): SimpleNamespace(passes=SimpleNamespace(sum=lambda: 4), not_graded=SimpleNamespace(sum=lambda: 0))}
     study.benchmarks["b"].outcomes = SimpleNamespace(items=[SimpleNamespace(item_id=row.item_id) for row in rows], counts=counts)
-    study.readers = {}
+    study.readers, study.settings = {}, IntervalSettings()
     placed = {"benchmark": "b", "model": "m", "pass1": 1.0, "pass1_low": 0.9, "pass1_high": 1.0, "n_items": 4, "n_patients": 4, "rank": 1}
     (row,) = cost_rows(study, [placed])
     assert (row.answers, row.prompt_tokens, row.completion_tokens) == (

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fixtures.scoring import vocabulary
 from fixtures.tables import DEPTH, item, score
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.items import Family, Item, Level, Runner
 from neuralmedbench.records.scores import Score
+from neuralmedbench.tables.revisions import both_sides, metric_rows
 from neuralmedbench.tables.stored_runs import QUESTIONS, REFERENCES, StoredRun, outcomes_of
 from neuralmedbench.tables.two_runs import PARTS, WHOLE, Audience, RunComparison, compare_runs, comparison_answer, run_difference
 
@@ -234,3 +236,38 @@ def test_a_planted_difference_of_fifteen_points_is_found() -> None:
     assert row["significant"]
     assert answer(found).startswith("Yes, pass@1 changed")
     assert "120 items of 60 patients in both" in answer(found)
+
+
+def test_the_same_answers_are_one_share_on_the_page_of_two_runs_and_among_revisions() -> None:
+    """Of three answers to each item one stays the same, word for word: one of three, not no item."""
+    items = items_of(6)
+
+    def answers(words: str) -> list[Score]:
+        texts = ("0", words, words)
+        return [
+            score(one, "alpha", passed=True, repeat=repeat, text_sha256=text * 64, differential=("glioma",))
+            for one in items
+            for repeat, text in enumerate(texts)
+        ]
+
+    row = whole(compare_runs(run_of(answers("1")), run_of(answers("2"), "b"), SETTINGS))
+    revised = metric_rows(both_sides(items, answers("1"), answers("2")), vocabulary(), SETTINGS)
+    assert row["same_answers"] == pytest.approx(1 / 3)
+    assert {one["same_text"] for one in revised} == {row["same_answers"]}
+
+
+def test_equal_answers_of_which_one_run_has_more_are_not_every_answer() -> None:
+    items = items_of(12)
+    two = [row for repeat in range(2) for row in scores_of(items, [True] * len(items), repeat=repeat)]
+    found = compare_runs(run_of(scores_of(items, [True] * len(items))), run_of(two, "b"), SETTINGS)
+    assert whole(found)["same_answers"] == 1
+    assert not answer(found).startswith("Nothing changed")
+
+
+def test_the_rate_of_a_run_that_lacks_answers_is_left_open_as_in_its_leaderboard() -> None:
+    items = items_of(12)
+    passed: list[bool | None] = [True] * 6 + [False] * 6 + [None] * 12
+    row = whole(compare_runs(run_of(scores_of(items, passed)), run_of(scores_of(items, [True] * 24), "b"), SETTINGS))
+    assert [row[name] for name in ("a", "a_low", "a_high", "a_worst", "a_best", "missing_a")] == [None, None, None, 0.25, 0.75, 12]
+    assert [row[name] for name in ("b", "b_worst", "b_best")] == [1, 1, 1]
+    assert (row["paired_a"], row["n_items"]) == (0.5, 12)

@@ -220,8 +220,10 @@ function compare(entries) {
   const cells = [...document.querySelectorAll("#pairs tr[data-model]")].filter((row) => [`${a} ${b}`, `${b} ${a}`].includes(row.dataset.model) && (!wants("benchmark") || row.dataset.benchmark === wants("benchmark")));
   const lines = cells.map((row) => {
     const [first, second] = row.dataset.model.split(" ").map(models.title);
-    const [value, ends] = [...row.querySelector("[data-element=difference]").children].map((part) => part.textContent);
-    return make("li", {}, `${row.cells[0].textContent}: ${first} minus ${second} ${value} points of pass@1 (${ends ?? "no interval"})`);
+    const cell = row.querySelector("[data-element=difference]");
+    const [value, ends] = [...cell.children].map((part) => part.textContent);
+    const said = cell.dataset.value ? `${first} minus ${second} ${value} points of pass@1 (${ends || "no interval"})` : "no difference is known, as no item has graded answers of both";
+    return make("li", {}, `${row.cells[0].textContent}: ${said}`);
   });
   const left = [...groups.values()].filter((one) => !one).length;
   box.replaceChildren(make("p", {}, ...buttons), ...(lines.length ? [make("ul", { class: "quiet" }, ...lines)] : []),

@@ -2,7 +2,9 @@
 const viewer = document.getElementById("viewer");
 // sequence, plane and window without the level and the size of the lesion: pictures alike in it are one stack
 const stackOf = (label) => label.split(", ").filter((part) => !/ mm$|^lesion /.test(part)).join(", ");
-const wordsOf = ([, label], place, images) => `${label === "unknown" ? "no label" : label}, picture ${place + 1} of ${images.length}`;
+// the label without a sequence that nobody knows
+const labelOf = ([, label]) => label.split(", ").filter((part) => part !== "unknown").join(", ");
+const wordsOf = (image, place, images) => `${labelOf(image) || "no label"}, picture ${place + 1} of ${images.length}`;
 const sourceOf = ([digest]) => {
   const held = document.getElementById(`picture-${digest}`);
   return held && `data:image/webp;base64,${held.textContent}`;
@@ -43,8 +45,9 @@ viewer.addEventListener("click", ({ target }) => {
 
 function pictureElement(image, place, images) {
   const [source, label] = [sourceOf(image), wordsOf(image, place, images)];
-  if (!source) return make("figure", {}, "not on the machine that made this page", free("figcaption", {}, image[1]));
+  const caption = (attributes) => (labelOf(image) ? [free("figcaption", attributes, labelOf(image))] : []);
+  if (!source) return make("figure", {}, "not on the machine that made this page", ...caption({}));
   const button = make("button", { type: "button", class: "picture" }, make("img", { src: source, alt: label }));
   button.addEventListener("click", () => enlarge(images, place));
-  return make("figure", {}, button, free("figcaption", { "aria-hidden": "true" }, image[1]));
+  return make("figure", {}, button, ...caption({ "aria-hidden": "true" }));
 }

@@ -15,6 +15,7 @@ from neuralmedbench.config.published import Lookup, PublishedConfig, PublishedRo
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.tables import read_table
 from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.records.words import ONCE, percent_span
 
 SIMULATED_LABELS = "labels of simulated raters say nothing about a model and are not shown here; a round of clinicians fills it (results/ratings/ratings.parquet)"
 
@@ -170,10 +171,7 @@ def _own_value(model: str, lookup: Lookup, ours: OwnResults, labeller: Labeller,
         text = ", ".join(f"{name} {' or '.join(values)}" for name, values in wanted.items())
         return {"missing": f"no row{f' with {text}' if text else ''} in {place}, which is made from {source}"}
     if any(not row[lookup.value] or (lookup.per and not float(row[lookup.per] or 0)) for row in found):
-        # in a public report the count of a hidden row holds its mark
-        hidden = found[0][lookup.n]
-        reason = found[0].get("note") or (hidden if _count(hidden) is None and hidden else f"made from {source}")
-        return {"missing": f"no {lookup.value} in its row of {place}: {reason}"}
+        return {"missing": f"no {lookup.value} in its row of {place}: {_why_no_value(found[0], lookup, source)}"}
     lost, expected = (max(_count(row.get(name, "")) or 0 for row in found) for name in ("missing", "expected"))
     if lost and lost == expected:
         return {"missing": _all_missing(expected, source)}
@@ -184,6 +182,17 @@ def _own_value(model: str, lookup: Lookup, ours: OwnResults, labeller: Labeller,
     notes += [f"without {', '.join(without)}, of which nothing could be told"] if without else []
     notes += [IN_POOL] if any(row.get("in_reference_pool") == "true" for row in found) else []
     return cell | ({"note": "; ".join(notes)} if notes else {})
+
+
+def _why_no_value(row: Cells, lookup: Lookup, source: str) -> str:
+    """Say why a row has no value: missing answers leave it open, it is hidden in a public report, or its note says it."""
+    between = percent_span(row.get("worst_case"), row.get("best_case"), ONCE)
+    lost, expected = _count(row.get("missing", "")), _count(row.get("expected", ""))
+    if between and lost and expected and lookup.value in ("value", "pass1"):  # the bounds are those of this column
+        return f"{lost:,} of {expected:,} answers or grades are missing, so it would be {between}"
+    # in a public report the count of a hidden row holds its mark
+    hidden = row[lookup.n]
+    return row.get("note") or (hidden if _count(hidden) is None and hidden else f"made from {source}")
 
 
 def _all_missing(number: int, source: str) -> str:
