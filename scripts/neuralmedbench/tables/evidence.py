@@ -104,7 +104,7 @@ def _rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[Cells]:
             rate, lost = rate_interval(values, by), rate_interval(plain - values, by)
             row: Cells = {"model": model, "evidence": name, "value": rate.value, "low": rate.low, "high": rate.high}
             if name != PLAIN:
-                ends = (None if end is None else -end for end in (lost.value, lost.high, lost.low))
+                ends = (None if end is None else 0.0 - end for end in (lost.value, lost.high, lost.low))
                 row |= with_ends({"difference": tuple(ends)})
             yield row | sizes
 
