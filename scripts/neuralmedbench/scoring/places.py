@@ -105,8 +105,13 @@ def _named(text: str, images: Sequence[ItemImage]) -> tuple[set[int], set[tuple[
     """Return the pictures that a text names by number, or by the name that the question uses in its place, and positions by axis."""
     plain = f" {normal_form(text)} "
     numbers = {place for place, image in enumerate(images, start=1) if image.label and f" {normal_form(image.label)} " in plain}
-    if not numbers and not any(image.label for image in images):
-        numbers = {int(word) for word in WHOLE.findall(OUT_OF.sub("", POSITION.sub(" ", text)))}
+    if not numbers:
+        last = {place: normal_form(image.label).rpartition(" ")[2] for place, image in enumerate(images, start=1) if image.label}
+        words = {normal_form(text), *WHOLE.findall(OUT_OF.sub("", POSITION.sub(" ", text)))}
+        # `2` or `B` for Figure 2 or Figure B; a picture with a name of its own is not shown by its number
+        numbers = {place for place, word in last.items() if word in words}
+        whole = {int(word): word for word in words if word.isascii() and word.isdigit()}
+        numbers |= {number for number, word in whole.items() if number not in last and (number <= len(images) or word not in last.values())}
     stated = [(axis.lower(), value.replace(" ", "").replace("−", "-")) for axis, value in POSITION.findall(text)]
     # beside a number, mm without axis and sign may be a size
     return numbers, {(axis, float(value)) for axis, value in stated if axis or value[0] in "+-" or not numbers}

@@ -25,7 +25,7 @@ from neuralmedbench.models.readers import requests_for
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.prompts.labels import PICTURE
 from neuralmedbench.records.altered import AlteredPicture
-from neuralmedbench.records.items import OPTION, Item, Level, Runner, Turn
+from neuralmedbench.records.items import OPTION, Family, Item, Level, Runner, Turn
 
 FAMILIES = sorted(path.stem for path in (ROOT / "config/layouts").glob("*.yaml"))
 DIFFERENT = [name for name in FAMILIES if name not in ("common", "gpt4o")]
@@ -98,6 +98,19 @@ def test_a_label_has_the_makers_number_and_says_as_much_as_ours() -> None:
     assert labels(made["q1", "medgemma"])[0] == "SLICE 1: FLAIR, axial, z = +12 mm"
     assert labels(made["q1", "claude"]) == ["Image 1: FLAIR, axial, z = +12 mm", "Figure B: FLAIR, axial, z = +12 mm"]
     assert labels(made["q1", "internvl"])[0] == "Image-1: FLAIR, axial, z = +12 mm"
+
+
+def test_a_box_is_asked_for_in_the_unit_and_order_of_the_layout() -> None:
+    item = replace(open_question(), family=Family.DIFFERENTIAL_DIAGNOSIS)
+    made = in_layouts([item], "gemini", "qwen2.5vl", "llava", answer_form="evidence")
+    asked = {
+        layout: next(line for line in "\n".join(turn.words for turn in row.turns).splitlines() if line.startswith("BOX:"))
+        for (_, layout), row in made.items()
+    }
+    assert asked["common"] == asked["llava"], "a layout that names no coordinates asks for ours"
+    assert asked["common"].startswith("BOX: <[x1, y1, x2, y2] around it on that picture, in thousandths (0 to 1000)")
+    assert asked["gemini"].startswith("BOX: <[y1, x1, y2, x2] around it on that picture, in thousandths (0 to 1000)")
+    assert asked["qwen2.5vl"].startswith("BOX: <[x1, y1, x2, y2] around it on that picture, in pixels of the picture as you see it")
 
 
 def test_each_round_of_a_dialogue_is_laid_out_and_keeps_its_pictures() -> None:

@@ -12,7 +12,7 @@ from fixtures.reader import filled, items, requests_of
 from neuralmedbench.errors import RatingError
 from neuralmedbench.ratings.answering.answers import AnswerForm, FilledForm, answer_text, forms_of, problem_of
 from neuralmedbench.records.items import Family, Item, Runner
-from neuralmedbench.records.scores import Evidence, ParseStatus, Prediction
+from neuralmedbench.records.scores import Evidence, ParseStatus, Prediction, StatedPlace
 from neuralmedbench.scoring.parse import parse_answer
 
 NOTHING = FilledForm()
@@ -29,7 +29,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, tuple
             for row in requests_of(rows, kind)
             if (row.arm, row.strategy) == ("full", "direct")
         }
-        for kind in ("checklist", "short")
+        for kind in ("checklist", "evidence", "short")
     }
 
 
@@ -44,7 +44,7 @@ def without_evidence(value: dict[str, object]) -> dict[str, object]:
 NAMES = ("ddx", "lesion", "why", "talk", "choice", "free", "fields", "ddx-2")
 
 
-@pytest.mark.parametrize("kind", ["checklist", "short"])
+@pytest.mark.parametrize("kind", ["checklist", "evidence", "short"])
 @pytest.mark.parametrize("name", NAMES)
 def test_an_answer_to_each_family_is_read_strictly(asked, kind: str, name: str) -> None:
     item, forms = asked[kind][name]
@@ -78,7 +78,7 @@ def test_an_answer_to_each_family_is_read_strictly(asked, kind: str, name: str) 
         assert last.evidence[0] == Evidence("bright / on DWI", "no: history")
 
 
-@pytest.mark.parametrize("kind", ["checklist", "short"])
+@pytest.mark.parametrize("kind", ["checklist", "evidence", "short"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_reader_who_cannot_tell_abstains(asked, kind: str, name: str) -> None:
     item, forms = asked[kind][name]
@@ -87,6 +87,18 @@ def test_a_reader_who_cannot_tell_abstains(asked, kind: str, name: str) -> None:
     assert (read.abstained, read.differential) == (True, ())
     # a choice question has no letter for an abstention
     assert read.parse_status is (ParseStatus.FAILED if item.runner is Runner.CHOICE else ParseStatus.STRICT)
+
+
+def test_a_reader_states_picture_and_box_where_they_are_asked_for_and_nothing_where_they_are_left_empty(asked) -> None:
+    item, (one,) = asked["evidence"]["ddx"]
+    assert one.sections[3:5] == ("PICTURE", "BOX")
+    value = filled(item)
+    empty = parse_answer(answer_text(one, form(value), answered=True), item)
+    assert (empty.parse_status, empty.place) == (ParseStatus.STRICT, StatedPlace())
+    texts = {**value["texts"], "PICTURE": "1", "BOX": "[100, 200, 300, 400]"}
+    told = form(value, texts=texts)
+    assert problem_of(one, told, answered=True) == ""
+    assert parse_answer(answer_text(one, told, answered=True), item).place == StatedPlace(1, None, (100.0, 200.0, 300.0, 400.0))
 
 
 def test_what_is_left_empty_is_not_stated_and_says_nothing(asked) -> None:

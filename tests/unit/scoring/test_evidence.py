@@ -145,8 +145,12 @@ def test_a_picture_that_is_not_there_doubled_or_contradicted_is_not_read_and_say
 
 def test_a_name_that_the_question_uses_replaces_the_number() -> None:
     named = [replace(image, label=f"Figure {letter}") for letter, image in zip("ABCD", IMAGES, strict=True)]
-    assert read_place("figure c", "none", named).picture == 3
+    assert read_place("figure c", "none", named).picture == read_place("C", "none", named).picture == 3
     assert read_place("3", "none", named) == StatedPlace(unread="names no picture by its number")
+    mixed = [IMAGES[0], replace(IMAGES[1], label="Figure B"), replace(IMAGES[2], label="Figure 7"), IMAGES[3]]
+    assert [read_place(text, "none", mixed).picture for text in ("1", "B", "7", "4", "2", "Figure 3")] == [1, 2, 3, 4, None, None]
+    either = [IMAGES[0], IMAGES[1], replace(IMAGES[2], label="Figure 2")]
+    assert read_place("2", "none", either) == StatedPlace(unread="names more than one picture"), "Picture 2 or Figure 2"
 
 
 def test_an_object_with_the_keys_of_the_schema_is_read_like_the_written_form() -> None:
