@@ -27,6 +27,7 @@ from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import (
     ANOTHER,
     COLLEAGUE,
+    CONSTANT,
     LAYOUT,
     MIRROR,
     MODELS,
@@ -55,7 +56,8 @@ WORDS = {
     REVISION: "between two revisions",
     LAYOUT: "between two input layouts",
     ANOTHER: "between following another's pictures and staying",
-    WORDLESS: "between changing and staying without the text",
+    WORDLESS: "between changes without the text and between repeats",
+    CONSTANT: "between staying and changing without the text",
     MIRROR: "between sides that flip and sides that stay",
     SUGGESTIONS: "between right and wrong suggestions",
     COLLEAGUE: "between an own answer that a colleague suggests and one that is doubted",
@@ -272,7 +274,7 @@ def _reasoning(study: Study, tables: Tables, row: Cells) -> str:
 def _labels(row: Cells) -> list[Label]:
     families = [(f"{SCORED} family", row[name]) for name in ("family", "breadth_family") if row[name]]
     arms: dict[str, str] = {PICTURES: Arm.NO_IMAGE, TOLD: Arm.FINDINGS_DISCLOSED}
-    arms |= dict.fromkeys((ANOTHER, WORDLESS, MIRROR), str(row["other"]))
+    arms |= dict.fromkeys((ANOTHER, WORDLESS, CONSTANT, MIRROR), str(row["other"]))
     if row["kind"] in COMPARED.values():
         return families + [label for arm in row["other"].split() for label in arm_labels({"arm": arm})]
     return families + (arm_labels({"arm": arms[row["kind"]]}) if row["kind"] in arms else [])

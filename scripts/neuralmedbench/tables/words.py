@@ -12,7 +12,7 @@ from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
 
 MODELS, PICTURES, TOLD, SIDES, REVISION, LAYOUT = "models", "pictures", "findings", "breadth and depth", "revision", "layout"
-ANOTHER, WORDLESS, MIRROR = "another's pictures", "no text", "mirrored pictures"
+ANOTHER, WORDLESS, CONSTANT, MIRROR = "another's pictures", "no text", "same without text", "mirrored pictures"
 SUGGESTIONS, COLLEAGUE, ORDER, WORDING = "suggestions", "colleague", "order of options", "wording"
 """Kinds of comparisons in `claims.csv`."""
 

@@ -18,14 +18,15 @@ from neuralmedbench.tables.grounding.values import AnswersByArm, arms_with, firs
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import ANOTHER, MIRROR, WORDLESS, Takeaway, begun, by_benchmark, largest, titles_of
+from neuralmedbench.tables.words import ANOTHER, CONSTANT, MIRROR, WORDLESS, Takeaway, begun, by_benchmark, largest, titles_of
 
 CLASS = "class"
 LOOKS, SIDE_BLIND, TEXT_ONLY, BLIND, UNTOLD = CLASSES = ("looks", "side-blind", "text-only", "blind", "cannot be told")
 
 CONTRASTS = {
     ANOTHER: "follows_less_stays",
-    WORDLESS: "changes_less_stays",
+    WORDLESS: "changes_beyond_repeats",
+    CONSTANT: "stays_less_changes",
     MIRROR: "flips_less_keeps",
 }
 """Measures that decide the class, by the kind of their comparison in `claims.csv`; each is the difference of two shares of answers."""
@@ -91,7 +92,7 @@ class _Measuring:
                 yield self._difference("visual_reliance", arm, *passed)
                 yield self._rate("image_sensitivity", arm, 1 - self.answers.same_diagnosis(arm))
         if self.answers.asked(Arm.SHUFFLED_IMAGE):
-            yield self._rate("repeat_changes", FULL, 1 - self.answers.repeats())
+            yield self._rate("repeat_changes", FULL, 1 - self.answers.repeats(self.answers.diagnosis))
 
     def _unsent(self) -> Iterator[GroundingRow]:
         for pictures in ("none", "blank"):
@@ -104,14 +105,16 @@ class _Measuring:
         if self.answers.asked(Arm.NO_TEXT) and arms_with(self.benchmark, "another"):
             stays = self.answers.same_family(Arm.NO_TEXT)
             yield self._rate("stays_without_text", Arm.NO_TEXT, stays)
-            yield self._difference(CONTRASTS[WORDLESS], Arm.NO_TEXT, 1 - stays, stays)
+            # answers of a model that draws them differ anyway
+            yield self._difference(CONTRASTS[WORDLESS], Arm.NO_TEXT, 1 - stays, 1 - self.answers.repeats(self.answers.family))
+            yield self._difference(CONTRASTS[CONSTANT], Arm.NO_TEXT, stays, 1 - stays)
 
     def _mirrored(self) -> Iterator[GroundingRow]:
         if arm := first_asked(self.answers, arms_with(self.benchmark, "mirrored")):
-            flips = self.answers.side_flips(arm)
+            flips, keeps = self.answers.flips_and_keeps(arm)
             yield self._rate("side_flips", arm, flips)
             yield self._rate("diagnosis_stays", arm, self.answers.same_family(arm))
-            yield self._difference(CONTRASTS[MIRROR], arm, flips, 1 - flips)
+            yield self._difference(CONTRASTS[MIRROR], arm, flips, keeps)
 
     def _rate(self, measure: str, arm: str, values: Floats) -> GroundingRow:
         rate = rate_interval(values, self._by(arm)) if np.isfinite(values).any() else Interval()
@@ -169,7 +172,7 @@ def _sign(row: Mapping[str, object] | None) -> int | None:
 
 
 def class_of(shown: Mapping[str, int | None]) -> tuple[str, str]:
-    """Return the class of a model and a note, from what its three comparisons show.
+    """Return the class of a model and a note, from what its four comparisons show.
 
     Parameters
     ----------
@@ -181,19 +184,22 @@ def class_of(shown: Mapping[str, int | None]) -> tuple[str, str]:
     told, note : str
         One of `CLASSES`, and what was not shown. A model looks if it follows the pictures of another patient more than it stays with the
         own case; it is side-blind if, besides, the sides that it states stay where pictures are mirrored. If it stays with the own case,
-        it is text-only if its diagnosis changes without the text, and blind if it stays then too. (Our rules.)
+        it is text-only if its diagnosis changes without the text more than between repeats, and blind if it mostly stays then too.
+        (Our rules.)
     """
-    looks, wordless, mirror = (shown.get(kind) for kind in CONTRASTS)
+    looks, wordless, constant, mirror = (shown.get(kind) for kind in CONTRASTS)
     if not looks:
         return UNTOLD, "not asked, or nothing could be told" if looks is None else "neither following nor staying was shown"
     if looks > 0:
         notes = {None: "sides: not asked", 0: "sides: neither flipping nor staying was shown", 1: "", -1: ""}
         return (SIDE_BLIND if mirror == -1 else LOOKS), notes[mirror]
-    if not wordless:
-        return UNTOLD, "another patient's pictures do not decide; whether the text does was not " + (
-            "asked" if wordless is None else "shown"
-        )
-    return (TEXT_ONLY if wordless > 0 else BLIND), ""
+    # a text that changes some answers may leave most as they are
+    if wordless == 1:
+        return TEXT_ONLY, ""
+    if constant == 1:
+        return BLIND, ""
+    asked = "not asked" if constant is None else "not shown"
+    return UNTOLD, f"another patient's pictures do not decide; whether the text does was {asked}"
 
 
 WORDS = {

@@ -86,14 +86,20 @@ class AnswersByArm:
         """Return the share of such pairs whose first diagnoses are of one family."""
         return _pairs(self.full, self.under(arm), lambda one, other: self.family(one) == self.family(other))
 
-    def repeats(self) -> Floats:
-        """Return the share of pairs of two different answers under full that name the same first diagnosis."""
+    def repeats(self, name: Callable[[Score], str]) -> Floats:
+        """Return the share of pairs of two different answers under full with the same name: `self.diagnosis` or `self.family`.
+
+        1 for a model whose samples do not differ by design; NaN for a single sample of a model whose samples do.
+        """
+        fixed = not self.benchmark.sampled[self.model]
         values = np.full(len(self.items), np.nan)
         for place, rows in enumerate(self.full):
             if len(rows) > 1:
-                names = [self.diagnosis(row) for row in rows]
-                equal = sum(names.count(name) - 1 for name in names)
+                names = [name(row) for row in rows]
+                equal = sum(names.count(one) - 1 for one in names)
                 values[place] = equal / (len(names) * (len(names) - 1))
+            elif rows and fixed:
+                values[place] = 1.0
         return values
 
     def donor_families(self, arm: str) -> dict[int, str]:
@@ -115,40 +121,45 @@ class AnswersByArm:
                 families[place] = family
         return families
 
-    def _own_families(self, place: int) -> set[str]:
+    def _reference_family(self, place: int) -> str:
         reference = self.benchmark.outcomes.gold[place].answer
-        own = {self.family(row) for row in self.full[place]} | {
-            self.benchmark.vocabulary.disease_family(reference) or normal_form(reference)
-        }
-        return own - {""}
+        return self.benchmark.vocabulary.disease_family(reference) or normal_form(reference)
+
+    def _own_families(self, place: int) -> set[str]:
+        return ({self.family(row) for row in self.full[place]} | {self._reference_family(place)}) - {""}
 
     def follows_and_stays(self, arm: str) -> tuple[Floats, Floats]:
-        """Return the shares of answers to another patient's pictures that name a disease of that patient's family, and of the own case.
+        """Return the shares of pairs in which the answer to another patient's pictures names a family of that patient, and of the own case.
 
-        Own is the family of the reference, and every family that the model names under full.
+        Each pair is an answer under full and one under the arm; own is the family of the first, and that of the reference.
         """
         follows, stays = (np.full(len(self.items), np.nan) for _ in range(2))
         families, answers = self.donor_families(arm), self.under(arm)
         for place, donor in families.items():
-            if answers[place] and self.full[place]:
-                named, own = [self.family(row) for row in answers[place]], self._own_families(place)
-                follows[place] = np.mean([name == donor for name in named])
-                stays[place] = np.mean([name in own for name in named])
+            pairs = list(product(self.full[place], answers[place]))
+            if pairs:
+                reference = self._reference_family(place)
+                named = [(self.family(one), self.family(other)) for one, other in pairs]
+                follows[place] = np.mean([other == donor for _, other in named])
+                stays[place] = np.mean([bool(other) and other in (one, reference) for one, other in named])
         return follows, stays
 
-    def side_flips(self, arm: str) -> Floats:
-        """Return the share of pairs whose sides are opposite, of an answer under full that says left or right and one to mirrored pictures.
+    def flips_and_keeps(self, arm: str) -> tuple[Floats, Floats]:
+        """Return the shares of pairs whose sides are opposite, and the same: an answer under full that says left or right, one to mirrored pictures.
 
         Only items whose reference lies on one side.
         """
-        mirrored, values = self.under(arm), np.full(len(self.items), np.nan)
+        flips, keeps = (np.full(len(self.items), np.nan) for _ in range(2))
+        mirrored = self.under(arm)
         for place, gold in enumerate(self.benchmark.outcomes.gold):
             if gold.lesion is None or gold.lesion.side not in OPPOSITE:
                 continue
             told = [side for row in self.full[place] if (side := _side(row)) in OPPOSITE]
             if told and mirrored[place]:
-                values[place] = np.mean([_side(row) == OPPOSITE[side] for side, row in product(told, mirrored[place])])
-        return values
+                pairs = [(side, _side(row)) for side, row in product(told, mirrored[place])]
+                flips[place] = np.mean([other == OPPOSITE[side] for side, other in pairs])
+                keeps[place] = np.mean([other == side for side, other in pairs])
+        return flips, keeps
 
     @cached_property
     def silent(self) -> npt.NDArray[np.bool_]:
