@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
-from neuralmedbench.benchmarks.question_items import problem_of_options
+from neuralmedbench.benchmarks.question_items import problem_of_options, problem_of_turns
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.config.load import read_yaml
 from neuralmedbench.errors import ConfigError, DataError
@@ -46,6 +46,8 @@ LONG_WORDS = 60
 QUESTION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 OPTIONS = range(2, len(LETTERS) + 1)
 SHOWN_REASONS = 5
+SHOWN_SOURCES = 20
+"""Most files of a set whose digests are printed; some sets have a file for every question."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,7 @@ def _problem(question: Question, gold: Gold | None, *, repeated_options: bool) -
         return "the answer belongs to another question"
     if question.runner is Runner.CHOICE:
         return problem_of_options(question) or _problem_of_choice(question, gold, repeated_options=repeated_options)
-    return problem_of_options(question) or problem_of_values(question.answer_schema, gold)
+    return problem_of_options(question) or problem_of_turns(question) or problem_of_values(question.answer_schema, gold)
 
 
 def _problem_of_choice(question: Question, gold: Gold | None, *, repeated_options: bool) -> str:
@@ -337,7 +339,9 @@ def import_summary(record: ImportRecord, *, written: bool) -> str:
         )
     if record.answer_in_text:
         lines.append(_answer_in_text(record))
-    lines += [f"  sha256 {digest}  {name}" for name, digest in record.sources.items()]
+    lines += [f"  sha256 {digest}  {name}" for name, digest in list(record.sources.items())[:SHOWN_SOURCES]]
+    if (more := len(record.sources) - SHOWN_SOURCES) > 0:
+        lines.append(f"  sha256 of {more} more files: import.json")
     kept = "written" if written else "exists and is unchanged"
     lines.append(f"config/benchmarks/{record.benchmark}.yaml {kept}; add {record.benchmark} to `benchmarks` of your configuration")
     return "\n".join(lines)

@@ -17,6 +17,7 @@ from neuralmedbench.files.lines import read_lines
 from neuralmedbench.records.case import PictureFate, PictureManifest, State
 from neuralmedbench.records.items import OPTION, Disclosure, Gold, Item, ItemImage, Runner, Turn
 from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGES, QUESTIONS, Question, QuestionImage, QuestionSet
+from neuralmedbench.records.value_rules import fields_of
 from neuralmedbench.records.vocabulary import Vocabulary
 
 
@@ -33,6 +34,16 @@ def problem_of_options(question: Question) -> str:
         return "two pictures have the same option"
     if len({image.file for image in pictures}) < len(pictures):
         return "two options are the same picture"
+    return ""
+
+
+def problem_of_turns(question: Question) -> str:
+    """Return why a structured question cannot be asked in its turns; empty if it can, or has none."""
+    asked = [name for turn in question.turns for name in turn.asks]
+    if question.runner is not Runner.STRUCTURED:
+        return "only turns of a structured question ask for fields" if asked else ""
+    if question.turns and sorted(asked) != sorted(fields_of(question.answer_schema)):
+        return "the turns do not ask for each field of the answer once"
     return ""
 
 
@@ -164,12 +175,12 @@ def _fates(files: Sequence[str], pictures: Sequence[PictureFate]) -> dict[str, P
 
 
 def _item(benchmark: str, config: BenchmarkConfig, question: Question, passed: Mapping[str, PictureFate], folder: Path) -> Item:
-    if problem := problem_of_options(question):
+    if problem := problem_of_options(question) or problem_of_turns(question):
         message = f"{benchmark}: question {question.question_id}: {problem}; correct it in {QUESTIONS}"
         raise DataError(message)
     images = [_image(image, passed[image.file], folder) for image in in_letter_order(question)]
-    # a dialogue reveals text and record in its turns
-    dialogue = question.runner is Runner.DIALOGUE
+    # turns reveal text and record
+    dialogue = question.runner is Runner.DIALOGUE or bool(question.turns)
     return Item(
         item_id=f"{benchmark}/{question.question_id}",
         case_id=question.case_id or question.question_id,
@@ -181,7 +192,14 @@ def _item(benchmark: str, config: BenchmarkConfig, question: Question, passed: M
         runner=question.runner,
         question=question.question,
         turns=tuple(
-            Turn(reveal=turn.reveal, question=turn.question, image_ids=tuple(images[place].image_id for place in turn.images))
+            Turn(
+                reveal=turn.reveal,
+                question=turn.question,
+                image_ids=tuple(images[place].image_id for place in turn.images),
+                asks=turn.asks,
+                stage=turn.stage,
+                retry=turn.retry,
+            )
             for turn in question.turns
         ),
         options=question.options,

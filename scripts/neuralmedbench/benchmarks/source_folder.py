@@ -77,6 +77,14 @@ class SourceFolder:
                 raise DataError(message)
             yield row
 
+    def one(self, pattern: str, what: str) -> Path | None:
+        """Return the only file that fits a pattern, None if there is none; DataError if several do, or one leads out of the folder."""
+        found = sorted(path for path in self.folder.glob(pattern) if path.is_file())
+        if len(found) > 1:
+            message = f"{what}: {len(found)} files fit, expected one"
+            raise DataError(message)
+        return file_inside(self.folder, found[0].relative_to(self.folder).as_posix(), f"the file of {what}") if found else None
+
     def picture(self, name: str, *, folder: str = "", beside: Path | None = None) -> Path:
         """Return the path of a picture in `folder`, below the data set's folder or that of the table `beside`.
 

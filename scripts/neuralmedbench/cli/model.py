@@ -73,7 +73,7 @@ def explain_request(args: Namespace) -> int:
     from neuralmedbench.files.texts import for_terminal
     from neuralmedbench.files.vocabulary import read_vocabulary
     from neuralmedbench.models.explain import explain_stored
-    from neuralmedbench.models.picture_budget import too_many_options
+    from neuralmedbench.models.picture_budget import too_many_pictures
     from neuralmedbench.models.readers import fits_layout
     from neuralmedbench.models.registry import code_of
     from neuralmedbench.recording.record import not_graded_lines
@@ -95,7 +95,7 @@ def explain_request(args: Namespace) -> int:
     model = load_model_for(Path("config"), args.benchmark, args.model)
     requests = read_records(Path(f"data/prompts/{args.benchmark}.parquet"), Request)
     selected = [request for request in requests if wanted(request)]
-    if reasons := [why for request in selected if (why := too_many_options(request, model.max_images))]:
+    if reasons := [why for request in selected if (why := too_many_pictures(request, model.max_images))]:
         message = f"{args.model} does not get this request: {reasons[0]}"
         raise ConfigError(message)
     if others := [request.layout for request in selected if not fits_layout(request, model)]:

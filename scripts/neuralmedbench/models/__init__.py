@@ -14,7 +14,7 @@ forecast: Forecast, forecast_calls
 imported_answers: ImportCounts, check_import, import_answers
 ledger: LedgerEntry, add_missing, open_ledger, read_ledger
 model_run: MONEY, ModelRun, RunLimits, UNLIMITED, add_call_arguments, call_arguments, spending_folder
-picture_budget: too_many_options, within_budget
+picture_budget: too_many_pictures, within_budget
 readers: fits_layout, limited_requests, requests_for
 refusals: refusals
 registry: code_of, unavailable_reason

@@ -20,7 +20,7 @@ from neuralmedbench.models.context_length import ContextLength, check_lengths
 from neuralmedbench.models.destinations import address_of, check_destination
 from neuralmedbench.models.ledger import Ledger, LedgerEntry, check_recorded_ledger, open_ledger
 from neuralmedbench.models.model_run import ModelRun
-from neuralmedbench.models.picture_budget import too_many_options
+from neuralmedbench.models.picture_budget import too_many_pictures
 from neuralmedbench.models.registry import BackendHandle, code_of, open_backend
 from neuralmedbench.models.replay import replay_requests
 from neuralmedbench.models.samples import MissingAnswer, SampleWalk, no_earlier_answer, response_row
@@ -85,7 +85,7 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
             for number in range(request.samples)
         ]
         kept = sum(walk.complete for walk in walks)
-        due = [walk for walk in walks if not walk.complete and not too_many_options(walk.request, model.max_images)]
+        due = [walk for walk in walks if not walk.complete and not too_many_pictures(walk.request, model.max_images)]
         must_ask = check_lengths(due, run, total=total) < len(due)
         handle = open_backend(model, run.vocabulary) if must_ask else BackendHandle(None)
         most_failed = math.inf if run.max_failed_fraction is None else run.max_failed_fraction * total
@@ -190,7 +190,7 @@ class _Scheduler:
         return sum(costs) if costs else None
 
     async def _sample(self, walk: SampleWalk) -> Response:
-        reason = too_many_options(walk.request, self._model.max_images)
+        reason = too_many_pictures(walk.request, self._model.max_images)
         missing = MissingAnswer(ResponseState.SKIPPED, reason) if reason else None
         while not missing and not walk.resume(self._ledger).complete:
             if reason := self._length.reason(walk.messages, sent_schema(walk.request, self._model)):

@@ -1,4 +1,4 @@
-"""Cut the pictures of a request to a model's budget: evenly spread, and never one of the pictures that are answer options."""
+"""Cut the pictures of a request to a model's budget: evenly spread, and never an answer option or a picture that the question needs."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ def within_budget(turns: Sequence[RequestTurn], max_images: int | None) -> tuple
     Returns
     -------
     tuple of RequestTurn
-        The messages with the kept pictures: the item's options, then as many of its other pictures as the budget allows (with 2 or
-        more always the first and the last), then pictures of the examples with the rest of the budget. `Response.images_sent` counts
-        them. A question with too many options is never asked (`too_many_options`).
+        The messages with the kept pictures: the item's options and the pictures that it needs together, then as many of its other
+        pictures as the budget allows (with 2 or more always the first and the last), then pictures of the examples with the rest of the
+        budget. `Response.images_sent` counts them. A question with too many pictures that cannot be cut is never asked
+        (`too_many_pictures`).
     """
     images = [image for turn in turns for image in turn.images]
     if max_images is None or len(images) <= max_images:
         return tuple(turns)
-    options = [place for place, image in enumerate(images) if _is_option(image)]
-    others = [place for place, image in enumerate(images) if not image.example and not image.option]
-    of_item = evenly_spaced(others, max(0, max_images - len(options)))
+    uncut = [place for place, image in enumerate(images) if _is_uncut(image)]
+    others = [place for place, image in enumerate(images) if not image.example and not _is_uncut(image)]
+    of_item = evenly_spaced(others, max(0, max_images - len(uncut)))
     examples = [place for place, image in enumerate(images) if image.example]
-    of_examples = evenly_spaced(examples, max(0, max_images - len(options) - len(of_item)))
-    kept = {*options, *of_item, *of_examples}
+    of_examples = evenly_spaced(examples, max(0, max_images - len(uncut) - len(of_item)))
+    kept = {*uncut, *of_item, *of_examples}
     shortened, before = [], 0
     for turn in turns:
         chosen = tuple(image for number, image in enumerate(turn.images, start=before) if number in kept)
@@ -43,8 +44,8 @@ def within_budget(turns: Sequence[RequestTurn], max_images: int | None) -> tuple
     return tuple(shortened)
 
 
-def too_many_options(request: Request, max_images: int | None) -> str:
-    """Return why a request cannot be sent to a model; options are never cut, because a question without one is another question.
+def too_many_pictures(request: Request, max_images: int | None) -> str:
+    """Return why a request cannot be sent to a model: a question without one of its options or needed pictures is another question.
 
     Parameters
     ----------
@@ -58,11 +59,13 @@ def too_many_options(request: Request, max_images: int | None) -> str:
     str
         The reason, with the item; empty if the request can be sent.
     """
-    options = sum(_is_option(image) for turn in request.turns for image in turn.images)
-    if max_images is None or options <= max_images:
+    images = [image for turn in request.turns for image in turn.images if _is_uncut(image)]
+    if max_images is None or len(images) <= max_images:
         return ""
-    return f"{request.item_id}: {options} options are pictures, max_images is {max_images}"
+    if all(image.option for image in images):
+        return f"{request.item_id}: {len(images)} options are pictures, max_images is {max_images}"
+    return f"{request.item_id}: the question needs all of its {len(images)} pictures, max_images is {max_images}"
 
 
-def _is_option(image: RequestImage) -> bool:
-    return image.option and not image.example
+def _is_uncut(image: RequestImage) -> bool:
+    return (image.option or image.needed) and not image.example

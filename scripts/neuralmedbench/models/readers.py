@@ -10,7 +10,7 @@ from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.models.picture_budget import too_many_options
+from neuralmedbench.models.picture_budget import too_many_pictures
 from neuralmedbench.records.items import Arm, Item, Strategy
 from neuralmedbench.records.requests import Request
 
@@ -79,7 +79,7 @@ def limited_requests(model: ModelConfig, requests: Iterable[Request], limit: int
     if not limit:
         return list(requests)
     families = {row.item_id: str(row.family) for row in read_records(items, Item)}
-    return spread_requests([row for row in requests if not too_many_options(row, model.max_images)], limit, families)
+    return spread_requests([row for row in requests if not too_many_pictures(row, model.max_images)], limit, families)
 
 
 def spread_requests(requests: Iterable[Request], limit: int, families: Mapping[str, str]) -> list[Request]:

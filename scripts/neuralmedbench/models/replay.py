@@ -18,7 +18,7 @@ from neuralmedbench.files.dvc_lock import read_dvc_lock
 from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.context_length import ContextLength
 from neuralmedbench.models.ledger import SAMPLING, LedgerEntry, read_ledger
-from neuralmedbench.models.picture_budget import too_many_options
+from neuralmedbench.models.picture_budget import too_many_pictures
 from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.samples import MissingAnswer, SampleWalk, response_row
 from neuralmedbench.records.keys import response_key
@@ -126,7 +126,7 @@ def replay_requests(requests: Sequence[Request], model: ModelConfig, ledger: Pat
     # imported answers may be incomplete, in the recorded run as well
     not_imported = unavailable_reason(model) if model.backend == "imported" else ""
     reasons = [
-        (request, repeat, too_many_options(request, model.max_images) or ("" if (*_order(request), repeat) in present else not_imported))
+        (request, repeat, too_many_pictures(request, model.max_images) or ("" if (*_order(request), repeat) in present else not_imported))
         for request, repeat in samples
     ]
     # samples that were skipped in the recorded run are skipped again

@@ -17,11 +17,13 @@ from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.items import (
     FIRST_PART,
+    NEEDED,
     OPTION,
     Arm,
     Disclosure,
     Item,
     ItemImage,
+    Runner,
     Turn,
     evenly_spaced,
     evidence_images,
@@ -81,6 +83,8 @@ def variant_views(
         row = chosen.get(item.item_id)
         if arm.chosen and (row is None or row.images_of not in by_id):
             continue
+        if arm.config.adds == "own_answer" and item.runner is Runner.STRUCTURED and item.turns:
+            continue  # the answer to the last stage alone is none to the item
         source = by_id[row.images_of] if row and arm.chosen else item
         pictures = of_names(source, row.images) if row and arm.chosen else ()
         changed = _changed(item, arm, by_case[source.case_id], pictures)
@@ -182,7 +186,9 @@ def with_slices_of(item: Item, layout: Layout) -> Item:
     if plane := layout.config.plane:
         images = tuple(image for image in images if image.plane not in tuple(Plane) or image.plane == plane.value)
     if most := layout.config.most_pictures:
-        images = tuple(evenly_spaced(images, most.value))
+        needed = sum(image.role in NEEDED for image in images)
+        others = evenly_spaced([image for image in images if image.role not in NEEDED], max(0, most.value - needed))
+        images = tuple(image for image in images if image.role in NEEDED or image in others)
     return with_only(item, {image.image_id for image in images})
 
 
@@ -225,7 +231,7 @@ def donors_of(items: Sequence[Item]) -> Mapping[str, Item]:
     Patients form a ring in the order of the digest of their id, and each gets the pictures of the next: no patient gets their own
     pictures, every run chooses the same donors, and a new patient changes the donor of one other patient only.
     """
-    with_pictures = [item for item in items if evidence_images(item)]
+    with_pictures = [item for item in items if evidence_images(item) and not _shows_by_stage(item)]
     ring = sorted({item.patient_id for item in with_pictures}, key=lambda patient: hashlib.sha256(patient.encode()).hexdigest())
     if len(ring) < 2:
         message = "the arm 'shuffled_image' needs pictures of at least two patients; take it out of `arms`"
@@ -239,6 +245,11 @@ def donors_of(items: Sequence[Item]) -> Mapping[str, Item]:
         for number, item in enumerate(of_patient):
             donors[item.item_id] = others[number % len(others)]
     return donors
+
+
+def _shows_by_stage(item: Item) -> bool:
+    """Return True for a structured item with pictures in several turns: each question is about its own, which another patient lacks."""
+    return item.runner is Runner.STRUCTURED and sum(bool(turn.image_ids) for turn in item.turns) > 1
 
 
 WORD = re.compile(r"\S+")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,9 +11,11 @@ from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.files.templates import Templates
+from neuralmedbench.prompts.answer_schemas import checklist_schema, fields_in_words, stepwise_schema
 from neuralmedbench.prompts.arms import View, variant_views, views, with_added_text, within_words
 from neuralmedbench.prompts.labels import labelled_images
 from neuralmedbench.prompts.parts import render_message
+from neuralmedbench.prompts.stages import stage_turns
 from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.checklist import SECTIONS, with_places
 from neuralmedbench.records.coordinates import Convention
@@ -33,7 +34,6 @@ from neuralmedbench.records.items import (
 )
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import EARLIER, Fact, Inquiry, Request, RequestImage, RequestTurn, order_of_parts
-from neuralmedbench.records.value_rules import RULES
 
 STEPWISE = (Strategy.COT, Strategy.SELF_CONSISTENCY)
 """Strategies that ask for steps before the answer."""
@@ -170,14 +170,14 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
     # orientation is known only for slices that this pipeline cut: they have a position
     oriented = any(image.position_mm is not None for image in item.images)
     system = templates.render("system", persona=prompt.config.persona, oriented=oriented)
-    # the schema with its reasoning key goes into the prompt of a structured item too
-    turns = (
-        dialogue_turns(view, templates, stepwise=stepwise, sections=sections)
-        if item.runner is Runner.DIALOGUE
-        else (
-            single_turn(replace(view, item=replace(item, answer_schema=schema)), templates, examples, stepwise=stepwise, sections=sections),
-        )
-    )
+    if item.runner is Runner.DIALOGUE:
+        turns = dialogue_turns(view, templates, stepwise=stepwise, sections=sections)
+    elif item.turns:
+        turns, schema = stage_turns(view, templates, stepwise=stepwise), ""
+    else:
+        # the schema with its reasoning key goes into the prompt of a structured item too
+        asked = replace(view, item=replace(item, answer_schema=schema))
+        turns = (single_turn(asked, templates, examples, stepwise=stepwise, sections=sections),)
     if strategy is Strategy.ASK:
         first, inquiry = inquiry_of(item, prompt.config.max_questions, templates, sections=sections)
         turns = (first,)
@@ -200,13 +200,13 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
 
 
 def examples_for(item: Item, exemplars: Sequence[Exemplar], config: BenchmarkConfig) -> list[Exemplar]:
-    """Choose examples for an item: same runner and family, another patient, and no shared picture; none for a dialogue."""
+    """Choose examples for an item: same runner and family, another patient, and no shared picture; none for an item with turns."""
     of_item = {image.sha256 for image in item.images}
     # some published splits have slices of one patient, or copies of one picture, in both parts
     fitting = [
         exemplar
         for exemplar in exemplars
-        if item.runner is not Runner.DIALOGUE
+        if not (item.turns or exemplar.item.turns)
         and (exemplar.item.runner, exemplar.item.family) == (item.runner, item.family)
         and exemplar.item.patient_id != item.patient_id
         and of_item.isdisjoint(image.sha256 for image in exemplar.item.images)
@@ -386,55 +386,3 @@ def inquiry_of(item: Item, most: int, templates: Templates, *, sections: Sequenc
 def sentences(item: Item) -> list[str]:
     """Return the sentences and lines that the rounds of a dialogue reveal, in order."""
     return [part.strip() for turn in item.turns for part in SENTENCE.split(turn.reveal) if part.strip(" -*\t")]
-
-
-MAX_CANDIDATES = 5
-
-WORDS: dict[str, object] = {"type": "string"}
-
-CANDIDATE: dict[str, object] = {
-    "type": "object",
-    "properties": {"name": WORDS, "for": WORDS, "against": WORDS},
-    "required": ["name", "for", "against"],
-    "additionalProperties": False,
-}
-"""A hypothesis with the evidence for and against it."""
-
-SECTION_RULES: dict[str, dict[str, object]] = {
-    "LESION": CANDIDATE,
-    "SIDE": {"enum": ["left", "right", "bilateral", "midline", "none"]},
-    "PICTURE": {"type": ["integer", "null"]},
-    "BOX": {"type": ["array", "null"], "items": {"type": "number"}},
-    "DIFFERENTIAL": {"type": "array", "items": CANDIDATE, "minItems": 1, "maxItems": MAX_CANDIDATES},
-    "CONFIDENCE": {"type": "number", "minimum": 0, "maximum": 1},
-}
-"""Schemas of the checklist sections that are not free text."""
-
-
-def checklist_schema(sections: Sequence[str]) -> str:
-    """Return the JSON schema of a checklist: one key per section, in order, in lower case."""
-    properties = {name.lower(): SECTION_RULES.get(name, WORDS) for name in sections}
-    return json.dumps({"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False})
-
-
-def stepwise_schema(schema: str) -> str:
-    """Return the JSON schema with a first key for the steps that lead to the answer."""
-    value = json.loads(schema)
-    properties = {"reasoning": {"type": "string"}, **value["properties"]}
-    return json.dumps({**value, "properties": properties, "required": list(properties)})
-
-
-def fields_in_words(schema: str) -> dict[str, str]:
-    """Describe in words the allowed values of each field of a JSON schema."""
-    return {name: _allowed(rule) for name, rule in json.loads(schema)["properties"].items()}
-
-
-def _allowed(schema: dict[str, object]) -> str:
-    """Describe in words the allowed values of one field."""
-    labels = schema.get("enum")
-    if isinstance(labels, list):
-        return " | ".join("null" if label is None else json.dumps(label) for label in labels)
-    rule = RULES.get(str(schema.get("title")))
-    if rule is not None:
-        return f"{schema.get('description') or rule.asked} | null"
-    return "your steps, in a few sentences" if schema.get("type") == "string" else "a number from 0 to 1 | null"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from neuralmedbench.records.case import Plane
-from neuralmedbench.records.items import OPTION, Item, ItemImage
+from neuralmedbench.records.items import NEEDED, OPTION, Item, ItemImage
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import RequestImage
 
@@ -23,6 +23,7 @@ def labelled_images(item: Item, images: Sequence[ItemImage], *, before: int = 0,
             volume_sha256=image.volume_sha256,
             label=option_label(item, image) if image.role == OPTION else picture_label(number, image, item.label_policy, name or PICTURE),
             option=image.role == OPTION,
+            needed=image.role in NEEDED,
         )
         for number, image in enumerate(images, start=before + 1)
     )

@@ -24,7 +24,7 @@ from neuralmedbench.models.context_length import ContextLength
 from neuralmedbench.models.destinations import check_destination, destination_of, is_allowed
 from neuralmedbench.models.forecast import Forecast, forecast_calls
 from neuralmedbench.models.ledger import LedgerEntry, read_ledger
-from neuralmedbench.models.picture_budget import too_many_options
+from neuralmedbench.models.picture_budget import too_many_pictures
 from neuralmedbench.models.readers import limited_requests, requests_for
 from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.samples import SampleWalk, response_row
@@ -164,7 +164,7 @@ class _Planner:
         for name in self._run.models:
             model = load_model_for(self._run.folder, self._benchmark, name)
             # requests that the model would get: readers and models with few pictures leave some out
-            asked = [request for request in requests_for(model, requests) if not too_many_options(request, model.max_images)]
+            asked = [request for request in requests_for(model, requests) if not too_many_pictures(request, model.max_images)]
             asked = limited_requests(model, asked, self._run.config.limit, self._root / f"data/items/{self._benchmark}.parquet")
             entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/{name}.jsonl")
             outlook = forecast_calls(asked, model, entries, code=code_of(model, self._vocabulary), root=self._root)

@@ -12,7 +12,7 @@ checklist: ONLY_IN_CHECKLISTS, PLACES, SECTIONS, with_places
 columns: ANSWER_COLUMNS, ANSWER_KEY_COLUMNS, PICTURE_COLUMNS, RECORD_COLUMNS, UNKNOWN_DAY
 coordinates: Convention, full_scale, half_width_px, to_fractions, to_picture
 curation: CurationRecord, DECISION_COLUMNS, Decision, KEPT, KeptQuestion, PoolModel, RECORD, REMOVED, RemovedQuestion, StageCount
-items: Arm, Axis, Criterion, DEGRADED, DIAGNOSES, DISCLOSES_FINDINGS, Disclosure, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, LesionOnSlice, Level, NO_LESION, OPTION, ReferenceValue, Runner, ShownLesion, Strategy, Turn, evenly_spaced, evidence_images, gold_fields, slice_of
+items: Arm, Axis, CURRENT_SCAN, Criterion, DEGRADED, DIAGNOSES, DISCLOSES_FINDINGS, Disclosure, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, LesionOnSlice, Level, NEEDED, NO_LESION, OPTION, PART, PRIOR_SCAN, ReferenceValue, Runner, ShownLesion, Strategy, Turn, evenly_spaced, evidence_images, gold_fields, slice_of
 keys: Key, response_key, text_digest
 options: NONE_ARM, SHUFFLED, as_asked, is_movable, option_name, order_under
 questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal
@@ -26,8 +26,8 @@ served: ServedModel, printable_name, served_by
 suggestions: DENIAL, OTHER_SIDE, SUGGESTS, rival, suggestion_words, wrong_gold
 taxonomy: ERRORS, ERROR_AXIS, ErrorCode, ErrorGroup, PaperClass, TAXONOMY, counts_under, error_of, unknown_errors
 urgency: TimeCritical, Urgency
-value_reading: keywords_of
-value_rules: RULES, example_of, fields_of, is_right, overlap, problem_of_values, read_value, share_of, threshold, values_schema, write_value
+value_reading: BOX, keywords_of
+value_rules: RULES, example_of, fields_of, is_right, overlap, part_of_schema, problem_of_values, read_value, right_text, share_of, threshold, values_schema, write_value
 vocabulary: Diagnosis, Disease, Diseases, Region, Regions, Vocabulary, normal_form
 words: DASH, DASHED, ONCE, all_of, are, capital, counted, decimal, items_of, listing, p_equals, p_value, percent, percent_span, percent_with_span, plural, points, points_span, spaced, whole
 """

@@ -102,6 +102,10 @@ class Strategy(StrEnum):
 OPTION = "option"
 """Role of a picture that is an answer option: its `label` is the text of that option."""
 
+PRIOR_SCAN, CURRENT_SCAN, PART = NEEDED = ("prior", "current", "part")
+"""Roles of pictures that a question needs together, so that no picture budget leaves one out: of an earlier and of the present examination,
+and one of several that the question counts."""
+
 
 class Runner(StrEnum):
     """How an item is run and scored."""
@@ -138,7 +142,7 @@ class ItemImage:
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One turn of a dialogue under the protocol `rounds`.
+    """One turn of a dialogue under the protocol `rounds`, or one question of a structured item whose values are asked for one after another.
 
     Attributes
     ----------
@@ -148,11 +152,20 @@ class Turn:
         The question.
     image_ids : tuple of str
         Pictures shown in this turn.
+    asks : tuple of str
+        Structured items: the fields of the item's answer schema that this turn asks for.
+    stage : str
+        Structured items: the stage of a ladder to which the turn belongs; empty: it is asked beside the ladder.
+    retry : bool
+        True if the stage belongs to the guided retry that follows the ladder.
     """
 
     reveal: str
     question: str
     image_ids: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
+    stage: str = ""
+    retry: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +179,7 @@ class Item:
     patient_id : str
         The cluster of all statistics.
     turns : tuple of Turn
-        Only for the runner `dialogue`.
+        For the runner `dialogue`, and for structured items that are asked in stages.
     options : tuple of str
         Only for the runner `choice`.
     label_policy : str
@@ -350,6 +363,8 @@ class ReferenceValue:
         Limits between which a number is right, both included.
     at_least : float or None
         Share of agreement from which a value is right; None: that of the rule.
+    decides : bool
+        False for a value that is scored by itself, and without which an answer may pass.
     """
 
     field: str
@@ -358,6 +373,7 @@ class ReferenceValue:
     low: float | None = None
     high: float | None = None
     at_least: float | None = None
+    decides: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from neuralmedbench.records.items import Disclosure, Family, Gold, Level, Runner
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 LETTERS = "ABCDEFGHIJ"
 """Names of the options of a choice item, in order."""
@@ -34,7 +34,7 @@ class QuestionImage:
     sequence, plane : str
         As stated by the data set, else `unknown` and empty.
     role : str
-        `picture`, `option` (an answer option: its label is the text of the option), `prior` or `current`.
+        `picture`, `option` (an answer option: its label is the text of the option), or one of `items.NEEDED`.
     """
 
     file: str
@@ -46,11 +46,14 @@ class QuestionImage:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionTurn:
-    """One round of a dialogue: revealed text, question, and pictures (indices in `Question.images`, from 0)."""
+    """One round: revealed text, question, and pictures (indices in `Question.images`, from 0); the others as in `items.Turn`."""
 
     reveal: str
     question: str
     images: tuple[int, ...] = ()
+    asks: tuple[str, ...] = ()
+    stage: str = ""
+    retry: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,8 @@ SCHEMA_VERSION = 5
 class RequestImage:
     """A picture in a request: the file, the digest of its bytes, and the label shown before it.
 
-    `example` marks pictures of answered examples (other patients), `option` marks answer options; picture budgets cut neither.
+    `example` marks pictures of answered examples (other patients), `option` marks answer options, and `needed` pictures that the question
+    needs together (`items.NEEDED`); picture budgets cut neither options nor needed pictures.
     `volume_sha256` is the scan of the picture (in a benchmark of pictures, the picture itself), which a passed audit must cover.
     """
 
@@ -22,6 +23,7 @@ class RequestImage:
     example: bool = False
     option: bool = False
     volume_sha256: str = ""
+    needed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +119,7 @@ class Request:
     turns : tuple of RequestTurn
         One message, or the messages of a dialogue, each sent after the previous answer.
     answer_schema : str
-        JSON schema of the (last) answer, or empty. Open items request the same fields in words.
+        JSON schema of the (last) answer, or empty. Open items, and structured items in stages, request the same fields in words.
     samples : int
         Number of answers; `repeat` counts from 0.
     words_cut : int

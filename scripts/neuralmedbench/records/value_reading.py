@@ -1,4 +1,4 @@
-"""Read one value from a text: a number, an index, a date, weeks and days, an interval, a box, keywords. None if it cannot be read.
+"""Read one value from a text: a number, an index, a date, weeks and days, an interval, a box, letters, keywords. None if it cannot be read.
 
 Nothing of a text is executed, and a text that states several values states none.
 """
@@ -34,6 +34,9 @@ TO = r"\s*(?:,|;|to|and|through|until|-|–|—)\s*"
 INTERVAL = re.compile(rf"(?:between|from)?\s*[\[(]?\s*({NUMBER}){TO}({NUMBER})\s*[\])]?\s*(?:[^\d]*)", re.IGNORECASE)
 COORDINATES = r"\s*(-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*"
 BOX = re.compile(rf"[\[(]\s*[\[(]?{COORDINATES},{COORDINATES}(?:[\])]\s*,?\s*[\[(])?,?{COORDINATES},{COORDINATES}[\])]")
+BRACKETED_LETTER = re.compile(r"\(\s*([A-J])\s*\)", re.IGNORECASE)
+LEADING_LETTER = re.compile(r"(?:^|[,;]\s*|\s+and\s+)([A-J])\s*[.):](?=\s|$)", re.IGNORECASE)
+ONLY_LETTERS = re.compile(r"[A-J](?:\s*(?:,\s*and|[,;/&]|and|\s)\s*[A-J])*", re.IGNORECASE)
 WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 NOTHING = frozenset({"", "na", "n/a", "none", "null"})
 """Texts of a rewritten sentence that say that nothing is to be rewritten."""
@@ -81,6 +84,28 @@ def read_interval(text: str) -> tuple[float, float] | None:
 def read_box(text: str) -> tuple[float, ...] | None:
     match = BOX.search(text)
     return tuple(map(float, match.groups())) if match else None
+
+
+def read_letters(text: str) -> tuple[str, ...] | None:
+    """Read the letters of options: `B`, `b, d`, `(b) 2nd image, (d) 4th image`, `B. 2nd image`; a text of an option alone is not read.
+
+    Examples
+    --------
+    >>> read_letters("(b) 2nd image, (d) 4th image"), read_letters('["D", "b"]'), read_letters("a bone and a vessel")
+    (('B', 'D'), ('B', 'D'), None)
+    """
+    plain = re.sub(r"[\[\]\"'*]", "", text).strip(" .")
+    if ONLY_LETTERS.fullmatch(plain):
+        found = re.findall(r"\b[A-J]\b", plain, re.IGNORECASE)
+    else:
+        found = BRACKETED_LETTER.findall(plain) or LEADING_LETTER.findall(plain)
+    return tuple(sorted({letter.upper() for letter in found})) or None
+
+
+def read_letter(text: str) -> tuple[str, ...] | None:
+    """Read the letter of one option; a text with several states none."""
+    letters = read_letters(text)
+    return letters if letters and len(letters) == 1 else None
 
 
 def keywords_of(value: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Rules that compare one value of an answer with its reference without a model: numbers, dates, intervals, indices, keywords, boxes, words."""
+"""Rules that compare one value of an answer with its reference without a model: numbers, dates, intervals, indices, letters, boxes, words."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from neuralmedbench.records.value_reading import (
     read_index,
     read_interval,
     read_label,
+    read_letter,
+    read_letters,
     read_number,
     read_weeks_days,
     read_words,
@@ -97,11 +99,17 @@ def example_of(reference: ReferenceValue) -> Any:
     """Return a reference as the JSON value that the requested form has for it; None for an empty one."""
     if reference.rule == "keywords":
         return ", ".join(keywords_of(reference.value))
-    value = read_value(reference.rule, reference.value)
+    value = read_value(reference.rule, right_text(reference))
     if value is None:
         return None
     written = write_value(reference.rule, value)
     return written if RULES[reference.rule].json_type == "string" else json.loads(written)
+
+
+def right_text(reference: ReferenceValue) -> str:
+    """Return a text that states a reference; where one of several letters is right, the first of them."""
+    letters = read_letters(reference.value) if reference.rule == "letter" else None
+    return letters[0] if letters else reference.value
 
 
 def share_of(value: Any, reference: ReferenceValue) -> float:
@@ -181,6 +189,26 @@ def fields_of(schema: str) -> dict[str, str]:
 def _fields_of(schema: str) -> tuple[tuple[str, str], ...]:
     properties: dict[str, dict[str, Any]] = json.loads(schema).get("properties", {})
     return tuple((name, rule["title"]) for name, rule in properties.items() if rule.get("title") in RULES)
+
+
+def part_of_schema(schema: str, fields: Sequence[str]) -> str:
+    """Return the JSON schema of an answer that is asked for some fields only, and a confidence.
+
+    Parameters
+    ----------
+    schema : str
+        `answer_schema` of an item, as `values_schema` writes it.
+    fields : sequence of str
+        Names of these fields.
+
+    Returns
+    -------
+    str
+        JSON; the fields in the order of the schema.
+    """
+    value = json.loads(schema)
+    properties = {name: rule for name, rule in value["properties"].items() if name in fields or name == "confidence"}
+    return json.dumps({**value, "properties": properties, "required": list(properties)})
 
 
 def values_schema(fields: Sequence[tuple[str, str, str]]) -> str:
@@ -292,6 +320,14 @@ def _has_area(reference: ReferenceValue) -> str:
     return "" if value[0] < value[2] and value[1] < value[3] else "the reference box has no area; expected x1 < x2 and y1 < y2"
 
 
+def _is_right_letter(value: tuple[str, ...], reference: ReferenceValue) -> float:
+    return float(value[0] in _reference("letters", reference.value))
+
+
+def _has_letters(reference: ReferenceValue) -> str:
+    return "" if read_letters(reference.value) else "the reference has no letter of an option"
+
+
 def _has_keywords(reference: ReferenceValue) -> str:
     try:
         words = keywords_of(reference.value)
@@ -331,6 +367,12 @@ RULES: dict[str, ValueRule] = {
         _readable("interval"),
         degrees=True,
         write=lambda ends: " to ".join(map(_short, ends)),
+    ),
+    "letter": ValueRule(
+        'the letter of one option, for example "B"', "string", read_letter, _is_right_letter, _has_letters, write=", ".join
+    ),
+    "letters": ValueRule(
+        'the letters of all options that apply, for example "B, D"', "string", read_letters, _same("letters"), _has_letters, write=", ".join
     ),
     "label": ValueRule("a label", "string", read_label, _same("label"), _readable("label")),
     "box": ValueRule(

@@ -192,7 +192,7 @@ BLOCKS = (
     Block(id="confidence", name="Calibration", group=DETAIL, tables=("confidence", "reliability"), figures=("reliability",)),
     Block(id="abstention", name="Abstention", group=DETAIL, tables=("risk_coverage",), figures=("risk_coverage",)),
     Block(id="cost", name="Cost and speed", group=DETAIL, tables=("cost", "efficiency"), figures=("cost",), config=(MODEL, "prices")),
-    Block(id="fields", name="Structured answers", group=DETAIL, tables=("fields",), config=(BENCHMARK, "")),
+    Block(id="fields", name="Structured answers", group=DETAIL, tables=("fields", "ladder"), config=(BENCHMARK, "")),
     Block(id="form", name="Form of the answers", group=DETAIL, tables=("validity",), config=("config/prompts/", "")),
     Block(id="readers", name="Clinicians as readers", group=DETAIL, tables=("readers",), config=(RUN, "models")),
     Block(id="readiness", name="Readiness", group=DETAIL, tables=("readiness",), config=("config/readiness.yaml", "")),

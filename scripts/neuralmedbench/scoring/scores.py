@@ -18,6 +18,7 @@ from neuralmedbench.scoring.evidence import Pictures, judge_evidence
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, reference_rank, relation
 from neuralmedbench.scoring.parse import parse_answer, parse_under
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, GRADED_RUNNERS, MAIN_CONDITION, is_question
+from neuralmedbench.scoring.stages import in_stages, parse_stages
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
 from neuralmedbench.scoring.unread import unread_language
 
@@ -144,8 +145,10 @@ def _score(
 ) -> Score:
     missing = response.state in MISSING_STATES
     right = reference.gold.choice if reference else ""
-    read = Prediction(parse_status=ParseStatus.ABSENT)
-    prediction = read if missing else parse_under(response.text, item, response.arm, right=right)
+    if missing:
+        prediction = Prediction(parse_status=ParseStatus.ABSENT)
+    else:
+        prediction = parse_stages(response, item) if in_stages(item) else parse_under(response.text, item, response.arm, right=right)
     verdict: dict[str, Any] = {}
     if reference is not None and not missing:
         verdict = _verdict(response, item, prediction, reference, grades, rubrics=rubrics)
@@ -193,7 +196,8 @@ def _verdict(
     """Return the fields of a score that say right or wrong; a refused or truncated answer is wrong whatever its text."""
     answered = response.state is ResponseState.OK
     if item.runner is Runner.STRUCTURED:
-        return _structured(prediction, reference.gold, answered=answered)
+        # the turns before a last one that was refused or cut off were answered
+        return _structured(prediction, reference.gold, answered=answered or in_stages(item))
     # what words cannot judge has no keyword coverage, whether answered or refused
     by_words = () if any(is_question(criterion) for criterion in reference.gold.rubric) else rubrics.by_words
     by_model = _points(grades, reference.gold, rubrics.by_models, answered=answered)
@@ -245,14 +249,15 @@ def _structured(prediction: Prediction, gold: Gold, *, answered: bool) -> dict[s
 
 
 def _values(prediction: Prediction, gold: Gold, *, answered: bool) -> dict[str, Any]:
-    """Compare every value with its reference by its rule; an answer passes if all values that can be right are right."""
+    """Compare every value with its reference by its rule; an answer passes if all values that decide and can be right are right."""
     given = prediction.fields or {} if answered else {}
     read = {value.field: read_value(value.rule, given[value.field]) if value.field in given else None for value in gold.values}
     verdicts = {value.field: is_right(read[value.field], value) for value in gold.values}
     right = {name: verdict for name, verdict in verdicts.items() if verdict is not None}
+    decisive = [right[value.field] for value in gold.values if value.decides and value.field in right]
     named = prediction.parse_status is not ParseStatus.FAILED
     return {
-        "passed": all(right.values()) if right else None,
+        "passed": all(decisive) if decisive else None,
         "fields_right": right,
         "fields_share": {
             value.field: 0.0 if read[value.field] is None else share_of(read[value.field], value)

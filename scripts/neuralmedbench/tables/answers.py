@@ -140,8 +140,9 @@ def _steps(benchmark: BenchmarkStudy, runner: Runner, scores: list[Score]) -> li
     rows += [_step(f"parse_{status}", states[status], len(came)) for status in parsed]
     if runner is Runner.STRUCTURED:
         items = {item.item_id: item for item in benchmark.items}
-        passed = [_passed(row, items[row.item_id]) for row in came]
-        rows += [_step(step, sum(number > place for number in passed), len(came)) for place, step in enumerate(STEPS)]
+        # of an item that is asked in stages a score holds the last text alone
+        passed = [_passed(row, items[row.item_id]) for row in came if not items[row.item_id].turns]
+        rows += [_step(step, sum(number > place for number in passed), len(passed)) for place, step in enumerate(STEPS) if passed]
     return rows
 
 

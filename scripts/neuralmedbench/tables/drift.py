@@ -252,7 +252,7 @@ def fixed_requests(requests: Sequence[Request], answered: Sequence[Response], co
 
 
 def _is_plain(request: Request) -> bool:
-    return (request.arm, request.strategy) == (FULL, DIRECT) and request.runner != Runner.DIALOGUE
+    return (request.arm, request.strategy) == (FULL, DIRECT) and request.runner != Runner.DIALOGUE and len(request.turns) == 1
 
 
 def _scored(rows: Sequence[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], vocabulary: Vocabulary) -> list[Score]:

@@ -32,7 +32,8 @@ PASS_RULES = {
 """What a free answer, or the last one of a dialogue, must do to pass, by family."""
 
 CHOICE_RULE, CLASS_RULE, VALUES_RULE = "chooses the right option", "gives the class of the picture", "gives the reference values"
-"""The same for items with options, and for structured answers of labels and of values, whatever their family."""
+STAGES_RULE = "gives the reference values of every stage"
+"""The same for items with options, and for structured answers of labels, of values and in stages, whatever their family."""
 
 RATES = ("pass1", "pass5", "candidates5", "all_right")
 
@@ -42,7 +43,7 @@ def pass_rule(item: Item) -> str:
     if item.runner is Runner.CHOICE:
         return CHOICE_RULE
     if item.runner is Runner.STRUCTURED:
-        return VALUES_RULE if fields_of(item.answer_schema) else CLASS_RULE
+        return STAGES_RULE if item.turns else VALUES_RULE if fields_of(item.answer_schema) else CLASS_RULE
     return PASS_RULES[item.family]
 
 

@@ -15,7 +15,7 @@ from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints
 from neuralmedbench.records.items import NO_LESION, Family, Gold, Item, ReferenceValue, Runner
 from neuralmedbench.records.scores import ParseStatus, Prediction
 from neuralmedbench.records.value_reading import keywords_of
-from neuralmedbench.records.value_rules import fields_of, is_right, read_value, threshold
+from neuralmedbench.records.value_rules import fields_of, is_right, read_value, right_text, threshold
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.rubric import verdict
@@ -220,8 +220,8 @@ def _value_passes(gold: Sequence[Gold], patients: Ints) -> Floats:
 
 def _constants_of(gold: Gold) -> list[Constant]:
     """Return the reference as an answer, and again with the lower and with the upper limit of every number."""
-    values = [value for value in gold.values if threshold(value) is not None]
-    own = tuple((value.field, " ".join(keywords_of(value.value)) if value.rule == "keywords" else value.value) for value in values)
+    values = [value for value in gold.values if value.decides and threshold(value) is not None]
+    own = tuple((value.field, " ".join(keywords_of(value.value)) if value.rule == "keywords" else right_text(value)) for value in values)
     if all(value.low is None for value in values):
         return [own]
     ends = [
@@ -250,7 +250,7 @@ def _pass_matrix(gold: Sequence[Gold], constants: Sequence[Constant]) -> Floats:
     rows: dict[tuple[ReferenceValue, ...], list[bool]] = {}
     for row in gold:
         if row.values not in rows:
-            wanted = [value for value in row.values if threshold(value) is not None]
+            wanted = [value for value in row.values if value.decides and threshold(value) is not None]
             rows[row.values] = [
                 all(is_right(read(value.rule, answer.get(value.field, "")), value) for value in wanted) for answer in answers
             ]

@@ -301,7 +301,7 @@ def can_pass(item: Item, gold: Gold | None) -> bool:
     For structured items a class, or a value whose rule can say right or wrong; an answer for the others.
     """
     if item.runner is Runner.STRUCTURED and gold is not None and gold.values:
-        return any(threshold(value) is not None for value in gold.values)
+        return any(value.decides and threshold(value) is not None for value in gold.values)
     if item.runner is Runner.STRUCTURED:
         return gold is not None and gold.fields is not None and gold.fields.diagnosis_class is not None
     return gold is not None

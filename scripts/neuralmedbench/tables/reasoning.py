@@ -194,11 +194,12 @@ def turn_rows(study: Study) -> list[TurnRow]:
         for model, scores in benchmark.scores.items():
             asked = [row for row in headline(scores) if row.turn_passes and not row.missing and not row.other_language]
             for measure, turn, values in _measures(asked, study.vocabulary):
-                rows.append(TurnRow(benchmark=benchmark.name, model=model, measure=measure, turn=turn, **_turn_cells(study, values)))
+                rows.append(TurnRow(benchmark=benchmark.name, model=model, measure=measure, turn=turn, **value_cells(study, values)))
     return rows
 
 
-Values = list[tuple[Score, bool]]
+Values = list[tuple[Score, float]]
+"""Answers, each with a value from 0 to 1."""
 
 
 def _measures(scores: list[Score], vocabulary: Vocabulary) -> Iterator[tuple[str, int | None, Values]]:
@@ -221,8 +222,9 @@ def _same(first: str, last: str, vocabulary: Vocabulary) -> bool:
     return one.key == other.key if one and other else normal_form(first) == normal_form(last)
 
 
-def _turn_cells(study: Study, values: Values) -> Cells:
-    items: dict[str, list[bool]] = defaultdict(list)
+def value_cells(study: Study, values: Values) -> Cells:
+    """Return the mean over items, each the mean of its samples, with an interval clustered by patient, and what was counted."""
+    items: dict[str, list[float]] = defaultdict(list)
     patients: dict[str, str] = {}
     for row, value in values:
         items[row.item_id].append(value)

@@ -16,7 +16,8 @@ from neuralmedbench.benchmarks.adapters.nested import object_parts, object_text
 from neuralmedbench.benchmarks.adapters.registry import data_sets
 from neuralmedbench.benchmarks.importing import ImportPaths, import_set, import_summary
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
-from neuralmedbench.config.mappings import TextMapping, load_mappings
+from neuralmedbench.config.mapping_sections import TextMapping
+from neuralmedbench.config.mappings import load_mappings
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.records.questions import ImportRecord
 

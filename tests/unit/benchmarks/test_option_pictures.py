@@ -23,7 +23,7 @@ from neuralmedbench.demo.baselines.baseline import build
 from neuralmedbench.errors import DataError
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
-from neuralmedbench.models.picture_budget import too_many_options, within_budget
+from neuralmedbench.models.picture_budget import too_many_pictures, within_budget
 from neuralmedbench.models.protocol import Message
 from neuralmedbench.models.replay import NOTHING_RECORDED
 from neuralmedbench.records.items import OPTION
@@ -129,7 +129,7 @@ def test_examples_show_their_options_too(made: BenchmarkItems) -> None:
 )
 def test_a_picture_budget_cuts_the_other_pictures_and_no_option(made: BenchmarkItems, most: int | None, left: list[str]) -> None:
     request = sent(made)["one"]
-    assert not too_many_options(request, most)
+    assert not too_many_pictures(request, most)
     (turn,) = within_budget(request.turns, most)
     assert [image.label for image in turn.images] == [*left, "Option A", "Option B", "Option C", "Option D"]
 
@@ -137,7 +137,7 @@ def test_a_picture_budget_cuts_the_other_pictures_and_no_option(made: BenchmarkI
 def test_a_question_whose_options_are_over_the_budget_is_skipped_and_the_reason_names_it(made: BenchmarkItems, tmp_path: Path) -> None:
     model = model_config(backend="builtin", id="text", max_images=3)
     reason = "b/one: 4 options are pictures, max_images is 3"
-    assert {name: too_many_options(request, 3) for name, request in sent(made).items()} == {"one": reason, "two": "", "bare": ""}
+    assert {name: too_many_pictures(request, 3) for name, request in sent(made).items()} == {"one": reason, "two": "", "bare": ""}
     ask = {"ledger": tmp_path / "m.jsonl", "vocabulary": vocabulary()}
     rows = answer_requests([sent(made)["one"]], ModelRun(model, destinations=("local",), max_failed_fraction=None, **ask))
     assert {(row.item_id, row.state, row.error, row.attempts) for row in rows} == {("b/one", ResponseState.SKIPPED, reason, 0)}

@@ -30,7 +30,7 @@ from neuralmedbench.files.inside import file_inside
 from neuralmedbench.files.json_files import read_json, write_json
 from neuralmedbench.files.tables import read_records, read_table, write_records, write_table
 from neuralmedbench.records.case import CaseRecord, Sequence, Series, State
-from neuralmedbench.records.items import SCHEMA_VERSION, Gold, GoldFields, Lesion
+from neuralmedbench.records.items import SCHEMA_VERSION, Gold, GoldFields, Lesion, ReferenceValue
 from neuralmedbench.runtime.atomic_write import atomic_file, atomic_folder
 from neuralmedbench.runtime.commands import run_command
 
@@ -104,6 +104,20 @@ def test_a_table_of_a_former_version_is_read_with_the_defaults_of_later_columns(
     write_records(path, Gold, [GOLD], key=lambda row: row.item_id)
     without(path, "values", "3")
     assert read_records(path, Gold) == [replace(GOLD, values=())]
+
+
+def test_parts_of_a_record_may_lack_what_came_later(tmp_path: Path) -> None:
+    """Turns and reference values have fields since version 6 that a recorded table does not know."""
+    path = tmp_path / "gold.parquet"
+    value = ReferenceValue(field="flag", rule="index", value="1")
+    write_records(path, Gold, [replace(GOLD, values=(value,))], key=lambda row: row.item_id)
+    table = pq.read_table(path)
+    place = table.schema.get_field_index("values")
+    kind = pa.list_(pa.struct([part for part in table.schema.field("values").type.value_type if part.name != "decides"]))
+    former = [[{name: cell for name, cell in one.items() if name != "decides"} for one in row] for row in table.column(place).to_pylist()]
+    table = table.set_column(place, "values", pa.array(former, type=kind))
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"schema_version": b"5"}), path)
+    assert read_records(path, Gold) == [replace(GOLD, values=(value,))]
 
 
 def test_a_damaged_table_is_named_with_its_benchmark_and_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

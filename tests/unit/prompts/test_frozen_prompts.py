@@ -11,7 +11,7 @@ import pytest
 
 from conftest import ROOT
 from fixtures.items import VOCABULARY, answer, benchmark_config, pictures, source
-from fixtures.prompt import OPTIONS, asked, exemplar, open_question, question, written
+from fixtures.prompt import OPTIONS, asked, exemplar, open_question, question, staged, written
 from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.benchmarks.sources import TEMPLATE, PromptRecordRow
 from neuralmedbench.files.templates import Templates, version_of
@@ -75,6 +75,7 @@ def of_questions(folder: Path) -> dict[str, Request]:
             "q1", "evidence_supplied", "direct"
         ],
         "cot": asked([open_question()], strategies=["direct", "cot"])["q1", "full", "cot"],
+        "stages": asked([staged()])["stages", "full", "direct"],
         "few_shot": asked([question()], exemplars=[example], strategies=["direct", "few_shot"])["q1", "full", "few_shot"],
     }
 
@@ -93,7 +94,7 @@ def paraphrased(number: int, folder: Path) -> str:
     answers = {"a1": answer("a1"), "a2": answer("a2", level=Level.DIALOGUE)}
     built = build_cases("b", benchmark_config(), [source("a1"), source("a2")], answers, VOCABULARY)
     structured = pictures(folder, "d,a.png,normal,x,,CT,,axial").items
-    items = [*built.items, *structured, question(), open_question("q2")]
+    items = [*built.items, *structured, question(), open_question("q2"), staged()]
     made = asked(items, arms=["full", arm], answer_form="short")
     return "\n".join(f"=== {item}\n{written(request)}" for (item, name, _), request in made.items() if name == arm)
 
@@ -102,6 +103,7 @@ NAMES = (
     *("differential_diagnosis", "lesion_recognition", "rationale_generation", "dialogue", "ask", "structured"),
     *("structured_cot", "choice", "open_answer", "cot", "few_shot"),
     *("checklist_differential_diagnosis", "checklist_lesion_recognition", "checklist_rationale_generation"),
+    "stages",
     *("checklist_dialogue", "checklist_ask", "checklist_lesion_recognition_cot"),
     *("arm_suggestion-wrong", "arm_own_answer-suggested", "arm_own_answer-doubted"),
     *("evidence_differential_diagnosis", "evidence_lesion_recognition", "evidence_dialogue", "evidence_ask"),

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import ROOT
 from fixtures.items import VOCABULARY, answer, benchmark_config, source
-from fixtures.prompt import OPTIONS, TEMPLATES, asked, labels, open_question, picture, question, said
+from fixtures.prompt import OPTIONS, TEMPLATES, asked, labels, open_question, picture, question, said, staged
 from neuralmedbench.benchmarks.case_items import FIRST_TURN, NEXT_TURN, QUESTIONS, build_cases
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.benchmarks.neurovlm_labels import QUESTION
@@ -122,6 +122,13 @@ def test_the_earlier_answer_of_a_dialogue_stands_in_its_last_round() -> None:
     request = made["b/a2/differential_diagnosis", "own_answer-suggested"]
     assert [EARLIER in turn.text for turn in request.turns] == [False, True]
     assert len(request.earlier) == 2
+
+
+def test_a_question_in_stages_has_no_earlier_answer_to_show_and_no_pictures_of_another() -> None:
+    items = [question(), staged("s1", "p2"), question("q2", "p3")]
+    arms = ["own_answer-suggested", "shuffled_image", "no_image", "paraphrase-1"]
+    asked_of = {(item, arm) for item, arm in shown(items, [], arms) if item == "b/s1"}
+    assert asked_of == {("b/s1", arm) for arm in ("full", "no_image", "paraphrase-1")}
 
 
 def test_a_text_that_holds_the_place_of_the_earlier_answer_is_refused() -> None:

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from neuralmedbench.config.mappings import RuleName
+from neuralmedbench.config.mapping_sections import RuleName
 from neuralmedbench.records.items import Gold, ReferenceValue
 from neuralmedbench.records.value_reading import read_number
 from neuralmedbench.records.value_rules import (
@@ -144,6 +144,38 @@ def test_a_box_passes_from_an_overlap_of_one_half() -> None:
 @pytest.mark.parametrize("text", ["[1, 2, 3, 4]", "(1,2),(3,4)", "[[1, 2, 3, 4]]", '{"bbox_2d": [1, 2, 3, 4]}', "the box is (1, 2, 3, 4)."])
 def test_boxes_are_read_in_the_shapes_that_models_write(text: str) -> None:
     assert read_value("box", text) == (1, 2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "letters"),
+    [
+        ("B", ("B",)),
+        ("b", ("B",)),
+        ("(b) 2nd image, (d) 4th image", ("B", "D")),
+        ("d and b", ("B", "D")),
+        ('["B", "D"]', ("B", "D")),
+        ("B, D.", ("B", "D")),
+        ("B. 2nd image, D. 4th image", ("B", "D")),
+        ("FINAL ANSWER: (a) Yes", ("A",)),
+        ("**(c)** None of the above", ("C",)),
+        ("a bone and a vessel", None),
+        ("Yes", None),
+        ("I do not know.", None),
+        ("K", None),
+        ("", None),
+    ],
+)
+def test_letters_of_options_are_read_with_and_without_their_words(text: str, letters: tuple[str, ...] | None) -> None:
+    assert read_value("letters", text) == letters
+    assert read_value("letter", text) == (letters if letters and len(letters) == 1 else None)
+
+
+def test_all_letters_have_to_be_named_or_one_of_those_that_are_right() -> None:
+    every, one = reference("letters", "(b) 2nd image, (c) 3rd image"), reference("letter", "(a) Yes, (b) No")
+    assert [right(text, every) for text in ("c, b", "b", "b, c, d", "none")] == [True, False, False, False]
+    assert [right(text, one) for text in ("(b) No", "a", "c", "a and b")] == [True, True, False, False]
+    assert (example_of(every), example_of(one)) == ("B, C", "A")
+    assert problem_of(reference("letters", "the second image")) == "answer: the reference has no letter of an option"
 
 
 def test_keywords_are_whole_words_and_decide_nothing_unless_the_set_says_so() -> None:

@@ -15,7 +15,7 @@ from fixtures.prompt import TEMPLATES, asked, open_question, question, said
 from fixtures.report import unpacked
 from fixtures.scoring import GOLD, ITEM, LESION_GOLD, LESION_ITEM, answered, checklist, differential, lesion_answer, vocabulary
 from neuralmedbench.benchmarks.case_items import build_cases
-from neuralmedbench.prompts.assemble import SECTION_RULES
+from neuralmedbench.prompts.answer_schemas import SECTION_RULES
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.items import Criterion, Family, Level
 from neuralmedbench.records.scores import Evidence, ParseStatus

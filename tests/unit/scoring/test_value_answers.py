@@ -12,7 +12,7 @@ import pytest
 
 from fixtures.scoring import PICTURE_ITEM, RESPONSE, vocabulary
 from neuralmedbench.estimates.intervals import IntervalSettings
-from neuralmedbench.prompts.assemble import fields_in_words, stepwise_schema
+from neuralmedbench.prompts.answer_schemas import fields_in_words, stepwise_schema
 from neuralmedbench.records.items import Family, Gold, Item, ReferenceValue
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Score

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from neuralmedbench.benchmarks.adapters.nested import object_text, readable
 from neuralmedbench.benchmarks.adapters.paths import ABSENT, at_path, joined_text, listed, statements
 from neuralmedbench.benchmarks.adapters.rows import cell_text
-from neuralmedbench.config.mappings import ConversationMapping, MappingConfig, RoundMapping, TextMapping, column_of
+from neuralmedbench.config.mapping_sections import ConversationMapping, FieldMapping, RoundMapping, TextMapping, column_of
+from neuralmedbench.config.mappings import MappingConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.questions import QuestionTurn
 
@@ -28,9 +29,16 @@ ASKS = re.compile(r"""[?？]["'”’)\]]*\s*$""")
 def paths_of_case(mapping: MappingConfig) -> list[str]:
     """Return the columns of conversations and dialogues."""
     named = [mapping.facts, mapping.rounds_in, mapping.conversation.column if mapping.conversation else ""]
-    if not mapping.rounds_in:
-        named += [column for one in mapping.rounds for column in (*map(column_of, one.text), one.question)]
+    for one in () if mapping.rounds_in else mapping.rounds:
+        named += [*map(column_of, one.text), one.question, *(one.images.columns if one.images else ())]
+        for value in one.fields.values():
+            named += columns_of_value(value)
     return named
+
+
+def columns_of_value(value: FieldMapping) -> list[str]:
+    """Return the columns of a value that every row needs."""
+    return [value.column, value.low, value.high, *(value.rules.columns if value.rules else ())]
 
 
 def text_of(mapping: MappingConfig, row: Mapping[str, Any]) -> str:
@@ -90,7 +98,7 @@ def rounds_of(mapping: MappingConfig, row: Mapping[str, Any], text: str, asked: 
             message = f"the column {mapping.rounds_in!r} is not a list of rounds"
             raise DataError(message)
     described = round_cells(mapping, row)
-    turns = [(_reveal(one, cells, mapping.join), _question(one, cells, mapping.join)) for one, cells, _ in described]
+    turns = [(reveal_of_round(one, cells, mapping.join), question_of_round(one, cells, mapping.join)) for one, cells, _ in described]
     if not all(question for _, question in turns):
         message = "the question of a round is empty"
         raise DataError(message)
@@ -108,12 +116,21 @@ def _facts(value: Any) -> tuple[str, ...]:
     return statements(value) if len(statements(value)) > 1 else statements(list(lines))
 
 
-def _reveal(one: RoundMapping, cells: Mapping[str, Any], join: str) -> str:
+def reveal_of_round(one: RoundMapping, cells: Mapping[str, Any], join: str) -> str:
+    """Return what a round reveals."""
     return "\n\n".join(filter(None, (_cell(cells, entry, join) for entry in one.text)))
 
 
-def _question(one: RoundMapping, cells: Mapping[str, Any], join: str) -> str:
+def question_of_round(one: RoundMapping, cells: Mapping[str, Any], join: str) -> str:
+    """Return the question of a round."""
     return "\n".join(filter(None, (_cell(cells, one.question, join) if one.question else "", one.ask)))
+
+
+def without_words(text: str, words: Sequence[str]) -> str:
+    """Remove words of a data set's own from a question, such as marks of a tokenizer."""
+    for one in words:
+        text = text.replace(one, "")
+    return text.strip() if words else text
 
 
 def _cell(cells: Mapping[str, Any], entry: str | TextMapping, join: str) -> str:

@@ -13,7 +13,8 @@ from neuralmedbench.benchmarks.adapters.nested import is_left_out, object_parts,
 from neuralmedbench.benchmarks.adapters.paths import ABSENT, at_path, concrete_paths, joined_text, listed
 from neuralmedbench.benchmarks.adapters.rows import cell_text, filled_texts
 from neuralmedbench.benchmarks.answer_leaks import answer_terms
-from neuralmedbench.config.mappings import MappingConfig, TextMapping, column_of
+from neuralmedbench.config.mapping_sections import TextMapping, column_of
+from neuralmedbench.config.mappings import MappingConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Gold
 from neuralmedbench.records.words import listing
@@ -102,7 +103,7 @@ class Faults:
 
 def faults_of(mapping: MappingConfig, cells: Mapping[str, Any], needed: list[str]) -> list[Fault]:
     """Return everything in which one question does not fit the mapping: missing columns, objects in place of text, an answer in a text."""
-    found = [Fault(("missing", column), missing_text(cells, column)) for column in needed if at_path(cells, column) is ABSENT]
+    found = [Fault(("missing", column), _missing(mapping, cells, column)) for column in needed if at_path(cells, column) is ABSENT]
     for use, column, read in _uses(mapping):
         value = at_path(cells, column) if column else ABSENT
         if value is ABSENT or _is_plain(value):
@@ -119,6 +120,13 @@ def faults_of(mapping: MappingConfig, cells: Mapping[str, Any], needed: list[str
                 said += f"; name one of its entries, as in `{column}.{'<key>' if _depth(value) else '0'}`"
             found.append(Fault((use, column), said))
     return [*found, *_shown_answers(mapping, cells)]
+
+
+def _missing(mapping: MappingConfig, cells: Mapping[str, Any], column: str) -> str:
+    name = column.partition(".")[0]
+    if name in mapping.beside and not cells.get(name):
+        return f"the column {column!r} is missing: no file or entry fits `beside.{name}`; add the file {mapping.beside[name].file}"
+    return missing_text(cells, column)
 
 
 def missing_text(cells: Mapping[str, Any], column: str) -> str:
@@ -185,7 +193,8 @@ def _references(mapping: MappingConfig) -> Iterator[tuple[str, str]]:
     yield "options.right", mapping.options.right if mapping.options else ""
     yield "rubric", mapping.rubric.column if mapping.rubric else ""
     yield from (("reasons", mapping.reasons), ("must_not", mapping.must_not))
-    for name, field in mapping.fields.items():
+    values = [*mapping.fields.items(), *(entry for one in mapping.rounds for entry in one.fields.items())]
+    for name, field in values:
         yield from ((f"fields.{name}", column) for column in (field.column, field.low, field.high))
 
 

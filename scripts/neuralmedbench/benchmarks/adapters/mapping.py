@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.benchmarks.adapters.case_text import (
+    columns_of_value,
     conversation_of,
     paths_of_case,
     rounds_of,
     shown_objects,
     text_of,
     vignette_and_lead_in,
+    without_words,
 )
 from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
 from neuralmedbench.benchmarks.adapters.faults import Fault, Faults, faults_of, missing_text
+from neuralmedbench.benchmarks.adapters.further import FurtherColumns, with_parts
 from neuralmedbench.benchmarks.adapters.nested import paths_with_answer
 from neuralmedbench.benchmarks.adapters.options import digest_order, is_missing, letter_of, numbered_letter, options_of, without_empty_end
 from neuralmedbench.benchmarks.adapters.paths import (
@@ -44,19 +47,21 @@ from neuralmedbench.benchmarks.adapters.rows import (
     plain_id,
     refusal_of,
 )
-from neuralmedbench.benchmarks.adapters.values import asked_values, criteria_of, reference_values, value_gold
+from neuralmedbench.benchmarks.adapters.stages import read_stages
+from neuralmedbench.benchmarks.adapters.values import boxes_in_fractions, criteria_of, value_gold
 from neuralmedbench.benchmarks.answer_leaks import answer_terms
 from neuralmedbench.benchmarks.gold import AS_WRITTEN, check_findings, criteria, disclosure
 from neuralmedbench.benchmarks.source_folder import SourceFolder
-from neuralmedbench.config.mappings import MappingConfig, OptionsMapping, column_of
+from neuralmedbench.config.mapping_sections import OptionsMapping, column_of
+from neuralmedbench.config.mappings import MappingConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Gold, Runner
 from neuralmedbench.records.questions import LETTERS, Question, Refusal
 from neuralmedbench.records.words import listing
 
-FILE, FOLDER, PLACE, ROW = BUILT_IN = ("_file", "_folder", "_place", "_row")
-"""Columns added to every row: the names of its table and of the table's folder, the number of a question within its row, and that of the row
-over all tables."""
+FILE, FOLDER, PATH, PLACE, ROW = BUILT_IN = ("_file", "_folder", "_path", "_place", "_row")
+"""Columns added to every row: the names of its table and of the table's folder, the table's path in the data set's folder, the number of a
+question within its row, and that of the row over all tables."""
 
 
 @dataclass(frozen=True)
@@ -105,15 +110,17 @@ def table_rows(mapping: MappingConfig, source: SourceFolder) -> Iterator[TableRo
     needed, tables, before = columns_of(mapping), source.find(*mapping.files, exclude=mapping.exclude), 0
     # a short row may lack the last options, but a column that no row has is misspelt
     options = set(mapping.options.columns if mapping.options and not mapping.each else ()) - set(mapping.optional)
+    further = FurtherColumns(mapping, source)
     if mapping.one_file and len(tables) > 1:
         message = f"{len(tables)} releases in the folder ({', '.join(table.name for table in tables)}); keep only the one to import"
         raise DataError(message)
     for table in tables:
-        number, added = 0, {FILE: table.stem, FOLDER: table.parent.name}
         relative = table.relative_to(source.folder).as_posix()
+        number, added = 0, {FILE: table.stem, FOLDER: table.parent.name, PATH: relative}
         unseen = {*mapping.skip_blank, *mapping.only_rows, *mapping.skip_rows}
-        for number, cells in enumerate(source.rows(table, under=mapping.under), start=1):
+        for number, published in enumerate(source.rows(table, under=mapping.under), start=1):
             where = f"{relative}, row {number}"
+            cells = further.added({**published, **added, ROW: f"{before + number:05d}"}) if mapping.parts or mapping.beside else published
             unseen = {column for column in unseen if at_path(cells, column) is ABSENT}
             options = {column for column in options if at_path(cells, column) is ABSENT}
             if any(is_blank(cells, column) for column in mapping.skip_blank) or not is_chosen(cells, mapping.only_rows, mapping.skip_rows):
@@ -151,7 +158,8 @@ def entries_of_row(
     """Make the entries of one row; one that does not fit the mapping is refused with all its faults, which are counted in `faults`."""
     needed, others = columns_of(mapping), optional_columns(mapping)
     several = bool(mapping.each or mapping.variants)
-    for place, cells in enumerate(_questions_of_row(mapping, row.cells), start=1):
+    for place, one in enumerate(_questions_of_row(mapping, row.cells), start=1):
+        cells = with_parts(mapping.parts, one) if mapping.parts else one
         where = f"{row.where}, question {place}" if several else row.where
         found = faults_of(mapping, cells, needed)
         if faults:
@@ -189,18 +197,20 @@ def columns_of(mapping: MappingConfig) -> list[str]:
     named += [mapping.index.set, mapping.index.splits] if mapping.index else []
     named += [mapping.rubric.column if mapping.rubric else "", mapping.reasons, mapping.findings, mapping.must_not]
     for value in mapping.fields.values():
-        named += [value.column, value.low, value.high, *(value.rules.columns if value.rules else ())]
+        named += columns_of_value(value)
+    named += [part.column for part in mapping.parts.values()]
     if images:
         named += images.columns
     named += paths_of_case(mapping)
-    given = {*BUILT_IN, *(name for variant in mapping.variants for name in variant)}
+    given = {*BUILT_IN, *mapping.parts, *(name for variant in mapping.variants for name in variant)}
     named += [column for variant in mapping.variants for column in variant.values()]
     return list(dict.fromkeys(column for column in named if column and column not in given and column not in mapping.optional))
 
 
 def optional_columns(mapping: MappingConfig) -> list[str]:
     """Return the columns that a row may lack."""
-    sizes = [value.size_column for value in mapping.fields.values() if value.size_column]
+    values = [*mapping.fields.values(), *(value for one in mapping.rounds for value in one.fields.values())]
+    sizes = [value.size_column for value in values if value.size_column]
     return [*(mapping.options.columns[2:] if mapping.options else ()), *sizes, *mapping.optional]
 
 
@@ -226,7 +236,11 @@ def _entry(mapping: MappingConfig, source: SourceFolder, place: TableRow) -> Que
     else:
         options = names = _options(mapping.options, row, question_id) if mapping.options else ()
     asked, text = _asked(mapping, row)
-    turns = rounds_of(mapping, row, text, asked, pictures=len(images))
+    if mapping.runner == "structured":
+        staged = read_stages(mapping, source, row, place.table, text=text, shown=(images, pictures))
+        images, pictures, turns = staged.images, staged.pictures, staged.turns
+    else:
+        staged, turns = None, rounds_of(mapping, row, text, asked, pictures=len(images))
     pair = group_of(mapping.pair, row)
     question = Question(
         question_id=question_id,
@@ -243,10 +257,9 @@ def _entry(mapping: MappingConfig, source: SourceFolder, place: TableRow) -> Que
         language=column_text(row, mapping.language_column)[:2].lower() or _language(mapping, f"{text} {asked}"),
         date=day_of(row.get(mapping.date)) if mapping.date else "",
         tags=tuple(f"{column.lstrip('_')}:{value}" for column in mapping.tags for value in filled_texts(_tag_values(row[column]))),
-        answer_schema=asked_values(mapping.fields, row) if mapping.fields else "",
+        answer_schema=staged.schema if staged else "",
     )
-    values = reference_values(mapping.fields, row)
-    gold = value_gold(question_id, values, mapping.established) if mapping.fields else _gold(mapping, question, names, row)
+    gold = value_gold(question_id, staged.values, mapping.established) if staged else _gold(mapping, question, names, row)
     return QuestionEntry(
         question=question,
         gold=gold,
@@ -290,6 +303,9 @@ def _asked(mapping: MappingConfig, row: Mapping[str, Any]) -> tuple[str, str]:
     if mapping.case_in_question:
         vignette, asked = vignette_and_lead_in(asked)
         text = "\n\n".join(filter(None, (text, vignette)))
+    asked = without_words(asked, mapping.drop)
+    if mapping.boxes_in_question:
+        asked = boxes_in_fractions(mapping.boxes_in_question, mapping.fields[mapping.boxes_in_question], asked, row)
     if asked and mapping.ask and (mapping.question or mapping.conversation):
         asked = f"{asked}\n{mapping.ask}"
     if mapping.text and not text and not mapping.question:

@@ -10,7 +10,7 @@ from typing import Any
 from neuralmedbench.benchmarks.adapters.paths import listed
 from neuralmedbench.benchmarks.adapters.rows import cell_text
 from neuralmedbench.benchmarks.answer_leaks import LeakTerm, term_spans
-from neuralmedbench.config.mappings import TextMapping
+from neuralmedbench.config.mapping_sections import TextMapping
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.vocabulary import normal_form
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from neuralmedbench.benchmarks.adapters.rows import cell_text, plain_id
-from neuralmedbench.config.mappings import GroupMapping
+from neuralmedbench.config.mapping_sections import GroupMapping
 from neuralmedbench.errors import DataError
 
 ABSENT = object()
@@ -170,11 +170,23 @@ def group_of(mapping: GroupMapping | None, row: Mapping[str, Any]) -> str:
     if mapping is None:
         return ""
     value = at_path(row, mapping.column)
-    text = "" if value is ABSENT else cell_text(value)
-    if mapping.pattern:
-        found = re.search(mapping.pattern, text)
-        text = (found[found.lastindex or 0] or "") if found else ""
+    text = "" if value is ABSENT else part_of(mapping, value)
     return plain_id(text) if text else ""
+
+
+def part_of(mapping: GroupMapping, value: Any) -> str:
+    r"""Return the part of a cell that a pattern finds: its groups, joined by `-`, or all of it; the whole cell without a pattern.
+
+    Examples
+    --------
+    >>> part_of(GroupMapping(column="c", pattern=r"([^_]+)_.*case_(\d+)"), "lung_ct_case_7_slice_2")
+    'lung-7'
+    """
+    text = cell_text(value)
+    if not mapping.pattern:
+        return text
+    found = re.search(mapping.pattern, text)
+    return ("-".join(filter(None, found.groups())) or found[0]) if found else ""
 
 
 def sample(groups: Sequence[str], limit: int) -> frozenset[str]:

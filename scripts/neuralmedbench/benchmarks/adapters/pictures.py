@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,27 +11,39 @@ from neuralmedbench.benchmarks.adapters.options import is_missing
 from neuralmedbench.benchmarks.adapters.paths import listed
 from neuralmedbench.benchmarks.adapters.rows import cell_text, column_text
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
-from neuralmedbench.config.mappings import ImagesMapping, OptionsMapping, PictureForm
+from neuralmedbench.config.mapping_sections import ImagesMapping, OptionsMapping, PictureForm
 from neuralmedbench.errors import DataError
-from neuralmedbench.records.items import OPTION
+from neuralmedbench.records.items import CURRENT_SCAN, OPTION, PART, PRIOR_SCAN
 from neuralmedbench.records.options import option_name
 from neuralmedbench.records.questions import LETTERS, QuestionImage
 
 
 def mapped_pictures(
-    mapping: ImagesMapping, source: SourceFolder, row: Mapping[str, Any], table: Path
+    mapping: ImagesMapping, source: SourceFolder, row: Mapping[str, Any], table: Path, *, before: int = 0
 ) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes]]:
-    """Read the labelled pictures of a row, and their files or bytes by `file`; DataError if a required picture is missing."""
-    entries = [entry for column in mapping.columns for entry in _pictures(row[column])]
+    """Read the labelled pictures of a row, and their files or bytes by `file`; DataError if a required picture is missing.
+
+    Pictures of an earlier examination come before those of the present one. `before` pictures of the question were read before.
+    """
+    roles = mapping.roles or ("picture",) * len(mapping.columns)
+    entries = [(role, entry) for column, role in zip(mapping.columns, roles, strict=True) for entry in _pictures(row[column])]
+    entries.sort(key=lambda one: one[0] != PRIOR_SCAN)
     if not entries and mapping.required:
         message = "the question has no picture"
         raise DataError(message)
-    images, pictures = [], {}
-    for place, entry in enumerate(entries, start=1):
+    images, pictures, number = [], {}, Counter[str]()
+    for place, (role, entry) in enumerate(entries, start=before + 1):
         key = f"{place:03d}"
         pictures[key] = _content(mapping, source, entry, table)
-        images.append(QuestionImage(file=key, label=_label(mapping, entry)))
+        number[role] += 1
+        several = role == PART or sum(other == role for other, _ in entries) > 1
+        name = f"{NAMES[role]} {number[role]}" if several and role in NAMES else NAMES.get(role, "")
+        images.append(QuestionImage(file=key, label=name or _label(mapping, entry), role=role))
     return tuple(images), pictures
+
+
+NAMES = {PRIOR_SCAN: "Earlier image", CURRENT_SCAN: "Present image", PART: "Image"}
+"""Labels by role; numbered where a question has several. No date is known."""
 
 
 def _pictures(value: Any) -> list[Any]:
@@ -56,7 +69,9 @@ def _content(mapping: PictureForm, source: SourceFolder, entry: Any, table: Path
         return entry
     if mapping.form == "base64":
         return decoded(cell_text(entry))
-    return source.picture(f"{cell_text(entry)}{mapping.suffix}" if cell_text(entry) else "", folder=mapping.folder, beside=table)
+    # below a folder that the mapping names, a path with a slash in front is a path too
+    name = cell_text(entry).lstrip("/") if mapping.folder else cell_text(entry)
+    return source.picture(f"{name}{mapping.suffix}" if name else "", folder=mapping.folder, beside=table)
 
 
 def _label(mapping: ImagesMapping, entry: Any) -> str:

@@ -9,22 +9,18 @@ from typing import Any
 from neuralmedbench.benchmarks.adapters.options import is_missing
 from neuralmedbench.benchmarks.adapters.paths import listed
 from neuralmedbench.benchmarks.adapters.rows import cell_text, column_text, list_entries
-from neuralmedbench.config.mappings import FieldMapping, RubricMapping
+from neuralmedbench.config.mapping_sections import FieldMapping, RubricMapping
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Criterion, Gold, ReferenceValue
-from neuralmedbench.records.value_rules import read_value, values_schema
-
-
-def asked_values(fields: Mapping[str, FieldMapping], row: Mapping[str, Any]) -> str:
-    """Return the JSON schema of the answer to a row."""
-    return values_schema([(name, _rule_of(name, field, row), field.words) for name, field in fields.items()])
+from neuralmedbench.records.value_reading import BOX
+from neuralmedbench.records.value_rules import read_value
 
 
 def reference_values(fields: Mapping[str, FieldMapping], row: Mapping[str, Any]) -> tuple[ReferenceValue, ...]:
     """Return the references of a row, without those of empty cells; DataError, which does not quote a cell, if one cannot be read."""
     values = []
     for name, field in fields.items():
-        rule = _rule_of(name, field, row)
+        rule = rule_of(name, field, row)
         text = _text_of(name, field, rule, row)
         if text or (rule == "words" and field.missing):
             low, high = _limits(name, field, rule, text, row)
@@ -36,11 +32,13 @@ def value_gold(question_id: str, values: Sequence[ReferenceValue], established: 
     """Return the gold of a question that asks for values; None without any reference."""
     if not values:
         return None
-    shown = [f"{value.field}: {value.value}" if len(values) > 1 else value.value for value in values]
+    decisive = [value for value in values if value.decides] or values
+    shown = [f"{value.field}: {value.value}" if len(values) > 1 else value.value for value in decisive]
     return Gold(item_id=question_id, answer="; ".join(shown), established=established, values=tuple(values))
 
 
-def _rule_of(name: str, field: FieldMapping, row: Mapping[str, Any]) -> str:
+def rule_of(name: str, field: FieldMapping, row: Mapping[str, Any]) -> str:
+    """Return the rule of a field in a row; DataError if no column decides it."""
     if field.rule:
         return field.rule
     assert field.rules is not None
@@ -60,17 +58,26 @@ def _text_of(name: str, field: FieldMapping, rule: str, row: Mapping[str, Any]) 
     text = json.dumps(cell) if isinstance(cell, list | tuple) else cell_text(cell)
     if is_missing(text, field.missing):
         return ""
-    return _in_fractions(name, field, text, row) if rule == "box" else text
+    return _in_fractions(f"{name}: the reference box", field, text, row) if rule == "box" else text
 
 
-def _in_fractions(name: str, field: FieldMapping, text: str, row: Mapping[str, Any]) -> str:
+def boxes_in_fractions(name: str, field: FieldMapping, text: str, row: Mapping[str, Any]) -> str:
+    """Write the boxes of a question, which are in pixels, as answers write them; DataError if one is not within its picture."""
+    return BOX.sub(lambda found: _rounded(_in_fractions(f"{name}: a box of the question", field, found[0], row)), text)
+
+
+def _rounded(box: str) -> str:
+    return json.dumps([round(edge, 3) for edge in json.loads(box)])
+
+
+def _in_fractions(what: str, field: FieldMapping, text: str, row: Mapping[str, Any]) -> str:
     box = read_value("box", text)
     if box is None:
         return text  # refused with its reason when the question is checked
     size = tuple(_numbers(row.get(field.size_column)))[:2] or field.size or (1.0, 1.0)
     fractions = [edge / size[place % 2] for place, edge in enumerate(box)] if len(size) == 2 and min(size) > 0 else []
     if not fractions or max(fractions) > 1 or min(fractions) < 0:
-        message = f"{name}: the reference box is not within its picture; boxes in pixels need `size` or `size_column`"
+        message = f"{what} is not within its picture; boxes in pixels need `size` or `size_column`"
         raise DataError(message)
     return json.dumps(fractions)
 

@@ -180,7 +180,8 @@ def _form(item: Item, schema: str) -> AnswerForm:
         return AnswerForm(sections=ANSWER, options=item.options)
     if item.runner is Runner.STRUCTURED:
         # labels come from the JSON schema of the answer; a page offers them as choices
-        fields = {name: tuple(rule.get("enum", ())) for name, rule in json.loads(schema)["properties"].items()}
+        asked = json.loads(schema or item.answer_schema)
+        fields = {name: tuple(rule.get("enum", ())) for name, rule in asked["properties"].items()}
         if unlabelled := [name for name, labels in fields.items() if not labels and name != CONFIDENCE.lower()]:
             message = f"{item.item_id}: the field {unlabelled[0]} of its schema has no list of labels; a page cannot ask it"
             raise RatingError(message)
