@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ SERVER = """#!{python}
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 print("serving", flush=True)
-HTTPServer(("127.0.0.1", {port}), BaseHTTPRequestHandler).serve_forever()
+HTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), BaseHTTPRequestHandler).serve_forever()
 """
 WORKFLOW = """#!{python}
 import pathlib, signal, sys, time, urllib.error, urllib.request
@@ -69,3 +71,33 @@ def test_an_interrupted_run_finishes_its_calls_before_the_server_goes(tmp_path: 
     assert "serving" in (tmp_path / "server.log").read_text(encoding="utf-8")
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+def test_connections_go_to_the_servers_in_turn_and_one_that_is_starting_is_waited_for() -> None:
+    code = runpy.run_path(str(ROOT / "tests" / "real_model" / "run.py"))
+    first, second, port = code["free_ports"](3)
+    program = (
+        "import http.server, sys, time\n"
+        "class Handler(http.server.BaseHTTPRequestHandler):\n"
+        "    def do_GET(self):\n"
+        "        self.send_response(200); self.end_headers(); self.wfile.write(sys.argv[1].encode())\n"
+        "time.sleep(float(sys.argv[2]))\n"
+        "http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()\n"
+    )
+    servers = [subprocess.Popen([sys.executable, "-c", program, str(own), wait]) for own, wait in ((first, "0"), (second, "1"))]
+    try:
+        code["Relay"](code["listen"](port), list(zip((first, second), servers, strict=True)))
+        socket.create_connection(
+            ("127.0.0.1", port)
+        ).close()  # the question whether anything listens takes a turn and is answered by nobody
+        seen = []
+        for _ in range(4):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as reply:
+                seen.append(int(reply.read()))
+        assert seen == [second, first, second, first]
+    finally:
+        for server in servers:
+            server.kill()
+            server.wait()
+    with pytest.raises(SystemExit, match="is in use: end what uses it"):
+        code["listen"](port)
