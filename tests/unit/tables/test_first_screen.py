@@ -152,7 +152,11 @@ def sentences_for(count: int) -> dict[str, str]:
     sides = [pair | ends | {"model": name, "title": name} for name in NAMES[: count or 1]]
     sure = {"kind": "breadth and depth", "significant": True, "benchmark": DEPTH, "family": "rationale_generation"} | pair
     claims = [sure | {"model": name} for name in NAMES[:count]]
-    compared = [{"p_holm": 0.01 if place < count else 0.9, "benchmark": DEPTH, "n_items": 1, "n_patients": 1} for place in range(3)]
+    size = {"benchmark": DEPTH, "n_items": 1, "n_patients": 1}
+    compared = [
+        size | ({"p_holm": 0.01, "low": 0.1, "high": 0.3} if place < count else {"p_holm": 0.9, "low": -0.1, "high": 0.3})
+        for place in range(3)
+    ]
     everybody = rows | {"leaderboard": board(NAMES)}
     worse = [claim | {"model": "Ada", "other": name, "significant": True} for name in NAMES[1 : count + 1]]
     return {
