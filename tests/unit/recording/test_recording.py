@@ -24,9 +24,9 @@ from neuralmedbench.errors import ConfigError, DataError, ProviderError
 from neuralmedbench.files.dvc_lock import DvcOut, read_dvc_lock
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.models.ledger import LedgerEntry, add_missing, check_recorded_ledger, open_ledger, read_ledger
-from neuralmedbench.recording import repository
+from neuralmedbench.recording import record, repository
 from neuralmedbench.recording.audit import changed_answers
-from neuralmedbench.recording.metadata import read_metadata
+from neuralmedbench.recording.metadata import OutputRecord, read_metadata
 from neuralmedbench.recording.record import incomplete_files, incomplete_line
 from neuralmedbench.recording.run_list import list_runs, run_lines
 from neuralmedbench.recording.stages import dvc_yaml, recorded_runs
@@ -434,6 +434,38 @@ def test_a_target_of_another_run_is_refused_with_the_right_one(shipped: Run) -> 
             paper.check_targets([target])
     with pytest.raises(ConfigError, match=r"results/paper/report.html is of the run paper .* name results/report.html"):
         shipped.check_targets(["results/paper/report.html"])
+
+
+def test_a_run_whose_shared_data_were_made_again_since_is_out_of_date_and_one_that_uses_none_of_them_is_not(
+    shipped: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`changed` are the outs of DVC, folders among them; a ledger that only grew makes nothing out of date."""
+    made = {
+        "results/other/report.html": ("results/other/tables/rates.csv",),
+        "results/other/tables/rates.csv": ("results/other/scores/demo/text.parquet", "data/slices/demo/sub-a/png/1.png"),
+        "results/other/scores/demo/text.parquet": ("data/prompts/demo.parquet", "data/ledger/demo/text.jsonl"),
+        "results/third/report.html": ("results/third/tables/rates.csv",),
+        "results/third/tables/rates.csv": ("data/prompts/demo-slices.parquet",),
+        "results/gone/tables/rates.csv": ("data/prompts/left.parquet",),
+    }
+    records = [OutputRecord(path=path, rule="", shellcmd="", inputs=own, params=(), checksums={}, ended=0) for path, own in made.items()]
+    monkeypatch.setattr(record, "read_metadata", lambda: records)
+    others = [replace(shipped, configfiles=(f"config/{name}.yaml",)) for name in ("other", "third", "gone")]
+
+    def overtaken(*changed: str) -> list[str]:
+        return list(record._overtaken(others, changed))
+
+    assert overtaken("data/prompts/demo.parquet") == ["run other is out of date: data/prompts/demo.parquet has been made again since"]
+    assert overtaken("data/slices/demo") == ["run other is out of date: data/slices/demo has been made again since"]
+    assert len(overtaken("data/prompts/demo-slices.parquet", "data/prompts/demo.parquet")) == 2
+    unused = [
+        "data/prompts/dem",
+        "data/slices/demo/sub-a/png/1",
+        "data/prompts/left.parquet",
+        "data/ledger/demo",
+        "data/ledger/demo/text.jsonl",
+    ]
+    assert overtaken(*unused) == []
 
 
 def test_several_recorded_runs_share_their_data_and_ledgers_and_no_two_stages_make_one_file(shipped: Run) -> None:
