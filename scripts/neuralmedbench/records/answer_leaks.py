@@ -10,6 +10,9 @@ SEVERITIES = ("answer", "alias", "code", "field", "family", "sign")
 """The answer itself, an alias of it, its code; another scored value (a field of a structured answer, the location of a lesion); a wider term
 or the first alternative diagnosis; the name of a sign that stands for the disease. The last two are warnings."""
 
+STATES_ANSWER = ("answer", "alias", "code")
+"""Those that state the answer itself."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerLeak:
@@ -67,6 +70,10 @@ class AnswerLeaks:
     leaking: int
     leaks: tuple[AnswerLeak, ...]
     accepted: int = 0
+
+    def stated(self, arm: str) -> int:
+        """Count the items that state their answer, another name of it or its code in what an arm shows, and that no person accepted."""
+        return len({leak.item_id for leak in self.leaks if arm in leak.arms and leak.severity in STATES_ANSWER and not leak.accepted})
 
 
 @dataclass(frozen=True, kw_only=True)

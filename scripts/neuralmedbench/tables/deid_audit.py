@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.records.results import PATIENT
-from neuralmedbench.records.words import counted, listing
+from neuralmedbench.records.words import counted, listing, percent
 from neuralmedbench.tables.declare import Suppression, Table, of_study
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway
+
+STATED = "items whose own text states the answer (arm full, not accepted)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +38,30 @@ def audit_rows(study: Study) -> list[DeidAuditRow]:
             "files covered": len(audit.covered),
             "items whose answer a text names": benchmark.leaking,
             "of them accepted with a reason": benchmark.leaks_accepted,
+            STATED: benchmark.stated,
         } | dict(sorted(audit.checks.items()))
         rows += [DeidAuditRow(**head, check=check, value=value) for check, value in checks.items()]
     return rows
+
+
+def stated_badges(study: Study) -> list[Cells]:
+    """Return a warning badge that names the benchmarks with items whose own text states the answer; without numbers, as it is always shown."""
+    titles = [benchmark.config.title for benchmark in study.benchmarks.values() if benchmark.stated]
+    return [{"name": "Answer in the question", "state": "warn", "text": f"some items of {listing(titles)}"}] if titles else []
+
+
+def stated_sentences(study: Study, tables: Tables) -> list[str]:
+    """State for every benchmark how many items state their answer; the page lists which, in the folder of leaks."""
+    found = []
+    for row in tables["deid_audit"]:
+        if row["check"] == STATED and row["value"] and row["benchmark"] in study.benchmarks:
+            benchmark, number = study.benchmarks[row["benchmark"]], row["value"]
+            found.append(
+                f"{benchmark.config.title}: {number:,} of {counted(len(benchmark.items), 'item')} {'states' if number == 1 else 'state'} the"
+                f" answer in the text that is sent ({percent(number / len(benchmark.items))}), so reading may be enough for them; which ones is"
+                f" told by data/leaks/{row['benchmark']}.html."
+            )
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,7 +40,7 @@ from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.scoring.planted.checks import EditCheck, check_grader, unused_criteria, usable_grades
 from neuralmedbench.scoring.planted.graded import References, planted_in_answers
 from neuralmedbench.tables.floors import Floor, floors
-from neuralmedbench.tables.outcomes import Outcomes, gather_outcomes
+from neuralmedbench.tables.outcomes import FULL, Outcomes, gather_outcomes
 
 Record = TypeVar("Record")
 R = TypeVar("R", Score, Response, Grade)
@@ -75,8 +75,9 @@ class BenchmarkStudy:
         By model and grader: errors planted in answers of the model, and what the grader made of them.
     participants : dict of str to Participant
         Age, sex and scanner by case, as kept by de-identification; empty for imported data sets.
-    leaking, leaks_accepted : int
-        Items whose answer is part of a request, and those of them that a person accepted with a reason.
+    leaking, leaks_accepted, stated : int
+        Items whose answer is part of a request, those of them that a person accepted with a reason, and others that state their answer under
+        the arm full.
     arms : dict of str to ArmVariant
         Its arms that have a file.
     disclosures : list of Disclosure
@@ -103,6 +104,7 @@ class BenchmarkStudy:
     vocabulary: Vocabulary
     leaking: int = 0
     leaks_accepted: int = 0
+    stated: int = 0
     participants: dict[str, Participant] = field(default_factory=dict)
     earlier: dict[str, list[Score]] = field(default_factory=dict)
     nonfinite: dict[str, int] = field(default_factory=dict)
@@ -330,6 +332,7 @@ def _read_benchmark(
         disclosures=read_records(data / "disclosures" / f"{name}.parquet", Disclosure) if any(arm.chosen for arm in arms.values()) else [],
         leaking=leaks.leaking,
         leaks_accepted=leaks.accepted,
+        stated=leaks.stated(FULL),
         nonfinite={kind: number for kind, number in nonfinite.items() if number},
     )
 

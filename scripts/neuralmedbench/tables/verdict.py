@@ -17,6 +17,7 @@ from neuralmedbench.tables.calls import GRADER
 from neuralmedbench.tables.confidence.reliability import confidence_statements
 from neuralmedbench.tables.contrasts import Pair, picture_sentence
 from neuralmedbench.tables.decomposition import decomposition_sentence
+from neuralmedbench.tables.deid_audit import stated_badges, stated_sentences
 from neuralmedbench.tables.form_warnings import form_badges, form_sentences
 from neuralmedbench.tables.grader_checks import not_used
 from neuralmedbench.tables.grader_vs_clinician import FEWEST_UNITS, _follow_text
@@ -189,12 +190,13 @@ def sentences(study: Study, tables: Tables) -> list[str]:
     """State the main results, depth before breadth; a sentence without numbers behind it is left out. A limited run has no result to state."""
     if study.limit:
         head = f"This run is {limited_words(study.limit)}."
-        return [head, *_not_graded(study, tables), *filter(None, form_sentences(study, tables))]
+        return [head, *_not_graded(study, tables), *filter(None, form_sentences(study, tables)), *stated_sentences(study, tables)]
     order = sorted(study.benchmarks.values(), key=lambda benchmark: benchmark.config.axis is not Axis.DEPTH)
     found = [_leader(study, tables, benchmark.name) for benchmark in order]
     found += [
         *_not_graded(study, tables),
         *form_sentences(study, tables),
+        *stated_sentences(study, tables),
         gap_sentence(tables),
         picture_sentence(study, tables),
         *(decomposition_sentence(study, tables, benchmark.name) for benchmark in order),
@@ -268,6 +270,7 @@ def badges(study: Study, tables: Tables) -> list[Cells]:
         if expected
         else {"name": "Answers", "state": "none", "text": "none expected"},
         *unread,
+        *stated_badges(study),
         ratings_badge(study),
         {"name": "De-identification", **_deidentification(study)},
         {"name": "Subjects", "state": "none" if kinds in ([], ["phantom"]) else "ok", "text": " and ".join(kinds) or "none"},

@@ -1,4 +1,4 @@
-"""Answers that could not be read or were cut off: a warning at the rank and on the first screen, and the rate of answers in form beside pass@1."""
+"""Answers that could not be read or were cut off, questions that state their answer: a warning on the first screen; in-form rate beside pass@1."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ import draw_figures
 import record_provenance
 from fixtures.report import blocks_of, build
 from fixtures.tables import BREADTH, DEPTH, lose_answers, write_study
+from neuralmedbench.files.json_files import write_json_record
 from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.recording.trace import read_answers, recount
+from neuralmedbench.records.answer_leaks import AnswerLeak, AnswerLeaks
+from neuralmedbench.records.items import Item
 from neuralmedbench.records.scores import ParseStatus, Score
 
 MODELS = ("alpha", "beta")
@@ -184,3 +187,27 @@ def test_the_warning_stands_where_a_public_run_hides_the_numbers(tmp_path: Path)
     assert "warning: more than 10 % of the answers could not be read" in row["note"]
     assert not row["unread_fraction"].startswith("0.")
     assert BREADTH != DEPTH
+
+
+def leak(item: str, severity: str = "answer", arms: tuple[str, ...] = ("full",), accepted: str = "") -> AnswerLeak:
+    return AnswerLeak(item_id=item, where="notes", arms=arms, term="glioma", severity=severity, count=1, accepted=accepted)
+
+
+def test_items_that_state_their_answer_are_counted_on_the_first_screen_and_accepted_or_disclosed_ones_are_not(tmp_path: Path) -> None:
+    write_study(tmp_path, models=MODELS, patients=6)
+    items = [item.item_id for item in read_records(tmp_path / "data" / "items" / f"{DEPTH}.parquet", Item)]
+    stated = (leak(items[0]), leak(items[0], "code"), leak(items[1], "alias", ("full", "no_image")))
+    other = (
+        leak(items[2], accepted="an honest history"),
+        leak(items[3], arms=("findings_disclosed",)),
+        leak(items[4], "field"),
+        leak(items[5], "family"),
+    )
+    leaks = AnswerLeaks(benchmark=DEPTH, items=len(items), leaking=5, accepted=1, leaks=(*stated, *other))
+    write_json_record(tmp_path / "data" / "leaks" / f"{DEPTH}.json", leaks)
+    glance = blocks_of(build(tmp_path, MODELS, figures=False))["glance"]
+    assert re.search(rf"2 of {len(items)} items state the answer in the text that is sent \(\d+ %\), so reading may be enough", glance)
+    assert badges(tmp_path)["Answer in the question"] == ("warn", "some items of Depth, made up")
+    write_json_record(tmp_path / "data" / "leaks" / f"{DEPTH}.json", replace(leaks, leaks=other))
+    assert "state the answer" not in blocks_of(build(tmp_path, MODELS, figures=False))["glance"]
+    assert "Answer in the question" not in badges(tmp_path)
