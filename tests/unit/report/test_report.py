@@ -25,7 +25,10 @@ from fixtures.tables import DEPTH, lose_answers, write_study
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.json_files import read_json
+from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.records.scores import Score
 from neuralmedbench.records.words import DASHED, percent, percent_span, points, points_span
 from neuralmedbench.report.blocks import BLOCKS, folded
 from neuralmedbench.report.blocks import blocks_of as reported
@@ -404,3 +407,16 @@ def test_provenance_names_code_environment_and_inputs_and_no_path_of_the_machine
     assert found["prompts"].keys() == {"config/prompts/open.j2"}
     assert str(study) not in json.dumps(found)
     assert str(study) not in text
+
+
+def test_a_run_of_texts_has_no_column_on_pictures(tmp_path: Path) -> None:
+    write_study(tmp_path, models=("alpha", "beta"), patients=6)
+    with_pictures = blocks_of(build(tmp_path, ("alpha", "beta"), figures=False))
+    for path in sorted((tmp_path / "config" / "benchmarks").glob("*.yaml")):
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        path.write_text(yaml.safe_dump({**config, "kind": "text", "arms": ["full"]}), encoding="utf-8")
+    for path in (tmp_path / "results" / "scores").rglob("*.parquet"):
+        write_records(path, Score, [row for row in read_records(path, Score) if row.arm == "full"], key=response_key)
+    texts = blocks_of(build(tmp_path, ("alpha", "beta"), figures=False))
+    for block, words in (("glance", "Uses the pictures?</"), ("glance", "True findings help?</"), ("left", ">Pictures<")):
+        assert (words in with_pictures[block].replace("<small>", "</"), words in texts[block]) == (True, False), (block, words)

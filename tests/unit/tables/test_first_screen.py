@@ -34,7 +34,8 @@ KEPT = {"pictures_kept": 176, "pictures_rewritten": 0}
 def audited(*audits: Audit) -> Study:
     rest: dict[str, Any] = {"cluster": "item", "items": (), "responses": {}, "grades": {}}
     found = {
-        audit.benchmark: SimpleNamespace(audit=audit, config=SimpleNamespace(title=audit.benchmark.title()), **rest) for audit in audits
+        audit.benchmark: SimpleNamespace(audit=audit, config=SimpleNamespace(title=audit.benchmark.title()), stated=0, **rest)
+        for audit in audits
     }
     return cast(Study, SimpleNamespace(benchmarks=found, limit=0, all_graders={}, sampled_ratings=[]))
 
