@@ -128,7 +128,9 @@ def board(names: tuple[str, ...], *, lacking: int = 0) -> list[dict[str, Any]]:
 def run_of(names: tuple[str, ...], limit: int = 0) -> Study:
     models = {name: SimpleNamespace(title=name) for name in names}
     both = {
-        name: SimpleNamespace(config=SimpleNamespace(title=name.title(), axis=axis), responses={}, grades={}, cluster="patient", items=())
+        name: SimpleNamespace(
+            config=SimpleNamespace(title=name.title(), axis=axis), responses={}, grades={}, cluster="patient", items=(), stated=0
+        )
         for name, axis in ((DEPTH, Axis.DEPTH), (BREADTH, Axis.BREADTH))
     }
     for one in both.values():
