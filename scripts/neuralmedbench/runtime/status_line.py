@@ -24,6 +24,7 @@ STAGES = {
     "build_review": "build the review sheets of {benchmark}",
     "gather_audit": "audit the de-identification of {benchmark}",
     "build_items": "build items of {benchmark}",
+    "alter_pictures": "alter pictures of {benchmark}",
     "assemble_prompts": "write prompts of {benchmark}",
     "find_answer_leaks": "look for answers in the prompts of {benchmark}",
     "run_inference": "ask {model} on {benchmark}",
