@@ -350,8 +350,7 @@ def _statements(study: Study) -> list[str]:
         ),
         (
             "Differences are paired by item and resampled by patient, with fewer than 30 patients never narrower than Student's t (our rule); p "
-            "values flip the signs of whole patients (exact up to 12, otherwise drawn, and Hoeffding's bound where that is below what draws can show), "
-            "corrected after Holm within a benchmark. A difference counts as significant only where the "
+            "values flip the signs of whole patients, corrected after Holm within a benchmark. A difference counts as significant only where the "
             "interval, too, does not hold 0 (our rule). McNemar's exact test on the majority of the "
             "samples stands beside them and ignores patients."
         ),
