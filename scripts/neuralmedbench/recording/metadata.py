@@ -107,6 +107,11 @@ MARK = '{"external_jobid": null}'
 """Content of Snakemake's marker of an output whose job has started."""
 
 
+def is_running(root: Path = Path()) -> bool:
+    """Return True while a Snakemake runs here: its records look torn, and what it makes again is gone."""
+    return any((root / LOCKS).glob("*"))
+
+
 def repair_metadata(root: Path = Path()) -> list[str]:
     """Mark the outputs whose record cannot be read as incomplete, so that Snakemake makes them again.
 
@@ -124,7 +129,7 @@ def repair_metadata(root: Path = Path()) -> list[str]:
     list of str
         Outputs that will be made again, sorted; empty while another Snakemake runs here, because a record being written looks torn.
     """
-    if any((root / LOCKS).glob("*")):
+    if is_running(root):
         return []
     metadata, incomplete = root / METADATA, root / INCOMPLETE
     torn = _unreadable(metadata)

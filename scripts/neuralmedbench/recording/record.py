@@ -18,7 +18,7 @@ from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.recording.audit import holds_any, stale_files, upstream_records
-from neuralmedbench.recording.metadata import METADATA, make_again, read_metadata, record_name, repair_metadata
+from neuralmedbench.recording.metadata import METADATA, is_running, make_again, read_metadata, record_name, repair_metadata
 from neuralmedbench.recording.repository import LEDGERS, open_repository, why_not_versioned
 from neuralmedbench.recording.stages import dvc_yaml, planned_rules, recorded_runs
 from neuralmedbench.records.responses import MISSING_STATES, Response
@@ -183,9 +183,9 @@ def restore_results(run: Run, root: Path = Path()) -> list[str]:
     """Have the files between the answers and the report of a finished run made again that were made and are gone; return their paths.
 
     Snakemake takes a report for up to date although such a file is gone: deleted by hand because it was damaged, or by Snakemake itself
-    when a later attempt to make it failed.
+    when a later attempt to make it failed. While a Snakemake runs here nothing is gone for good.
     """
-    if not (root / run.report).is_file():
+    if not (root / run.report).is_file() or is_running(root):
         return []
     made = [
         f"{run.results}/{part}/{name}/{model}.parquet"

@@ -26,8 +26,8 @@ from neuralmedbench.files.tables import write_records
 from neuralmedbench.models.ledger import LedgerEntry, add_missing, check_recorded_ledger, open_ledger, read_ledger
 from neuralmedbench.recording import record, repository
 from neuralmedbench.recording.audit import changed_answers
-from neuralmedbench.recording.metadata import OutputRecord, read_metadata
-from neuralmedbench.recording.record import incomplete_files, incomplete_line
+from neuralmedbench.recording.metadata import METADATA, OutputRecord, read_metadata, record_name
+from neuralmedbench.recording.record import incomplete_files, incomplete_line, restore_results
 from neuralmedbench.recording.run_list import list_runs, run_lines
 from neuralmedbench.recording.stages import dvc_yaml, recorded_runs
 from neuralmedbench.records.responses import Response, ResponseState
@@ -303,6 +303,17 @@ def response(item: str, state: ResponseState) -> Response:
         runner="open",
         state=state,
     )
+
+
+def test_results_that_are_gone_are_marked_unless_another_snakemake_is_making_them(shipped: Run, tmp_path: Path) -> None:
+    lost, page = "results/scores/demo/text.parquet", tmp_path / "results/report.html"
+    for path in (page, tmp_path / METADATA / record_name(lost), tmp_path / ".snakemake/locks/0.input.lock"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    mark = tmp_path / ".snakemake/incomplete" / record_name("results/report.html")
+    assert (restore_results(shipped, tmp_path), mark.exists()) == ([], False)
+    (tmp_path / ".snakemake/locks/0.input.lock").unlink()
+    assert (restore_results(shipped, tmp_path), mark.exists()) == ([lost], True)
 
 
 def test_a_key_that_is_set_by_now_is_said_to_be(
