@@ -191,6 +191,37 @@ def test_models_join_the_tier_of_the_best_unless_they_differ_from_it() -> None:
     assert tiers([], {}, 0.05) == {}
 
 
+def test_a_clear_difference_has_a_p_value_below_the_number_of_draws_that_is_no_smaller_than_the_exact_one() -> None:
+    rng, settings = np.random.default_rng(3), IntervalSettings(resamples=500)
+    signs = 1 - 2 * ((np.arange(2**18)[:, None] >> np.arange(18)) & 1)
+    smaller = 0
+    for _ in range(40):
+        sums = rng.normal(rng.uniform(0, 3), 0.4, 18)
+        exact = float((np.abs(signs @ sums) >= abs(sums.sum()) - 1e-9).mean())
+        (found,) = sign_flip_p(sums[:, None], settings)
+        if found < 1 / 501:
+            smaller += 1
+            assert exact <= found == pytest.approx(2 * np.exp(-(sums.sum() ** 2) / (2 * (sums**2).sum())))
+        else:
+            assert abs(found - exact) < 4 * np.sqrt(exact * (1 - exact) / 500) + 2 / 501
+    assert 5 < smaller < 40
+    # 78 against 24 % of a hundred patients, among 20 models on five benchmarks
+    many = np.zeros((100, 1))
+    many[:54] = 1
+    assert sign_flip_p(many, settings)[0] * 1_165 < 1e-6
+
+
+def test_the_bound_keeps_the_level_above_and_below_what_draws_can_show() -> None:
+    rng, studies = np.random.default_rng(11), 40_000
+    # no true difference: symmetric sums of 14 patients, most of them 0 or 1 as of few items
+    found = np.array(
+        sign_flip_p(rng.integers(-1, 2, (14, studies)) * rng.choice([1.0, 0.5], (14, studies)), IntervalSettings(resamples=99))
+    )
+    assert (found < 0.01).any(), "the bound is in use"
+    for level in (0.002, 0.005, 0.01, 0.05, 0.2):
+        assert (found <= level).mean() <= level + 3 * np.sqrt(level * (1 - level) / studies)
+
+
 def test_a_difference_is_shown_where_test_and_interval_agree() -> None:
     settings, six, five = IntervalSettings(resamples=500), np.repeat(np.arange(6), 12), np.arange(5)
     # five patients change in one item of twelve, the sixth in all: every sign is the same, and the mean rests on one patient

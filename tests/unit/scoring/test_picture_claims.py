@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections import Counter
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
@@ -52,21 +53,26 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-def counts(*sources: str, split: str, structures: bool = True) -> Counter[tuple[str, bool]]:
-    """Count the labelled texts by label and reading; those whose label is unsure count nowhere."""
-    rows = [row for row in read(WORDS / "picture_content.tsv") if row["source"] in sources and row["split"] == split]
+def counts(*sources: str, splits: Collection[str], structures: bool = True, label: str = "expected") -> Counter[tuple[str, bool]]:
+    """Count the labelled texts by label and reading; those whose label is unsure, or that two readers labelled differently, count nowhere."""
+    rows = [row for row in read(WORDS / "picture_content.tsv") if row["source"] in sources and row["split"] in splits]
     assert rows
-    known = [(row["expected"], " ".join(texts(row["source"])[row["id"]].split())[:LENGTH]) for row in rows if row["expected"] != "unsure"]
-    return Counter((label, describes_picture(text, structures=structures)) for label, text in known)
+    labels = [row["expected"] if label == "expected" else row["second"] if row["second"] == row["third"] else "unsure" for row in rows]
+    known = [
+        (said, " ".join(texts(row["source"])[row["id"]].split())[:LENGTH])
+        for row, said in zip(rows, labels, strict=True)
+        if said != "unsure"
+    ]
+    return Counter((said, describes_picture(text, structures=structures)) for said, text in known)
 
 
 def test_held_out_answers_and_statements_are_read_as_they_were_labelled() -> None:
-    found = counts("smollm2", "statements", split="hold")
+    found = counts("smollm2", "statements", splits=["hold"])
     assert found == {("yes", True): 34, ("yes", False): 3, ("no", False): 39, ("no", True): 3}
 
 
 def test_reasons_are_read_with_fewer_words_so_that_a_lesion_placed_by_symptoms_is_no_observation() -> None:
-    assert counts("smollm2", "statements", split="hold", structures=False) == {
+    assert counts("smollm2", "statements", splits=["hold"], structures=False) == {
         ("yes", True): 21,
         ("yes", False): 16,
         ("no", False): 39,
@@ -86,8 +92,20 @@ def test_the_name_of_a_diagnosis_is_no_observation() -> None:
 def test_held_out_published_sentences_are_read_as_they_were_labelled() -> None:
     if "NMB_REAL_BENCHMARKS" not in os.environ:
         pytest.skip("NMB_REAL_BENCHMARKS is not set")
-    found = counts("mediq", "medec", "medagents", split="hold")
+    found = counts("mediq", "medec", "medagents", splits=["hold"])
     assert found == {("yes", True): 8, ("yes", False): 2, ("no", False): 95, ("no", True): 1}
+
+
+def test_texts_are_read_as_two_readers_labelled_them_who_did_not_know_the_rules() -> None:
+    if "NMB_REAL_BENCHMARKS" not in os.environ:
+        pytest.skip("NMB_REAL_BENCHMARKS is not set")
+    sources = ("smollm2", "statements", "mediq", "medec", "medagents")
+    held = counts(*sources, splits=["hold"], label="both")
+    fresh = counts(*sources, splits=["fresh"], label="both")
+    assert held == {("yes", True): 41, ("yes", False): 6, ("no", False): 138, ("no", True): 9}
+    assert fresh == {("yes", True): 16, ("yes", False): 2, ("no", False): 221, ("no", True): 13}
+    reasons = counts(*sources, splits=["hold", "fresh"], label="both", structures=False)
+    assert reasons == {("yes", True): 44, ("yes", False): 21, ("no", False): 362, ("no", True): 19}
 
 
 @pytest.mark.parametrize(
