@@ -9,6 +9,7 @@ rule generate_phantom:
         files="data/raw/{benchmark}/{case}/files.json",
         # not private: a clone without the private zone can still gather the answers of cases that it did not make
         answer="data/answers/{benchmark}/{case}.json",
+        lesion_mask="data/answers/{benchmark}/{case}.nii.gz",
         planted="data/raw/{benchmark}/{case}/planted.json",
         answer_key="data/raw/{benchmark}/{case}/answer_key.json",
         slices=directory("data/raw/{benchmark}/{case}/slices"),

@@ -14,6 +14,7 @@ from neuralmedbench.benchmarks.sources import CaseSource
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import read_case_table
+from neuralmedbench.files.known_lesions import LesionMask, read_lesion_mask
 from neuralmedbench.records.items import NO_LESION, Disclosure, Family, Gold, Item, Level, Runner, ShownLesion, Turn
 from neuralmedbench.records.vocabulary import Vocabulary
 
@@ -59,7 +60,7 @@ def build_cases(
     Raises
     ------
     DataError
-        If a dialogue has no note or a wrong number of turn leaders, or a finding names the diagnosis.
+        If a dialogue has no note or a wrong number of turn leaders, a finding names the diagnosis, or a lesion mask cannot be read.
     """
     items: list[Item] = []
     gold: list[Gold] = []
@@ -67,11 +68,12 @@ def build_cases(
     lesions: list[ShownLesion] = []
     for source in sources:
         answer = answers.get(source.case.case_id)
-        asked = _items(benchmark, config, source, answer, vocabulary)
+        mask = read_lesion_mask(Path(config.lesion_masks), source.case.case_id) if answer and config.lesion_masks else None
+        asked = _items(benchmark, config, source, answer, vocabulary, mask=mask)
         items += asked
         if answer is None:
             continue
-        lesions += picture_lesions(gold_of(asked[0], answer, vocabulary).lesion, source.images)
+        lesions += picture_lesions(gold_of(asked[0], answer, vocabulary).lesion, source.images, mask)
         for item in asked:
             gold.append(_gold(item, answer, vocabulary))
             if answer.findings and item.family is not Family.LESION_RECOGNITION:  # findings would contain its answer
@@ -82,7 +84,15 @@ def build_cases(
     return add_findings_of_others(built, config.arms, vocabulary).checked(benchmark)
 
 
-def _items(benchmark: str, config: BenchmarkConfig, source: CaseSource, answer: AnswerRow | None, vocabulary: Vocabulary) -> list[Item]:
+def _items(
+    benchmark: str,
+    config: BenchmarkConfig,
+    source: CaseSource,
+    answer: AnswerRow | None,
+    vocabulary: Vocabulary,
+    *,
+    mask: LesionMask | None,
+) -> list[Item]:
     base = Item(
         item_id="",
         case_id=source.case.case_id,
@@ -101,7 +111,7 @@ def _items(benchmark: str, config: BenchmarkConfig, source: CaseSource, answer: 
     )
     if answer:
         # the position of a picture that was not cut from a scan is unknown
-        seen = lesion_shown(gold_of(base, answer, vocabulary).lesion, source.images) if source.images else None
+        seen = lesion_shown(gold_of(base, answer, vocabulary).lesion, source.images, mask) if source.images else None
         base = replace(base, lesion_shown=seen, tags=(*base.tags, *unknown_terms(answer, vocabulary)))
     # lesion items need a location, or a complete normal reading, whose answer is that there is none
     families = [Family.DIFFERENTIAL_DIAGNOSIS]

@@ -17,6 +17,7 @@ from neuralmedbench.config.pipeline import MAX_QUARANTINED_FRACTION
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.case_flow import stopping_share
 from neuralmedbench.files.cases import read_audit, read_case_table
+from neuralmedbench.files.known_lesions import MASK_SUFFIX
 from neuralmedbench.files.pages import page, picture_figure, table, warning
 from neuralmedbench.files.raw_index import read_raw_index
 from neuralmedbench.files.tables import read_records
@@ -126,6 +127,11 @@ def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path, vocab
     found.rows.append(("answers", f"{len(answers)}; levels: {_counted(levels)}"))
     for name in ("differentials", "findings", "lesion_location", "rationale", "must_not"):
         found.rows.append((f"answers with {name}", str(sum(bool(getattr(row, name)) for row in answers.values()))))
+    if config.lesion_masks:
+        masks = {path.name.removesuffix(MASK_SUFFIX) for path in Path(config.lesion_masks).glob(f"*{MASK_SUFFIX}")}
+        found.rows.append(("lesion masks", f"{len(masks & {row.case_id for row in used})} of {len(used)} cases"))
+        if unlisted := len(masks - {row.case_id for row in cases}):
+            found.warnings.append(f"{unlisted} lesion masks are named as no case of the case table (`<case_id>{MASK_SUFFIX}`)")
     if without:
         found.warnings.append(f"{len(without)} cases have no answer and are not scored: {_some(without)}")
     if unknown:

@@ -39,6 +39,11 @@ class BenchmarkConfig(Section):
     axis: Axis = Field(description="`depth`, `breadth` or `control`.")
     source: str = Field(description="`phantoms` (generated), or the folder of its files.")
     answers: str | None = Field(None, description="Answers table (CSV); without one the benchmark runs and is reported as not scored.")
+    lesion_masks: str | None = Field(
+        None,
+        description="Folder with the marked voxels of the main lesion of a case, `<case_id>.nii.gz`, in the space of the reference scan: they"
+        " give the lesion's box on each picture. Without a file, position and extent in the answers table do.",
+    )
     questions: str | None = Field(
         None, description="Folder of an imported data set (`nmb benchmark import`): questions, answers and the list of its pictures."
     )
@@ -155,6 +160,14 @@ class BenchmarkConfig(Section):
     def _no_scans(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value and info.data.get("kind") is Kind.SCANS:
             message = "an imported data set has no scans; set `kind: pictures` or `kind: text`"
+            raise ValueError(message)
+        return value
+
+    @field_validator("lesion_masks")
+    @classmethod
+    def _has_scans(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value and (info.data.get("kind") is not Kind.SCANS or not info.data.get("answers")):
+            message = "masks of lesions belong to scans with an answers table (`kind: scans`, `answers`)"
             raise ValueError(message)
         return value
 

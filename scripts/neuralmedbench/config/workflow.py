@@ -21,6 +21,7 @@ from neuralmedbench.config.run_names import extra_configfiles, results_folder, r
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import CaseRow, read_case_table, unlisted_cases, unlisted_notice
 from neuralmedbench.files.json_files import read_json_record
+from neuralmedbench.files.known_lesions import MASK_SUFFIX
 from neuralmedbench.files.urgency import urgency_path
 from neuralmedbench.files.vocabulary import diseases_path, names_path
 from neuralmedbench.records.items import Kind
@@ -90,6 +91,13 @@ def _check_benchmark(name: str, benchmark: BenchmarkConfig, config: PipelineConf
     # a recorded run is reproduced from a clone
     if benchmark.record and benchmark.answers and not benchmark.answers.startswith("data/answers/"):
         message = f"{name}: `record: true` needs `answers` in data/answers/, so that a clone has them; move the table there"
+        raise ConfigError(message)
+    masks = Path(benchmark.lesion_masks) if benchmark.lesion_masks else None
+    if masks and benchmark.source != "phantoms" and not masks.is_dir() and benchmark.private:
+        message = f"{name}: the folder `lesion_masks` is not there; correct it in {folder.name}/benchmarks/{name}.yaml, or take it out"
+        raise ConfigError(message)
+    if benchmark.record and masks and not masks.is_relative_to("data/answers"):
+        message = f"{name}: `record: true` needs `lesion_masks` in data/answers/, so that a clone has them; move the folder there"
         raise ConfigError(message)
     if config.slices.policy == "lesion" and benchmark.kind is Kind.SCANS and not benchmark.answers:
         message = (
@@ -443,7 +451,15 @@ class Run:
             files |= {"questions": self.question_files(benchmark)}
         if self.benchmarks[benchmark].kind is not Kind.SCANS:
             return files | self.audit_files(benchmark)
-        return files | self.audit_files(benchmark) | {"slices": f"data/slices/{benchmark}/slices.parquet"}
+        slices = {"slices": f"data/slices/{benchmark}/slices.parquet"}
+        masks = self.lesion_masks(benchmark)
+        return files | self.audit_files(benchmark) | slices | ({"lesion_masks": masks} if masks else {})
+
+    def lesion_masks(self, benchmark: str) -> list[str]:
+        """Return the lesion masks of a benchmark's cases: those of phantoms, which are made, and those that are there."""
+        folder, made = self.benchmarks[benchmark].lesion_masks, self.benchmarks[benchmark].source == "phantoms"
+        paths = [Path(folder, f"{case}{MASK_SUFFIX}") for case in self.cases(benchmark)] if folder else []
+        return [path.as_posix() for path in paths if made or path.is_file()]
 
     def question_files(self, benchmark: str) -> list[str]:
         """Return the files of an imported data set; empty for other benchmarks."""

@@ -26,6 +26,9 @@ from neuralmedbench.files.answer_key import NAME, write_answer_key
 from neuralmedbench.files.cases import CaseRow
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.json_files import write_json
+from neuralmedbench.files.known_lesions import MASK_SUFFIX
+from neuralmedbench.files.nifti import Volume as NiftiVolume
+from neuralmedbench.files.nifti import write_nifti
 from neuralmedbench.files.plain_pictures import write_grey
 from neuralmedbench.files.raw_index import RawFile, RawIndex, read_raw_index, write_raw_index
 from neuralmedbench.records.answer_key import AnswerKey
@@ -33,6 +36,7 @@ from neuralmedbench.records.columns import RECORD_COLUMNS
 from neuralmedbench.runtime.atomic_write import atomic_folder, write_text
 
 SEED = 20_260_925
+Marked = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -108,24 +112,41 @@ def scan_phantom(phantom: Phantom, patient: Patient) -> Iterator[tuple[str, Slic
         yield sequence, stack, pose
 
 
+def main_lesion(phantom: Phantom) -> Marked:
+    """Return the voxels, on the grid `BRAIN`, of the largest connected part of the main lesions; none if there is no such lesion."""
+    mask = phantom.lesion() > 0.5
+    labels, parts = ndimage.label(mask)
+    return labels == 1 + int(np.argmax(ndimage.sum_labels(mask, labels, range(1, parts + 1)))) if parts else mask
+
+
 def measure_lesion(phantom: Phantom) -> tuple[str, str, str]:
-    """Measure the largest connected part of the main lesions; at least one must exist.
+    """Measure the main lesion; it must exist.
 
     Returns
     -------
     size, position, extent : str
         Largest extent in mm, the centre as "x y z" in LPS+ mm of the scanner during the first series, and the widths along x, y and z in mm.
     """
-    mask = phantom.lesion() > 0.5
-    labels, parts = ndimage.label(mask)
-    largest = 1 + int(np.argmax(ndimage.sum_labels(mask, labels, range(1, parts + 1))))
-    inside = np.argwhere(labels == largest)
+    inside = np.argwhere(main_lesion(phantom))
     scale = np.array(phantom.pose.size[::-1])
     extent = ((inside.max(axis=0) - inside.min(axis=0) + 1) * scale)[::-1]
     z, y, x = (float(value) for value in inside.mean(axis=0) + np.array(BRAIN.low))
     place = phantom.pose.place((x, y, z))
     position, widths = (" ".join(f"{value:.1f}" for value in values) for values in (place, extent))
     return f"{extent.max():.0f}", position, widths
+
+
+def lesion_volume(phantom: Phantom) -> NiftiVolume:
+    """Return the voxels of the main lesion in the space of the first series; a small empty volume without one."""
+    marked = np.pad(main_lesion(phantom), 1)
+    inside = np.argwhere(marked)
+    low, high = (inside.min(axis=0) - 1, inside.max(axis=0) + 2) if len(inside) else (np.zeros(3, int), np.full(3, 2))
+    part = marked[low[0] : high[0], low[1] : high[1], low[2] : high[2]].T
+    x, y, z = (float(value) for value in (low - 1 + np.array(BRAIN.low))[::-1])
+    affine = np.eye(4)
+    affine[:3, :3], affine[:3, 3] = phantom.pose.matrix(), phantom.pose.place((x, y, z))
+    affine[:2] *= -1  # NIfTI is RAS+
+    return NiftiVolume(part.astype(np.uint8), affine)
 
 
 FURTHER_ROWS = (
@@ -150,7 +171,7 @@ def generate_case(patient: Patient, case_id: str, patient_id: str, out: Path, *,
     out : Path
         Folder; its content is replaced.
     answer : Path
-        Output file of the answer; it is not private, so it is kept apart from the rest.
+        Output file of the answer, with the lesion mask beside it; both are not private, so they are kept apart from the rest.
 
     Notes
     -----
@@ -173,6 +194,7 @@ def generate_case(patient: Patient, case_id: str, patient_id: str, out: Path, *,
             record=_listed(folder, record),
         )
         write_raw_index(folder / "files.json", index)
+    write_nifti(answer.with_name(f"{case_id}{MASK_SUFFIX}"), lesion_volume(phantom))
     write_json(answer, {"case_id": case_id} | _answer(phantom, patient))
 
 

@@ -15,7 +15,7 @@ external_files: GivenAnswer, delimited_rows, json_line_rows, read_given
 identity: GENERIC, Identity, MIN_DIGITS, MIN_SEPARABLE, ORDINARY, fold, identity_pattern, read_identity, write_identity
 inside: file_inside, resolve_links
 json_files: read_json, read_json_record, write_json, write_json_record
-known_lesions: KnownLesion, read_known_lesion
+known_lesions: KnownLesion, LesionMask, MASK_SUFFIX, read_known_lesion, read_lesion_mask
 lines: read_lines, write_lines
 nifti: MAX_VOXELS, Volume, nifti_image, read_nifti, write_nifti
 pages: THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning

@@ -1,4 +1,4 @@
-"""Read the lesion position of a case from the answers table; only for the slice policy `lesion`."""
+"""Read what is known of the lesion of a case: its position in the answers table (slice policy `lesion`), and its voxels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from neuralmedbench.errors import ConfigError, DataError
+
+MASK_SUFFIX = ".nii.gz"
 
 
 @dataclass(frozen=True)
@@ -65,3 +70,56 @@ def read_known_lesion(config: Path, benchmark: str, case_id: str) -> KnownLesion
     except ValueError:
         message = "the answers table: lesion_position_mm is three numbers and lesion_size_mm one, in mm; correct the row of this case"
         raise DataError(message) from None
+
+
+@dataclass(frozen=True)
+class LesionMask:
+    """Marked voxels of a lesion.
+
+    Attributes
+    ----------
+    voxels : ndarray of bool, shape (X, Y, Z)
+        True in the lesion; no larger than the lesion.
+    affine : ndarray of float, shape (4, 4)
+        From voxels to the space of the reference, LPS+ in mm.
+    """
+
+    voxels: npt.NDArray[np.bool_]
+    affine: npt.NDArray[np.float64]
+
+
+def read_lesion_mask(folder: Path, case_id: str) -> LesionMask | None:
+    """Read the marked voxels of a case from `<folder>/<case_id>.nii.gz`; every voxel that is not 0 is marked.
+
+    Returns
+    -------
+    LesionMask or None
+        None if the case has no such file, or it marks nothing.
+
+    Raises
+    ------
+    DataError
+        If the file is not a volume of one value a voxel.
+    """
+    from neuralmedbench.files.nifti import read_nifti
+
+    path = folder / f"{case_id}{MASK_SUFFIX}"
+    if not path.is_file():
+        return None
+    try:
+        volume = read_nifti(path, "the lesion mask")
+    except DataError as error:
+        message = f"the lesion mask of case {case_id}: {error}"
+        raise DataError(message) from None
+    if volume.voxels.ndim != 3:
+        message = f"the lesion mask of case {case_id}: expected one volume, found {volume.voxels.shape[3]}; store the mask of the main lesion alone"
+        raise DataError(message)
+    marked = np.nan_to_num(volume.voxels) != 0
+    if not marked.any():
+        return None
+    ends = [np.flatnonzero(marked.any(axis=others))[[0, -1]] for others in ((1, 2), (0, 2), (0, 1))]
+    first = np.eye(4)
+    first[:3, 3] = [low for low, _ in ends]
+    (x1, x2), (y1, y2), (z1, z2) = ((int(low), int(high) + 1) for low, high in ends)
+    # NIfTI is RAS+
+    return LesionMask(marked[x1:x2, y1:y2, z1:z2], np.diag([-1.0, -1.0, 1.0, 1.0]) @ volume.affine @ first)

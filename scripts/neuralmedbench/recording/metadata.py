@@ -183,7 +183,7 @@ PLACES = tuple(
 )
 FAMILIES = (
     (r"/sub-[a-z0-9]+/", "/sub-*/"),
-    (r"^(data/answers/[^/]+/)[^/]+\.json$", r"\1*.json"),
+    (r"^(data/answers/[^/]+/)[^/]+(\.json|\.nii\.gz)$", r"\1*\2"),
     (r"^((?:data|results/[^/]+)/ratings/[^/]+/).+", r"\1*"),
 )
 """Files that exist once per case, or were named by people: each family is one link of the chain."""

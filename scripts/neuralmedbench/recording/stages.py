@@ -283,9 +283,8 @@ def _by_hand(run: Run) -> list[str]:
     """Return the files by people: signatures, answers, imported questions and ratings; a clone needs them, and no rule makes them."""
     shared = run.recorded()
     signed = [f"data/reviews/{name}.json" for name in shared if run.benchmarks[name].subjects == "patient"]
-    answers = [
-        benchmark.answers for benchmark in (run.benchmarks[name] for name in shared) if benchmark.answers and benchmark.source != "phantoms"
-    ]
+    own = [run.benchmarks[name] for name in shared if run.benchmarks[name].source != "phantoms"]
+    answers = [path for benchmark in own for path in (benchmark.answers, benchmark.lesion_masks) if path]
     questions = [questions for name in shared if (questions := run.benchmarks[name].questions)]
     return [*signed, *answers, *questions, *(run.round_folder(name) for name in run.rating_rounds if name != SIMULATED_ROUND)]
 

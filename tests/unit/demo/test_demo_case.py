@@ -20,6 +20,7 @@ from neuralmedbench.files.answer_key import read_answer_key
 from neuralmedbench.files.cases import read_case_table
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.json_files import read_json, write_json
+from neuralmedbench.files.known_lesions import read_lesion_mask
 from neuralmedbench.files.pseudonyms import read_key
 from neuralmedbench.files.raw_index import read_raw_index
 from neuralmedbench.records.columns import ANSWER_COLUMNS
@@ -131,6 +132,10 @@ def test_the_answer_says_where_the_blood_lies(folder: Path) -> None:
     assert answer["lesion_side"] == "right"
     assert x < 0, "LPS+: the patient's right is negative"
     assert 25 < float(answer["lesion_size_mm"]) < 70
+    mask = read_lesion_mask(folder.parent, CASE)
+    assert mask is not None
+    marked = np.argwhere(mask.voxels) @ mask.affine[:3, :3].T + mask.affine[:3, 3]
+    assert marked.mean(axis=0) == pytest.approx([x, y, z], abs=0.06)
 
 
 def test_the_head_has_a_face_with_a_nose_in_front_of_the_skull(folder: Path) -> None:

@@ -126,11 +126,18 @@ def test_a_private_benchmark_is_in_no_stage_until_it_wants_to_be_recorded(shippe
 
 def test_what_people_write_is_recorded_and_never_repeated(shipped: Run) -> None:
     demo = shipped.benchmarks["demo"].model_copy(
-        update={"private": True, "record": True, "subjects": "patient", "source": "x", "answers": "data/answers/a.csv"}
+        update={
+            "private": True,
+            "record": True,
+            "subjects": "patient",
+            "source": "x",
+            "answers": "data/answers/a.csv",
+            "lesion_masks": "data/answers/a",
+        }
     )
     stage = stages_of(replace(shipped, benchmarks={**shipped.benchmarks, "demo": demo}))["by_hand"]
     assert stage["frozen"]
-    assert paths(stage) == ["data/reviews/demo.json", "data/answers/a.csv"]
+    assert paths(stage) == ["data/reviews/demo.json", "data/answers/a.csv", "data/answers/a"]
 
 
 def test_every_stage_runs_snakemake_with_the_runs_own_configfiles(shipped: Run) -> None:
