@@ -141,6 +141,15 @@ class ArmVariant:
         return (self.config.pictures, self.config.labels, self.config.text) == ("keep", "keep", "keep")
 
     @property
+    def degradation(self) -> tuple[str, int] | None:
+        """Artefact and level of an arm that shows nothing else than `full` but degraded pictures."""
+        config = self.config
+        rest = (config.labels, config.text, config.options, config.wording, config.adds)
+        if config.pictures != "degraded" or self.layout or rest != ("keep", "keep", "keep", "keep", "nothing"):
+            return None
+        return self.values["operator"], int(self.values["level"])
+
+    @property
     def chosen(self) -> bool:
         """True if the pictures that the arm shows were chosen with the answer (`Disclosure.images`)."""
         return self.config.pictures in CHOSEN

@@ -46,10 +46,12 @@ from neuralmedbench.figures.rates import (
 from neuralmedbench.figures.style import MODEL_ID, styled
 from neuralmedbench.figures.table import FEWEST, SMALL, Row, few_note, having, in_order, model_order, with_rate, with_titles
 from neuralmedbench.figures.trust import (
+    describe_degradation,
     describe_passk,
     describe_reliability,
     describe_risk_coverage,
     describe_trust,
+    draw_degradation,
     draw_passk,
     draw_reliability,
     draw_risk_coverage,
@@ -231,6 +233,14 @@ FIGURES = {
     "reliability": Figure("reliability", "Confidence and truth", NO_CONFIDENCE, _full, draw_reliability, describe_reliability),
     "risk_coverage": Figure(
         "risk_coverage", "Answering only when sure", NO_CONFIDENCE, _accuracy, draw_risk_coverage, describe_risk_coverage
+    ),
+    "degradation": Figure(
+        "degradation",
+        "Degraded pictures",
+        "No model answered about degraded pictures.",
+        _with_pass1,
+        draw_degradation,
+        describe_degradation,
     ),
     "slices": Figure("rates", "Slices", "There is nothing to slice yet.", keep_slices, draw_slices, describe_slices),
     "pairwise": Figure(

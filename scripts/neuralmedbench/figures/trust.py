@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import dagger_note, legend, looks_of, names, panels, short
+from neuralmedbench.figures.panels import dagger_note, legend, looks_of, names, offset, panels, short
 from neuralmedbench.figures.style import COLOURS, FAINT, GRID, INK, WIDTH_IN, Look, drawn_for
-from neuralmedbench.figures.table import Row, first_sentences, groups, having, number, sample_size, title_of, value_of
+from neuralmedbench.figures.table import (
+    Row,
+    difference_words,
+    first_sentences,
+    groups,
+    having,
+    models_of,
+    number,
+    sample_size,
+    title_of,
+    value_of,
+)
 from neuralmedbench.records.results import RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import counted, percent, spaced
 
@@ -143,6 +154,49 @@ def _half(panel: str, rows: list[Row]) -> str:
         f"{panel}: {counted(len(models), 'model')}; {title_of(at[best])} is right in {percent(at[best]['value'])} of the surest half of its answers and in"
         f" {percent(everything['value'])} of all."
     )
+
+
+def draw_degradation(rows: list[Row]) -> Any:
+    """Draw pass@1 by level of each artefact, one panel per artefact and benchmark (from degradation.csv)."""
+    style, order = looks_of(rows), models_of(rows)
+    parts = {benchmark: groups(part, "operator") for benchmark, part in groups(rows, "benchmark").items()}
+    figure, panels = _grid([len(artefacts) for artefacts in parts.values()], ACROSS, PANEL_IN)
+    levels = sorted({int(row["level"]) for row in rows})
+    for line, (benchmark, artefacts) in zip(panels, parts.items(), strict=True):
+        for panel, (operator, part) in zip(line, artefacts.items(), strict=True):
+            panel.set_title(f"{spaced(operator)}\n{short(benchmark, 24)}", fontsize=8.5, fontweight="normal")
+            for tick in panel.set_xticks(levels, [str(level) for level in levels], fontsize=8):
+                tick.label1.set_horizontalalignment("center")
+            panel.set_xlim(levels[0] - 0.5, levels[-1] + 0.5)
+            for model, own in groups(part, "model").items():
+                beside = offset(order.index(model), len(order))  # marks of several models stand side by side
+                with drawn_for(panel, model):
+                    places, values = [int(row["level"]) + beside for row in own], [value_of(row, "pass1") for row in own]
+                    panel.plot(places, values, color=style[model].colour, linewidth=0.8, alpha=0.6)
+                    for row, x, value in zip(own, places, values, strict=True):
+                        look, ends = style[model].of(row), [number(row[end]) for end in ("pass1_low", "pass1_high")]
+                        if None not in ends:
+                            panel.plot([x, x], ends, color=look.colour, linewidth=1.2)
+                        panel.plot([x], [value], markersize=5, linestyle="none", **look.point)
+    figure.supylabel("pass@1", fontsize=9)
+    legend(figure, rows, note=f"level of the artefact: 0 as it is, 1 mild, 2 severe{dagger_note(rows)}")
+    return figure
+
+
+def describe_degradation(rows: list[Row]) -> str:
+    """Describe the largest fall of each benchmark from the pictures as they are."""
+    return first_sentences(_fall(name, part) for name, part in groups(rows, "benchmark").items())
+
+
+def _fall(benchmark: str, rows: list[Row]) -> str:
+    models, artefacts = (len({row[name] for row in rows}) for name in ("model", "operator"))
+    text = f"{benchmark}: pass@1 of {counted(models, 'model')} by level of {counted(artefacts, 'artefact')}"
+    levels = having(rows, "difference")
+    if not levels:
+        return f"{text}."
+    most = min(levels, key=lambda row: value_of(row, "difference"))
+    where = f"{title_of(most)}, level {most['level']} of {spaced(most['operator'])}"
+    return f"{text}; the lowest difference to level 0 is {difference_words(most)} ({where}); {sample_size(most)}."
 
 
 STOPS = ("all_right", "pass1", "pass5")

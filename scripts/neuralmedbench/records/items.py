@@ -78,9 +78,6 @@ DISCLOSES_FINDINGS = frozenset(
 )
 """Arms that show statements of a reference, which an answer could copy."""
 
-DEGRADED = re.compile(r"degraded-([a-z0-9_.]+)-([1-9])")
-"""Name of an arm that shows degraded pictures: the artefact and its level; level 0 is `full`."""
-
 FIRST_PART = re.compile(r"first_([1-9]\d?)_percent")
 """Name of an arm that shows the first part of a case's text, in per cent of its words."""
 

@@ -221,6 +221,7 @@ TABLES = {
         "in_reference_pool": "bool",
         "operator": "str",
         "level": "int",
+        "arms": "str",
         "pass1": "float",
         "pass1_low": "float",
         "pass1_high": "float",

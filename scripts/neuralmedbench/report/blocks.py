@@ -146,6 +146,7 @@ BLOCKS = (
         name="Degraded pictures",
         group=TRUST,
         tables=("degradation",),
+        figures=("degradation",),
         config=(BENCHMARK, "arms"),
         needs=_with_rows("degradation"),
     ),

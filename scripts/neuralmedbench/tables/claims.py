@@ -19,6 +19,7 @@ from neuralmedbench.records.words import all_of, counted, listing, points
 from neuralmedbench.tables.axes import better_axis
 from neuralmedbench.tables.contrasts import picture_benchmarks
 from neuralmedbench.tables.declare import SCORED, Results, Suppression, Table, arm_labels
+from neuralmedbench.tables.degradation import severest
 from neuralmedbench.tables.grounding.measures import CONTRASTS, measure_grounding
 from neuralmedbench.tables.pressure import COMPARED
 from neuralmedbench.tables.revisions import change_tests
@@ -28,6 +29,7 @@ from neuralmedbench.tables.words import (
     ANOTHER,
     COLLEAGUE,
     CONSTANT,
+    DEGRADED,
     LAYOUT,
     MIRROR,
     MODELS,
@@ -63,6 +65,7 @@ WORDS = {
     COLLEAGUE: "between an own answer that a colleague suggests and one that is doubted",
     ORDER: "between a place of the options and the others",
     WORDING: "between two wordings",
+    DEGRADED: "between degraded pictures and those as they are",
 }
 """The kinds of comparisons, in words."""
 
@@ -135,6 +138,8 @@ def _comparisons(results: Results) -> Iterator[ClaimRow]:
         row for row in tables["pressure"] if row["measure"] in COMPARED and row["p_value"] is not None and row["model"] not in study.readers
     ]
     yield from (_claim(COMPARED[row["measure"]], {**row, "difference": row["value"]}, other=row["arm"]) for row in moved)
+    compared = [row for row in severest(tables["degradation"]) if row["model"] not in study.readers]
+    yield from (_claim(DEGRADED, row, other=row["arms"]) for row in compared)
     for row in tables["revisions"]:
         if tests := change_tests(dict(row)):  # more changed answers than repeats have, or another pass rate: two tests of one comparison
             yield _claim(REVISION, {**row, "p_value": min(holm(tests))}, other=row["metric"])
@@ -275,7 +280,7 @@ def _labels(row: Cells) -> list[Label]:
     families = [(f"{SCORED} family", row[name]) for name in ("family", "breadth_family") if row[name]]
     arms: dict[str, str] = {PICTURES: Arm.NO_IMAGE, TOLD: Arm.FINDINGS_DISCLOSED}
     arms |= dict.fromkeys((ANOTHER, WORDLESS, CONSTANT, MIRROR), str(row["other"]))
-    if row["kind"] in COMPARED.values():
+    if row["kind"] in {*COMPARED.values(), DEGRADED}:
         return families + [label for arm in row["other"].split() for label in arm_labels({"arm": arm})]
     return families + (arm_labels({"arm": arms[row["kind"]]}) if row["kind"] in arms else [])
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from neuralmedbench.estimates.comparisons import paired_difference
 from neuralmedbench.estimates.intervals import rate_interval
 from neuralmedbench.estimates.suppression import Label
-from neuralmedbench.records.items import DEGRADED
 from neuralmedbench.records.words import counted, items_of
 from neuralmedbench.tables.confidence.measures import Confidences, ConfidenceSource, Draws, gather_confidences
 from neuralmedbench.tables.confidence.reliability import cluster_of_patients, overconfidence_interval
@@ -21,7 +21,7 @@ from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels,
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, share
+from neuralmedbench.tables.words import DEGRADED, Takeaway, claims_of, share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,7 @@ class DegradationRow(ResultRow):
     in_reference_pool: bool | None = None
     operator: str
     level: int
+    arms: str
     pass1: float | None = None
     pass1_low: float | None = None
     pass1_high: float | None = None
@@ -66,14 +67,17 @@ def degradation_rows(study: Study) -> list[DegradationRow]:
 def _rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[Cells]:
     artefacts: dict[tuple[str, str], dict[int, Key]] = defaultdict(dict)
     for key in benchmark.outcomes.counts:
-        if (name := DEGRADED.fullmatch(key.arm)) and key.strategy == DIRECT:
-            artefacts[key.model, name[1]][int(name[2])] = key
+        arm = benchmark.arms.get(key.arm)
+        if arm and arm.degradation and arm.degradation[1] and key.strategy == DIRECT:
+            operator, level = arm.degradation
+            artefacts[key.model, operator].setdefault(level, key)
     if not artefacts:
         return
     stated = {(one.model, one.arm): one for one in gather_confidences(study, benchmark) if one.source is ConfidenceSource.STATED}
     for (model, operator), keys in sorted(artefacts.items()):
         levels = {0: Key(model, FULL), **dict(sorted(keys.items()))}
-        head: Cells = {"benchmark": benchmark.name, "model": model, "operator": operator}
+        arms = " ".join(levels[level].arm for level in levels if level)
+        head: Cells = {"benchmark": benchmark.name, "model": model, "operator": operator, "arms": arms}
         yield from (head | row for row in _levels(study, benchmark, levels, stated))
 
 
@@ -124,29 +128,41 @@ def _confidence(here: Draws, clean: Draws | None) -> Cells:
 
 def _labels(row: Cells) -> list[Label]:
     # all levels are over the items that the arms of the artefact ask
-    return [label for level in (1, 2) for label in arm_labels({"arm": f"degraded-{row['operator']}-{level}"})]
+    return [label for arm in row["arms"].split() for label in arm_labels({"arm": arm})]
+
+
+def severest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the row of the highest level of each artefact, model and benchmark, if it was compared with level 0."""
+    highest: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: row["level"]):
+        highest[_head(row)] = row
+    return [row for row in highest.values() if row["level"] and row["p_value"] is not None]
 
 
 def takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Name the largest fall of pass@1 from level 0 whose interval lies below zero."""
+    """Name the largest significant fall of pass@1 from level 0 to the highest level of an artefact."""
     rows = tables["degradation"]
     levels = [row for row in rows if row["level"] and row["difference"] is not None]
     if not levels:
         return Takeaway("No model answered about degraded pictures.", "0 items")
-    largest = max(levels, key=lambda row: row["n_items"])
+    widest = max(levels, key=lambda row: row["n_items"])
     number = counted(len({row["operator"] for row in levels}), "artefact")
-    n = f"{number}, up to {items_of(largest['n_items'], largest['n_patients'], largest.get('cluster'))}"
-    clean = {(row["benchmark"], row["model"], row["operator"]): row for row in rows if not row["level"]}
-    fallen = [row for row in levels if row["high"] is not None and row["high"] < 0 and _head(row) in clean]
-    if not fallen:
-        return Takeaway("No model was shown to pass fewer items with degraded pictures than with the pictures as they are.", n)
-    most = min(fallen, key=lambda row: (row["difference"], *_head(row), row["level"]))
+    n = f"{number}, up to {items_of(widest['n_items'], widest['n_patients'], widest.get('cluster'))}"
+    cells = {(*_head(row), row["level"]): row for row in rows}
+    highest = {(row["benchmark"], row["model"], row["arms"]): row for row in severest(rows)}
+    claims = claims_of(tables, DEGRADED, significant=False)
+    fallen = [row for row in claims if row["significant"] and row["difference"] < 0]
+    named = [(row, highest[key]) for row in fallen if (key := (row["benchmark"], row["model"], row["other"])) in highest]
+    if not named:
+        return Takeaway("No model was shown to pass fewer items with severely degraded pictures than with the pictures as they are.", n)
+    _, most = min(named, key=lambda pair: (pair[0]["difference"], *_head(pair[1])))
     where = f"level {most['level']} of {most['operator'].replace('_', ' ')}"
-    text = f"{study.models[most['model']].title} passes {share(clean[_head(most)], 'pass1')} of the items as they are and {share(most, 'pass1')} at {where}"
-    return Takeaway(f"{text}, the largest fall beyond its interval (not corrected for the number of artefacts).", n)
+    passed = f"{share(cells[*_head(most), 0], 'pass1')} of the items as they are and {share(dict(most), 'pass1')} at {where}"
+    falls = f"{len(fallen)} of {counted(len(claims), 'comparison')} of an artefact's highest level with none {'is a significant fall' if len(fallen) == 1 else 'are significant falls'}"
+    return Takeaway(f"{study.models[most['model']].title} passes {passed}, the largest of the significant falls; {falls}.", n)
 
 
-def _head(row: Cells) -> tuple[str, str, str]:
+def _head(row: Mapping[str, Any]) -> tuple[str, str, str]:
     return row["benchmark"], row["model"], row["operator"]
 
 

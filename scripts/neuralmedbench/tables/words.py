@@ -14,6 +14,7 @@ from neuralmedbench.tables.study import Study
 MODELS, PICTURES, TOLD, SIDES, REVISION, LAYOUT = "models", "pictures", "findings", "breadth and depth", "revision", "layout"
 ANOTHER, WORDLESS, CONSTANT, MIRROR = "another's pictures", "no text", "same without text", "mirrored pictures"
 SUGGESTIONS, COLLEAGUE, ORDER, WORDING = "suggestions", "colleague", "order of options", "wording"
+DEGRADED = "degraded pictures"
 """Kinds of comparisons in `claims.csv`."""
 
 

@@ -61,6 +61,10 @@ def fill(folder: Path, models: list[str]) -> None:
     write(folder, "funnel", [{"benchmark": "deep", "model": name, "step": step, "place": place, "share": share, **seen,
                               "share_low": share - 0.1, "share_high": share + 0.2}
                              for name in models for place, (step, share) in enumerate(left.items(), start=1)])  # fmt: skip
+    write(folder, "degradation", [{"benchmark": "deep", "model": name, "operator": operator, "level": level, "pass1": 0.8 - 0.2 * level,
+                                   "pass1_low": 0.1, "pass1_high": 0.9, **seen}
+                                  | ({"difference": -0.2 * level, "low": -0.5, "high": 0.1} if level else {})
+                                  for name in models for operator in ("rician_noise", "blur") for level in range(3)])  # fmt: skip
     labelled = {"benchmark": "deep", "level": "class", "per_response": 0.2, "per_wrong": 0.4, "significant": 0.5, "n": 60, "n_wrong": 30}
     write(folder, "errors", [{**labelled, "model": name, "source": source, "kind": kind, "simulated": simulated, "paper_class": one}
                              for source, kind, simulated in (("judge", "grader", "false"), ("r1", "round", "true"))

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conftest import ROOT
 from fixtures.confidence import answer, open_item, study_of
+from neuralmedbench.config.arms import load_arms
 from neuralmedbench.records.scores import Score
-from neuralmedbench.tables.degradation import degradation_rows, takeaway
+from neuralmedbench.tables.claims import claim_rows
+from neuralmedbench.tables.declare import Results
+from neuralmedbench.tables.degradation import TABLE, degradation_rows, takeaway
+from neuralmedbench.tables.words import DEGRADED
 
 ITEMS = [open_item(number, f"p{number % 20}") for number in range(40)]
 
@@ -20,8 +28,16 @@ def answers(right: dict[str, float], sure: dict[str, float | None], items: int =
     ]
 
 
+def study_under(rows: list[Score], config: Path = ROOT / "config") -> Any:
+    """Give a study of the answers, with the files of their arms."""
+    study = study_of(ITEMS, {"m": rows}, sampled=False)
+    (benchmark,) = study.benchmarks.values()
+    benchmark.arms = load_arms(config, dict.fromkeys(row.arm for row in rows), "made-up")
+    return study
+
+
 def by_level(rows: list[Score], **wanted: Any) -> dict[int, Any]:
-    found = degradation_rows(study_of(ITEMS, {"m": rows}, sampled=False))
+    found = degradation_rows(study_under(rows))
     return {row.level: row for row in found if all(getattr(row, name) == value for name, value in wanted.items())}
 
 
@@ -42,7 +58,7 @@ def test_the_shift_of_a_level_is_that_of_the_table_of_confidences() -> None:
     from neuralmedbench.tables.confidence.reliability import confidence_tables
 
     right = {"full": 0.9, "degraded-blur-1": 0.8, "degraded-blur-2": 0.5}
-    study = study_of(ITEMS, {"m": answers(right, {"full": 0.9, "degraded-blur-1": 0.6, "degraded-blur-2": 0.7})}, sampled=False)
+    study = study_under(answers(right, {"full": 0.9, "degraded-blur-1": 0.6, "degraded-blur-2": 0.7}))
     of_arm = {row.arm: row for row in confidence_tables(study)[0] if row.source == "stated"}
     for row in degradation_rows(study)[1:]:
         other = of_arm[f"degraded-blur-{row.level}"]
@@ -72,15 +88,50 @@ def test_other_arms_are_not_degraded_pictures() -> None:
     assert by_level(answers({"full": 0.5, "no_image": 0.5}, {"full": 0.5, "no_image": 0.5})) == {}
 
 
-def test_the_sentence_names_the_largest_fall_that_its_interval_bears_out() -> None:
-    right = {"full": 0.9, "degraded-ghosting-1": 0.7, "degraded-rician_noise-2": 0.45}
-    study = study_of(ITEMS, {"m": answers(right, dict.fromkeys(right, 0.8))}, sampled=False)
-    rows = [vars(row) for row in degradation_rows(study)]
-    said = takeaway(study, {"degradation": rows})
+def test_arms_are_known_by_what_their_file_does_and_not_by_its_name(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "config/arms", tmp_path / "arms")
+    text = (tmp_path / "arms/degraded.yaml").read_text(encoding="utf-8")
+    (tmp_path / "arms/noisy.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "arms/noisy_alone.yaml").write_text(f"{text}\ntext: none\n", encoding="utf-8")
+    right = {"full": 0.9, "noisy-blur-2": 0.4, "noisy_alone-blur-1": 0.2}
+    rows = degradation_rows(study_under(answers(right, dict.fromkeys(right, 0.8)), tmp_path))
+    assert [(row.operator, row.level, row.arms) for row in rows] == [("blur", 0, "noisy-blur-2"), ("blur", 2, "noisy-blur-2")]
+    assert rows[1].pass1 == pytest.approx(0.4)
+    # the items of a row are those that its arms ask
+    (labels,) = {tuple(TABLE.suppression.labels(vars(row))) for row in rows}
+    assert labels == (("asked noisy-blur-2 direct", ""),)
+
+
+def claims_beside(study: Any, rows: list[Any]) -> list[Any]:
+    """Return the comparisons that a run with no other tables has."""
+    results = Results(study)
+    results.tables = defaultdict(list, {"degradation": rows})  # type: ignore[assignment]
+    (benchmark,) = study.benchmarks.values()
+    benchmark.config.axis, benchmark.config.arms = "depth", ("full",)
+    return claim_rows(results)
+
+
+def test_the_sentence_names_the_largest_significant_fall_at_the_highest_level() -> None:
+    right = {"full": 0.9, "degraded-ghosting-1": 0.2, "degraded-ghosting-2": 0.85, "degraded-rician_noise-2": 0.45}
+    study = study_under(answers(right, dict.fromkeys(right, 0.8)))
+    rows = degradation_rows(study)
+    claims = claims_beside(study, rows)
+    assert [(row.kind, row.other) for row in claims] == [
+        (DEGRADED, "degraded-ghosting-1 degraded-ghosting-2"),
+        (DEGRADED, "degraded-rician_noise-2"),
+    ]
+    assert [row.significant for row in claims] == [False, True]
+    assert claims[1].p_holm == pytest.approx(2 * claims[1].p_value)
+    tables: dict[str, Any] = {"degradation": [vars(row) for row in rows], "claims": [vars(row) for row in claims]}
+    said = takeaway(study, tables)
     assert said.takeaway.startswith("M passes 90 % ")
     assert "45 % " in said.takeaway
-    assert "at level 2 of rician noise, the largest fall beyond its interval (not corrected for the number of artefacts)" in said.takeaway
+    assert said.takeaway.endswith(
+        "at level 2 of rician noise, the largest of the significant falls; 1 of 2 comparisons of an artefact's highest level with none is a"
+        " significant fall."
+    )
     assert said.n == "2 artefacts, up to 40 items, 20 patients"
-    uncertain = [row | {"high": 0.1} for row in rows]
-    assert takeaway(study, {"degradation": uncertain}).takeaway.startswith("No model was shown to pass fewer items")
-    assert takeaway(study, {"degradation": []}).n == "0 items"
+    # the same fall, that the common correction does not leave
+    tables["claims"] = [vars(row) | {"significant": False} for row in claims]
+    assert takeaway(study, tables).takeaway.startswith("No model was shown to pass fewer items")
+    assert takeaway(study, {"degradation": [], "claims": []}).n == "0 items"
