@@ -7,6 +7,7 @@ They compress better than real ones, which repeat less.
 `interactive_s` is the time from opening the page in headless Chromium until a click on a header of the leaderboard has sorted it and the
 screen is drawn; `opened_s` is the time from opening the first case to its first answer; `page_cpu_s` is the CPU time of the page's thread for
 both, which does not depend on other load. `goal_s` was set for two benchmarks (`--benchmarks 2`). `--page` measures an existing page only.
+`--axe` says what a checker of accessibility finds in each block, light and dark, 1440 and 390 pixels wide, in the first 20 rows of a table.
 """
 
 import argparse
@@ -46,10 +47,12 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--models", type=int, default=20)
     parser.add_argument("--benchmarks", type=int, default=5, help="at least 2")
     parser.add_argument("--items", type=int, default=1_000, help="open items, two per patient")
+    parser.add_argument("--other-patients", type=int, default=60, help="patients of the other benchmarks, with two items each")
     parser.add_argument("--resamples", type=int, default=10_000)
     parser.add_argument("--arms", nargs="+", default=["full"], choices=sorted(tables_fixtures.ARM_SHIFT), help="arms of the run")
     parser.add_argument("--keep", type=Path, help="write the run to this folder and keep it")
     parser.add_argument("--page", type=Path, help="measure this page only")
+    parser.add_argument("--axe", action="store_true", help="with --page: what axe finds in it")
     return parser.parse_args(argv)
 
 
@@ -81,7 +84,7 @@ def commands(root: Path, benchmarks: Sequence[str], models: Sequence[str], resam
     return steps
 
 
-def page_figures(page: Path, times: int = 3) -> dict[str, object]:
+def page_figures(page: Path, times: int = 5) -> dict[str, object]:
     """Return size and times of a page: medians over a few fresh browsers."""
     figures: dict[str, object] = {"report_mb": round(page.stat().st_size / 1e6, 1)}
     if CHROMIUM is None:
@@ -100,10 +103,28 @@ def page_figures(page: Path, times: int = 3) -> dict[str, object]:
     return figures | {name: round(statistics.median(values), 2) for name, values in columns if None not in values}
 
 
+def axe_findings(page: Path) -> dict[str, object]:
+    """Return what axe finds in each block of a page, and how long that takes, by scheme and width."""
+    import axe_core_python
+
+    script = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8") + "; undefined"
+    found: dict[str, object] = {}
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, browser(Path(folder)) as opened:
+        for scheme, width in (("light", 1440), ("dark", 1440), ("light", 390), ("dark", 390)):
+            begun = time.perf_counter()
+            opened.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+            opened.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+            opened.open(page.resolve())
+            opened.run(script)
+            findings = opened.findings({"resultTypes": ["violations"]}, rows=20)
+            found[f"axe {scheme} {width}"] = {"findings": findings, "s": round(time.perf_counter() - begun, 1)}
+    return found
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     if args.page:
-        print(json.dumps(page_figures(args.page), indent=1))
+        print(json.dumps(axe_findings(args.page) if args.axe else page_figures(args.page), indent=1))
         return 0
     tables_fixtures.ARM_SHIFT = {arm: shift for arm, shift in tables_fixtures.ARM_SHIFT.items() if arm in args.arms}
     models = tuple(f"model{number:02d}" for number in range(args.models))
@@ -114,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         benchmarks = [DEPTH, BREADTH]
         for number in range(2, args.benchmarks):
             name, of = (f"depth-{number}", DEPTH) if number % 2 else (f"breadth-{number}", BREADTH)
-            add_benchmark(root, name, of, models, patients=min(60, args.items // 2))
+            add_benchmark(root, name, of, models, patients=min(args.other_patients, args.items // 2))
             benchmarks.append(name)
         figures: dict[str, object] = {
             "models": args.models,

@@ -156,6 +156,7 @@ BLOCKS = (
         group=TRUST,
         tables=("grounding", "blind_items"),
         config=(BENCHMARK, "arms"),
+        needs=lambda source: source.pictured or bool(source.tables["grounding"]),
     ),
     Block(id="pressure", name="Pressure, order and wording", group=TRUST, tables=("pressure",), config=(BENCHMARK, "arms")),
     Block(id="cases", name="Cases", group=DATA, files=("cases/*.parquet",), rule="bundle_cases", config=(RUN, "report")),
@@ -218,9 +219,14 @@ NEVER_FOLDED = frozenset({"glance", "matrix", "leaderboard", "cases", "methods",
 """Blocks that say of a run what it is, even where they are empty."""
 
 
+NAMES_WITHOUT_PICTURES = {"arms": "Controls", "demographics": "Patients"}
+"""Names of blocks on the page of texts alone."""
+
+
 def blocks_of(source: PageSource) -> tuple[Block, ...]:
     """Return the blocks that the page of a run includes; without an answer of a model, published numbers come first."""
-    blocks = tuple(block for block in BLOCKS if block.needs(source))
+    names = {} if source.pictured else NAMES_WITHOUT_PICTURES
+    blocks = tuple(replace(block, name=names.get(block.id, block.name)) for block in BLOCKS if block.needs(source))
     if any(row["model"] != PRIOR for row in source.tables["leaderboard"]):
         return blocks
     return (*(replace(block, group=RESULTS) for block in blocks if block.id == "published"), *(b for b in blocks if b.id != "published"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
@@ -38,7 +39,7 @@ from neuralmedbench.records.words import (
     whole,
 )
 from neuralmedbench.report.blocks import ANSWER_BLOCKS, BLOCKS, Block, blocks_of, folded, menu
-from neuralmedbench.report.cases import case_index, leave_out_cases
+from neuralmedbench.report.cases import case_index, leave_out_cases, pack_bytes
 from neuralmedbench.report.elements import TEMPLATES, Filled, answers_on_page, check_places, filled_elements
 from neuralmedbench.report.source import DEFAULT_PLACE, ClusterCell, FewPatientsCell, PageSource, RunPlace, visible_value
 from neuralmedbench.runtime.atomic_write import write_text
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
 
 SOFT_MEGABYTES = 10
 """A larger report gets a remark."""
+PACKED_ROWS = 200
+"""A folded table of more rows is compressed until it is opened: 20 models have 10,000 rows in such tables."""
+PACKED = re.compile("<!--packed-->(.*?)<!--/packed-->", flags=re.DOTALL)
 NOTE_SIZE = 2_000
 """Upper limit of the characters in the notes on cases that were left out."""
 SCRIPTS = ("page.js", "models.js", "pictures.js", "cases.js", "reading.js")
@@ -136,6 +140,7 @@ def render(source: PageSource) -> str:
         "looks": {name: shape_of(look) for name, look in looks(models).items()},
         "words": ANSWER_WORDS,
         "models": list(source.models),
+        "pictured": source.pictured,
     }
     # checklists and cards come last: an answer counts as one only if the rest of this page has it
     sections = _sections(environment, [block for block in blocks if block.id not in ANSWER_BLOCKS], context)
@@ -176,7 +181,7 @@ def templates(notes: dict[str, dict[str, str]], grey: Collection[str] = (), run:
         finalize=visible_value,
     )
     environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "NOTES": notes, "FEWEST": FEWEST}
-    environment.globals |= {"UNREAD_LIMIT": UNREAD_LIMIT, "TRUNCATED_LIMIT": TRUNCATED_LIMIT}
+    environment.globals |= {"PACKED_ROWS": PACKED_ROWS, "UNREAD_LIMIT": UNREAD_LIMIT, "TRUNCATED_LIMIT": TRUNCATED_LIMIT}
     environment.globals |= {"GREY": grey, "RUN": run, "GLOSSARY": yaml.safe_load(inlined("glossary.yaml"))}
     environment.filters |= FILTERS | {
         "group": groups,
@@ -185,6 +190,7 @@ def templates(notes: dict[str, dict[str, str]], grey: Collection[str] = (), run:
         "without": _without,
         "case_index": case_index,
         "shapes": shapes,
+        "packed": _packed,
     }
     return environment
 
@@ -251,6 +257,13 @@ def policy(style: str, script: str) -> str:
 def shape_of(look: Look) -> dict[str, Any]:
     """Return what the macro `mark` draws for a model."""
     return {"colour": "currentColor" if look.hollow else look.colour, "path": SHAPES[look.marker], "hollow": look.hollow}
+
+
+def _packed(html: str) -> Markup:
+    """Compress the long tables of a block."""
+    script = '<noscript><p class="empty">This table needs JavaScript; its CSV is named below.</p></noscript>'
+    script += '<script type="application/gzip;base64" class="packed">{}</script>'
+    return Markup(PACKED.sub(lambda found: script.format(pack_bytes(found[1].strip().encode())), html))
 
 
 def _mask(rows: list[dict[str, str]], column: str, *values: str) -> list[dict[str, str]]:

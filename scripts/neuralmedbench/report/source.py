@@ -36,6 +36,7 @@ from neuralmedbench.files.tables import read_records, read_table
 from neuralmedbench.files.texts import visible
 from neuralmedbench.records.bundle import BundleImage, CaseBundle
 from neuralmedbench.records.case import Audit
+from neuralmedbench.records.items import Kind
 from neuralmedbench.records.result_columns import TABLES
 from neuralmedbench.records.results import PATIENT, mark_of
 from neuralmedbench.records.words import counted
@@ -228,6 +229,11 @@ class PageSource:
     def few(self) -> set[str]:
         """Tables with numbers about fewer than `FEWEST` patients."""
         return {name for name, rows in self.tables.items() if any(row.get("few_patients") for row in rows)}
+
+    @property
+    def pictured(self) -> bool:
+        """True unless all benchmarks are texts: only then the page does not speak of pictures."""
+        return not self.benchmarks or any(config.kind is not Kind.TEXT for config in self.benchmarks.values())
 
     @property
     def models(self) -> dict[str, str]:

@@ -192,9 +192,12 @@ def destinations_takeaway(study: Study, tables: Tables) -> Takeaway:
     # only destinations other than this machine
     abroad = sorted({row["destination"] for row in rows if row["requests"] and row["destination"] != "local"})
     calls = counted(sum(row["calls"] or 0 for row in rows), "call")
-    pictures = counted(sum(row["pictures"] or 0 for row in rows), "picture")
+    pictures = sum(row["pictures"] or 0 for row in rows)
     nothing = "Nothing left this machine for the answers and grades of this run."
-    return Takeaway(f"De-identified data went to {listing(abroad)}." if abroad else nothing, f"{calls}, {pictures}")
+    return Takeaway(
+        f"De-identified data went to {listing(abroad)}." if abroad else nothing,
+        f"{calls}, {counted(pictures, 'picture')}" if pictures else calls,
+    )
 
 
 def cost_takeaway(study: Study, tables: Tables) -> Takeaway:

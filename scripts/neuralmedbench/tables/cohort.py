@@ -333,7 +333,7 @@ def demographics_takeaway(study: Study, tables: Tables) -> Takeaway:
                 name,
                 f"{listing(recorded)} {'is' if len(recorded) == 1 else 'are'} recorded"
                 if recorded
-                else "neither age nor sex nor scanner is recorded",
+                else f"neither age nor sex{'' if benchmark.config.kind is Kind.TEXT else ' nor scanner'} is recorded",
             )
         )
         sizes.append((name, counted(len({item.patient_id for item in benchmark.items}), benchmark.cluster)))

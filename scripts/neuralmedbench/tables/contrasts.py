@@ -13,7 +13,7 @@ import numpy as np
 from neuralmedbench.estimates.comparisons import Difference, paired_difference, paired_differences, shows_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import Floats, rate_interval
-from neuralmedbench.records.items import Arm, Axis
+from neuralmedbench.records.items import Arm, Axis, Kind
 from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import all_of, capital, counted, items_of, listing, points, points_span
 from neuralmedbench.tables.declare import ALL, MODEL, SCORED, Suppression, Table, arm_labels, grouped_by, of_study
@@ -221,6 +221,8 @@ def arms_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise whether a model was shown to use the pictures, and what its maker's layout changes."""
     sentence, layouts = picture_sentence(study, tables), layout_sentence(study, tables)
     nothing = "No answer to a depth benchmark without its pictures stands beside one with them, so it is not known whether a model looks."
+    if study.benchmarks and all(benchmark.config.kind is Kind.TEXT for benchmark in study.benchmarks.values()):
+        nothing = "" if tables["arms"] else "No answer under another arm than the full request is here."
     pictures = without_head(sentence, study).replace(" without them", " without the pictures") if sentence else nothing
     return Takeaway(f"{pictures} {layouts}".rstrip(), largest(tables["arms"]))
 

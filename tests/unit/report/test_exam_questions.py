@@ -1,4 +1,4 @@
-"""Patients are named only where there are patients: questions of an examination are items in every text of the page."""
+"""Patients are named only where there are patients, and pictures where there are pictures: questions of an examination are items in every text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+import yaml
 
+from fixtures import tables
 from fixtures.report import blocks_of, build
 from fixtures.tables import BREADTH, DEPTH, item, write_study
 from neuralmedbench.files.json_files import read_json
@@ -61,6 +63,27 @@ def test_no_text_of_the_page_calls_questions_patients(exam: tuple[Path, str]) ->
     assert f">{QUESTIONS} items</td>" in blocks["groups"]
     leaderboard = (root / "results" / "figures" / "leaderboard.svg").read_text(encoding="utf-8")
     assert f"{BREADTH} (breadth): {QUESTIONS} items<" in leaderboard
+
+
+def test_a_page_of_texts_alone_does_not_speak_of_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "ARM_SHIFT", {"full": 0.0})
+    write_study(tmp_path, models=("alpha",), patients=6, kind="public")
+    config = tmp_path / "config" / "benchmarks" / f"{DEPTH}.yaml"
+    words = yaml.safe_load(config.read_text(encoding="utf-8")) | {"kind": "text", "arms": ["full"]}
+    config.write_text(yaml.safe_dump(words), encoding="utf-8")
+    path = tmp_path / "data" / "items" / f"{DEPTH}.parquet"
+    write_records(path, Item, [replace(row, images=()) for row in read_records(path, Item)], key=lambda row: row.item_id)
+    path = tmp_path / "results" / "responses" / DEPTH / "alpha.parquet"
+    write_records(path, Response, [replace(row, images_sent=0) for row in read_records(path, Response)], key=response_key)
+    text = build(tmp_path, ("alpha",), figures=False, benchmarks=(DEPTH,))
+    # the glossary and the prompts, verbatim, are those of every run
+    blocks = {"nav": text[text.index("<nav") : text.index("</nav>")]} | {
+        name: html for name, html in blocks_of(text).items() if name != "methods"
+    }
+    plain = {name: unescape(re.sub(r"<(script|svg)\b.*?</\1>|<[^>]+>", " ", html, flags=re.DOTALL)) for name, html in blocks.items()}
+    found = {name: re.findall(r".{0,40}(?:[Pp]icture|_image|[Ss]canner).{0,20}", words) for name, words in plain.items()}
+    assert {name: words for name, words in found.items() if words} == {}
+    assert "grounding" not in blocks
 
 
 def made(config: dict[str, object], *items: Item) -> BenchmarkStudy:

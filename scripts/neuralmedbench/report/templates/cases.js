@@ -234,6 +234,7 @@ function compare(entries) {
 async function filter() {
   const count = document.getElementById("case-count");
   if (wants("q")) count.textContent = "searching …";
+  if (wants("a") && wants("b")) await unpackTable(document.querySelector("#pairs .table"));
   if (!(await search())) return;
   const fitting = cases.filter((entry) => (!wants("benchmark") || entry.benchmark === wants("benchmark")) && entry.items.some(fits) && entry.found);
   const shown = new Set(compare(fitting));
@@ -321,13 +322,13 @@ if (form) {
     if (event.key !== "Escape" && !form.elements.shortcuts.checked) return;
     if (KEYS[event.key]() !== false) event.preventDefault();
   });
-  for (const link of document.querySelectorAll("#pairs a[data-pair]")) {
-    link.addEventListener("click", () => {
-      const [a, b] = link.closest("tr").dataset.model.split(" ");
-      address.set({ a, b, benchmark: form.elements.benchmark.length > 2 ? link.closest("tr").dataset.benchmark : "", pair: link.dataset.pair });
-      restoreChoices();
-    });
-  }
+  document.addEventListener("click", ({ target }) => {
+    const link = target.closest("#pairs a[data-pair]");
+    if (!link) return;
+    const [a, b] = link.closest("tr").dataset.model.split(" ");
+    address.set({ a, b, benchmark: form.elements.benchmark.length > 2 ? link.closest("tr").dataset.benchmark : "", pair: link.dataset.pair });
+    restoreChoices();
+  });
   const near = new IntersectionObserver((seen) => {
     for (const { target } of seen.filter((one) => one.isIntersecting)) {
       near.unobserve(target);

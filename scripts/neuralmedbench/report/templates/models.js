@@ -15,8 +15,11 @@ const models = {
     return [columns, listed.filter((name) => !columns.includes(name))];
   },
 };
-for (const cell of document.querySelectorAll("th[data-model]")) cell.closest("tr").dataset.model ??= cell.dataset.model;
-const carriers = [...document.querySelectorAll("main tr[data-model], main svg [data-model], main .of-model[data-model]")].map((element) => [element, element.dataset.model.split(" ")]);
+// looked for at each choice: a packed table may have been opened since
+function carriers() {
+  for (const cell of document.querySelectorAll("th[data-model]")) cell.closest("tr").dataset.model ??= cell.dataset.model;
+  return [...document.querySelectorAll("main tr[data-model], main svg [data-model], main .of-model[data-model]")].map((element) => [element, element.dataset.model.split(" ")]);
+}
 
 function showModels() {
   const named = (name) => address.get(name).split(",").filter((one) => models.names.includes(one));
@@ -25,7 +28,7 @@ function showModels() {
   // the best constant answer can be hidden too, and is no model
   const some = models.names.filter((name) => !document.querySelector(`#models li[data-pick="${CSS.escape(name)}"]`).matches("[data-reference]"));
   const [all, left] = [some.length, some.filter((name) => models.shown.has(name)).length];
-  for (const [element, names] of carriers) {
+  for (const [element, names] of carriers()) {
     const known = models.marked.size > 0 && names.some((name) => models.names.includes(name));
     element.classList.toggle("off", names.some((name) => models.names.includes(name) && !models.shown.has(name)));
     element.classList.toggle("marked", known && names.some((name) => models.marked.has(name)));
@@ -60,5 +63,6 @@ if (models.names.length > 1) {
   });
   for (const button of document.querySelectorAll("[data-all-models]")) button.addEventListener("click", () => chooseModels(models.names, []));
   document.getElementById("marked-only").addEventListener("click", () => chooseModels(models.marked.size ? [...models.marked] : models.names, [...models.marked]));
+  document.addEventListener("unpacked", showModels);
   showModels();
 }

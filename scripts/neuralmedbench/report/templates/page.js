@@ -28,9 +28,7 @@ function sortBy(header) {
   };
   body.append(...[...body.rows].sort(compare));
 }
-for (const button of document.querySelectorAll("table.sortable thead button")) {
-  button.addEventListener("click", () => sortBy(button.closest("th")));
-}
+document.addEventListener("click", ({ target }) => target.closest("table.sortable thead button") && sortBy(target.closest("th")));
 
 // On a phone, where a row of such a table is a list, each cell has its head.
 for (const table of document.querySelectorAll("table.free")) {
@@ -83,6 +81,15 @@ const unzipped = (packed) => {
   const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
 };
+
+// A folded table of very many rows is packed until it is opened; its HTML was escaped when the page was made.
+async function unpackTable(fold) {
+  const packed = fold?.querySelector(":scope > .packed");
+  if (!packed) return;
+  packed.remove();
+  fold.insertAdjacentHTML("beforeend", await unzipped(packed.textContent).text());
+  document.dispatchEvent(new Event("unpacked"));
+}
 
 // Tables and figures are files inside this one: their names become buttons that save them.
 const drawing = (name) => `${new XMLSerializer().serializeToString(document.querySelector(`figure.${CSS.escape(name)} svg`))}\n`;

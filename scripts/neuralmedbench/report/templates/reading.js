@@ -156,6 +156,7 @@ const reach = (root) => {
 };
 document.addEventListener("toggle", ({ target }) => {
   if (!target.open) return;
+  if (target.matches(".table")) unpackTable(target).then(() => { markTerms(target); reach(target); });
   requestAnimationFrame(() => reach(target));
   if (target.matches(".case")) address.go(target.id);
 }, true);
