@@ -281,7 +281,7 @@ def test_blocks_of_simulated_raters_alone_are_folded_and_published_numbers_come_
     empty = SimpleNamespace(tables=blank, papers=["paper"], cards={}, pictured=True)
     assert [block.id for block in reported(empty)][:2] == ["published", "glance"]
     prior, model = ({"model": name, "simulated": "true"} for name in ("prior", "alpha"))
-    run = SimpleNamespace(tables=blank | {"leaderboard": [prior, model], "ratings": [model]}, papers=["paper"], cards={})
+    run = SimpleNamespace(tables=blank | {"leaderboard": [prior, model], "ratings": [model]}, papers=["paper"], cards={}, pictured=True)
     blocks = [block for block in reported(run) if block.id in ("glance", "ratings", "trust", "published")]
     assert [block.id for block in blocks] == ["glance", "ratings", "trust", "published"]
     sections = {block.id: '<p class="empty"><b>No <i>rating</i> &amp; none.</b> Ask.</p>' for block in blocks}
