@@ -71,16 +71,18 @@ def place_of(page: Browser, element: str) -> tuple[float, float, float, float]:
     return x, y, width, height
 
 
-def take(page: Browser, path: Path, element: str = "") -> None:
+def take(page: Browser, path: Path, element: str = "", longest: int = LONGEST_PX) -> None:
     """Keep the first screen, or the top of an element, as PNG with few colours."""
+    if element:  # what is far from the window is not laid out otherwise
+        page.run("document.querySelectorAll('section, .case').forEach((one) => { one.style.contentVisibility = 'visible'; })")
     x, y, width, height = place_of(page, element) if element else (0, 0, WIDTH_PX, LONGEST_PX)
     x, width = max(0, x - MARGIN_PX), min(WIDTH_PX, width + 2 * MARGIN_PX)
-    clip = {"x": x, "y": y, "width": width, "height": min(height, LONGEST_PX), "scale": 1}
+    clip = {"x": x, "y": y, "width": width, "height": min(height, longest), "scale": 1}
     data = page.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
     path.parent.mkdir(exist_ok=True)
     picture = Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")
     for colours in (COLOURS, COLOURS // 2, COLOURS // 4, COLOURS // 8):
-        picture.quantize(colours).save(path, optimize=True)
+        picture.quantize(colours, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(path, optimize=True)
         if path.stat().st_size <= MOST_BYTES:
             break
     sys.stderr.write(f"{path.name}: {path.stat().st_size // 1000} kB, {picture.width} x {picture.height} px\n")
@@ -97,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     run = args.run.resolve()
     if args.unread:
         ask_prose(run)
-    with tempfile.TemporaryDirectory() as folder, browser(Path(folder)) as page:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, browser(Path(folder)) as page:
         page.call("Emulation.setDeviceMetricsOverride", width=WIDTH_PX, height=LONGEST_PX, deviceScaleFactor=1, mobile=False)
         if args.first_model:
             page.open(run / "results" / "try-smollm2" / "report.html")
@@ -122,13 +124,15 @@ def show_demo(page: Browser, run: Path, out: Path) -> None:
     take(page, out / "breadth-depth.png", "#axes")
     take(page, out / "leaderboard.png", "#leaderboard")
     open_case(page)
-    take(page, out / "case.png", "details.case[open]")
+    take(page, out / "case.png", "details.case[open]", 1250)  # down to the answers
     page.open(sorted((run / "data" / "reviews" / "demo" / "sheets").glob("*.html"))[0])
     take(page, out / "review-sheet.png")
 
 
 def open_case(page: Browser) -> None:
     page.run("document.querySelector('details.case').open = true")
+    page.run("document.querySelector('details.case').scrollIntoView()")
+    page.until("document.querySelector('details.case[open] .case-results .result')")
     page.until("[...document.querySelectorAll('details.case[open] .case-body img')].some((picture) => picture.complete)")
 
 

@@ -91,7 +91,7 @@ def page_figures(page: Path, times: int = 5) -> dict[str, object]:
         return figures | {"interactive_s": None}
     measured = []
     for _ in range(times):
-        with tempfile.TemporaryDirectory() as folder, browser(Path(folder)) as opened:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, browser(Path(folder)) as opened:
             opened.call("Performance.enable", timeDomain="threadTicks")
             opened.open(page.resolve())
             used = opened.run(USED)

@@ -69,6 +69,17 @@ def test_two_models_are_compared_while_the_table_of_pairs_is_packed(page: Browse
     assert all("Model00" in line and "points of pass@1" in line for line in said)
 
 
+def test_the_answers_of_four_models_side_by_side_do_not_break_a_word(page: Browser) -> None:
+    size(page, 1440)
+    page.run("document.getElementById('case-demo-case01').open = true; document.getElementById('case-demo-case01').scrollIntoView()")
+    page.until("document.querySelector('#case-demo-case01 .answer')")
+    lines = page.run("""[...document.querySelectorAll("#case-demo-case01 .answer .first")].filter((one) => !one.textContent.includes(" "))
+      .map((one) => Math.round(one.clientHeight / parseFloat(getComputedStyle(one).lineHeight)))""")
+    page.run("document.getElementById('case-demo-case01').open = false")
+    size(page, 1280)
+    assert set(lines) == {1}
+
+
 def test_on_paper_the_first_screen_is_one_page_and_nothing_is_wider_than_the_page_and_heads_come_back(page: Browser) -> None:
     page.call("Emulation.setEmulatedMedia", media="print")
     size(page, 718, 1032)  # A4 with the margins of the page, at 96 pixels an inch

@@ -89,6 +89,8 @@ def plain_svg(text: str, title: str, description: str) -> str:
     body = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<defs>\s*</defs>|<!--.*?-->", "", body, flags=re.DOTALL)
     body = re.sub(r' style="([^"]*)"', lambda match: _attributes(match[1]), body)
     body = re.sub(rf' id="{MODEL_ID}([^"]*)"', r' data-model="\1"', body)
+    # a hundredth of a pixel is enough, and turning by nothing is not needed
+    body = re.sub(r"(\.\d\d)\d{3,}", r"\1", re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", body))
     body = re.sub(r"\n\s*\n+", "\n", body)
     head = f'<title id="title">{escape(title)}</title>\n<desc id="desc">{escape(description)}</desc>'
     # the page sets the size; the view box stays

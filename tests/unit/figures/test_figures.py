@@ -345,6 +345,12 @@ def test_the_ink_is_one_colour_that_the_page_can_replace(tmp_path: Path) -> None
     assert "<title" not in plain_svg("<svg viewBox='0 0 1 1'></svg>", "a", "b").replace('<title id="title">a</title>', "")
 
 
+def test_coordinates_are_hundredths_of_a_pixel_and_numbers_in_words_stay_as_they_are() -> None:
+    drawn = '<text x="550.530033" y="1.5" transform="rotate(-0 550.530033 1.5)">p 0.0012</text><g transform="rotate(-90 1.234567 2)"/>'
+    plain = plain_svg(f"<svg viewBox='0 0 1 1'>{drawn}</svg>", "a", "b")
+    assert '<text x="550.53" y="1.5">p 0.0012</text><g transform="rotate(-90 1.23 2)"/>' in plain
+
+
 def test_what_is_drawn_for_a_model_carries_its_name(tmp_path: Path) -> None:
     fill(tmp_path, MODELS[:3])
     draw_figures(tmp_path, tmp_path / "drawn")
