@@ -18,6 +18,7 @@ from neuralmedbench.figures.table import (
     title_of,
     value_of,
 )
+from neuralmedbench.records.results import FUNNEL_STEPS
 from neuralmedbench.records.words import counted, percent, spaced
 
 CLASSES = {
@@ -198,27 +199,18 @@ def _told(benchmark: str, rows: list[Row]) -> str:
     return f"{benchmark}: {title_of(best)} passes with {rates}{share}; {counted(len(rows), 'model')}; {sample_size(best)}."
 
 
-FUNNEL = {
-    "right": "right",
-    "beyond_history": "the history alone does not suffice",
-    "from_picture": "another patient's pictures do not lead there",
-    "located": "side and place are right",
-    "stable": "withstands a wrong suggestion",
-    "accepted": "at least half of the rubric's points",
-}
-"""Steps of funnel.csv, from top to bottom."""
-
-
 def draw_funnel(rows: list[Row]) -> Any:
     """Draw what is left of the right answers of each model under ever stricter conditions (from funnel.csv)."""
     look = looks_of(rows)
     found = {name: groups(part, "model") for name, part in groups(rows, "benchmark").items()}
-    steps = {name: [step for step in FUNNEL if any(row["step"] == step for row in rows if row["benchmark"] == name)] for name in found}
+    steps = {
+        name: [step for step in FUNNEL_STEPS if any(row["step"] == step for row in rows if row["benchmark"] == name)] for name in found
+    }
     figure, axes = panels([len(one) for one in steps.values()], around=0.75, entries=max(map(len, found.values())))
     for panel, (benchmark, models) in zip(axes, found.items(), strict=True):
         panel.set_title(f"{benchmark}: {sample_size_range(row for part in models.values() for row in part)}")
         percent_axis(panel)
-        panel.set_yticks(range(len(steps[benchmark])), [FUNNEL[step] for step in steps[benchmark]])
+        panel.set_yticks(range(len(steps[benchmark])), [FUNNEL_STEPS[step] for step in steps[benchmark]])
         for place, (model, part) in enumerate(models.items()):
             heights = [steps[benchmark].index(row["step"]) + offset(place, len(models)) for row in part]
             with drawn_for(panel, model):
@@ -238,7 +230,7 @@ def describe_funnel(rows: list[Row]) -> str:
 def _left_of(benchmark: str, rows: list[Row]) -> str:
     first = max((row for row in rows if row["step"] == "right"), key=lambda row: value_of(row, "share"))
     own = [row for row in rows if row["model"] == first["model"]]
-    steps = "; ".join(f"{FUNNEL[row['step']]}: {rate_words(row, 'share')}" for row in own)
+    steps = "; ".join(f"{FUNNEL_STEPS[row['step']]}: {rate_words(row, 'share')}" for row in own)
     return f"{benchmark}: {title_of(first)}: {steps}; {sample_size(first)}."
 
 

@@ -320,6 +320,7 @@ TABLES = {
         "step": "str",
         "place": "int",
         "arm": "str",
+        "judged_by": "str",
         "share": "float",
         "share_low": "float",
         "share_high": "float",

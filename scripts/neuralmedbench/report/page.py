@@ -19,7 +19,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.style import PRIOR, Look, looks
 from neuralmedbench.figures.table import groups
-from neuralmedbench.records.results import FAMILY_TITLES, FEWEST
+from neuralmedbench.records.results import FAMILY_TITLES, FEWEST, FUNNEL_STEPS
 from neuralmedbench.records.words import (
     DASH,
     DASHED,
@@ -181,7 +181,8 @@ def templates(notes: dict[str, dict[str, str]], grey: Collection[str] = (), run:
         finalize=visible_value,
     )
     environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "NOTES": notes, "FEWEST": FEWEST}
-    environment.globals |= {"PACKED_ROWS": PACKED_ROWS, "UNREAD_LIMIT": UNREAD_LIMIT, "TRUNCATED_LIMIT": TRUNCATED_LIMIT}
+    environment.globals |= {"PACKED_ROWS": PACKED_ROWS, "FUNNEL_STEPS": FUNNEL_STEPS}
+    environment.globals |= {"UNREAD_LIMIT": UNREAD_LIMIT, "TRUNCATED_LIMIT": TRUNCATED_LIMIT}
     environment.globals |= {"GREY": grey, "RUN": run, "GLOSSARY": yaml.safe_load(inlined("glossary.yaml"))}
     environment.filters |= FILTERS | {
         "group": groups,

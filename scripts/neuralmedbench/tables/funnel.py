@@ -9,16 +9,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats, rate_interval
+from neuralmedbench.ratings.form import PassRule
 from neuralmedbench.records.items import Arm
+from neuralmedbench.records.keys import Key as AnswerKey
+from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.scores import Score
-from neuralmedbench.records.words import items_of, listing, percent, plural
+from neuralmedbench.records.words import counted, items_of, listing, percent
 from neuralmedbench.scoring.scores import PASS_VALUE
+from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, verdicts_of
 from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, grouped_by, of_study
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
 from neuralmedbench.tables.rows import ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, best_of, largest
+
+Accepted = Mapping[AnswerKey, bool]
+"""Whether an answer is accepted, by its key; an answer that nobody judged is absent."""
+
+CLINICIANS, GRADER = "clinicians", "a grader"
+
+LEAST_RATED = 0.5
+"""Where no grader judges rubrics, acceptance is a step if clinicians rated all answers to this share of the items: raters see a sample. (Our rule.)"""
 
 
 @dataclass(frozen=True)
@@ -34,21 +46,18 @@ class FunnelStep:
     passes : bool
         True if the answer under that arm has to pass, False if it must not.
     met : callable
-        Of a condition on the answer itself: whether a right answer meets it; None if that is not known.
+        Of a condition on the answer itself: whether a right answer meets it; None if that is not known. It gets the answer, and which
+        answers are accepted.
     """
 
     name: str
     words: str
     arms: tuple[str, ...] = ()
     passes: bool = True
-    met: Callable[[Score], bool | None] = lambda score: True
+    met: Callable[[Score, Accepted], bool | None] = lambda score, accepted: True
 
 
-def _accepted(score: Score) -> bool | None:
-    return None if score.rubric is None else score.rubric >= PASS_VALUE
-
-
-def _located(score: Score) -> bool | None:
+def _located(score: Score, accepted: Accepted) -> bool | None:
     return all(score.evidence.values()) if score.evidence else None
 
 
@@ -60,14 +69,17 @@ STEPS = (
     ),
     FunnelStep("located", "that also name the right place", met=_located),
     FunnelStep("stable", "that also withstand a wrong suggestion", ("suggestion-wrong",)),
-    FunnelStep("accepted", "with at least half of the points of the rubric", met=_accepted),
+    FunnelStep("accepted", "accepted by {judged_by}", met=lambda score, accepted: accepted.get(response_key(score))),
 )
-"""The conditions in order; those that a run did not measure are left out."""
+"""The conditions in order, as in `records.results.FUNNEL_STEPS`; those that a run did not measure are left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FunnelRow(ResultRow):
-    """One step of one model: the share of answers that meet this condition and all before it, on the items that all steps ask."""
+    """One step of one model: the share of answers that meet this condition and all before it, on the items that all steps ask.
+
+    `judged_by` says who accepted answers: clinicians, a grader, or both.
+    """
 
     benchmark: str
     model: str
@@ -75,6 +87,7 @@ class FunnelRow(ResultRow):
     step: str
     place: int
     arm: str = ""
+    judged_by: str | None = None
     share: float | None = None
     share_low: float | None = None
     share_high: float | None = None
@@ -84,13 +97,16 @@ class FunnelRow(ResultRow):
 
 def funnel_rows(study: Study) -> list[FunnelRow]:
     """Rows of `funnel.csv`, for models that were asked under an arm of a further step than the first."""
-    return [row for benchmark in study.benchmarks.values() for model in study.models for row in _rows_of(study, benchmark, model)]
+    rated = verdicts_of(study, simulated=False)
+    return [row for benchmark in study.benchmarks.values() for model in study.models for row in _rows_of(study, benchmark, model, rated)]
 
 
-def _rows_of(study: Study, benchmark: BenchmarkStudy, model: str) -> list[FunnelRow]:
+def _rows_of(study: Study, benchmark: BenchmarkStudy, model: str, rated: Mapping[AnswerKey, ClinicianVerdict]) -> list[FunnelRow]:
     outcomes = benchmark.outcomes
     arms = {step.name: next((str(arm) for arm in step.arms if Key(model, arm) in outcomes.counts), "") for step in STEPS}
-    own = _own_values(outcomes, benchmark.scores.get(model, ()), model)
+    answers = [score for score in benchmark.scores.get(model, ()) if (score.arm, score.strategy) == (FULL, DIRECT)]
+    accepted, judged_by = accepted_answers(answers, rated, study.form.passes)
+    own = _own_values(outcomes, answers, model, accepted)
     steps = [step for step in STEPS if (arms[step.name] if step.arms else np.isfinite(own[step.name]).any())]
     if len(steps) < 2 or not np.isfinite(own["right"]).any():
         return []
@@ -112,6 +128,7 @@ def _rows_of(study: Study, benchmark: BenchmarkStudy, model: str) -> list[Funnel
                 step=step.name,
                 place=place,
                 arm=arms[step.name] or FULL,
+                judged_by=judged_by if step.name == "accepted" else None,
                 share=share.value,
                 share_low=share.low,
                 share_high=share.high,
@@ -120,6 +137,39 @@ def _rows_of(study: Study, benchmark: BenchmarkStudy, model: str) -> list[Funnel
             )
         )
     return rows
+
+
+def accepted_answers(
+    answers: Sequence[Score], rated: Mapping[AnswerKey, ClinicianVerdict], passes: PassRule | None
+) -> tuple[dict[AnswerKey, bool], str]:
+    """Return which answers are accepted, and by whom.
+
+    Parameters
+    ----------
+    answers : sequence of Score
+        Answers of one model under the arm full.
+    rated : mapping
+        Clinicians' verdicts on answers.
+    passes : PassRule or None
+        What clinicians pass.
+
+    Returns
+    -------
+    accepted, judged_by : dict, str
+        By answer: True if the clinicians who rated it pass it; if none did, if it gets at least half of the points of its rubric. Empty
+        without a grader of rubrics if clinicians rated less than `LEAST_RATED` of the items.
+    """
+    by_grader = {response_key(score): score.rubric >= PASS_VALUE for score in answers if score.rubric is not None}
+    values = {key: rated[key].value for score in answers if (key := response_key(score)) in rated}
+    by_clinicians = {key: value >= passes.from_ for key, value in values.items() if passes and value is not None}
+    if not by_grader:
+        items = defaultdict[str, list[bool]](list)
+        for score in answers:
+            items[score.item_id].append(score.missing or response_key(score) in by_clinicians)
+        if sum(map(all, items.values())) < LEAST_RATED * len(items):
+            by_clinicians = {}
+    judges = [name for name, found in ((CLINICIANS, by_clinicians), (GRADER, by_grader.keys() - by_clinicians.keys())) if found]
+    return by_grader | by_clinicians, " and ".join(judges)
 
 
 def funnel_shares(steps: Sequence[FunnelStep], own: Mapping[str, Floats], others: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -151,13 +201,13 @@ def funnel_shares(steps: Sequence[FunnelStep], own: Mapping[str, Floats], others
     return shares
 
 
-def _own_values(outcomes: Outcomes, scores: Sequence[Score], model: str) -> dict[str, Floats]:
+def _own_values(outcomes: Outcomes, answers: Sequence[Score], model: str, accepted: Accepted) -> dict[str, Floats]:
     """Return the shares of answers that meet the conditions on the answer itself, each with all before it; NaN where one is not known."""
     place = {item.item_id: number for number, item in enumerate(outcomes.items)}
     right = answered(outcomes, Key(model))
     given, passed = defaultdict[int, list[Score]](list), defaultdict[int, list[Score]](list)
-    for score in scores:
-        if (score.arm, score.strategy) == (FULL, DIRECT) and score.item_id in place:
+    for score in answers:
+        if score.item_id in place:
             given[place[score.item_id]].append(score)
             passed[place[score.item_id]] += [score] if score.passed else []
     samples = outcomes.counts[Key(model)].samples
@@ -166,9 +216,11 @@ def _own_values(outcomes: Outcomes, scores: Sequence[Score], model: str) -> dict
     for step in STEPS[1:]:
         if step.arms:
             continue
-        verdicts = {number: [(score, step.met(score)) for score in rows] for number, rows in kept.items()}
+        verdicts = {number: [(score, step.met(score, accepted)) for score in rows] for number, rows in kept.items()}
         # of wrong answers too, so that whether an item counts does not depend on who is right
-        unknown = [number for number, rows in given.items() if any(step.met(score) is None for score in rows if not score.missing)]
+        unknown = [
+            number for number, rows in given.items() if any(step.met(score, accepted) is None for score in rows if not score.missing)
+        ]
         met = {number: [score for score, verdict in rows if verdict] for number, rows in verdicts.items()}
         share = np.array([len(met.get(number, ())) for number in range(len(place))]) / np.maximum(samples, 1)
         share[np.isnan(right)] = np.nan
@@ -194,13 +246,14 @@ def funnel_takeaway(study: Study, tables: Tables) -> Takeaway:
             continue
         words = {step.name: step.words for step in STEPS}
         first, *further = steps
-        left = listing([f"{percent(row['share'])} {words[row['step']]}" for row in further])
+        left = listing([f"{percent(row['share'])} {words[row['step']].format(judged_by=row['judged_by'])}" for row in further])
         of = items_of(first["n_items"], first["n_patients"], first.get("cluster"))
         name = study.models[first["model"]].title
         sentences.append(
             f"{name}: of its answers to {of} {percent(first['share'])} are right; left are {left}, each under all conditions before."
         )
-    return Takeaway(" ".join(sentences) or f"{plural(len({row['model'] for row in rows}), 'model')} without a rank.", largest(rows))
+    unranked = counted(len({row["model"] for row in rows}), "model")
+    return Takeaway(" ".join(sentences) or f"No ranked model was asked; the table has {unranked} without a rank.", largest(rows))
 
 
 TABLE = Table(

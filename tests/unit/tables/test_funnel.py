@@ -7,10 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from fixtures.agreement import rating
+from fixtures.rating import form
 from fixtures.tables import item, score
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.items import Family, Gold, Level, Runner
-from neuralmedbench.tables.funnel import STEPS, funnel_rows
+from neuralmedbench.records.results import FUNNEL_STEPS
+from neuralmedbench.tables.funnel import STEPS, funnel_rows, funnel_takeaway
 from neuralmedbench.tables.outcomes import gather_outcomes
 
 DONOR, PRESSED = "image_of_another", "suggestion-wrong"
@@ -26,12 +29,15 @@ def items(number: int):
     ]
 
 
-def study_of(asked, rows, resamples: int = 500):
+def study_of(asked, rows, resamples: int = 500, ratings=()):
     """Give a run of one benchmark and the model m."""
     gold = [Gold(item_id=one.item_id, answer="glioblastoma") for one in asked]
     outcomes = gather_outcomes("b", "depth", asked, gold, scores={"m": rows}, sampled={"m": True})
     benchmark = SimpleNamespace(name="b", outcomes=outcomes, scores={"m": rows})
-    return SimpleNamespace(benchmarks={"b": benchmark}, models={"m": None}, settings=IntervalSettings(resamples=resamples))
+    return SimpleNamespace(
+        benchmarks={"b": benchmark}, models={"m": SimpleNamespace(title="M")}, settings=IntervalSettings(resamples=resamples),
+        ratings=list(ratings), form=form(),
+    )  # fmt: skip
 
 
 def drawn(seed: int, number: int, samples: int = 3):
@@ -116,5 +122,60 @@ def test_a_missing_answer_takes_its_item_out_and_without_a_second_step_there_is_
     assert {row.n_items for row in funnel_rows(study_of(asked, rows))} == {2}
 
 
+def rated(place: int, value: float | None, rater: str = "r1", **changes):
+    """Give a clinician's rating of the answer to an item; 3 and more is a pass."""
+    return rating(0, rater, value, item_id=items(place + 1)[place].item_id, model="m", **changes)
+
+
+def accepted(study):
+    """Give the row of the last step; None if acceptance was not measured."""
+    return next((row for row in funnel_rows(study) if row.step == "accepted"), None)
+
+
+def test_a_clinician_decides_where_one_rated_and_the_grader_elsewhere_and_the_row_says_who() -> None:
+    asked = items(4)
+    rows = [score(one, "m", passed=True, rubric=rubric) for one, rubric in zip(asked, (1.0, 1.0, 0.0, 0.0), strict=True)]
+    assert (accepted(study_of(asked, rows)).share, accepted(study_of(asked, rows)).judged_by) == (0.5, "a grader")
+    one = accepted(study_of(asked, rows, ratings=[rated(0, 2)]))
+    assert (one.share, one.judged_by) == (0.25, "clinicians and a grader")
+    # the mean of two raters passes
+    both = accepted(study_of(asked, rows, ratings=[rated(2, 2), rated(2, 4, "r2")]))
+    assert (both.share, both.judged_by) == (0.75, "clinicians and a grader")
+    everyone = accepted(study_of(asked, rows, ratings=[rated(place, 4) for place in range(4)]))
+    assert (everyone.share, everyone.judged_by) == (1.0, "clinicians")
+
+
+@pytest.mark.parametrize("changes", [{"simulated": True}, {"stale": True}, {"value": None}, {"axis": "reasoning"}])
+def test_programs_outdated_ratings_and_other_axes_accept_nothing(changes) -> None:
+    asked = items(2)
+    rows = [score(one, "m", passed=True, rubric=1.0) for one in asked]
+    row = accepted(study_of(asked, rows, ratings=[rated(0, **{"value": 0, **changes})]))
+    assert (row.share, row.judged_by) == (1.0, "a grader")
+
+
+def test_without_a_grader_ratings_of_few_items_are_no_step_and_take_no_item_out() -> None:
+    asked = items(4)
+    rows = [score(one, "m", passed=True) for one in asked] + [score(one, "m", passed=False, arm="no_image") for one in asked]
+    few = funnel_rows(study_of(asked, rows, ratings=[rated(0, 4)]))
+    assert [(row.step, row.n_items) for row in few] == [("right", 4), ("beyond_history", 4)]
+    half = funnel_rows(study_of(asked, rows, ratings=[rated(0, 4), rated(1, 0)]))
+    assert {row.n_items for row in half} == {2}
+    assert (half[-1].step, half[-1].share, half[-1].judged_by) == ("accepted", 0.5, "clinicians")
+
+
+def said(study, ranked: bool) -> str:
+    """Give the sentence above the block."""
+    board = [{"benchmark": "b", "model": "m", "rank": 1 if ranked else None, "pass1": 1.0, "title": "M"}]
+    return funnel_takeaway(study, {"funnel": [dict(row) for row in funnel_rows(study)], "leaderboard": board}).takeaway
+
+
+def test_the_sentence_says_who_accepted_and_how_many_models_have_no_rank() -> None:
+    asked = items(2)
+    study = study_of(asked, [score(one, "m", passed=True, rubric=1.0) for one in asked])
+    assert said(study, ranked=True).endswith("100 % are right; left are 100 % accepted by a grader, each under all conditions before.")
+    assert said(study, ranked=False) == "No ranked model was asked; the table has 1 model without a rank."
+
+
 def test_every_step_has_words_of_its_own() -> None:
     assert len({step.words for step in STEPS}) == len(STEPS)
+    assert [step.name for step in STEPS] == list(FUNNEL_STEPS), "figure and page know every step"
