@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 
 from jinja2 import FileSystemLoader, StrictUndefined, TemplateError
@@ -49,8 +50,10 @@ class Templates:
         return Templates(self._folder, paraphrase=name, shared=self._shared)
 
     def sharing(self, **values: object) -> Templates:
-        """Return the same templates with further values that every template may use."""
-        return Templates(self._folder, paraphrase=self._reworded, shared={**self._shared, **values})
+        """Return the same templates with further values that every template may use; compiled ones are shared too."""
+        other = copy(self)
+        other._shared = {**self._shared, **values}
+        return other
 
     def question(self, text: str) -> str:
         """Return a question in the words of these templates: `question.j2` of a paraphrase, otherwise as it is."""

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import pytest
+from jinja2 import FileSystemLoader
 from pydantic import ValidationError
 
+from conftest import ROOT
 from fixtures.items import VOCABULARY, answer, benchmark_config, pictures, slice_row, source
 from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.errors import ConfigError, DeidentificationError
@@ -123,6 +126,19 @@ def test_an_unknown_strategy_and_a_template_that_uses_an_unknown_name_are_refuse
 def test_text_of_a_patient_is_never_rendered_as_a_template(templates):
     built = build_cases("b", benchmark_config(), [source("a1", notes=("{{ 7 * 7 }} {% raw %}",))], {}, VOCABULARY)
     assert "{{ 7 * 7 }} {% raw %}" in said(assemble(built.items, CaseMaterial(), benchmark_config(arms=["full"]), templates)[0])
+
+
+def test_a_template_is_read_once_however_many_requests_it_renders(built, monkeypatch):
+    read, whole = Counter(), FileSystemLoader.get_source
+
+    def counted(self, environment, name):
+        read[name] += 1
+        return whole(self, environment, name)
+
+    monkeypatch.setattr(FileSystemLoader, "get_source", counted)
+    many = [replace(item, item_id=f"{item.item_id}/{number}") for number in range(5) for item in built.items]
+    assemble(many, CaseMaterial(built.disclosures), benchmark_config(arms=["full"]), Templates(ROOT / "config/prompts"))
+    assert set(read.values()) == {1}
 
 
 def test_shuffling_needs_two_patients(built):
