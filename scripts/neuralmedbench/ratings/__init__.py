@@ -9,7 +9,7 @@ candidates: RatingCandidate
 export_table: COLUMNS
 exports: RoundKey, read_file
 folders: reader_round_lines, require_new, round_lines, write_round
-form: RatingForm, read_form
+form: PassRule, RatingForm, read_form
 imports: KEY_FILE, import_round
 redcap: DICTIONARY, RECORD, data_dictionary, read_export, records_of
 rounds: RoundMaterial, freeze_round

@@ -19,7 +19,7 @@ questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRec
 requests: EARLIER, Fact, Inquiry, Request, RequestImage, RequestTurn, earlier_request, joined_words, order_of_parts, with_earlier_answer
 responses: MISSING_STATES, Response, ResponseState, SentCall, THINKING, current_rows, distinct_calls, token_count
 result_columns: TABLES
-results: CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, HIDDEN, MARK, NOT_SHOWN, PATIENT, POOL_MARKS, RANKED_DIFFERENTIAL, mark_of
+results: CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, FUNNEL_STEPS, HIDDEN, MARK, NOT_SHOWN, PATIENT, POOL_MARKS, RANKED_DIFFERENTIAL, mark_of
 review: AcceptedIdentityLeak, AcceptedIdentityLeaks, ExcludeReason, IdentityLeak, OwnRule, ReviewedFiles, SignedReview
 scores: Evidence, Grade, GradeState, PLANTED, ParseStatus, PlantedAnswer, Prediction, Rating, RatingPart, SIMULATED_ROUND, Score, SimilarityRow, StatedPlace
 served: ServedModel, printable_name, served_by
