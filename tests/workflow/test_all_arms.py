@@ -28,6 +28,7 @@ NOT_HERE = {
     "options_shuffled": "no question has options",
     "none_of_the_above": "no question has options",
     "layout": "no model of the run names a layout",
+    "evidence": "no work-up is asked",
 }
 """Arms that can ask nothing of these two cases, by the name of their file, with the reason."""
 

@@ -74,6 +74,7 @@ def expected_requests() -> set[tuple[str, str, str]]:
     suits: dict[Strategy, Callable[[str, str], bool]] = {
         Strategy.FEW_SHOT: lambda item, _: item == "letter",  # the examples are questions with letters
         Strategy.ASK: lambda item, arm: item in DIALOGUES and arm in (Arm.FULL, Arm.NO_IMAGE),
+        Strategy.WORKUP: lambda item, arm: item in DIALOGUES and arm in (Arm.FULL, Arm.NO_IMAGE),
     }
     return {
         (f"mixed/{item}", arm, strategy)

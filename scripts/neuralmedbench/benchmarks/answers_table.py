@@ -45,6 +45,7 @@ class AnswerRow:
     established: str = ""
     level: Level = Level.NONE
     turn_leaders: tuple[str, ...] = ()
+    essential: tuple[str, ...] = ()
 
 
 def read_answers(path: Path) -> dict[str, AnswerRow]:
@@ -143,6 +144,7 @@ def answer_row(where: str, cells: dict[str, str]) -> AnswerRow:
         harmful=parts("harmful"),
         established=words("established"),
         turn_leaders=parts("turn_leaders"),
+        essential=parts("essential"),
         level=read("level", lambda text: Level(text.lower() or Level.NONE), "direct, complex, dialogue or nothing"),
     )
 

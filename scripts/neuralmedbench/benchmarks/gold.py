@@ -52,6 +52,7 @@ def gold_for(item_id: str, family: Family, answer: AnswerRow, vocabulary: Vocabu
         must_not=(*answer.must_not, *answer.harmful),
         turn_leaders=tuple(_preferred_name(term, vocabulary) for term in answer.turn_leaders),
         established=answer.established,
+        essential=answer.essential if family is Family.DIFFERENTIAL_DIAGNOSIS else (),
     )
     capping = {f"must_not_{number}" for number in range(len(answer.must_not) + 1, len(gold.must_not) + 1)}
     return replace(gold, rubric=tuple(replace(row, cap=row.criterion in capping) for row in criteria(family, gold)))

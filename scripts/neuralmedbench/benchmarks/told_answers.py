@@ -1,4 +1,4 @@
-"""What arms of pressure and wording need of the answers: a colleague's suggestion, and the option that "none of the above" replaces."""
+"""What arms tell of the answers: a colleague's suggestion, the option that "none of the above" replaces, the evidence of a work-up."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from neuralmedbench.benchmarks.chosen_pictures import add_chosen_pictures
+from neuralmedbench.benchmarks.gold import disclosure
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.config.arms import ArmVariant
-from neuralmedbench.records.items import Disclosure, Gold, Item
+from neuralmedbench.records.items import ESSENTIAL_SEPARATOR, Disclosure, Gold, Item
 from neuralmedbench.records.options import is_movable
 from neuralmedbench.records.suggestions import suggestion_words, wrong_gold
 from neuralmedbench.records.vocabulary import Vocabulary
@@ -35,7 +36,8 @@ def add_told_answers(built: BenchmarkItems, arms: Iterable[ArmVariant], vocabula
     -------
     BenchmarkItems
         With one disclosure per item and arm: under `adds: suggestion` the suggested answer, wrong or right, of items with a plausible wrong
-        answer (`records.suggestions`); under `options: none_of_the_above` the letter of the right option.
+        answer (`records.suggestions`); under `options: none_of_the_above` the letter of the right option; in a work-up the essential
+        examinations in the author's order, or the findings.
     """
     gold = {row.item_id: row for row in built.gold}
     answered = [(item, gold[item.item_id]) for item in built.items if item.item_id in gold]
@@ -49,3 +51,7 @@ def _rows(arm: ArmVariant, answered: Iterable[tuple[Item, Gold]], vocabulary: Vo
             yield Disclosure(item_id=item.item_id, arm=arm.name, text=suggestion_words(item, suggested))
         if arm.config.options == "none_of_the_above" and gold.choice and is_movable(item):
             yield Disclosure(item_id=item.item_id, arm=arm.name, text=gold.choice)
+        if arm.config.evidence == "ordered":
+            text = {"author": ESSENTIAL_SEPARATOR.join(gold.essential), "findings": disclosure(gold).text if gold.findings else ""}
+            if shown := text.get(arm.values["order"]):
+                yield Disclosure(item_id=item.item_id, arm=arm.name, text=shown)

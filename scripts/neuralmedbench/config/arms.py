@@ -36,6 +36,7 @@ NEEDED = {
     ("adds", "suggestion"): ("direction",),
     ("adds", "own_answer"): ("stance",),
     ("wording", "paraphrase"): ("paraphrase",),
+    ("evidence", "ordered"): ("order",),
 }
 """Parameters that a change needs."""
 
@@ -44,7 +45,7 @@ class ArmConfig(Section):
     """`config/arms/<arm>.yaml`: what an arm changes; everything else is as in the arm `full`."""
 
     title: str = Field(description="Name shown in the report.")
-    group: Literal["grounding", "pressure", "wording", "degradation", "layout"] = Field(description="What the arm tests.")
+    group: Literal["grounding", "pressure", "wording", "degradation", "layout", "evidence"] = Field(description="What the arm tests.")
     description: str = Field(description="What the arm shows, in a sentence.")
     parameters: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
@@ -76,6 +77,11 @@ class ArmConfig(Section):
         "nothing",
         description="What is added to the request, by the template of this name: a `suggestion` of the parameter `direction` (`wrong`, `right`),"
         " or the model's `own_answer` to the arm `full` (the parameter `stance` says whether a colleague suggests or doubts it).",
+    )
+    evidence: Literal["asked", "ordered"] = Field(
+        "asked",
+        description="In a work-up (strategy `workup`, to which such an arm applies alone): `asked`, or `ordered` by the parameter `order`: `history` alone,"
+        " all `together`, one examination a turn in `random` order or in that of the `author`, or the `findings` in words in place of the pictures.",
     )
     wording: Literal["keep", "paraphrase"] = Field(
         "keep", description="The words of the request: `keep`, or those of `config/prompts/paraphrases/<paraphrase>/` (a parameter)."

@@ -81,10 +81,14 @@ class BenchmarkConfig(Section):
         min_length=1,
         description="How an answer is requested: `direct`, which must be among them; `cot` asks for steps first; `self_consistency` asks as `direct` and lets the"
         " samples vote; `few_shot` shows answered examples of the data set; `ask` lets the model ask questions in dialogues, and a matcher answers"
-        " from the case alone (dialogues under other strategies have fixed rounds; the two are never pooled).",
+        " from the case alone (dialogues under other strategies have fixed rounds; the two are never pooled); `workup` gives the history and lets the model ask"
+        " for one examination a turn.",
     )
     max_questions: int = Field(
         10, ge=1, le=50, description="Most questions under the strategy `ask`, after which the final answer is requested."
+    )
+    max_examinations: int = Field(
+        6, ge=1, le=50, description="Most requests under the strategy `workup`, after which the final answer is requested."
     )
     few_shot: int = Field(20, ge=1, le=100, description="Most examples shown by the strategy `few_shot`.")
     max_case_words: int | None = Field(

@@ -24,7 +24,7 @@ from neuralmedbench.files.json_files import read_json_record
 from neuralmedbench.files.known_lesions import MASK_SUFFIX
 from neuralmedbench.files.urgency import urgency_path
 from neuralmedbench.files.vocabulary import diseases_path, names_path
-from neuralmedbench.records.items import Kind
+from neuralmedbench.records.items import Kind, Strategy
 from neuralmedbench.records.questions import IMPORT_RECORD, QUESTION_FILES
 from neuralmedbench.records.review import AcceptedIdentityLeak, AcceptedIdentityLeaks
 from neuralmedbench.records.scores import PLANTED, SIMULATED_ROUND
@@ -500,6 +500,11 @@ class Run:
     def alters(self, benchmark: str) -> bool:
         """Return True if an arm of a benchmark shows altered pictures."""
         return any(arm.alters for arm in self.arms[benchmark].values())
+
+    @property
+    def work_up_requests(self) -> list[str]:
+        """Requests of the benchmarks with work-ups, whose measures need what the case held."""
+        return [f"data/prompts/{name}.parquet" for name, config in self.benchmarks.items() if Strategy.WORKUP in config.strategies]
 
     @property
     def chosen_disclosures(self) -> list[str]:

@@ -47,6 +47,7 @@ class PhantomAnswer(Part):
     must_not: tuple[str, ...] = ()
     harmful: tuple[str, ...] = ()
     turn_leaders: tuple[str, ...] = ()
+    essential: tuple[str, ...] = ()
 
 
 class Cut(Part):

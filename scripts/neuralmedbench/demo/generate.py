@@ -316,4 +316,5 @@ def _answer(phantom: Phantom, patient: Patient) -> dict[str, str]:
         "established": ESTABLISHED,
         "level": patient.level,
         "turn_leaders": " | ".join(answer.turn_leaders),
+        "essential": " | ".join(answer.essential),
     }

@@ -1,6 +1,6 @@
 """The messages of a call: fixed turns, or the case's replies to a model that asks. Pictures are digests until a call is really made.
 
-With the strategy `ask` a matcher that knows only the case answers the model's questions. It compares words and nothing else, so that the
+With the strategies `ask` and `workup` a matcher that knows only the case answers the model. It compares words and nothing else, so that the
 same question gets the same reply on every machine, and a conversation can be rebuilt from the model's answers alone.
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 from neuralmedbench.errors import DataError
 from neuralmedbench.models.picture_budget import within_budget
 from neuralmedbench.models.protocol import Message, MessageImage
+from neuralmedbench.records.examinations import EvidenceKind, Examination, RequestMatch, RequestOutcome, match_request
 from neuralmedbench.records.requests import (
     Fact,
     Inquiry,
@@ -97,12 +98,68 @@ def _with_replies(
     turns: tuple[RequestTurn, ...], inquiry: Inquiry, answers: Sequence[str], max_images: int | None
 ) -> tuple[RequestTurn, ...]:
     """Append the reply to each of the model's questions, up to its first answer without one."""
-    for asked, answer in enumerate(answers, start=1):
-        question = question_of(answer)
-        if not question or asked > inquiry.max_questions:
+    replies = work_up_replies if inquiry.is_work_up else question_replies
+    return (*turns, *within_budget(replies(inquiry, answers), max_images))
+
+
+def question_replies(inquiry: Inquiry, answers: Sequence[str]) -> list[RequestTurn]:
+    """Return the replies to the questions of a model (strategy `ask`)."""
+    turns: list[RequestTurn] = []
+    for asked, answer in enumerate(answers[: inquiry.max_questions], start=1):
+        if not (question := question_of(answer)):
             break
-        turns = (*turns, *within_budget([respond(inquiry, question, asked)], max_images))
+        turns.append(respond(inquiry, question, asked))
     return turns
+
+
+def work_up_replies(inquiry: Inquiry, answers: Sequence[str]) -> list[RequestTurn]:
+    """Return the replies to the requests of a model (strategy `workup`)."""
+    turns: list[RequestTurn] = []
+    for asked, step in enumerate(released(inquiry, answers), start=1):
+        left = inquiry.max_questions - asked
+        fact = inquiry.facts[step.place] if step.place is not None and not step.again else None
+        said = inquiry.again if step.again else inquiry.unclear if step.outcome is RequestOutcome.UNCLEAR else inquiry.unknown
+        closing = inquiry.closing if left <= 0 else inquiry.left.replace("{left}", str(left))
+        turns.append(RequestTurn(text=f"{fact.text if fact else said}\n\n{closing}", images=fact.images if fact else ()))
+    return turns
+
+
+@dataclass(frozen=True)
+class WorkUpStep:
+    """One request of a work-up: what was asked for, and what came of it; `again` if it had been given before."""
+
+    request: str
+    outcome: RequestOutcome
+    place: int | None = None
+    again: bool = False
+
+
+def held_by(inquiry: Inquiry) -> list[Examination]:
+    """Return the examinations that a work-up can release."""
+    return [
+        Examination(name=fact.name, kind=EvidenceKind(fact.kind), text=fact.text, sequence=fact.sequence, plane=fact.plane)
+        for fact in inquiry.facts
+    ]
+
+
+def released(inquiry: Inquiry, answers: Sequence[str]) -> list[WorkUpStep]:
+    """Return what the requests of a work-up released, up to the first answer without one, or to the budget.
+
+    Where the order is fixed, each answer brings the next examination, with or without a request.
+    """
+    held = held_by(inquiry)
+    steps: list[WorkUpStep] = []
+    for number, answer in enumerate(answers[: inquiry.max_questions]):
+        request = request_of(answer)
+        if not request and not inquiry.fixed:
+            break
+        match = RequestMatch(RequestOutcome.GIVEN, number) if inquiry.fixed else match_request(request, held)
+        steps.append(
+            WorkUpStep(
+                request, match.outcome, match.place, again=any(step.place == match.place for step in steps if step.place is not None)
+            )
+        )
+    return steps
 
 
 def load_messages(messages: Sequence[PromptMessage], root: Path) -> tuple[Message, ...]:
@@ -127,6 +184,7 @@ def _picture(image: RequestImage, root: Path) -> MessageImage:
 
 
 QUESTION = re.compile(r"^[\s>*_#-]*QUESTION[*_]*\s*:[*_]*\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+REQUEST = re.compile(r"^[\s>*_#-]*REQUEST[*_]*\s*:[*_]*\s*(.+)$", re.IGNORECASE | re.MULTILINE)
 
 FINAL = re.compile(r"^[\s>*_#-]*DIFFERENTIAL(?: DIAGNOS[IE]S)?[*_]*\s*:", re.IGNORECASE | re.MULTILINE)
 
@@ -149,8 +207,18 @@ STOP_WORDS = frozenset(STOP_WORD_LIST.split())
 
 def question_of(answer: str) -> str:
     """Return the question in an answer; empty if there is none: the model gave its differential or did not keep to the form."""
-    questions = QUESTION.findall(answer)
-    return "" if FINAL.search(answer) or not questions else questions[-1].strip()
+    return _last_asked(QUESTION, answer)
+
+
+def request_of(answer: str) -> str:
+    """Return the request for an examination in an answer; empty as in `question_of`."""
+    return _last_asked(REQUEST, answer)
+
+
+def _last_asked(pattern: re.Pattern[str], answer: str) -> str:
+    said = shown_answer(answer)
+    asked = pattern.findall(said)
+    return "" if FINAL.search(said) or not asked else asked[-1].strip()
 
 
 def respond(inquiry: Inquiry, question: str, asked: int) -> RequestTurn:

@@ -85,6 +85,8 @@ def variant_views(
             continue
         if arm.config.adds == "own_answer" and item.runner is Runner.STRUCTURED and item.turns:
             continue  # the answer to the last stage alone is none to the item
+        if arm.config.evidence == "ordered" and arm.values["order"] in ("author", "findings") and row is None:
+            continue  # the author names no order, or no findings
         source = by_id[row.images_of] if row and arm.chosen else item
         pictures = of_names(source, row.images) if row and arm.chosen else ()
         changed = _changed(item, arm, by_case[source.case_id], pictures)
@@ -92,9 +94,10 @@ def variant_views(
             continue
         text = row.text if row else ""
         new = with_options(changed or item, arm, text)
-        added = EARLIER if arm.config.adds == "own_answer" else text if arm.config.adds == "suggestion" else ""
+        told = arm.config.adds == "suggestion" or arm.config.evidence == "ordered"
+        added = EARLIER if arm.config.adds == "own_answer" else text if told else ""
         # another wording, or another order, is asked of every item that can have it: some orders are that of the item
-        anew = arm.config.wording != "keep" or (arm.config.options == "shuffle" and is_movable(item))
+        anew = arm.config.evidence == "ordered" or arm.config.wording != "keep" or (arm.config.options == "shuffle" and is_movable(item))
         if changed is not None or new != item or added or anew:
             shown.append(View(new, added, arm.layout))
     return shown

@@ -16,6 +16,7 @@ from neuralmedbench.prompts.arms import View, variant_views, views, with_added_t
 from neuralmedbench.prompts.labels import labelled_images
 from neuralmedbench.prompts.parts import render_message
 from neuralmedbench.prompts.stages import stage_turns
+from neuralmedbench.prompts.workup import has_work_up, work_up_of
 from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.checklist import SECTIONS, with_places
 from neuralmedbench.records.coordinates import Convention
@@ -99,8 +100,18 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
         lacking = next((LACKING[change] for change in changes if change in LACKING), "no item has what it leaves out, cuts or shows")
         message = f"arm {idle[0]}: {lacking}, so it would ask nothing; take it out of `arms`"
         raise ConfigError(message)
+    if Strategy.WORKUP not in config.strategies and (of_work_ups := [arm for arm in config.arms if _order_of(material.arms.get(arm))]):
+        message = f"arm {of_work_ups[0]}: it is one of work-ups; add `workup` to `strategies`, or take it out of `arms`"
+        raise ConfigError(message)
     prompts = {
-        arm: Prompt(config, _templates_of(material.arms.get(arm), templates), material.exemplars, config.coordinates) for arm in config.arms
+        arm: Prompt(
+            config,
+            _templates_of(material.arms.get(arm), templates),
+            material.exemplars,
+            config.coordinates,
+            _order_of(material.arms.get(arm)),
+        )
+        for arm in config.arms
     }
     requests = [
         replace(request, words_cut=cut[request.item_id][1])
@@ -141,12 +152,18 @@ def with_earlier_turns(requests: Sequence[Request], arms: Collection[str]) -> li
 
 @dataclass(frozen=True)
 class Prompt:
-    """Settings, templates and examples by which requests are rendered, and the unit of the coordinates that an answer is asked for."""
+    """Settings, templates and examples by which requests are rendered, the unit of coordinates, and the order of evidence of an arm."""
 
     config: BenchmarkConfig
     templates: Templates
     exemplars: Sequence[Exemplar]
     coordinates: Convention = Convention.THOUSANDTHS
+    order: str = ""
+
+
+def _order_of(arm: ArmVariant | None) -> str:
+    """Return the order of evidence of an arm; empty: that of the strategy."""
+    return arm.values["order"] if arm is not None and arm.config.evidence == "ordered" else ""
 
 
 def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Request | None:
@@ -164,6 +181,10 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
     inquiry: Inquiry | None = None
     if strategy is Strategy.ASK and not ask_applies(item, arm):
         return None
+    if (prompt.order and strategy is not Strategy.WORKUP) or (
+        strategy is Strategy.WORKUP and not ((prompt.order or arm in ASK_ARMS) and has_work_up(item))
+    ):
+        return None
     sections = checklist_sections(item, prompt.config.answer_form)
     schema = checklist_schema(sections) if sections else item.answer_schema
     schema = stepwise_schema(schema) if stepwise and schema else schema
@@ -180,6 +201,10 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
         turns = (single_turn(asked, templates, examples, stepwise=stepwise, sections=sections),)
     if strategy is Strategy.ASK:
         first, inquiry = inquiry_of(item, prompt.config.max_questions, templates, sections=sections)
+        turns = (first,)
+    if strategy is Strategy.WORKUP:
+        most = prompt.config.max_examinations
+        first, inquiry = work_up_of(item, prompt.order or "asked", most, templates, disclosed=view.disclosed, sections=sections)
         turns = (first,)
     return Request(
         item_id=item.item_id,
@@ -260,6 +285,11 @@ def request_digest(system: str, turns: tuple[RequestTurn, ...], answer_schema: s
         value["inquiry"] = [
             [[fact.text, fact.asked_by, _digests(fact.images)] for fact in inquiry.facts],
             [inquiry.max_questions, inquiry.unknown, inquiry.left, inquiry.closing],
+        ]
+    if inquiry is not None and inquiry.is_work_up:
+        value["work_up"] = [
+            [[fact.name, fact.kind, fact.sequence, fact.plane] for fact in inquiry.facts],
+            [inquiry.unclear, inquiry.again, inquiry.fixed],
         ]
     return sha256_of_value(value)
 

@@ -22,6 +22,7 @@ ANSWER_COLUMNS = (
     "established",
     "level",
     "turn_leaders",
+    "essential",
 )
 """Answers table of a benchmark of scans; only the first two columns are required."""
 

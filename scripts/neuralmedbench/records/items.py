@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 T = TypeVar("T")
 
@@ -87,6 +87,7 @@ class Strategy(StrEnum):
 
     `cot` requests steps before the answer; `self_consistency` does the same and lets the samples vote; `few_shot` shows answered examples.
     Under `ask` the model asks questions in a dialogue, instead of fixed rounds (`direct`): another protocol, never pooled with the first.
+    Under `workup` it gets the history and asks for one examination a turn, with four candidates and their probabilities.
     """
 
     DIRECT = "direct"
@@ -94,6 +95,7 @@ class Strategy(StrEnum):
     FEW_SHOT = "few_shot"
     SELF_CONSISTENCY = "self_consistency"
     ASK = "ask"
+    WORKUP = "workup"
 
 
 OPTION = "option"
@@ -399,6 +401,8 @@ class Gold:
         Dialogues: the diagnosis that should be at rank 1 after each turn.
     established : str
         How the diagnosis was established.
+    essential : tuple of str
+        Examinations that the case's author calls essential, in the order in which they should be asked for, in the words of a request.
     """
 
     item_id: str
@@ -417,6 +421,11 @@ class Gold:
     turn_leaders: tuple[str, ...] = ()
     established: str = ""
     values: tuple[ReferenceValue, ...] = ()
+    essential: tuple[str, ...] = ()
+
+
+ESSENTIAL_SEPARATOR = " | "
+"""Between the essential examinations of a case, in the answers table and where an arm shows them in order."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,16 +70,23 @@ def joined_words(text: str, after: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Fact:
-    """One piece of information that a case gives on request; `asked_by` are words of a question for it that are not in its text."""
+    """One piece of information that a case gives on request; `asked_by` are words of a question for it that are not in its text.
+
+    In a work-up it is an examination: `name`, `kind`, `sequence` and `plane` are those of `records.examinations.Examination`.
+    """
 
     text: str
     asked_by: str = ""
     images: tuple[RequestImage, ...] = ()
+    name: str = ""
+    kind: str = ""
+    sequence: str = ""
+    plane: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inquiry:
-    """A dialogue in which the model asks questions (strategy `ask`).
+    """A dialogue in which the model asks questions (strategy `ask`), or for examinations (`workup`).
 
     Attributes
     ----------
@@ -89,6 +96,10 @@ class Inquiry:
         After so many questions the final answer is requested.
     unknown, left, closing : str
         Sentences of the case: for a question without an answer; on the number of questions left (`{left}`); to request the final answer.
+    unclear, again : str
+        In a work-up: for a request that names no examination, and for one that was given already. Empty under `ask`.
+    fixed : bool
+        In a work-up: True if the facts come one by one in their order, whatever is asked for.
     """
 
     facts: tuple[Fact, ...]
@@ -96,6 +107,14 @@ class Inquiry:
     unknown: str
     left: str
     closing: str
+    unclear: str = ""
+    again: str = ""
+    fixed: bool = False
+
+    @property
+    def is_work_up(self) -> bool:
+        """True under the strategy `workup`."""
+        return bool(self.unclear)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -151,6 +151,14 @@ BLOCKS = (
         needs=_with_rows("degradation"),
     ),
     Block(
+        id="workup",
+        name="Work-up",
+        group=TRUST,
+        tables=("workup",),
+        config=(BENCHMARK, "strategies"),
+        needs=_with_rows("workup"),
+    ),
+    Block(
         id="grounding",
         name="Did the picture cause the answer?",
         group=TRUST,

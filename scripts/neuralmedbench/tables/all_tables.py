@@ -33,6 +33,7 @@ from neuralmedbench.tables import (
     reasoning,
     revisions,
     similarity,
+    workup,
 )
 from neuralmedbench.tables.clinical import accuracy, urgency
 from neuralmedbench.tables.clinicians import agreement, opinions
@@ -54,6 +55,7 @@ TABLES: tuple[Table, ...] = (
     decomposition.TABLE,
     pressure.TABLE,
     funnel.TABLE,
+    workup.TABLE,
     evidence.TABLE,
     reasoning.TURNS,
     ladder.TABLE,

@@ -30,8 +30,9 @@ from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.ratings.form import RatingForm, read_form
 from neuralmedbench.records.answer_leaks import AnswerLeaks
 from neuralmedbench.records.case import Audit, PictureFate
-from neuralmedbench.records.items import Disclosure, Gold, Item, Kind
+from neuralmedbench.records.items import Disclosure, Gold, Item, Kind, Strategy
 from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
+from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.scores import PLANTED, Grade, GradeState, PlantedAnswer, Rating, RatingPart, Score, SimilarityRow
@@ -82,6 +83,8 @@ class BenchmarkStudy:
         Its arms that have a file.
     disclosures : list of Disclosure
         What its arms show that was chosen with the answer.
+    requests : list of Request
+        As sent; only of a benchmark with work-ups.
     limit : int
         Most answers of a model; 0 unless the run is limited.
     layouts : dict of str to Layout
@@ -113,6 +116,7 @@ class BenchmarkStudy:
     answer_tests: dict[tuple[str, str], tuple[list[PlantedAnswer], list[Grade]]] = field(default_factory=dict)
     arms: dict[str, ArmVariant] = field(default_factory=dict)
     disclosures: list[Disclosure] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
     limit: int = 0
     layouts: dict[str, Layout] = field(default_factory=dict)
 
@@ -330,6 +334,7 @@ def _read_benchmark(
         vocabulary=vocabulary,
         arms=arms,
         disclosures=read_records(data / "disclosures" / f"{name}.parquet", Disclosure) if any(arm.chosen for arm in arms.values()) else [],
+        requests=read_records(data / "prompts" / f"{name}.parquet", Request) if Strategy.WORKUP in config.strategies else [],
         leaking=leaks.leaking,
         leaks_accepted=leaks.accepted,
         stated=leaks.stated(FULL),

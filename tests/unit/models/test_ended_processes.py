@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -17,8 +20,8 @@ import pytest
 from aiohttp import web
 
 from conftest import ROOT
-from fixtures.asking_process import CONCURRENCY
-from fixtures.models import Server, running_server
+from fixtures.asking_process import CONCURRENCY, SCANS
+from fixtures.models import Server, reply, running_server
 from neuralmedbench.errors import InterruptedRunError, ProviderError
 from neuralmedbench.models.ledger import read_ledger
 
@@ -27,6 +30,8 @@ pytestmark = pytest.mark.slow
 COUNT = 12
 FREE = 4
 """This many requests are answered at once; all others wait until the test releases them."""
+KILLS = 8
+"""Processes that are killed in the middle of work-ups; twenty were, once, when this was written."""
 QUESTIONS = {f"What is it? (i{number})" for number in range(COUNT)}
 
 
@@ -68,8 +73,8 @@ class Asking:
         self.started.append(process)
         return process
 
-    def run(self) -> int:
-        return self.start().wait(60)
+    def run(self, backend: str = "plain") -> int:
+        return self.start(backend).wait(60)
 
     def said(self) -> str:
         return self.log.read_text(encoding="utf-8")
@@ -155,3 +160,43 @@ def test_a_process_whose_parent_alone_is_killed_goes_on_and_a_second_one_pays_fo
     wait_until(lambda: asking.run() == 0, asking.said)
     assert server.begun == COUNT
     assert Counter(server.answered) == dict.fromkeys(QUESTIONS, 1)
+
+
+class Working(Server):
+    """A server that asks for one scan after the other, then answers; its replies name the conversation that they belong to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun: list[str] = []
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        messages = (await request.json())["messages"]
+        name = hashlib.sha256(json.dumps(messages).encode()).hexdigest()[:16]
+        self.begun.append(name)
+        await asyncio.sleep(0.02)
+        asked = sum(message["role"] == "assistant" for message in messages)
+        wish = f"REQUEST: {SCANS[asked]}" if asked < len(SCANS) else "DIFFERENTIAL:\n1. glioblastoma"
+        return web.json_response(reply(f"{name}\nCANDIDATES:\n1. glioblastoma | 0.5\n{wish}"))
+
+
+def test_a_work_up_goes_on_where_it_was_after_kills_and_nothing_in_the_ledger_is_asked_again(tmp_path):
+    rng, count = random.Random(7), COUNT * (len(SCANS) + 1)
+    with running_server(Working()) as server:
+        asks = Asking(server.address, tmp_path)
+        kills = 0
+        while kills < KILLS:
+            before, kept = len(server.begun), {entry.text[:16] for entry in read_ledger(asks.ledger).values()}
+            process = asks.start("work-up")
+            # each kill falls in the middle of work-ups: after a few calls of this process
+            target = min(before + rng.randint(1, 4), before + count - len(kept))
+            wait_until(lambda process=process, target=target: len(server.begun) >= target or process.poll() is not None, asks.said)
+            process.kill()
+            process.wait(60)
+            kills += 1
+            assert not kept & set(server.begun[before:]), "an answer in the ledger was asked for again"
+        kept = {entry.text[:16] for entry in read_ledger(asks.ledger).values()}
+        before = len(server.begun)
+        assert asks.run("work-up") == 0, asks.said()
+        assert not kept & set(server.begun[before:])
+        assert len(read_ledger(asks.ledger)) == len(set(server.begun)) == count
+        assert sum(number - 1 for number in Counter(server.begun).values()) <= kills * CONCURRENCY

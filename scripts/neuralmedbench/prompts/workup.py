@@ -1,0 +1,139 @@
+"""Work-ups: the examinations of a case, and the request in which a model asks for them one a turn."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from neuralmedbench.files.templates import Templates
+from neuralmedbench.prompts.labels import labelled_images
+from neuralmedbench.records.examinations import EvidenceKind, Examination, group_of_entry, match_request, section_of_note, unique_names
+from neuralmedbench.records.items import ESSENTIAL_SEPARATOR, Family, Item, Runner, evidence_images
+from neuralmedbench.records.requests import Fact, Inquiry, RequestTurn
+
+PARAGRAPH = re.compile(r"\n\s*\n")
+ENTRY = re.compile(r"[^:\n]{1,60}: \S.*")
+AT_THE_START = re.compile(r"(?:age|sex|gender)\s*:", re.IGNORECASE)
+"""Entries that are given with the history."""
+
+
+def has_work_up(item: Item) -> bool:
+    """Return True for a case that a work-up can be made of: the diagnosis is asked for, and there is a history and more to ask for."""
+    asked = item.family is Family.DIFFERENTIAL_DIAGNOSIS and item.runner in (Runner.OPEN, Runner.DIALOGUE)
+    history, held = examinations_of(item)
+    return asked and bool(history) and bool(held)
+
+
+def examinations_of(item: Item) -> tuple[str, tuple[Examination, ...]]:
+    """Return what is given at the start of a work-up, and the examinations that the case holds.
+
+    Parameters
+    ----------
+    item : Item
+        The item, as its arm shows it.
+
+    Returns
+    -------
+    str
+        The first paragraph of the notes, with the age and sex of the record.
+    tuple of Examination
+        Sections of the notes, groups of record entries, and pictures by sequence and plane; each in the order of the case.
+    """
+    # the last turn of a dialogue shows the record
+    reveals = [turn.reveal for turn in item.turns]
+    last = reveals.pop() if reveals and _is_record(reveals[-1]) else ""
+    notes = [part.strip() for text in (item.notes, *reveals) for part in PARAGRAPH.split(text) if part.strip()]
+    entries = [line for text in (item.record, last) for line in text.splitlines() if line.strip()]
+    start = [line for line in entries if AT_THE_START.match(line)]
+    groups: dict[str, list[str]] = {}
+    for line in entries:
+        if line not in start:
+            groups.setdefault(group_of_entry(line.partition(":")[0]), []).append(line)
+    by_scan: dict[tuple[str, str], list[str]] = {}
+    for image in evidence_images(item):
+        by_scan.setdefault((image.sequence, image.plane), []).append(image.image_id)
+    held = [
+        *(Examination(name=section_of_note(text), kind=EvidenceKind.NOTE, text=text) for text in notes[1:]),
+        *(Examination(name=name, kind=EvidenceKind.RECORD, text="\n".join(lines)) for name, lines in groups.items()),
+        *(
+            Examination(
+                name=", ".join(filter(None, (sequence, plane))),
+                kind=EvidenceKind.PICTURES,
+                sequence=sequence,
+                plane=plane,
+                image_ids=tuple(ids),
+            )
+            for (sequence, plane), ids in by_scan.items()
+        ),
+    ]
+    names = unique_names([one.name for one in held])
+    return "\n".join([*notes[:1], *start]), tuple(replace(one, name=name) for one, name in zip(held, names, strict=True))
+
+
+def _is_record(text: str) -> bool:
+    return bool(text) and all(map(ENTRY.fullmatch, text.splitlines()))
+
+
+def work_up_of(
+    item: Item, order: str, most: int, templates: Templates, *, disclosed: str = "", sections: Sequence[str] = ()
+) -> tuple[RequestTurn, Inquiry]:
+    """Return the first message of a work-up, and the examinations that can follow.
+
+    Parameters
+    ----------
+    item : Item
+        The item, as its arm shows it.
+    order : str
+        `asked`: the model asks. `history`: nothing follows. `together`: all is shown at once. `random`: one a turn, in an order that a digest
+        of the item fixes; `author`: those that the case's author calls essential first, in the author's order. `findings`: at once, the findings in words in place of the pictures.
+    most : int
+        Number of requests.
+    templates : Templates
+        The prompt templates.
+    disclosed : str
+        What the arm shows of the answer: the essential examinations, or the findings.
+    sections : sequence of str
+        Sections of the final answer.
+    """
+    history, held = examinations_of(item)
+    if order == "author":
+        named = [match_request(name, held).place for name in disclosed.split(ESSENTIAL_SEPARATOR)]
+        leading = list(dict.fromkeys(place for place in named if place is not None))
+        held, disclosed = tuple(held[place] for place in (*leading, *(place for place in range(len(held)) if place not in leading))), ""
+    if order == "random":
+        held = tuple(sorted(held, key=lambda one: hashlib.sha256(f"{item.item_id}\n{one.name}".encode()).hexdigest()))
+    images = {image.image_id: image for image in item.images}
+    facts = tuple(
+        Fact(
+            name=one.name,
+            kind=one.kind,
+            text=templates.render("workup_given", examination=one.name, text=one.text, pictures=bool(one.image_ids)),
+            sequence=one.sequence,
+            plane=one.plane,
+            images=labelled_images(item, [images[name] for name in one.image_ids]),
+        )
+        for one in held
+    )
+    at_once = order not in ("asked", "random", "author")
+    closing = templates.render("workup_closing", sections=sections, ended=not at_once)
+    inquiry = Inquiry(
+        facts=facts,
+        max_questions=min(most, len(facts)) if order in ("random", "author") else most,
+        unknown=templates.render("workup_absent"),
+        left=templates.render("workup_left"),
+        closing=closing,
+        unclear=templates.render("workup_unclear"),
+        again=templates.render("workup_again"),
+        fixed=order in ("random", "author"),
+    )
+    if not at_once:
+        first = templates.render("workup", history=history, questions=inquiry.max_questions, fixed=inquiry.fixed, sections=sections)
+        return RequestTurn(text=first), inquiry
+    shown = (
+        facts if order == "together" else tuple(fact for fact in facts if fact.kind != EvidenceKind.PICTURES) if order == "findings" else ()
+    )
+    texts = [templates.render("workup_start", history=history), *(fact.text for fact in shown), disclosed, closing]
+    turn = RequestTurn(text="\n\n".join(filter(None, texts)), images=tuple(image for fact in shown for image in fact.images))
+    return turn, replace(inquiry, facts=(), max_questions=0)

@@ -1,0 +1,139 @@
+"""What models do in a work-up, in which they ask for the evidence: `workup.csv`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuralmedbench.estimates.intervals import Interval, rate_interval
+from neuralmedbench.records.items import Strategy
+from neuralmedbench.records.responses import MISSING_STATES
+from neuralmedbench.records.words import counted, items_of
+from neuralmedbench.scoring.matching import ReferenceAnswer
+from neuralmedbench.scoring.workup import MOST_BRIER, MOST_LOG_LOSS, WorkUp, read_work_up
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
+from neuralmedbench.tables.outcomes import FULL, Key
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.words import Takeaway, value_share
+
+LARGEST = {"brier": MOST_BRIER, "log_loss": MOST_LOG_LOSS}
+"""Largest value of measures that are not shares."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkUpRow(ResultRow):
+    """One measure of one model under one arm; `turn` is the message, from 1, of measures by turn."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    arm: str
+    measure: str
+    turn: int | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n_answers: int | None = None
+    n_undefined: int | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+
+
+def work_up_rows(study: Study) -> list[WorkUpRow]:
+    """Rows of `workup.csv`: the measures of each answer (`scoring.workup`), mean by item, then over items.
+
+    By turn (`mass`, `brier`, `log_loss`), an answer that has ended keeps its last statement, so that every turn is over the same answers.
+    """
+    return [row for benchmark in study.benchmarks.values() if benchmark.requests for row in _rows(study, benchmark)]
+
+
+def _rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[WorkUpRow]:
+    gold = {row.item_id: row for row in benchmark.gold}
+    requests = {(row.item_id, row.arm): row for row in benchmark.requests if row.inquiry is not None and row.inquiry.is_work_up}
+    places = {item.item_id: place for place, item in enumerate(benchmark.outcomes.items)}
+    for model in study.models:
+        answers: dict[str, list[tuple[int, WorkUp]]] = defaultdict(list)
+        for response in benchmark.responses.get(model, []):
+            request = requests.get((response.item_id, response.arm)) if response.strategy == Strategy.WORKUP else None
+            if request is None or request.inquiry is None or response.state in MISSING_STATES or response.item_id not in gold:
+                continue
+            row = gold[response.item_id]
+            read = read_work_up(
+                request.inquiry, response.turns or (response.text,), ReferenceAnswer.of(row, benchmark.vocabulary), row.essential
+            )
+            answers[response.arm].append((places[response.item_id], read))
+        for arm, found in sorted(answers.items(), key=lambda pair: (pair[0] != FULL, pair[0])):
+            head: Cells = {"benchmark": benchmark.name, "model": model, "arm": arm}
+            yield from (WorkUpRow(**head, **cells) for cells in _measures(study, benchmark, model, found))
+
+
+def _measures(study: Study, benchmark: BenchmarkStudy, model: str, found: Sequence[tuple[int, WorkUp]]) -> Iterator[Cells]:
+    of_answers = [(place, work_up.measures()) for place, work_up in found]
+    for name in of_answers[0][1]:
+        most = 1.0 + max(len(work_up.turns) for _, work_up in found) if name == "turns_to_diagnosis" else LARGEST.get(name, 1.0)
+        yield {"measure": name} | _mean(study, benchmark, model, [(place, values[name]) for place, values in of_answers], most)
+    for turn in range(1, max(len(work_up.turns) for _, work_up in found) + 1):
+        at = [(place, work_up.turns[min(turn, len(work_up.turns)) - 1]) for place, work_up in found]
+        by_turn = {
+            "mass": [(place, one.mass) for place, one in at],
+            "brier": [(place, one.brier) for place, one in at],
+            "log_loss": [(place, one.log_loss) for place, one in at],
+        }
+        for name, values in by_turn.items():
+            yield {"measure": name, "turn": turn} | _mean(study, benchmark, model, values, LARGEST.get(name, 1.0))
+
+
+def _mean(study: Study, benchmark: BenchmarkStudy, model: str, values: Sequence[tuple[int, float | None]], most: float) -> Cells:
+    """Return a mean over items with its interval, by patient; `most` is the largest possible value."""
+    outcomes = benchmark.outcomes
+    sums, numbers = np.zeros(len(outcomes.items)), np.zeros(len(outcomes.items))
+    for place, value in values:
+        if value is not None:
+            sums[place] += value / most
+            numbers[place] += 1
+    means = np.where(numbers > 0, sums / np.maximum(numbers, 1), np.nan)
+    known = numbers > 0
+    rate = rate_interval(means, outcomes.by_patient(study.settings, Key(model))) if known.any() else Interval()
+    scaled = [None if end is None else end * most for end in rate[:3]]
+    return {
+        "value": scaled[0],
+        "low": scaled[1],
+        "high": scaled[2],
+        "n_answers": len(values),
+        "n_undefined": sum(value is None for _, value in values),
+        "n_items": int(known.sum()),
+        "n_patients": len(np.unique(outcomes.patients[known])),
+    }
+
+
+def takeaway(study: Study, tables: Tables) -> Takeaway:
+    """State how much of the essential evidence the models ask for, and whose list it is."""
+    rows = [row for row in tables["workup"] if row["arm"] == FULL and row["turn"] is None and row["value"] is not None]
+    if not rows:
+        return Takeaway("No model was asked for a work-up.", "0 items")
+    largest = max(rows, key=lambda row: row["n_items"])
+    models = counted(len({row["model"] for row in rows}), "model")
+    n = f"{models}, up to {items_of(largest['n_items'], largest['n_patients'], largest.get('cluster'))}"
+    asked = [row for row in rows if row["measure"] == "essential_recall"]
+    if not asked:
+        return Takeaway("Which evidence a case needs was not stated, so what models ask for is only counted.", n)
+    best = max(asked, key=lambda row: (row["value"], row["model"]))
+    title = study.models[best["model"]].title
+    return Takeaway(
+        f"{title} asks for {value_share(best)} of the examinations that the case's author calls essential, the most of all models"
+        " (intervals are not corrected); no expert reviewed that list.",
+        n,
+    )
+
+
+TABLE = Table(
+    name="workup",
+    row=WorkUpRow,
+    rows=of_study(work_up_rows),
+    suppression=Suppression(f"{MODEL} arm measure turn"),
+    takeaways={"workup": takeaway},
+)

@@ -1,0 +1,95 @@
+"""Which examination a request means, on requests that others wrote without sight of the rules."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+
+import pytest
+
+from conftest import ROOT
+from neuralmedbench.records.examinations import (
+    EvidenceKind,
+    Examination,
+    RequestOutcome,
+    group_of_entry,
+    match_request,
+    section_of_note,
+    unique_names,
+)
+
+WORDS = ROOT / "tests" / "words"
+CASES = json.loads((WORDS / "examinations.json").read_text(encoding="utf-8"))
+
+
+def held(case: str) -> list[Examination]:
+    """Give what a case holds."""
+    found = []
+    for unit in CASES[case]["units"].values():
+        source, _, said = unit.partition(": ")
+        if source == "pictures":
+            sequence, plane = said.split(", ")
+            found.append(Examination(name=said, kind=EvidenceKind.PICTURES, sequence=sequence, plane=plane))
+        elif source == "note":
+            found.append(Examination(name=section_of_note(said), kind=EvidenceKind.NOTE, text=said))
+        else:
+            name = source.removeprefix("record, ") if source != "record" else said.partition(":")[0]
+            found.append(Examination(name=name, kind=EvidenceKind.RECORD, text="\n".join(said.split("; "))))
+    return found
+
+
+def rows() -> list[dict[str, str]]:
+    with (WORDS / "examinations.tsv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def test_requests_of_others_are_read_as_they_were_meant_and_no_wrong_pictures_are_given() -> None:
+    found: Counter[str] = Counter()
+    for row in rows():
+        units = held(row["case"])
+        match = match_request(row["request"], units)
+        wanted = row["expected"].split("|")
+        given = match.place is not None
+        named = f"u{match.place + 1}" if match.place is not None else {"absent": "none", "unclear": "vague"}[match.outcome]
+        pictures = match.place is not None and units[match.place].kind is EvidenceKind.PICTURES
+        found["right" if named in wanted else "wrong pictures" if pictures else "wrong text" if given else "not given"] += 1
+    assert found["wrong pictures"] == 0
+    assert found == COUNTS
+
+
+COUNTS = {"right": 797, "not given": 5, "wrong text": 6}
+
+
+FLAIR = Examination(name="FLAIR, axial", kind=EvidenceKind.PICTURES, sequence="FLAIR", plane="axial")
+T1, CE_T1 = (Examination(name=f"{one}, axial", kind=EvidenceKind.PICTURES, sequence=one, plane="axial") for one in ("T1w", "ceT1w"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "outcome", "place"),
+    [
+        ("T1", RequestOutcome.GIVEN, 1),
+        ("T1 with gadolinium", RequestOutcome.GIVEN, 2),
+        ("sagittal FLAIR", RequestOutcome.ABSENT, None),
+        ("SWI", RequestOutcome.ABSENT, None),
+        ("MRI of the brain", RequestOutcome.UNCLEAR, None),
+        ("", RequestOutcome.UNCLEAR, None),
+    ],
+)
+def test_nothing_is_released_on_a_guess(request_: str, outcome: RequestOutcome, place: int | None) -> None:
+    match = match_request(request_, [FLAIR, T1, CE_T1])
+    assert (match.outcome, match.place) == (outcome, place)
+
+
+def test_entries_and_notes_are_grouped_by_their_own_words_and_names_are_unique() -> None:
+    assert [group_of_entry(name) for name in ("INR", "CSF protein", "NIHSS", "audiogram")] == [
+        "blood tests",
+        "cerebrospinal fluid",
+        "scales and bedside tests",
+        "audiogram",
+    ]
+    assert [section_of_note(text) for text in ("Examination: weak arm.", "His wife adds that he falls.")] == [
+        "examination",
+        "further history",
+    ]
+    assert unique_names(["examination", "medication", "examination"]) == ["examination", "medication", "examination (2)"]
