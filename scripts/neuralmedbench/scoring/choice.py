@@ -24,6 +24,9 @@ MARKER = re.compile(
     | <(?:final_)?answer>
     | (?:答案|答え|回答|正答|正解|정답|답)[\s:：是为は은이]*
     | \b(?:antwort|respuesta|réponse|risposta|resposta|odpowiedź|ответ|відповідь|απάντηση|الإجابة|الجواب|پاسخ|תשובה|उत्तर|คำตอบ)[\s*_`]*[:=]
+    | \b(?:antwort|option|respuesta|opción|resposta|opção|alternativa|risposta|opzione|réponse)
+      (?:\s+(?!(?:no|não|non|nicht|keine?|ne|nunca)\b)[^\W\d_]{1,20}){0,3}\s+(?:es|será|é|è|est|ist)\b
+    | (?:选项|選項)\s*(?=[A-J]\s*(?:是|为|為)\s*(?:正确|正確|最)) | (?:故选|故選|应选|應選|答案选|答案選)[择擇]?[\s:：]*
     | ^[^\S\n]*+[>\#*_`]*+[^\S\n]*+(?:final\s+)?answer[^\S\n]*+[*_`]*+[^\S\n]*+$
     """,
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
@@ -38,7 +41,8 @@ IN_WORD = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 
 BEFORE = re.compile(
     r"(?:[\s*_`\"'“”$(（\[{<>:：=#-]|\\[(\[]|\\(?:boxed|text|textbf|mathrm|mathbf)\b"
-    r"|\b(?:most|likely|probably|therefore|thus|clearly|definitely|hence|indeed|option|choice|letter|answer|the|is)\b)*",
+    r"|\b(?:most|likely|probably|therefore|thus|clearly|definitely|hence|indeed|option|choice|letter|answer|the|is)\b"
+    r"|\b(?:opción|opção|opzione|alternativa|letra|lettera|lettre|antwort|la|el|die|l['’]|a(?=\s+(?:letra|alternativa|opção|[*_(]{0,3}[B-J]\b)))\s)*",
     re.IGNORECASE,
 )
 """Characters and words between a marker and its letter."""
@@ -55,7 +59,7 @@ GOES_ON = re.compile(r"(?:because|since|as|due|given|is|would)\b", re.IGNORECASE
 
 SENTENCE = re.compile(r"[^\n]*?(?=[.!?](?:\s|$)|\n|\Z)")
 ADJACENT = re.compile(
-    rf"[\s,/&+*)(]*(?:(?:\b(?:or|and)\b|和|或|及|与|と|や|또는|와|과)\s*)?(?:option\s+)?\(?([A-J])\)?(?!{IN_WORD}|['-]\w)(?!\s+[a-z0-9])"
+    rf"[\s,/&+*)(]*(?:(?:\b(?:or|and|oder|und|ou|et|o|y|e)\b|和|或|及|与|と|や|또는|와|과)\s*)?(?:(?:option|la|a|opción|opção|alternativa|letra)\s+)*\(?([A-J])\)?(?!{IN_WORD}|['-]\w)(?!\s+[a-z0-9])"
 )
 """A letter directly after the first one, or joined to it by `or`, `and`, a comma..."""
 OTHER = re.compile(rf"(?<!{IN_WORD})(?<!['-])([A-J])(?!{IN_WORD}|['-]\w)(?!\s+[a-z0-9]|选项|選項|不|错|錯|은|는|は|が)")
@@ -67,11 +71,18 @@ LINE_LETTER = re.compile(r"(?:(?:the\s+)?(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s+)?(
 ANOTHER = re.compile(r"(?:\b(?i:or|and|versus|vs)\b|/)\.?\s*(?:[Oo]ption\s+)?\(?([A-J])(?:[.)\]:]|\s*$)")
 """A second letter in such a line: `B. meningioma or C. abscess`."""
 
+STATED = re.compile(r"(?<=\w)[ \t:：*_`]{1,8}([A-J][.):])")
+"""A letter within a line, behind a word."""
+
 CLOSING = re.compile(r"\b(?:is|as)\s+[(\"'*]{0,3}([A-J])[)\"'*.!]{0,4}$")
 ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
 DENIAL = re.compile(
     r"n't\b|\b(?:not?|never|neither|nor|none|unlikely|less|least|exclud\w*|if|unless|whether|wrong|incorrect)\b", re.IGNORECASE
 )
+DENIAL_ELSEWHERE = re.compile(
+    r"\b(?:não|nunca|menos|descart\w*|exclu\w*|nicht|keine?|weniger|ausge\w*|pas|moins|non(?!-)|meno)\b", re.IGNORECASE
+)
+"""The same in other languages, where a sentence is not known to be English."""
 MAX_SENTENCE = 40
 """Longest sentence that may end in its letter, in words."""
 
@@ -141,6 +152,7 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
         return Choice()
     choice = _unmarked(plain, options) or _leading(plain, options)
     choice = choice if choice.letter else _closing(plain, options)
+    choice = choice if choice.letter else Choice(_stated(plain, options))
     choice = choice if choice.letter else Choice(opened)
     return Choice() if choice.letter in denied else choice
 
@@ -313,6 +325,53 @@ def _closing(text: str, options: Sequence[str]) -> Choice:
     others = [_form(option) for letter, option in zip(LETTERS, options, strict=False) if letter != named]
     clear = not DENIAL.search(line) and not any(other and f" {other} " in f" {_form(before)} " for other in others)
     return Choice(named) if before and named and clear else Choice()
+
+
+def _stated(text: str, options: Sequence[str]) -> str:
+    """Return the letter of the only option that a text states with its letter and its own words, in any language; empty if it states several.
+
+    A statement stands in a line of its own below one that ends in a colon (`The most likely diagnosis is:`), or ends a sentence
+    (`I favour **C. Abscess**.`). Two such lines below each other are a list, as are lines that begin with a sign.
+    """
+    lines = [line.lstrip(SIGNS + "#>-•") for line in text.splitlines() if line.strip(SIGNS + "#>-•")]
+    begun = [match[1] if (match := LINE_LETTER.match(line)) else "" for line in lines]
+    own = [_begins(line, options) for line in lines]
+    following = ["".join(begun[place + 1 :])[:1] for place in range(len(lines))]
+    below = {
+        letter
+        for place, letter in enumerate(own)
+        if letter and place and lines[place - 1].rstrip(" *_").endswith((":", "："))
+        if not begun[place - 1] and not any(begun[place + 1 : place + 2])
+        if (not following[place] or letter + following[place] not in LETTERS) and not _denies(lines[place - 1])
+    }
+    others = {letter for letter in begun if letter}
+    if below:
+        return below.pop() if len(below) == 1 and others <= below else ""
+    opening, within = (
+        {
+            letter
+            for line in some
+            for match in STATED.finditer(line)
+            if (letter := _begins(line[match.start(1) :], options)) and not _denies(line[: match.start()])
+        }
+        for some in (lines[:1], lines)
+    )
+    if len(within) == 1 and set(own) | others <= within | {""}:
+        return within.pop()
+    return opening.pop() if len(opening) == 1 and others <= opening else ""
+
+
+def _denies(text: str) -> bool:
+    """Return True if the last sentence of a text denies what comes next."""
+    sentence = re.split(r"[.!?]\s", text)[-1]
+    return bool(DENIAL.search(sentence) or DENIAL_ELSEWHERE.search(sentence))
+
+
+def _begins(text: str, options: Sequence[str]) -> str:
+    """Return the letter with which a text begins, if the words of its own option follow."""
+    match = LINE_LETTER.match(text)
+    form = _form(options[LETTERS.index(match[1])]) if match and match[1] in LETTERS[: len(options)] else ""
+    return match[1] if match and form and f"{_form(match[2])} ".startswith(f"{form} ") else ""
 
 
 def _whole(line: str, options: Sequence[str]) -> str:

@@ -1,0 +1,40 @@
+"""Choices in the words of other languages, and in a line of their own below a sentence that announces them."""
+
+from __future__ import annotations
+
+import pytest
+
+from neuralmedbench.scoring.choice import read_choice
+
+OPTIONS = ("Depósitos de grasa", "Quiste hidatídico", "Esteatosis hepática", "Raquitismo")
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("La respuesta correcta es la **C**.", "C"),
+        ("La opción correcta es la C: Esteatosis hepática.", "C"),
+        ("Portanto, a resposta correta é a opção D.", "D"),
+        ("Resposta: alternativa C", "C"),
+        ("Die richtige Antwort ist C.", "C"),
+        ("選項C是正確的", "C"),
+        ("La imagen muestra vacuolas.\n\nLa respuesta correcta es:\n\nC. Esteatosis hepática.\n\nPorque se ven vacuolas claras.", "C"),
+        ("The most likely diagnosis is:\n\n**B. Quiste hidatídico**\n\nIt has daughter cysts.", "B"),
+    ],
+)
+def test_a_choice_is_read_in_the_words_of_its_language(text: str, letter: str) -> None:
+    assert read_choice(text, OPTIONS).letter == letter
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "La respuesta correcta no es la C.",
+        "Die richtige Antwort ist C oder D.",
+        "La respuesta puede ser la B o la C.",
+        "The options are:\nA. Depósitos de grasa\nB. Quiste hidatídico\nC. Esteatosis hepática\nD. Raquitismo",
+        "Incorrect answers:\n\nA. Depósitos de grasa would be darker.\n\nB. Quiste hidatídico has daughter cysts.",
+    ],
+)
+def test_a_denied_choice_several_and_a_list_are_none(text: str) -> None:
+    assert read_choice(text, OPTIONS).letter == ""
