@@ -11,6 +11,7 @@ rule bundle_cases:
         gold="data/gold/{benchmark}.parquet",
         lesions="data/gold/{benchmark}/lesions.parquet",
         prompts="data/prompts/{benchmark}.parquet",
+        vocabulary=RUN.config.vocabulary,
         responses=expand(
             "<results>/responses/{{benchmark}}/{model}.parquet", model=RUN.models
         ),
@@ -35,7 +36,7 @@ rule bundle_cases:
         code=code_hash("bundle_cases"),
     shell:
         "python scripts/bundle_cases.py --items {input.item_table} --gold {input.gold} --lesions {input.lesions}"
-        " --prompts {input.prompts} --responses {input.responses}"
+        " --prompts {input.prompts} --vocabulary {input.vocabulary:q} --responses {input.responses}"
         " --scores {input.scores} --grades {input.grades} {params.asked} --out {output.bundle} &> {log}"
 
 

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.files.tables import gc_paused, read_records, write_records
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.items import Gold, Item, ShownLesion
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.scores import Grade, Score
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.tables.bundle import bundle_cases
+from neuralmedbench.tables.bundle import AskedOf, bundle_cases
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -20,6 +21,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--gold", type=Path, required=True)
     parser.add_argument("--lesions", type=Path, help="table: the part of the known lesion on each picture")
     parser.add_argument("--prompts", type=Path, help="table of requests, for the messages of dialogues")
+    parser.add_argument("--vocabulary", type=Path, help="the benchmark's vocabulary, for the candidates of work-ups")
     parser.add_argument("--responses", type=Path, nargs="*", default=[], help="one table per model")
     parser.add_argument("--scores", type=Path, nargs="*", default=[], help="one table per model")
     parser.add_argument("--grades", type=Path, nargs="*", default=[], help="one table per model and grader")
@@ -39,8 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             responses,
             [row for path in args.scores for row in read_records(path, Score)],
             [row for path in args.grades for row in read_records(path, Grade)],
-            lesions=read_records(args.lesions, ShownLesion) if args.lesions else [],
-            requests=read_records(args.prompts, Request) if args.prompts else [],
+            known=AskedOf(
+                lesions=read_records(args.lesions, ShownLesion) if args.lesions else [],
+                requests=read_records(args.prompts, Request) if args.prompts else [],
+                vocabulary=read_vocabulary(args.vocabulary) if args.vocabulary else None,
+            ),
         )
         write_records(args.out, CaseBundle, cases, key=lambda case: case.item_id)
     return 0

@@ -13,11 +13,23 @@ from fixtures.chromium import CHROMIUM, FLAGS, browser
 from fixtures.report import build
 from fixtures.tables import DEPTH, HOSTILE, write_study
 from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.records.items import Item
 from neuralmedbench.records.keys import response_key
-from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestTurn
+from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestImage, RequestTurn
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Score
 
+STATED = f"CANDIDATES:\n1. {HOSTILE.replace('|', '')} | 0.5\n2. glioblastoma | 0.25\n"
+MESSAGES = (f"{STATED}REQUEST: the FLAIR {HOSTILE}", f"{STATED}REQUEST: PET", f"{STATED}DIFFERENTIAL:\n1. meningioma")
+PLAYED = """(() => {
+  const [turns] = document.querySelectorAll(".turns");
+  const shown = [...turns.children].filter((one) => one.matches("div:not(.later)"));
+  const say = (selector) => shown.flatMap((one) => [...one.querySelectorAll(selector)].map((part) => part.textContent));
+  return { place: turns.querySelector("[aria-live]").textContent, asked: say(".request"), told: say(".told"), pictures: shown[0].querySelectorAll("img").length,
+    candidates: say(".candidates li"), bars: shown.flatMap((one) => [...one.querySelectorAll(".part")].map((part) => part.getAttribute("width"))),
+    reference: say(".reference span[dir]"), ends: [...turns.querySelectorAll("[aria-disabled=true]")].map((one) => one.textContent), visible: shown.length };
+})()"""
+"""What is to be seen of the first work-up."""
 QUESTION = f"QUESTION: Is there a headache? {HOSTILE}"
 SHOWN = """(() => {
   const item = document.querySelector("details.case .item");
@@ -59,10 +71,11 @@ def with_dialogues(root: Path) -> None:
     first = next(row for row in rows if (row.arm, row.repeat) == ("full", 0))
     whole = replace(first, strategy="ask", turns=(QUESTION, first.text))
     broken = replace(first, strategy="ask", repeat=1, turns=(QUESTION,), text="", state=ResponseState.FAILED, error="Timeout (no status)")
-    write_records(responses, Response, [*rows, whole, broken], key=response_key)
+    worked = replace(first, strategy="workup", turns=MESSAGES, text=MESSAGES[-1])
+    write_records(responses, Response, [*rows, whole, broken, worked], key=response_key)
     of_first = next(row for row in scored if response_key(row) == response_key(first))
     lost = replace(of_first, strategy="ask", repeat=1, passed=None, state="failed", missing=True, differential=())
-    write_records(scores, Score, [*scored, replace(of_first, strategy="ask"), lost], key=response_key)
+    write_records(scores, Score, [*scored, *(replace(of_first, strategy=name) for name in ("ask", "workup")), lost], key=response_key)
     inquiry = Inquiry(
         facts=(Fact(text="A headache for three weeks."),),
         max_questions=2,
@@ -85,7 +98,12 @@ def with_dialogues(root: Path) -> None:
         samples=2,
         inquiry=inquiry,
     )
-    write_records(root / "data" / "prompts" / f"{DEPTH}.parquet", Request, [asked], key=lambda row: row.item_id)
+    item = next(row for row in read_records(root / "data" / "items" / f"{DEPTH}.parquet", Item) if row.item_id == first.item_id)
+    images = tuple(RequestImage(path=image.path, sha256=image.sha256, label=image.sequence) for image in item.images[:1])
+    scan = Fact(text="FLAIR, axial:", name="FLAIR, axial", kind="pictures", sequence="FLAIR", plane="axial", images=images)
+    evidence = replace(inquiry, facts=(scan,), unclear="Name one.", again="Given already.")
+    worked_up = replace(asked, strategy="workup", inquiry=evidence)
+    write_records(root / "data" / "prompts" / f"{DEPTH}.parquet", Request, [asked, worked_up], key=lambda row: row.strategy)
 
 
 def test_the_answers_of_another_strategy_are_one_press_away_with_what_was_asked_and_told(tmp_path: Path) -> None:
@@ -98,7 +116,7 @@ def test_the_answers_of_another_strategy_are_one_press_away_with_what_was_asked_
         page.until("document.querySelector('details.case .item')")
         direct = page.run(SHOWN)
         assert (direct["title"], direct["items"], len(direct["answers"])) == ("Answers, arm full, strategy direct", 2, 5)
-        assert [name.split()[0] for name in direct["strategies"]] == ["direct", "ask"]
+        assert [name.split()[0] for name in direct["strategies"]] == ["direct", "ask", "workup"]
         page.run("document.querySelectorAll('.strategies button')[1].click()")
         asked = page.run(SHOWN)
         assert (asked["title"], asked["items"]) == ("Answers, arm full, strategy ask", 1)
@@ -107,6 +125,26 @@ def test_the_answers_of_another_strategy_are_one_press_away_with_what_was_asked_
         (whole, lines), (broken, rest) = asked["answers"]
         assert (whole[2], lines[:2], lines[2:]) == ("sample 1, 2 turns", [QUESTION, told], direct["answers"][0][1])
         assert (broken[0], broken[2], rest) == ("failed", "sample 2, 1 turn", [QUESTION, told, "(no text)"])
+        # a work-up is played message by message, with the keys alone
+        page.run("document.querySelectorAll('.strategies button')[2].click()")
+        page.run("document.querySelector('.answer summary').focus()")
+        page.run("document.querySelector('.answer').open = true")
+        stated = [f"{HOSTILE}50 %", "✓ glioblastoma25 %"]
+        start = page.run(PLAYED)
+        assert (start["place"], start["visible"], start["ends"]) == ("message 1 of 3", 1, ["←"])
+        assert (start["asked"], start["pictures"]) == ([f"Asked for: the FLAIR {HOSTILE} → FLAIR, axial was given"], 1)
+        assert (start["told"], start["candidates"]) == (["FLAIR, axial:\n\n1 left."], stated)
+        assert (start["bars"], start["reference"]) == (["50", "25"], ["glioblastoma"])
+        page.key("ArrowRight", 39)
+        assert page.run(PLAYED)["asked"] == ["Asked for: PET → the case does not have it"]
+        for _ in range(2):
+            page.key("ArrowRight", 39)
+        end = page.run(PLAYED)
+        assert (end["place"], end["asked"], end["ends"], end["candidates"]) == ("message 3 of 3", [], ["→"], stated)
+        page.key("ArrowLeft", 37)
+        assert page.run(PLAYED)["place"] == "message 2 of 3"
+        page.run("document.querySelector('.turns button').click()")
+        assert page.run(PLAYED) == start
         page.run("document.getElementById('filters').elements.strategy.value = 'direct'")
         page.run("document.getElementById('filters').dispatchEvent(new Event('change'))")
         assert page.run(SHOWN) == direct

@@ -173,7 +173,7 @@ def test_the_contents_open_close_with_escape_and_say_where_the_reader_is_and_whe
     page.run("document.querySelector('.bar .open').focus()")
     page.press("\r")
     assert page.run(is_open) is True
-    key(page, "Escape", 27)
+    page.key("Escape", 27)
     assert page.run(is_open) is False
     assert page.run("document.activeElement.className") == "open"
     page.run("document.querySelector('.bar .open').click(); document.querySelector('#contents a[href=\"#methods\"]').click()")
@@ -187,12 +187,6 @@ def test_the_contents_open_close_with_escape_and_say_where_the_reader_is_and_whe
     seen = page.run("(({ left, height }) => [left, height > 500])(document.getElementById('contents').getBoundingClientRect())")
     size(page, 1280)
     assert seen == [0, True]
-
-
-def key(page: Browser, name: str, code: int) -> None:
-    """Press a key that writes nothing."""
-    for kind in ("rawKeyDown", "keyUp"):
-        page.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code)
 
 
 HIDDEN = "[...document.querySelectorAll('main tr[data-model], main svg [data-model]')].filter((one) => one.classList.contains('off'))"
@@ -325,7 +319,7 @@ def test_cases_are_searched_sorted_and_stepped_through_with_keys(page: Browser) 
     assert page.run("location.hash") == f"#{hard[1]}?sort=hardest"
     page.press("k")
     assert page.run(opened) == [hard[0]]
-    key(page, "Escape", 27)
+    page.key("Escape", 27)
     assert page.run(opened) == []
     assert page.run("document.activeElement.parentElement.id") == hard[0]
     page.press("/")
@@ -350,11 +344,11 @@ def test_a_picture_is_enlarged_and_arrows_go_through_slices_and_sequences(page: 
     page.run(f"enlarge({json.dumps(stacks)}, 0)")
     seen = []
     for name, code in (("ArrowRight", 39), ("ArrowRight", 39), ("ArrowDown", 40), ("ArrowUp", 38), ("ArrowLeft", 37)):
-        key(page, name, code)
+        page.key(name, code)
         seen.append(page.run("viewer.querySelector('img').alt"))
     assert [one.partition(", picture ")[2][0] for one in seen] == ["2", "1", "3", "1", "2"]
     assert seen[0] == "T1w, axial, +9 mm, lesion 3 px, picture 2 of 3"
-    key(page, "Escape", 27)
+    page.key("Escape", 27)
     assert page.run("[viewer.open, document.activeElement.className]") == [False, "picture"]
     page.run(f"document.getElementById('{CASE}').open = false")
 
@@ -371,7 +365,7 @@ def test_a_word_of_the_glossary_shows_its_meaning_where_it_stands(page: Browser)
         f"[...document.querySelectorAll('.glossary dt')].find((one) => one.dataset.forms.split('|').includes({json.dumps(word)})).nextElementSibling.textContent"
     )
     assert page.run("document.getElementById('tip').textContent") == meaning
-    key(page, "Escape", 27)
+    page.key("Escape", 27)
     assert page.run("document.getElementById('tip').matches(':popover-open')") is False
     assert page.run("document.querySelectorAll('main a.term').length") > 20
     assert page.run("[...document.querySelectorAll('a.term')].every((one) => document.getElementById(one.hash.slice(1))?.tagName === 'DT')")
@@ -489,7 +483,7 @@ def test_a_summary_counts_the_answers_of_every_model_and_a_case_that_was_left_ou
 def tab_to(page: Browser, selector: str, most: int = 80) -> bool:
     """Press Tab until an element that fits has the focus; false if none of the next ones does."""
     for _ in range(most):
-        key(page, "Tab", 9)
+        page.key("Tab", 9)
         if page.run(f"document.activeElement.matches({json.dumps(selector)})"):
             return True
     return False
@@ -513,13 +507,13 @@ def test_the_page_is_walked_with_tab_enter_arrows_and_escape_alone(page: Browser
     assert tab_to(page, "details.case[open] .picture", 5)
     page.press("\r")
     first = page.run("[viewer.open, viewer.querySelector('img').alt]")
-    key(page, "ArrowDown", 40)
+    page.key("ArrowDown", 40)
     assert page.run("viewer.querySelector('img').alt") != first[1]
-    key(page, "Tab", 9)
+    page.key("Tab", 9)
     assert page.run("viewer.contains(document.activeElement)") is first[0] is True
-    key(page, "Escape", 27)
+    page.key("Escape", 27)
     assert page.run("[viewer.open, document.activeElement.className]") == [False, "picture"]
-    key(page, "Escape", 27)
+    page.key("Escape", 27)
     assert page.run("document.querySelectorAll('details.case[open]').length") == 0
     assert page.run("document.activeElement.matches('details.case > summary')") is True
     page.run("document.getElementById('pick').focus()")
@@ -528,6 +522,6 @@ def test_the_page_is_walked_with_tab_enter_arrows_and_escape_alone(page: Browser
     page.press(" ")
     assert page.run("document.getElementById('pick').textContent") == "Models: 2 of 3"
     page.press(" ")
-    key(page, "Escape", 27)
+    page.key("Escape", 27)
     assert page.run("[document.querySelector('#models').matches(':popover-open'), document.activeElement.id]") == [False, "pick"]
     assert page.complaints == []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from neuralmedbench.records.scores import Evidence
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +29,35 @@ class BundleGrade:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BundleCandidate:
+    """A diagnosis with the probability that the model stated, and whether it is the reference."""
+
+    name: str
+    probability: float
+    right: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class BundleTurn:
-    """One turn of a dialogue before the last answer: the model's answer, and the next message to it (`told`)."""
+    """One turn of a dialogue before the last answer: the model's answer, and the next message to it (`told`).
+
+    Attributes
+    ----------
+    request, outcome, given : str
+        In a work-up: what the model asked for, what came of it (`given`, `absent`, `unclear`, `again`), and the name of the examination.
+    images : tuple of str
+        Digests of the pictures that followed.
+    candidates : tuple of BundleCandidate
+        In a work-up: the diagnoses that it stated, in its order.
+    """
 
     answer: str
     told: str
+    request: str = ""
+    outcome: str = ""
+    given: str = ""
+    images: tuple[str, ...] = ()
+    candidates: tuple[BundleCandidate, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +70,8 @@ class BundleResponse:
         The dialogue before the last answer; empty for a single answer.
     text : str
         The last answer; empty if there is none.
+    candidates : tuple of BundleCandidate
+        In a work-up: the diagnoses of the last answer with their probabilities.
     differential : tuple of str
         As scored; for a response without a score (a voting sample), as parsed.
     place : str
@@ -70,6 +96,7 @@ class BundleResponse:
     missing: str = ""
     strategy: str = "direct"
     turns: tuple[BundleTurn, ...] = ()
+    candidates: tuple[BundleCandidate, ...] = ()
     place: str = ""
     counted: bool = True
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import bytes_with_digest
-from neuralmedbench.records.bundle import BundleImage, BundleResponse, CaseBundle
+from neuralmedbench.records.bundle import BundleCandidate, BundleImage, BundleResponse, BundleTurn, CaseBundle
 
 FULL, DIRECT = "full", "direct"
 ITEM = ("item_id", "family", "level", "question", "context", "answer", "findings", "established", "options", "facts", "place")
@@ -181,8 +181,21 @@ def _columns(responses: tuple[BundleResponse, ...]) -> Json:
             [[grade.grader, grade.criterion, _number(grade.value), grade.explanation] for grade in response.grades]
             for response in responses
         ],
-        "turns": [[[turn.answer, turn.told] for turn in response.turns] for response in responses],
+        "turns": [[[turn.answer, turn.told, _step(turn)] for turn in response.turns] for response in responses],
+        "candidates": [_candidates(response.candidates) for response in responses],
     }
+
+
+def _step(turn: BundleTurn) -> Json | None:
+    """Return what a work-up adds to a turn of a dialogue."""
+    if not turn.outcome and not turn.candidates:
+        return None
+    step = {name: getattr(turn, name) for name in ("request", "outcome", "given", "images")}
+    return step | {"candidates": _candidates(turn.candidates)}
+
+
+def _candidates(candidates: Sequence[BundleCandidate]) -> list[list[object]]:
+    return [[one.name, one.probability, one.right] for one in candidates]
 
 
 def _number(value: float | None) -> float | None:

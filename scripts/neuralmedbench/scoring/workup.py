@@ -169,14 +169,16 @@ def read_work_up(inquiry: Inquiry, answers: Sequence[str], reference: ReferenceA
         As the author names them; what the case does not hold is left out.
     """
     steps: list[WorkUpStep | None] = [*released(inquiry, answers[:-1])]
-    turns = []
-    for number, answer in enumerate(answers):
-        candidates = read_candidates(answer)
-        right = tuple(relation(one.name, reference) in RIGHT for one in candidates)
-        turns.append(WorkUpTurn(steps[number] if number < len(steps) else None, candidates, right))
+    turns = [read_turn(answer, steps[number] if number < len(steps) else None, reference) for number, answer in enumerate(answers)]
     places = [match_request(name, held_by(inquiry)).place for name in essential]
     names = [inquiry.facts[place].name for place in places if place is not None]
     return WorkUp(inquiry, tuple(turns), tuple(dict.fromkeys(names)))
+
+
+def read_turn(answer: str, step: WorkUpStep | None, reference: ReferenceAnswer) -> WorkUpTurn:
+    """Read the candidates of one message, and which of them are the reference."""
+    candidates = read_candidates(answer)
+    return WorkUpTurn(step, candidates, tuple(relation(one.name, reference) in RIGHT for one in candidates))
 
 
 def read_candidates(answer: str) -> tuple[Candidate, ...]:

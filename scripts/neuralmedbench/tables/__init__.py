@@ -3,7 +3,7 @@
 Doors
 -----
 all_tables: TABLES, result_columns
-bundle: bundle_cases
+bundle: AskedOf, bundle_cases
 drift: DriftTarget, check_drift
 frames: RECORDS, dtype_of, record_dtypes, record_frame, table_frame
 form_warnings: TRUNCATED_LIMIT, UNREAD_LIMIT

@@ -4,19 +4,44 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from neuralmedbench.models.conversation import next_messages
-from neuralmedbench.records.bundle import BundleGrade, BundleImage, BundleResponse, BundleTurn, CaseBundle
+from neuralmedbench.models.conversation import next_messages, released
+from neuralmedbench.records.bundle import BundleCandidate, BundleGrade, BundleImage, BundleResponse, BundleTurn, CaseBundle
 from neuralmedbench.records.items import OPTION, Family, Gold, Item, ItemImage, ShownLesion
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response
 from neuralmedbench.records.scores import Grade, Score
 from neuralmedbench.records.taxonomy import ERROR_AXIS
+from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.scoring.checklist import may_be_checklist
+from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.parse import parse_under, plain_text
+from neuralmedbench.scoring.workup import read_turn
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedOf:
+    """What is known of the requests of a benchmark.
+
+    Attributes
+    ----------
+    lesions : iterable of ShownLesion
+        Visibility of the known lesion in each picture, for the picture's label, which no model sees.
+    requests : iterable of Request
+        Requests as sent, for the messages of dialogues.
+    vocabulary : Vocabulary or None
+        Names of diagnoses, by which the candidates of a work-up are compared with the reference; needed for work-ups alone.
+    """
+
+    lesions: Iterable[ShownLesion] = ()
+    requests: Iterable[Request] = ()
+    vocabulary: Vocabulary | None = None
+
+
+NOTHING_KNOWN = AskedOf()
 
 
 def bundle_cases(
@@ -26,8 +51,7 @@ def bundle_cases(
     scores: list[Score],
     grades: list[Grade],
     *,
-    lesions: Iterable[ShownLesion] = (),
-    requests: Iterable[Request] = (),
+    known: AskedOf = NOTHING_KNOWN,
 ) -> list[CaseBundle]:
     """Combine items, references, responses, scores and grades of one benchmark.
 
@@ -35,10 +59,8 @@ def bundle_cases(
     ----------
     items, gold, responses, scores, grades : list of record
         Of all models and graders. Scores and grades without a response are left out, as are grades that report no error.
-    lesions : iterable of ShownLesion
-        Visibility of the known lesion in each picture, for the picture's label, which no model sees.
-    requests : iterable of Request
-        Requests as sent, for the messages of dialogues.
+    known : AskedOf
+        Requests, vocabulary, and lesions on the pictures.
 
     Returns
     -------
@@ -48,18 +70,27 @@ def bundle_cases(
     # index everything by item or by response
     reference = {row.item_id: row for row in gold}
     scored = {response_key(score): score for score in scores}
-    dialogues = {(row.item_id, row.arm, row.strategy): row for row in requests if row.inquiry or len(row.turns) > 1}
+    dialogues = {(row.item_id, row.arm, row.strategy): row for row in known.requests if row.inquiry or len(row.turns) > 1}
+    references = (
+        {name: ReferenceAnswer.of(row, known.vocabulary) for name, row in reference.items()}
+        if known.vocabulary and any(row.inquiry and row.inquiry.is_work_up for row in dialogues.values())
+        else {}
+    )
     graded = _grades(grades)
     asked = {item.item_id: item for item in items}
     answers: dict[str, list[BundleResponse]] = defaultdict(list)
     for response in sorted(responses, key=lambda response: (response.model, response.arm, response.strategy, response.repeat)):
         key, request = response_key(response), dialogues.get((response.item_id, response.arm, response.strategy))
-        shown = _response(response, asked.get(response.item_id), scored.get(key), tuple(graded.get(key, ())), turns_of(response, request))
+        right = references.get(response.item_id)
+        turns = turns_of(response, request, right)
+        shown = _response(response, asked.get(response.item_id), scored.get(key), tuple(graded.get(key, ())), turns)
+        if right and request and request.inquiry and request.inquiry.is_work_up and response.state not in MISSING_STATES:
+            shown = replace(shown, candidates=_candidates(response.text, right))
         answers[response.item_id].append(shown)
     # then one bundle per item
-    known = {(row.case_id, row.image_id): row for row in lesions}
+    lesions = {(row.case_id, row.image_id): row for row in known.lesions}
     return [
-        _bundle(item, reference.get(item.item_id), tuple(answers[item.item_id]), known)
+        _bundle(item, reference.get(item.item_id), tuple(answers[item.item_id]), lesions)
         for item in sorted(items, key=lambda item: item.item_id)
     ]
 
@@ -80,16 +111,39 @@ def _is_absent(grade: Grade) -> bool:
     return grade.criterion.startswith(ERROR_AXIS) and grade.value == 0
 
 
-def turns_of(response: Response, request: Request | None) -> tuple[BundleTurn, ...]:
+def turns_of(response: Response, request: Request | None, reference: ReferenceAnswer | None = None) -> tuple[BundleTurn, ...]:
     """Return the dialogue before the last answer: all answers but the last, each with the message that followed it.
 
-    An interrupted dialogue keeps all its answers.
+    An interrupted dialogue keeps all its answers. A turn of a work-up has what was asked for, what came of it, and the candidates, which are
+    compared with the reference.
     """
     # the last answer is shown by itself, unless the dialogue was interrupted
     came = response.turns if response.state in MISSING_STATES else response.turns[:-1]
     messages = next_messages(replace(request, earlier=()), came, None) if request and came else None
-    sent = [message.words for message in messages or () if message.role == "user"][1:]
-    return tuple(BundleTurn(answer=answer, told=words) for answer, words in zip_longest(came, sent[: len(came)], fillvalue=""))
+    sent = [message for message in messages or () if message.role == "user"][1 : len(came) + 1]
+    turns = [
+        BundleTurn(
+            answer=answer,
+            told=message.words if message else "",
+            images=tuple(image.sha256 for image in message.images) if message else (),
+        )
+        for answer, message in zip_longest(came, sent)
+    ]
+    if request is None or request.inquiry is None or reference is None or not request.inquiry.is_work_up:
+        return tuple(turns)
+    facts = request.inquiry.facts
+    for number, step in enumerate(released(request.inquiry, came)):
+        given = "" if step.place is None else facts[step.place].name
+        turns[number] = replace(turns[number], request=step.request, outcome="again" if step.again else str(step.outcome), given=given)
+    return tuple(replace(turn, candidates=_candidates(turn.answer, reference)) for turn in turns)
+
+
+def _candidates(answer: str, reference: ReferenceAnswer) -> tuple[BundleCandidate, ...]:
+    read = read_turn(answer, None, reference)
+    return tuple(
+        BundleCandidate(name=one.name, probability=one.probability, right=right)
+        for one, right in zip(read.candidates, read.right, strict=True)
+    )
 
 
 def _response(

@@ -21,7 +21,7 @@ from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.prompts.labels import picture_label
 from neuralmedbench.records.case import Tile
-from neuralmedbench.tables.bundle import bundle_cases
+from neuralmedbench.tables.bundle import AskedOf, bundle_cases
 from neuralmedbench.tables.verdict import oracle_benchmarks
 
 ORACLE = (slice_row("a1", 20, oracle=True), slice_row("a1", -20, oracle=True))
@@ -34,7 +34,7 @@ def built(**of_source: Any) -> BenchmarkItems:
 
 def test_the_case_browser_names_oracle_pictures_and_the_width_of_the_lesion() -> None:
     made = built(images=ORACLE)
-    bundle = bundle_cases(list(made.items), list(made.gold), [], [], [], lesions=made.lesions)[0]
+    bundle = bundle_cases(list(made.items), list(made.gold), [], [], [], known=AskedOf(lesions=made.lesions))[0]
     assert [image.label for image in bundle.images] == ["FLAIR, axial, +20 mm, lesion 19 px, oracle", "FLAIR, axial, -20 mm, oracle"]
 
 

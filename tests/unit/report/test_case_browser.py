@@ -19,13 +19,13 @@ from fixtures.report import unpacked
 from fixtures.scoring import GOLD, ITEM, LESION_GOLD, LESION_ITEM, answered, differential, vocabulary
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.bundle import BundleGrade, BundleImage, BundleTurn
-from neuralmedbench.records.requests import Fact, Inquiry, RequestTurn
+from neuralmedbench.records.requests import Fact, Inquiry, RequestImage, RequestTurn
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.report.cases import CaseBlock, case_blocks, case_index, leave_out_cases, previews
 from neuralmedbench.report.page import write_report
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.tables.bundle import bundle_cases, turns_of
+from neuralmedbench.tables.bundle import AskedOf, bundle_cases, turns_of
 
 ROUNDS = request("i", RequestTurn(text="First."), RequestTurn(text="Second."), RequestTurn(text="Third."))
 FACTS = (Fact(text="A headache for three weeks."), Fact(text="No fever."))
@@ -61,6 +61,31 @@ def test_a_dialogue_in_which_the_model_asks_holds_what_the_case_told_it() -> Non
         BundleTurn(answer=questions[0], told="A headache for three weeks.\n\n1 left."),
         BundleTurn(answer=questions[1], told="The case does not say.\n\nAnswer."),
     )
+
+
+def test_a_turn_of_a_work_up_holds_what_was_asked_for_what_came_and_which_candidate_is_the_reference() -> None:
+    image = RequestImage(path="a.png", sha256="a" * 64, label="Picture 1: FLAIR, axial")
+    facts = (Fact(text="FLAIR, axial:", name="FLAIR, axial", kind="pictures", sequence="FLAIR", plane="axial", images=(image,)),)
+    inquiry = replace(ASKED.inquiry, facts=facts, unclear="Name one.", again="Given already.")
+    work_up = replace(ASKED, item_id=ITEM.item_id, strategy="workup", inquiry=inquiry)
+    stated = "CANDIDATES:\n1. migraine | 0.5\n2. glioblastoma | 0.3\n"
+    answers = (f"{stated}REQUEST: the FLAIR", f"{stated}REQUEST: PET", f"{stated}DIFFERENTIAL:\n1. migraine")
+    said = answered(answers[-1], turns=answers, strategy="workup")
+    known = AskedOf(requests=[work_up], vocabulary=vocabulary())
+    (bundle,) = bundle_cases([ITEM], [GOLD], [said], [], [], known=known)
+    (shown,) = bundle.responses
+    first, second = shown.turns
+    assert (first.request, first.outcome, first.given, first.images) == ("the FLAIR", "given", "FLAIR, axial", ("a" * 64,))
+    assert (second.request, second.outcome, second.given, second.images) == ("PET", "absent", "", ())
+    assert first.candidates == second.candidates == shown.candidates
+    assert [(one.name, one.probability, one.right) for one in shown.candidates] == [("migraine", 0.5, False), ("glioblastoma", 0.3, True)]
+    (row,) = rows(case_blocks([bundle])[0])
+    assert row["turns"][0][2]["candidates"] == row["candidates"] == [["migraine", 0.5, False], ["glioblastoma", 0.3, True]]
+    broken = replace(said, state=ResponseState.FAILED, text="", turns=answers[:1])
+    (lost,) = bundle_cases([ITEM], [GOLD], [broken], [], [], known=known)[0].responses
+    assert (lost.turns, lost.candidates) == ((first,), ())
+    (unread,) = bundle_cases([ITEM], [GOLD], [said], [], [], known=replace(known, vocabulary=None))[0].responses
+    assert (unread.turns[0].outcome, unread.candidates) == ("", ()), "without a vocabulary it is a dialogue like others"
 
 
 def test_answers_of_every_strategy_are_shown_and_direct_ones_alone_are_counted_in_the_summary() -> None:

@@ -36,13 +36,71 @@ function checklistElements(response) {
   return [make("ol", { class: "read" }, ...response.differential.map(candidate)), said("Seen", response.seen), said("Missing", response.missing)];
 }
 
-// The dialogue before the last answer, which stands below it.
-function dialogueElements(response) {
-  const turn = ([answer, told]) => [free("pre", {}, answer || "(no text)"), ...(told ? [free("pre", { class: "told" }, told)] : [])];
-  return response.turns.flatMap(turn);
+// The diagnoses of one message of a work-up, each with the probability that the model stated.
+function candidateElements(candidates) {
+  if (!candidates.length) return [make("p", { class: "quiet" }, "No probabilities could be read.")];
+  const shape = (name, attributes, ...children) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    element.append(...children);
+    return element;
+  };
+  const bar = (width, kind) => shape("rect", { class: kind, width, height: 10 });
+  const candidate = ([name, probability, right]) => {
+    const drawn = shape("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" }, bar(100, "whole"), bar(100 * probability, "part"));
+    const mark = right ? [make("b", { class: "right", role: "img", "aria-label": "the reference", title: "the reference" }, "✓"), " "] : [];
+    return make("li", right ? { class: "reference" } : {}, make("span", {}, ...mark, free("span", {}, name)), drawn, make("span", {}, `${Number((100 * probability).toFixed(1))} %`));
+  };
+  return [make("ol", { class: "candidates", "aria-label": "Diagnoses with the stated probabilities" }, ...candidates.map(candidate))];
 }
 
-function answerElement(response) {
+const CAME = { given: "was given", absent: "the case does not have it", unclear: "names no examination", again: "was given before" };
+// One message of the model, and the next one to it.
+function turnElement([answer, told, step], images) {
+  const said = free("pre", {}, answer || "(no text)");
+  const next = told ? [free("pre", { class: "told" }, told)] : [];
+  if (!step) return make("div", {}, said, ...next);
+  const came = step.outcome === "given" ? `${step.given} was given` : CAME[step.outcome];
+  const asked = step.outcome ? [make("p", { class: "request" }, "Asked for: ", step.request ? free("b", {}, step.request) : "nothing", free("span", {}, ` → ${came}`))] : [];
+  const shown = step.images.map((digest) => images.find(([own]) => own === digest) ?? [digest, ""]);
+  const pictures = shown.length ? [make("div", { class: "pictures" }, ...shown.map(pictureElement))] : [];
+  const raw = make("details", {}, make("summary", { class: "quiet" }, "The message as it came"), said);
+  return make("div", {}, ...candidateElements(step.candidates), ...asked, ...next, ...pictures, raw);
+}
+
+// The messages of a work-up, one at a time; all of them on paper.
+function playElements(messages) {
+  const say = make("span", { "aria-live": "polite" });
+  const button = (label, title, by) => {
+    const element = make("button", { type: "button", title, "aria-label": title }, label);
+    element.addEventListener("click", () => group.step(by));
+    return element;
+  };
+  const buttons = [button("←", "Previous message (arrow left)", -1), button("→", "Next message (arrow right)", 1)];
+  const group = make("div", { class: "turns" }, make("p", { class: "steps quiet" }, ...buttons, say), ...messages);
+  let place = 0;
+  group.step = (by) => {
+    place = Math.min(Math.max(place + by, 0), messages.length - 1);
+    messages.forEach((message, at) => message.classList.toggle("later", at !== place));
+    buttons.forEach((one, at) => one.setAttribute("aria-disabled", place === (at ? messages.length - 1 : 0)));
+    say.textContent = `message ${place + 1} of ${messages.length}`;
+    reach(group);
+    return true;
+  };
+  group.step(0);
+  return [group];
+}
+
+// What was said, from the first message to the last answer; a work-up is played.
+function messageElements(response, images) {
+  const turns = response.turns.map((turn) => turnElement(turn, images));
+  const answer = free("pre", {}, response.text || "(no text)");
+  const last = make("div", {}, ...(response.candidates.length ? candidateElements(response.candidates) : []), ...checklistElements(response), answer);
+  const played = turns.length && (response.candidates.length || response.turns.some(([, , step]) => step));
+  return played ? playElements([...turns, last]) : [...turns, last];
+}
+
+function answerElement(response, images) {
   const missing = ["failed", "over_budget", "skipped"].includes(response.state);
   const outcome = missing ? "none" : response.passed ? "pass" : response.passed === false ? "fail" : "none";
   const ungraded = response.strategy === "self_consistency" && !response.counted ? "voted" : "no grade";
@@ -56,9 +114,7 @@ function answerElement(response) {
       make("span", { class: `outcome ${outcome}` }, label),
       free("span", { class: "first" }, first),
       make("span", { class: "quiet" }, sample)),
-    ...checklistElements(response),
-    ...dialogueElements(response),
-    free("pre", {}, response.text || "(no text)"));
+    ...messageElements(response, images));
   for (const [grader, criterion, value, explanation] of response.grades) {
     const given = `${grader}, ${words(criterion)}: ${value === null ? "no grade" : Number(value.toFixed(2))}. `;
     element.append(make("p", { class: "quiet" }, given, free("span", {}, explanation)));
@@ -100,7 +156,7 @@ function itemElement(item) {
   element.append(make("div", { class: "two" }, asked, right));
   const ran = item.responses.filter((row) => row.arm === wants("arm") && (!wants("model") || row.model === wants("model")));
   const shown = ran.filter((row) => row.strategy === wants("strategy"));
-  const column = (model) => make("div", {}, make("h5", {}, models.mark(model), make("span", {}, models.title(model))), ...shown.filter((row) => row.model === model).map(answerElement));
+  const column = (model) => make("div", {}, make("h5", {}, models.mark(model), make("span", {}, models.title(model))), ...shown.filter((row) => row.model === model).map((row) => answerElement(row, item.images)));
   const [columns, others] = models.beside([...new Set(shown.map((row) => row.model))]);
   const choice = strategyElements(ran);
   const title = `Answers, arm ${words(wants("arm"))}${choice.length ? `, strategy ${words(wants("strategy"))}` : ""}`;
@@ -272,9 +328,13 @@ function stepCase(by, from = entryOf.get(document.activeElement?.closest("detail
   to.element.querySelector("summary").focus({ preventScroll: true });
   to.element.scrollIntoView();
 }
+// A work-up is stepped through from the line of its answer and from its buttons; elsewhere the arrow keys scroll.
+const stepTurn = (by) => document.activeElement?.closest("summary, .turns .steps")?.closest(".answer[open]")?.querySelector(".turns")?.step(by) ?? false;
 const KEYS = {
   j: () => stepCase(1),
   k: () => stepCase(-1),
+  ArrowLeft: () => stepTurn(-1),
+  ArrowRight: () => stepTurn(1),
   "/": () => form.elements.q.focus(),
   Escape() {
     const open = document.activeElement?.closest("details.case[open]");
@@ -319,7 +379,7 @@ if (form) {
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest?.("input:not([type=checkbox]), select, textarea") && event.key !== "Escape";
     if (typing || event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented || document.querySelector("dialog[open], [popover]:popover-open:not(#tip)") || !KEYS[event.key]) return;
-    if (event.key !== "Escape" && !form.elements.shortcuts.checked) return;
+    if (event.key.length === 1 && !form.elements.shortcuts.checked) return;
     if (KEYS[event.key]() !== false) event.preventDefault();
   });
   document.addEventListener("click", ({ target }) => {
