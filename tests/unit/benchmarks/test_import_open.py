@@ -213,8 +213,12 @@ def test_options_are_read_in_the_forms_in_which_sets_write_them(tmp_path, writte
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"Options": "one of four"}, "the options are in an unknown form (str)"),
-        ({"Options": {"A": "x", "C": "y"}}, "the letters of the options are not A, B, C... without a gap"),
+        ({"Options": "one of four"}, "the column 'Options': the options are in an unknown form (str)"),
+        ({"Options": {"A": "x", "C": "y"}}, "the column 'Options': the letters of the options are not A, B, C... without a gap: A, C"),
+        (
+            {"Options": ["B. x", "A. y"]},
+            "the column 'Options': the options begin with the letters B, A; expected A, B, or texts without letters",
+        ),
         ({"Right Option": "E"}, "the right answer is not one of A to D, nor the text of an option"),
         ({"Right Option": "C. difficile colitis"}, "the right answer is not one of A to D, nor the text of an option"),
         ({"Case Information": "", "Physical Examination": ""}, "the text of the case is empty"),

@@ -137,6 +137,36 @@ def test_options_may_be_numbered_or_written_as_python(tmp_path: Path) -> None:
     assert [row.choice for row in made.gold] == ["B", "A"]
 
 
+OBJECTS = [{"letter": "C", "text": "cyst"}, {"letter": "A", "text": "abscess"}, {"letter": "B", "text": "bleed"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "cell"),
+    [
+        ("o.text", OBJECTS),
+        ("o.text", [{"text": "bleed", "id": 2}, {"text": "cyst", "id": 3}, {"text": "abscess", "id": 1}]),
+        ("o.*", {one["letter"]: one["text"] for one in OBJECTS}),
+        ("o.*.text", {f"option_{one['letter'].lower()}": {"text": one["text"]} for one in OBJECTS}),
+        ("o", {one["letter"]: one["text"] for one in OBJECTS}),
+    ],
+)
+def test_options_are_in_the_order_of_the_letters_beside_them(tmp_path: Path, path: str, cell: object) -> None:
+    """The reference is a letter: in another order it would be that of another option."""
+    _, made = import_rows(tmp_path, [{**ROW, "o": cell, "a": "A"}], options={"column": path})
+    assert made.gold[0].answer == "abscess"
+    assert made.items[0].options == ("abscess", "bleed", "cyst")
+
+
+def test_letters_beside_options_with_a_gap_or_a_repeat_are_refused_with_their_column(tmp_path: Path) -> None:
+    gap = [{"letter": letter, "text": text} for letter, text in (("A", "x"), ("C", "y"))]
+    twice = [{"letter": "A", "text": text} for text in ("x", "y")]
+    record, _ = import_rows(
+        tmp_path, [{**ROW, "o": OBJECTS, "a": "A"}, {**ROW, "o": gap}, {**ROW, "o": twice}], options={"column": "o.text"}
+    )
+    words = "the column 'o.text': the letters of the options are not A, B, C... without a gap"
+    assert [row.reason for row in record.refused] == [f"{words}: A, C", f"{words}: A, A"]
+
+
 # files and rows
 
 

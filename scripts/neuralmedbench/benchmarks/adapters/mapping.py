@@ -23,7 +23,7 @@ from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
 from neuralmedbench.benchmarks.adapters.faults import Fault, Faults, faults_of, missing_text
 from neuralmedbench.benchmarks.adapters.further import FurtherColumns, with_parts
 from neuralmedbench.benchmarks.adapters.nested import paths_with_answer
-from neuralmedbench.benchmarks.adapters.options import digest_order, is_missing, letter_of, numbered_letter, options_of, without_empty_end
+from neuralmedbench.benchmarks.adapters.options import digest_order, is_missing, letter_of, numbered_letter, options_at, without_empty_end
 from neuralmedbench.benchmarks.adapters.paths import (
     ABSENT,
     at_path,
@@ -321,7 +321,7 @@ def _options(mapping: OptionsMapping, row: Mapping[str, Any], question_id: str) 
         return _by_digest(mapping, row, question_id)
     if mapping.fixed:
         return mapping.fixed
-    found = options_of(row[mapping.column]) if mapping.column else tuple(column_text(row, column) for column in mapping.columns)
+    found = options_at(row, mapping.column) if mapping.column else tuple(column_text(row, column) for column in mapping.columns)
     return tuple(without_empty_end(["" if is_missing(option, mapping.missing) else option for option in found]))
 
 

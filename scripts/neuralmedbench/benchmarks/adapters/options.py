@@ -7,13 +7,61 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.paths import listed
+from neuralmedbench.benchmarks.adapters.paths import ABSENT, at_path, listed
 from neuralmedbench.benchmarks.adapters.rows import cell_text
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.questions import LETTERS
 
 LETTERED = re.compile(r"^[ \t]*\(?([A-J])\s*[.):]\s*", re.MULTILINE)
+NAMED = re.compile(r"(?:(?:option|choice|answer)[ _-]*)?\(?([A-J])[.):]?", re.IGNORECASE)
+NUMBERED = frozenset({"id", "idx", "index", "key", "label", "letter", "no", "number", "option"})
+"""Keys of an option whose numbers say which option it is."""
 LEADING = re.compile(r"\(?([A-Ja-j])\s*(?:[.):]+(.*))?", re.DOTALL)
+
+
+def options_at(row: Mapping[str, Any], column: str) -> tuple[str, ...]:
+    """Read the options of a column or path, in the order of the letters or numbers that stand beside their texts.
+
+    `options.text` reads `[{letter: B, text: ...}, ...]`, `options.*` and `options.*.text` objects by letter. DataError, with the column, for
+    letters with a gap.
+
+    Examples
+    --------
+    >>> options_at({"options": [{"letter": "B", "text": "x"}, {"letter": "A", "text": "y"}]}, "options.text")
+    ('y', 'x')
+    """
+    above, _, last = column.rpartition(".")
+    # `*` takes the values of an object by its keys
+    tops = (above.removesuffix(".*"), above) if last == "*" or above.endswith(".*") else (above,)
+    entries = next((value for top in tops if above and (value := at_path(row, top)) is not ABSENT), ABSENT)
+    try:
+        texts = at_path(row, column)
+        names = names_of(listed(entries), last)
+        return _in_order(names, texts) if isinstance(texts, list | tuple) and len(names) == len(texts) > 0 else options_of(texts)
+    except DataError as error:
+        message = f"the column {column!r}: {error}"
+        raise DataError(message) from None
+
+
+def names_of(entries: Any, text: str) -> list[str]:
+    """Return the letters or numbers of options: keys of an object, or what another key than `text` has in every entry of a list; else none."""
+    if isinstance(entries, Mapping):
+        columns = {"key": list(entries)}
+    elif isinstance(entries, list | tuple) and entries and all(isinstance(entry, Mapping) for entry in entries):
+        columns = {key: [entry.get(key) for entry in entries] for key in entries[0] if key != text}
+    else:
+        return []
+    for key, values in columns.items():
+        names = [str(value).strip() for value in values]
+        letters = [match[1].upper() for name in names if (match := NAMED.fullmatch(name))]
+        # other numbers are the ids of a database
+        if len(letters) == len(names) or (str(key).lower() in NUMBERED and set(names) in _numbers(len(names))):
+            return letters or names
+    return []
+
+
+def _numbers(count: int) -> tuple[set[str], set[str]]:
+    return {str(number) for number in range(count)}, {str(number) for number in range(1, count + 1)}
 
 
 def options_of(value: Any) -> tuple[str, ...]:
@@ -27,7 +75,7 @@ def options_of(value: Any) -> tuple[str, ...]:
             message = "the options begin like JSON but are invalid"
             raise DataError(message)
     if isinstance(value, Mapping):
-        return _in_order({str(key).strip().upper(): cell_text(text) for key, text in value.items()})
+        return _in_order([str(key).strip().upper() for key in value], value.values())
     if isinstance(value, list | tuple):
         return _without_letters(without_empty_end([cell_text(text) for text in value]))
     # text before the first letter, then letters and texts in turn
@@ -36,21 +84,33 @@ def options_of(value: Any) -> tuple[str, ...]:
         message = f"the options are in an unknown form ({type(value).__name__}); expected a list, letters with texts, or lines 'A. ...'"
         raise DataError(message)
     letters = pieces[1::2]
-    if letters != list(LETTERS[: len(letters)]):
-        raise DataError(_gap())
+    if order_of(letters) != list(range(len(letters))):
+        raise DataError(_in_another_order(letters))
     return tuple(text.strip() for text in pieces[2::2])
 
 
-def _in_order(by_letter: Mapping[str, str]) -> tuple[str, ...]:
-    if by_letter and all(key.isdecimal() for key in by_letter):
-        # numbers from 0 or 1 stand for letters
-        numbers = sorted(map(int, by_letter))
-        if numbers[0] > 1 or numbers != list(range(numbers[0], numbers[0] + len(numbers))) or len(numbers) > len(LETTERS):
-            raise DataError(_gap())
-        by_letter = {LETTERS[int(key) - numbers[0]]: text for key, text in by_letter.items()}
-    if sorted(by_letter) != list(LETTERS[: len(by_letter)]):
-        raise DataError(_gap())
-    return tuple(without_empty_end([by_letter[letter] for letter in sorted(by_letter)]))
+def order_of(names: Sequence[str]) -> list[int]:
+    """Return the places of options in the order of their letters, or of their numbers from 0 or 1; DataError for a gap or a repeated one.
+
+    Examples
+    --------
+    >>> order_of(["C", "A", "B"]), order_of(["1", "0"])
+    ([1, 2, 0], [1, 0])
+    """
+    numbers = [int(name) if name.isdecimal() else LETTERS.find(name) if len(name) == 1 else -1 for name in names]
+    # numbers from 0 or 1 stand for letters
+    first = min(min(numbers, default=0), 1) if all(name.isdecimal() for name in names) else 0
+    if sorted(numbers) != list(range(first, first + len(names))) or len(names) > len(LETTERS):
+        # keys may be texts of the set, which are not repeated
+        shown = f": {', '.join(names)}" if all(len(name) < 3 for name in names) else ""
+        message = f"the letters of the options are not A, B, C... without a gap{shown}"
+        raise DataError(message)
+    return sorted(range(len(names)), key=numbers.__getitem__)
+
+
+def _in_order(names: Sequence[str], texts: Iterable[Any]) -> tuple[str, ...]:
+    found = [cell_text(text) for text in texts]
+    return tuple(without_empty_end([found[place] for place in order_of(names)]))
 
 
 def without_empty_end(texts: Sequence[str]) -> list[str]:
@@ -64,13 +124,16 @@ def is_missing(text: str, marks: Sequence[str]) -> bool:
     return not text.strip() or text.strip().casefold() in {mark.strip().casefold() for mark in marks}
 
 
-def _gap() -> str:
-    return "the letters of the options are not A, B, C... without a gap"
+def _in_another_order(letters: Sequence[str]) -> str:
+    return f"the options begin with the letters {', '.join(letters)}; expected {', '.join(sorted(letters))}, or texts without letters"
 
 
 def _without_letters(texts: Sequence[str]) -> tuple[str, ...]:
-    """Remove the letters if every option begins with its own."""
+    """Remove the letters if every option begins with its own; DataError if they begin with A, B, C... in another order."""
     found = [LETTERED.match(text) for text in texts]
+    letters = [match[1] for match in found if match]
+    if len(letters) == len(texts) > 1 and letters != sorted(letters) == list(LETTERS[: len(letters)]):
+        raise DataError(_in_another_order(letters))
     if all(match and match[1] == letter for match, letter in zip(found, LETTERS, strict=False)):
         return tuple(text[match.end() :].strip() for match, text in zip(found, texts, strict=True) if match)
     return tuple(texts)

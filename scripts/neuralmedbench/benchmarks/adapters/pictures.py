@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.options import is_missing
+from neuralmedbench.benchmarks.adapters.options import is_missing, names_of, order_of
 from neuralmedbench.benchmarks.adapters.paths import listed
 from neuralmedbench.benchmarks.adapters.rows import cell_text, column_text
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
@@ -84,6 +84,8 @@ def option_pictures(
 ) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes], tuple[str, ...]]:
     """Read options that are pictures, one per letter, and the names that the answer may use for them: path, else label."""
     entries = _all_pictures(row[mapping.column]) if mapping.column else [row.get(column) for column in mapping.columns]
+    if letters := names_of(entries, form.key):
+        entries = [entries[place] for place in order_of(letters)]
     # options may be missing at the end, not in between
     there = [entry is not None and not (isinstance(entry, str) and is_missing(entry, mapping.missing)) for entry in entries]
     count = sum(there)
