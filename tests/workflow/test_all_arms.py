@@ -34,6 +34,7 @@ NOT_HERE = {
     "evidence_supplied": "no case has published evidence",
     "layout": "no model of the run names a layout",
     "evidence": "no work-up is asked",
+    "evidence": "no work-up is asked",
 }
 """Arms that can ask nothing of these patients, by the name of their file, with the reason."""
 
