@@ -15,7 +15,19 @@ import yaml
 from conftest import ROOT, copy_project, snakemake, table
 from fixtures.models import running_server
 from fixtures.pressure import FIRST
-from fixtures.scripted_models import MODELS, NOBODY, Model, Patient, ScriptedModels, put_choices, put_scans, simulated_patients
+from fixtures.scripted_models import (
+    MODELS,
+    NOBODY,
+    ROUND,
+    Model,
+    Patient,
+    ScriptedModels,
+    accepts,
+    put_choices,
+    put_ratings,
+    put_scans,
+    simulated_patients,
+)
 from fixtures.scripts import Shown
 from neuralmedbench.config.arms import known_arms
 from neuralmedbench.files.tables import read_records
@@ -34,7 +46,6 @@ NOT_HERE = {
     "evidence_supplied": "no case has published evidence",
     "layout": "no model of the run names a layout",
     "evidence": "no work-up is asked",
-    "evidence": "no work-up is asked",
 }
 """Arms that can ask nothing of these patients, by the name of their file, with the reason."""
 
@@ -45,6 +56,8 @@ IMPORTED = ("full", "no_image", "no_text", "shuffled_image", "image_of_another",
 """Arms of the imported set. Nobody knows the sides of its pictures, and what else they can have is asked of the scans."""
 
 PATIENTS = 40
+RATED = "looks"
+"""The model whose answers have made-up ratings."""
 SHARED = {"samples": 1, "subjects": "public"}
 SCANS = {
     "title": "Scans",
@@ -67,7 +80,7 @@ RUN = {
     "benchmarks": ["scans", "choices"],
     "models": [*MODELS],
     "graders": ["rubric"],
-    "rating_rounds": [],
+    "rating_rounds": [ROUND],
     # so many that the smallest p value is significant beside all other comparisons
     "statistics": {"resamples": 5000},
 }
@@ -97,7 +110,8 @@ def run(tmp_path_factory: pytest.TempPathFactory, server: ScriptedModels, withou
     """Give the finished run."""
     folder = tmp_path_factory.mktemp("arms")
     project = copy_project(folder / "project")
-    put_scans(project, "scans", simulated_patients(PATIENTS, "s"))
+    put_scans(project, "scans", patients())
+    put_ratings(project, "scans", RATED, patients())
     put_choices(folder / "downloaded", project, "choices", simulated_patients(PATIENTS, "c"))
     files = {"scripted": RUN}
     files |= {f"benchmarks/{name}": {**one, **SHARED, "arms": arms(name)} for name, one in (("scans", SCANS), ("choices", CHOICES))}
@@ -318,7 +332,8 @@ def right_under(model: Model, patient: Patient, *, lesion: bool, shown: Shown | 
 def funnel_counts(model: Model, suggestions: dict[str, str], donors: dict[str, str]) -> dict[str, int]:
     """Work out from the script how many answers are left after each step of the funnel."""
     named = {patient.name: patient for patient in patients()}
-    counts = dict.fromkeys(("right", "beyond_history", "from_picture", "located", "stable"), 0)
+    steps = ("right", "beyond_history", "from_picture", "located", "stable")
+    counts = dict.fromkeys((*steps, "accepted") if model is MODELS[RATED] else steps, 0)
     for patient in patients():
         for lesion, family in ((False, "differential_diagnosis"), (True, "lesion_recognition")):
             item = f"scans/{patient.name}/{family}"
@@ -330,9 +345,10 @@ def funnel_counts(model: Model, suggestions: dict[str, str], donors: dict[str, s
                 "from_picture": not right_under(model, patient, lesion=lesion, shown=another),
                 "located": model.side(seen_of(patient)) == patient.side,
                 "stable": right_under(model, patient, lesion=lesion, suggested=suggestions[item]),
+                "accepted": accepts(patient),
             }
-            for step, holds in met.items():
-                if not holds:
+            for step in counts:
+                if not met[step]:
                     break
                 counts[step] += 1
     return counts
@@ -349,6 +365,8 @@ def test_the_funnel_counts_what_follows_from_the_scripts(run: Path) -> None:
         assert found == pytest.approx(counts), name
         assert {row["n_items"] for (one, _), row in rows.items() if one == name} == {str(2 * PATIENTS)}
     assert len({tuple(funnel_counts(model, suggestions, donors).values()) for model in MODELS.values()}) == len(MODELS)
+    assert rows[RATED, "accepted"]["judged_by"] == "clinicians"
+    assert 0 < value(rows[RATED, "accepted"], "share") < value(rows[RATED, "stable"], "share")
 
 
 def test_tables_and_page_hold_every_arm(run: Path) -> None:
