@@ -47,7 +47,7 @@ class SlicesConfig(Section):
     ct_windows: tuple[CtWindow, ...] = Field(
         ("brain",),
         min_length=1,
-        description="CT windows, one picture each: brain 0 to 80 HU, blood -20 to 180 HU, bone -800 to 2000 HU; soft-tissue -135 to 215 HU and wide"
+        description="CT windows, one picture each: brain 0 to 80 HU (with contrast agent 0 to 160), blood -20 to 180 HU, bone -800 to 2000 HU; soft-tissue -135 to 215 HU and wide"
         " -1024 to 1024 HU for models that see them on colours ([Arms](arms.md)).",
     )
 

@@ -14,7 +14,7 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import bytes_with_digest, sha256_of, sha256_of_value
 from neuralmedbench.files.plain_pictures import open_picture, write_grey
 from neuralmedbench.imaging.degradation import degradation_named, degrade, seed_of
-from neuralmedbench.imaging.layout_pictures import compose, pictures_together
+from neuralmedbench.imaging.layout_pictures import as_named, compose, pictures_together
 from neuralmedbench.imaging.picture_quality import quality_numbers
 from neuralmedbench.imaging.pictures import tile_boxes
 from neuralmedbench.imaging.side_letters import find_letters
@@ -116,7 +116,8 @@ def _altered(pictures: Sequence[Picture], images: Sequence[ItemImage], arm: ArmV
     made = [operator(picture, image, arm.values) if operator else None for picture, image in zip(pictures, images, strict=True)]
     new = made[0]
     if arm.layout and arm.layout.alters:
-        whole = compose([picture if other is None else other for picture, other in zip(pictures, made, strict=True)], arm.layout)
+        shown = [picture if other is None else other for picture, other in zip(pictures, made, strict=True)]
+        whole = compose(shown if len(images) == 1 else list(map(as_named, shown, images)), arm.layout)
         new = None if np.array_equal(whole, pictures[0]) else whole
     if new is None:
         return None

@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from neuralmedbench.config.layouts import Layout
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.imaging.windows import COMPUTED
+from neuralmedbench.imaging.pictures import to_grey
+from neuralmedbench.imaging.windows import COMPUTED, CT_WINDOWS, VESSEL_WINDOW
+from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.records.items import ItemImage, slice_of
 
 Picture = npt.NDArray[np.uint8]
@@ -60,6 +62,17 @@ def pictures_together(images: Iterable[ItemImage], layout: Layout | None) -> lis
         elif image is found[windows.red]:
             groups.append(tuple(found[name] for name in windows.names))
     return groups
+
+
+def as_named(picture: Picture, image: ItemImage) -> Picture:
+    """Return a picture in the window that its name means in a layout, within one grey value.
+
+    CT with contrast agent is cut with a brain window twice as wide, while makers document one window for all CT.
+    """
+    if image.sequence != Kind.CE_CT or image.window:
+        return picture
+    low, high = VESSEL_WINDOW
+    return to_grey(low + picture.astype(np.float32) / 255 * (high - low), CT_WINDOWS[BRAIN])
 
 
 def compose(pictures: Sequence[Picture], layout: Layout) -> Picture:

@@ -19,7 +19,8 @@ from neuralmedbench.files.plain_pictures import open_picture, write_grey
 from neuralmedbench.imaging.alter import alter_pictures
 from neuralmedbench.imaging.layout_pictures import compose, to_square
 from neuralmedbench.imaging.pictures import to_grey
-from neuralmedbench.imaging.windows import CT_WINDOWS
+from neuralmedbench.imaging.windows import CT_WINDOWS, window_of
+from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.prompts.coverage import check_altered
 
 WINDOWS = ("wide", "soft-tissue", "brain")
@@ -117,6 +118,23 @@ def test_the_stage_writes_one_picture_a_slice_whose_channels_are_the_windows(med
             windows = [np.asarray(Image.open(image.path)) for image in found]
             assert pixels.tobytes() == np.stack([scaled(window, 896) for window in windows], axis=-1).tobytes()
             assert row.window == "red wide, green soft-tissue, blue brain"
+
+
+def test_ct_with_contrast_agent_has_the_makers_windows_within_one_grey_value_although_its_grey_picture_has_a_wider_one(
+    medgemma, tmp_path
+) -> None:
+    hu = np.concatenate([np.arange(-40, 216, dtype=np.float32), slice_in_hu(3, 31).ravel()])[: 34 * 34].reshape(34, 34)
+    window = window_of(Kind.CE_CT, hu, hu > 0)
+    assert window == (0, 160)
+    named = {"sequence": Kind.CE_CT, "position_mm": 0.0, "volume_sha256": "scan"}
+    greys = {name: to_grey(hu, window if name == "brain" else CT_WINDOWS[name]) for name in WINDOWS}
+    images = tuple(stored(tmp_path, grey, name, window="" if name == "brain" else name, **named) for name, grey in greys.items())
+    config = medgemma.layout.config.model_copy(update={"size": None})
+    bare = replace(medgemma, layout=replace(medgemma.layout, config=config))
+    (row,) = alter_pictures([question(images=images)], [bare], tmp_path / "png")
+    pixels, expected = np.asarray(Image.open(row.path)).astype(int), on_channels(hu).astype(int)
+    assert np.array_equal(pixels[..., :2], expected[..., :2])
+    assert np.abs(pixels[..., 2] - expected[..., 2]).max() == 1
 
 
 def test_a_picture_of_colours_passes_the_gate_only_with_all_its_sources(medgemma, tmp_path) -> None:

@@ -226,6 +226,8 @@ def test_a_server_can_share_the_pictures_of_a_case_between_its_questions_where_t
         shared, total = shared_pictures(server.bodies)
         assert total == 8
         assert shared / total == share
+        # the first question is there too, and can share nothing: four pictures more
+        assert shared / (total + 4) == pytest.approx(share * 2 / 3)
 
 
 def test_a_dialogue_and_its_layout_have_the_same_cases(tmp_path) -> None:
