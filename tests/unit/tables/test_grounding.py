@@ -76,6 +76,23 @@ def test_a_mirage_is_described_findings_or_scans_that_were_not_sent(exact) -> No
     assert exact["looks", "invented_reasoning", "no_image"].value == 0
 
 
+def test_reasons_from_pictures_that_do_not_move_the_answer_are_counted_and_those_of_a_model_that_looks_only_where_nothing_changes(exact) -> None:
+    for arm in ("shuffled_image", "blank_image"):
+        assert {exact[model, "unmoved_reasoning", arm].value for model in ("text-only", "blind")} == {1}
+        looks = exact["looks", "unmoved_reasoning", arm].value
+        assert looks == pytest.approx(1 - exact["looks", "image_sensitivity", arm].value)
+        assert looks < 0.4 or arm == "blank_image"
+
+
+def test_an_answer_that_gives_no_reason_from_pictures_is_not_unmoved_reasoning() -> None:
+    def silent(shown: Shown, rng: np.random.Generator) -> tuple[str, str, str, str]:
+        return "glioblastoma", "left", "nothing", "Nothing was shown."
+
+    rows = measured(scripted_study(8, scripts={"silent": silent}, slips=0.0))
+    assert rows["silent", "image_sensitivity", "shuffled_image"].value == 0
+    assert rows["silent", "unmoved_reasoning", "shuffled_image"].value == 0
+
+
 def test_items_whose_text_tells_what_a_scan_showed_count_in_no_mirage() -> None:
     study = scripted_study(8, slips=0.0)
     benchmark = study.benchmarks["b"]

@@ -91,6 +91,7 @@ class _Measuring:
                 passed = [answered(self.benchmark.outcomes, Key(self.model, one)) for one in (FULL, arm)]
                 yield self._difference("visual_reliance", arm, *passed)
                 yield self._rate("image_sensitivity", arm, 1 - self.answers.same_diagnosis(arm))
+                yield self._rate("unmoved_reasoning", arm, self.answers.unmoved_reasoning(arm))
         if self.answers.asked(Arm.SHUFFLED_IMAGE):
             yield self._rate("repeat_changes", FULL, 1 - self.answers.repeats(self.answers.diagnosis))
 

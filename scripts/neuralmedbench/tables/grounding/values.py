@@ -174,6 +174,16 @@ class AnswersByArm:
         """Return the share of answers that name picture content as the reason for the first diagnosis, of those that give a reason."""
         return self._share(arm, lambda row, item: argues_from_picture(parse_under(row.text, item, arm)))
 
+    def unmoved_reasoning(self, arm: str) -> Floats:
+        """Return the share of pairs in which the answer under full argues from the picture, and the one under the arm has the same diagnosis."""
+        values, others = np.full(len(self.items), np.nan), self.under(arm)
+        for place, item in enumerate(self.items):
+            if self.full[place] and others[place] and self.silent[place]:
+                argues = [row.state == "ok" and argues_from_picture(parse_under(row.text, item, FULL)) for row in self.full[place]]
+                pairs = product(zip(self.full[place], argues, strict=True), others[place])
+                values[place] = np.mean([bool(seen) and self.diagnosis(one) == self.diagnosis(other) for (one, seen), other in pairs])
+        return values
+
     def _share(self, arm: str, holds: Callable[[Score, Item], bool | None]) -> Floats:
         values = np.full(len(self.items), np.nan)
         for place, rows in enumerate(self.under(arm)):
