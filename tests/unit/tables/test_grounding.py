@@ -76,7 +76,9 @@ def test_a_mirage_is_described_findings_or_scans_that_were_not_sent(exact) -> No
     assert exact["looks", "invented_reasoning", "no_image"].value == 0
 
 
-def test_reasons_from_pictures_that_do_not_move_the_answer_are_counted_and_those_of_a_model_that_looks_only_where_nothing_changes(exact) -> None:
+def test_reasons_from_pictures_that_do_not_move_the_answer_are_counted_and_those_of_a_model_that_looks_only_where_nothing_changes(
+    exact,
+) -> None:
     for arm in ("shuffled_image", "blank_image"):
         assert {exact[model, "unmoved_reasoning", arm].value for model in ("text-only", "blind")} == {1}
         looks = exact["looks", "unmoved_reasoning", arm].value
