@@ -20,8 +20,8 @@ from neuralmedbench.imaging.alter import alter_pictures
 from neuralmedbench.imaging.layout_pictures import compose, to_square
 from neuralmedbench.imaging.pictures import to_grey
 from neuralmedbench.imaging.windows import CT_WINDOWS, window_of
-from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.prompts.coverage import check_altered
+from neuralmedbench.records.case import Sequence as Kind
 
 WINDOWS = ("wide", "soft-tissue", "brain")
 MAKERS = ((-1024, 1024), (-135, 215), (0, 80))
