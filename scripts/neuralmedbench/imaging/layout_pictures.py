@@ -72,7 +72,8 @@ def as_named(picture: Picture, image: ItemImage) -> Picture:
     if image.sequence != Kind.CE_CT or image.window:
         return picture
     low, high = VESSEL_WINDOW
-    return to_grey(low + picture.astype(np.float32) / 255 * (high - low), CT_WINDOWS[BRAIN])
+    hu = low + picture.astype(np.float32) / np.float32(255) * np.float32(high - low)
+    return to_grey(hu.astype(np.float32), CT_WINDOWS[BRAIN])
 
 
 def compose(pictures: Sequence[Picture], layout: Layout) -> Picture:
