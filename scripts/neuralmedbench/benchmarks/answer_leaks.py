@@ -12,7 +12,7 @@ from neuralmedbench.benchmarks.neurovlm_labels import SPELLINGS
 from neuralmedbench.benchmarks.sign_names import DESCRIBING, NAMING, sign_names
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.answer_leaks import SEVERITIES, AcceptedLeaks, AnswerLeak, AnswerLeaks
-from neuralmedbench.records.items import DISCLOSES_FINDINGS, NO_LESION, Family, Gold, Item, Runner, gold_fields
+from neuralmedbench.records.items import NO_LESION, Family, Gold, Item, Runner, discloses_findings, gold_fields
 from neuralmedbench.records.options import as_asked
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import Request
@@ -253,7 +253,7 @@ def sent_texts_of(item: Item, requests: Iterable[Request]) -> dict[str, SentText
     """
     # a suggestion names an answer on purpose, and the rest of such a request is that of another arm
     rows = [row for row in requests if not SUGGESTS.match(row.arm)]
-    plain, disclosing = ([row for row in rows if (row.arm in DISCLOSES_FINDINGS) is wanted] for wanted in (False, True))
+    plain, disclosing = ([row for row in rows if discloses_findings(row.arm) is wanted] for wanted in (False, True))
     # the item's own texts, then the rest of the messages (the template)
     own = item_texts(item)
     messages = _by_arm((row.arm, _message_text(row)) for row in plain)

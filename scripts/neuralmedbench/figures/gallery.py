@@ -47,15 +47,18 @@ from neuralmedbench.figures.style import MODEL_ID, styled
 from neuralmedbench.figures.table import FEWEST, SMALL, Row, few_note, having, in_order, model_order, with_rate, with_titles
 from neuralmedbench.figures.trust import (
     describe_degradation,
+    describe_mass,
     describe_passk,
     describe_reliability,
     describe_risk_coverage,
     describe_trust,
     draw_degradation,
+    draw_mass,
     draw_passk,
     draw_reliability,
     draw_risk_coverage,
     draw_trust,
+    keep_mass,
     keep_passk,
     keep_trust,
 )
@@ -243,6 +246,14 @@ FIGURES = {
         _with_pass1,
         draw_degradation,
         describe_degradation,
+    ),
+    "mass": Figure(
+        "workup",
+        "Probability of the reference in a work-up",
+        "No model stated probabilities in a work-up.",
+        keep_mass,
+        draw_mass,
+        describe_mass,
     ),
     "slices": Figure("rates", "Slices", "There is nothing to slice yet.", keep_slices, draw_slices, describe_slices),
     "pairwise": Figure(

@@ -169,18 +169,23 @@ def draw_degradation(rows: list[Row]) -> Any:
                 tick.label1.set_horizontalalignment("center")
             panel.set_xlim(levels[0] - 0.5, levels[-1] + 0.5)
             for model, own in groups(part, "model").items():
-                beside = offset(order.index(model), len(order))  # marks of several models stand side by side
-                with drawn_for(panel, model):
-                    places, values = [int(row["level"]) + beside for row in own], [value_of(row, "pass1") for row in own]
-                    panel.plot(places, values, color=style[model].colour, linewidth=0.8, alpha=0.6)
-                    for row, x, value in zip(own, places, values, strict=True):
-                        look, ends = style[model].of(row), [number(row[end]) for end in ("pass1_low", "pass1_high")]
-                        if None not in ends:
-                            panel.plot([x, x], ends, color=look.colour, linewidth=1.2)
-                        panel.plot([x], [value], markersize=5, linestyle="none", **look.point)
+                beside = offset(order.index(model), len(order))
+                _steps(panel, own, style[model], [int(row["level"]) + beside for row in own], ("pass1", "pass1_low", "pass1_high"))
     figure.supylabel("pass@1", fontsize=9)
     legend(figure, rows, note=f"level of the artefact: 0 as it is, 1 mild, 2 severe{dagger_note(rows)}")
     return figure
+
+
+def _steps(panel: Any, rows: list[Row], look: Look, places: list[float], names: tuple[str, str, str]) -> None:
+    """Draw the values of one model with their intervals from left to right; `names` are the columns of value, low and high."""
+    with drawn_for(panel, rows[0]["model"]):
+        values = [value_of(row, names[0]) for row in rows]
+        panel.plot(places, values, color=look.colour, linewidth=0.8, alpha=0.6)
+        for row, x, value in zip(rows, places, values, strict=True):
+            own, ends = look.of(row), [number(row[end]) for end in names[1:]]
+            if None not in ends:
+                panel.plot([x, x], ends, color=own.colour, linewidth=1.2)
+            panel.plot([x], [value], markersize=5, linestyle="none", **own.point)
 
 
 def describe_degradation(rows: list[Row]) -> str:
@@ -344,3 +349,51 @@ def _legend(figure: Any, kinds: set[str]) -> None:
         if kind in kinds
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), handletextpad=0.3, columnspacing=1.6)
+
+
+def keep_mass(rows: list[Row]) -> list[Row]:
+    """Keep the probability of the reference by message."""
+    return [row for row in having(rows, "turn", "value") if row["measure"] == "mass"]
+
+
+def draw_mass(rows: list[Row]) -> Any:
+    """Draw the probability of the reference by message of a work-up, one panel per arm and benchmark (from workup.csv)."""
+    style, order = looks_of(rows), models_of(rows)
+    parts = {benchmark: groups(part, "arm") for benchmark, part in groups(rows, "benchmark").items()}
+    figure, panels = _grid([len(arms) for arms in parts.values()], 3, 2.8)
+    last = max(int(row["turn"]) for row in rows)
+    for line, (benchmark, arms) in zip(panels, parts.items(), strict=True):
+        for panel, (arm, part) in zip(line, arms.items(), strict=True):
+            panel.set_title(f"{ASKED if arm == 'full' else spaced(arm)}\n{short(benchmark, 30)}", fontsize=8.5, fontweight="normal")
+            panel.set(xlim=(0.4, last + 0.6), ylim=(-0.16, 1.04))
+            for tick in panel.set_xticks(range(1, last + 1), [str(turn) for turn in range(1, last + 1)], fontsize=8):
+                tick.label1.set_horizontalalignment("center")
+            for model, own in groups(part, "model").items():
+                beside = offset(order.index(model), len(order))
+                _steps(panel, own, style[model], [int(row["turn"]) + beside for row in own], ("value", "low", "high"))
+            for turn, at in groups(part, "turn").items():
+                sizes = sorted({int(row["n_items"]) for row in at})
+                words = "–".join(str(size) for size in dict.fromkeys((sizes[0], sizes[-1])))
+                panel.text(int(turn), -0.11, words, fontsize=7, ha="center", va="center", color=INK)
+    figure.supylabel("probability of the reference", fontsize=9)
+    legend(figure, rows, note=f"message of the work-up; below, the number of items{dagger_note(rows)}")
+    return figure
+
+
+ASKED = "the model asks"
+
+
+def describe_mass(rows: list[Row]) -> str:
+    """Describe the highest probability of the reference in the last message of each benchmark's work-ups."""
+    return first_sentences(_last_mass(name, part) for name, part in groups(rows, "benchmark").items())
+
+
+def _last_mass(benchmark: str, rows: list[Row]) -> str:
+    ends = [max(part, key=lambda row: int(row["turn"])) for own in groups(rows, "model").values() for part in groups(own, "arm").values()]
+    most = max(ends, key=lambda row: value_of(row, "value"))
+    models, arms = (len({row[name] for row in rows}) for name in ("model", "arm"))
+    where = f"{title_of(most)}, {ASKED if most['arm'] == 'full' else 'arm ' + spaced(most['arm'])}, message {most['turn']}"
+    return (
+        f"{benchmark}: probability of the reference of {counted(models, 'model')} by message under {counted(arms, 'arm')}; the highest at the end is"
+        f" {percent(most['value'])} ({where}); {sample_size(most)}."
+    )

@@ -76,7 +76,15 @@ class Arm(StrEnum):
 DISCLOSES_FINDINGS = frozenset(
     {Arm.FINDINGS_DISCLOSED, Arm.FINDINGS_OF_ANOTHER, Arm.FINDINGS_ONLY, Arm.FINDINGS_AND_HISTORY, Arm.EVIDENCE_SUPPLIED}
 )
-"""Arms that show statements of a reference, which an answer could copy."""
+
+
+def discloses_findings(arm: str) -> bool:
+    """Return True for an arm that shows statements of a reference, which an answer could copy.
+
+    Of the arms with a file it is those whose name has the value `findings` of a parameter: `evidence-findings`.
+    """
+    return arm in DISCLOSES_FINDINGS or "findings" in arm.split("-")[1:]
+
 
 FIRST_PART = re.compile(r"first_([1-9]\d?)_percent")
 """Name of an arm that shows the first part of a case's text, in per cent of its words."""

@@ -155,6 +155,7 @@ BLOCKS = (
         name="Work-up",
         group=TRUST,
         tables=("workup",),
+        figures=("mass",),
         config=(BENCHMARK, "strategies"),
         needs=_with_rows("workup"),
     ),

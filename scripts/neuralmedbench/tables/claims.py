@@ -13,7 +13,7 @@ from scipy import stats
 from neuralmedbench.estimates.comparisons import shows_difference, smallest_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.suppression import Label
-from neuralmedbench.records.items import Arm, Axis, Family
+from neuralmedbench.records.items import Arm, Axis, Family, Strategy
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import all_of, counted, listing, points
 from neuralmedbench.tables.axes import better_axis
@@ -27,6 +27,7 @@ from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import (
     ANOTHER,
+    CHOSEN,
     COLLEAGUE,
     CONSTANT,
     DEGRADED,
@@ -49,6 +50,7 @@ from neuralmedbench.tables.words import (
     share,
     value_share,
 )
+from neuralmedbench.tables.workup import CHOICE
 
 WORDS = {
     MODELS: "between two models",
@@ -66,6 +68,7 @@ WORDS = {
     ORDER: "between a place of the options and the others",
     WORDING: "between two wordings",
     DEGRADED: "between degraded pictures and those as they are",
+    CHOSEN: "between evidence that is asked for and all at once",
 }
 """The kinds of comparisons, in words."""
 
@@ -140,6 +143,10 @@ def _comparisons(results: Results) -> Iterator[ClaimRow]:
     yield from (_claim(COMPARED[row["measure"]], {**row, "difference": row["value"]}, other=row["arm"]) for row in moved)
     compared = [row for row in severest(tables["degradation"]) if row["model"] not in study.readers]
     yield from (_claim(DEGRADED, row, other=row["arms"]) for row in compared)
+    chosen = [row for row in tables["workup"] if row["measure"] == CHOICE and row["p_value"] is not None]
+    yield from (
+        _claim(CHOSEN, {**row, "difference": row["value"]}, other=row["arm"]) for row in chosen if row["model"] not in study.readers
+    )
     for row in tables["revisions"]:
         if tests := change_tests(dict(row)):  # more changed answers than repeats have, or another pass rate: two tests of one comparison
             yield _claim(REVISION, {**row, "p_value": min(holm(tests))}, other=row["metric"])
@@ -280,8 +287,9 @@ def _labels(row: Cells) -> list[Label]:
     families = [(f"{SCORED} family", row[name]) for name in ("family", "breadth_family") if row[name]]
     arms: dict[str, str] = {PICTURES: Arm.NO_IMAGE, TOLD: Arm.FINDINGS_DISCLOSED}
     arms |= dict.fromkeys((ANOTHER, WORDLESS, CONSTANT, MIRROR), str(row["other"]))
-    if row["kind"] in {*COMPARED.values(), DEGRADED}:
-        return families + [label for arm in row["other"].split() for label in arm_labels({"arm": arm})]
+    if row["kind"] in {*COMPARED.values(), DEGRADED, CHOSEN}:
+        strategy = Strategy.WORKUP if row["kind"] == CHOSEN else Strategy.DIRECT
+        return families + [label for arm in row["other"].split() for label in arm_labels({"arm": arm, "strategy": strategy})]
     return families + (arm_labels({"arm": arms[row["kind"]]}) if row["kind"] in arms else [])
 
 

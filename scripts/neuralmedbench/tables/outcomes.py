@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from neuralmedbench.estimates.intervals import ByPatient, Floats, IntervalSettings, Ints, codes_of
 from neuralmedbench.estimates.repeats import pass_at_k
-from neuralmedbench.records.items import DIAGNOSES, DISCLOSES_FINDINGS, Gold, Item, Runner, Strategy
+from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy, discloses_findings
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.records.value_rules import threshold
@@ -330,7 +330,7 @@ def _count(
     samples = np.array([per_runner[item.runner] if index in asked else 0 for index, item in enumerate(items)], dtype=np.int64)
     passes, strict, answered, not_graded, false_names, candidates, unlisted = (np.zeros(size, dtype=np.int64) for _ in range(7))
     # under arms that disclose findings there are no points: an answer could copy the statements
-    points = () if key.arm in DISCLOSES_FINDINGS else POINTS
+    points = () if discloses_findings(key.arm) else POINTS
     sums = {name: np.zeros((2, size)) for name in ("main_condition", "core_diagnosis", *points)}
     tally = dict.fromkeys(("refused", "truncated", "unparsable", "unread_missing", "contradicted", "abstained"), 0)
     confidences: list[float] = []

@@ -14,7 +14,7 @@ from neuralmedbench.tables.study import Study
 MODELS, PICTURES, TOLD, SIDES, REVISION, LAYOUT = "models", "pictures", "findings", "breadth and depth", "revision", "layout"
 ANOTHER, WORDLESS, CONSTANT, MIRROR = "another's pictures", "no text", "same without text", "mirrored pictures"
 SUGGESTIONS, COLLEAGUE, ORDER, WORDING = "suggestions", "colleague", "order of options", "wording"
-DEGRADED = "degraded pictures"
+DEGRADED, CHOSEN = "degraded pictures", "chosen evidence"
 """Kinds of comparisons in `claims.csv`."""
 
 

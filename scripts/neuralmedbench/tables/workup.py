@@ -8,20 +8,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neuralmedbench.estimates.comparisons import paired_difference
 from neuralmedbench.estimates.intervals import Interval, rate_interval
+from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Strategy
 from neuralmedbench.records.responses import MISSING_STATES
-from neuralmedbench.records.words import counted, items_of
+from neuralmedbench.records.words import counted, items_of, listing
 from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.workup import MOST_BRIER, MOST_LOG_LOSS, WorkUp, read_work_up
-from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
+from neuralmedbench.tables.contrasts import answered
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, value_share
+from neuralmedbench.tables.words import CHOSEN, Takeaway, claims_of, value_share
 
 LARGEST = {"brier": MOST_BRIER, "log_loss": MOST_LOG_LOSS}
 """Largest value of measures that are not shares."""
+
+CHOICE = "choice_gain"
+"""pass@1 of the final answers of a model that chooses the evidence, minus that where it gets all of it at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +43,7 @@ class WorkUpRow(ResultRow):
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    p_value: float | None = None
     n_answers: int | None = None
     n_undefined: int | None = None
     n_items: int | None = None
@@ -69,6 +76,27 @@ def _rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[WorkUpRow]:
         for arm, found in sorted(answers.items(), key=lambda pair: (pair[0] != FULL, pair[0])):
             head: Cells = {"benchmark": benchmark.name, "model": model, "arm": arm}
             yield from (WorkUpRow(**head, **cells) for cells in _measures(study, benchmark, model, found))
+        if cells := _choice(study, benchmark, model):
+            yield WorkUpRow(benchmark=benchmark.name, model=model, measure=CHOICE, **cells)
+
+
+def _choice(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
+    """Compare what a model makes of the evidence that it asks for with what it makes of all of it, on the same items; nothing if it was not asked both ways."""
+    outcomes = benchmark.outcomes
+    keys = [Key(model, arm, Strategy.WORKUP) for arm in (FULL, *arms_of_order(benchmark, "together"))][:2]
+    if len(keys) < 2 or not all(key in outcomes.counts for key in keys):
+        return {}
+    chosen, together = (answered(outcomes, key) for key in keys)
+    found = paired_difference(chosen, together, outcomes.by_patient(study.settings, *keys))
+    both = ~np.isnan(chosen + together)
+    answers = sum(int(outcomes.counts[key].samples[both].sum()) for key in keys)
+    cells: Cells = {"arm": " ".join(key.arm for key in keys), "value": found.value, "low": found.low, "high": found.high}
+    return cells | {"p_value": found.p_value, "n_answers": answers, "n_undefined": 0, "n_items": found.items, "n_patients": found.patients}
+
+
+def arms_of_order(benchmark: BenchmarkStudy, order: str) -> list[str]:
+    """Return the arms of a benchmark that give the evidence of a work-up in an order."""
+    return [name for name, arm in benchmark.arms.items() if arm.config.evidence == "ordered" and arm.values["order"] == order]
 
 
 def _measures(study: Study, benchmark: BenchmarkStudy, model: str, found: Sequence[tuple[int, WorkUp]]) -> Iterator[Cells]:
@@ -119,21 +147,48 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
     models = counted(len({row["model"] for row in rows}), "model")
     n = f"{models}, up to {items_of(largest['n_items'], largest['n_patients'], largest.get('cluster'))}"
     asked = [row for row in rows if row["measure"] == "essential_recall"]
+    choice = choice_sentence(study, tables)
     if not asked:
-        return Takeaway("Which evidence a case needs was not stated, so what models ask for is only counted.", n)
+        return Takeaway(f"Which evidence a case needs was not stated, so what models ask for is only counted. {choice}".rstrip(), n)
     best = max(asked, key=lambda row: (row["value"], row["model"]))
     title = study.models[best["model"]].title
     return Takeaway(
         f"{title} asks for {value_share(best)} of the examinations that the case's author calls essential, the most of all models"
-        " (intervals are not corrected); no expert reviewed that list.",
+        f" (intervals are not corrected); no expert reviewed that list. {choice}".rstrip(),
         n,
     )
+
+
+def choice_sentence(study: Study, tables: Tables) -> str:
+    """State whether models do better or worse when they choose the evidence; empty if none was asked both ways."""
+    claims = claims_of(tables, CHOSEN, significant=False)
+    if not claims:
+        return ""
+    several = len({row["benchmark"] for row in claims}) > 1
+
+    def listed(rows: Sequence[Cells]) -> str:
+        on = [f" on {study.benchmarks[row['benchmark']].config.title}" if several else "" for row in rows]
+        return listing([f"{study.models[row['model']].title}{where}" for row, where in zip(rows, on, strict=True)])
+
+    shown = [row for row in claims if row["significant"]]
+    sides = [([row for row in shown if row["difference"] > 0], "more"), ([row for row in shown if row["difference"] < 0], "fewer")]
+    when = "than with all of it at once, on the same items"
+    if not shown:
+        return f"Whether a model that chooses the evidence passes more or fewer items {when}, cannot be told of {listed(claims)}."
+    parts = [f"{listed(rows)} {'pass' if len(rows) > 1 else 'passes'} significantly {word} items {when}" for rows, word in sides if rows]
+    left = [row for row in claims if not row["significant"]]
+    untold = f"; of {listed(left)} this cannot be told" if left else ""
+    return f"Choosing the evidence itself, {'; '.join(parts)}{untold}."
+
+
+def _labels(row: Cells) -> list[Label]:
+    return [label for arm in row["arm"].split() for label in arm_labels({"arm": arm, "strategy": Strategy.WORKUP})]
 
 
 TABLE = Table(
     name="workup",
     row=WorkUpRow,
     rows=of_study(work_up_rows),
-    suppression=Suppression(f"{MODEL} arm measure turn"),
+    suppression=Suppression(f"{MODEL} arm measure turn", labels=_labels),
     takeaways={"workup": takeaway},
 )

@@ -65,6 +65,10 @@ def fill(folder: Path, models: list[str]) -> None:
                                    "pass1_low": 0.1, "pass1_high": 0.9, **seen}
                                   | ({"difference": -0.2 * level, "low": -0.5, "high": 0.1} if level else {})
                                   for name in models for operator in ("rician_noise", "blur") for level in range(3)])  # fmt: skip
+    write(folder, "workup", [{"benchmark": "deep", "model": name, "arm": arm, "measure": measure, "turn": turn, "value": 0.1 + 0.1 * turn,
+                              "low": 0.1, "high": 0.9, **seen}
+                             for name in models for arm in ("full", "evidence-random") for measure in ("mass", "brier")
+                             for turn in range(1, 5)])  # fmt: skip
     labelled = {"benchmark": "deep", "level": "class", "per_response": 0.2, "per_wrong": 0.4, "significant": 0.5, "n": 60, "n_wrong": 30}
     write(folder, "errors", [{**labelled, "model": name, "source": source, "kind": kind, "simulated": simulated, "paper_class": one}
                              for source, kind, simulated in (("judge", "grader", "false"), ("r1", "round", "true"))

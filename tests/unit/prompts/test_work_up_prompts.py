@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from conftest import ROOT
+from fixtures.confidence import open_item
 from fixtures.items import VOCABULARY, answer, benchmark_config, source
+from neuralmedbench.benchmarks.answer_leaks import sent_texts_of
 from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.benchmarks.told_answers import add_told_answers
 from neuralmedbench.config.arms import load_arms
@@ -89,6 +91,10 @@ def test_the_order_of_evidence_is_that_of_the_arm_and_does_not_depend_on_what_is
     assert "bright insula" in findings.turns[0].text
     assert "facial droop" in findings.turns[0].text
     assert not findings.turns[0].images
+    # in the check for leaks they are what the arm discloses, not words of the template
+    sent = sent_texts_of(open_item(0, "p"), found.values())
+    assert "bright insula" in sent["disclosed"].text
+    assert "bright insula" not in sent["template"].text
     full = found["full"]
     assert full.inquiry is not None
     assert author.inquiry is not None

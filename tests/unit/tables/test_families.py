@@ -18,7 +18,7 @@ from fixtures.tables import BREADTH, DEPTH, item, score, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.tables import read_records, read_table, write_records
-from neuralmedbench.records.items import DIAGNOSES, DISCLOSES_FINDINGS, Family, Gold, Item, Level, Runner
+from neuralmedbench.records.items import DIAGNOSES, Family, Gold, Item, Level, Runner
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
 from neuralmedbench.records.scores import Grade, Rating, Score
 from neuralmedbench.tables.families import CHOICE_RULE, CLASS_RULE, PASS_RULES, family_rows, pass_definition, pass_rules
@@ -326,9 +326,19 @@ def test_points_that_a_model_judged_stand_in_the_leaderboard_and_say_so(made: Pa
     assert '<td class="number" data-value="0.400000">40 %</td>' in block
 
 
+DISCLOSING = [
+    "findings_disclosed",
+    "findings_of_another",
+    "findings_only",
+    "findings_and_history",
+    "evidence_supplied",
+    "evidence-findings",
+]
+
+
 def test_there_are_no_points_under_arms_that_disclose_findings(mixed: SimpleNamespace) -> None:
     """Findings copied from the request would earn most of them."""
-    one, arms = question(0, DX), ["full", "no_image", *sorted(DISCLOSES_FINDINGS)]
+    one, arms = question(0, DX), ["full", "no_image", *DISCLOSING]
     scores = [score(one, "m", passed=True, arm=arm, rubric=0.4, keyword_coverage=0.4) for arm in arms]
     gold = [Gold(item_id=one.item_id, answer="stroke")]
     mixed.benchmarks[DEPTH].outcomes = gather_outcomes(DEPTH, "depth", [one], gold, scores={"m": scores}, sampled={"m": True})

@@ -1,0 +1,108 @@
+"""The table of work-ups: probabilities by message, and evidence that is asked for against all of it at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conftest import ROOT
+from fixtures.confidence import answer, open_item, study_of
+from fixtures.items import VOCABULARY
+from neuralmedbench.config.arms import load_arms
+from neuralmedbench.records.items import Gold, Strategy
+from neuralmedbench.records.requests import Fact, Inquiry
+from neuralmedbench.records.scores import Score
+from neuralmedbench.tables.claims import claim_rows
+from neuralmedbench.tables.declare import Results
+from neuralmedbench.tables.words import CHOSEN
+from neuralmedbench.tables.workup import CHOICE, TABLE, choice_sentence, work_up_rows
+
+ITEMS = [open_item(number, f"p{number}") for number in range(40)]
+TOGETHER = "evidence-together"
+FACTS = tuple(Fact(name=name, kind="pictures", text=name, sequence=name, plane="axial") for name in ("FLAIR", "dwi"))
+INQUIRY = Inquiry(
+    facts=FACTS, max_questions=3, unknown="Not there.", left="{left} left.", closing="Final.", unclear="Name one.", again="Given."
+)
+
+
+def answers(model: str, chosen: int, together: int) -> list[Score]:
+    """Give final answers of which the first ones are right, under both arms."""
+    return [
+        replace(answer(one, None, place < right), model=model, arm=arm, strategy=Strategy.WORKUP)
+        for arm, right in (("full", chosen), (TOGETHER, together))
+        for place, one in enumerate(ITEMS)
+    ]
+
+
+def study_under(scores: dict[str, list[Score]], *, messages: tuple[tuple[str, ...], ...] = ()) -> Any:
+    """Give a study of the answers; the first items have the messages of the model `m`."""
+    study = study_of(ITEMS, scores, sampled=False)
+    (benchmark,) = study.benchmarks.values()
+    arms = dict.fromkeys(row.arm for rows in scores.values() for row in rows)
+    benchmark.arms = load_arms(ROOT / "config", arms, "made-up")
+    benchmark.requests = [SimpleNamespace(item_id=one.item_id, arm="full", inquiry=INQUIRY) for one in ITEMS]
+    benchmark.gold = [Gold(item_id=one.item_id, answer="glioblastoma") for one in ITEMS]
+    benchmark.vocabulary = VOCABULARY
+    benchmark.responses = {
+        "m": [
+            SimpleNamespace(item_id=one.item_id, arm="full", strategy=Strategy.WORKUP, state="ok", text=turns[-1], turns=turns)
+            for one, turns in zip(ITEMS, messages, strict=False)
+        ]
+    }
+    return study
+
+
+def claims_of(study: Any, rows: list[Any]) -> list[Any]:
+    results = Results(study)
+    results.tables = defaultdict(list, {"workup": rows})  # type: ignore[assignment]
+    (benchmark,) = study.benchmarks.values()
+    benchmark.config.axis, benchmark.config.arms = "depth", ("full",)
+    return claim_rows(results)
+
+
+def test_a_sentence_says_of_whom_choosing_the_evidence_helps_harms_or_cannot_be_told() -> None:
+    study = study_under({"m": answers("m", 10, 30), "n": answers("n", 35, 15), "o": answers("o", 20, 21)})
+    rows = [row for row in work_up_rows(study) if row.measure == CHOICE]
+    assert [(row.model, row.arm, row.value, row.n_items) for row in rows] == [
+        ("m", f"full {TOGETHER}", pytest.approx(-0.5), 40),
+        ("n", f"full {TOGETHER}", pytest.approx(0.5), 40),
+        ("o", f"full {TOGETHER}", pytest.approx(-0.025), 40),
+    ]
+    assert TABLE.suppression.labels(vars(rows[0])) == [("asked full workup", ""), ("asked evidence-together workup", "")]
+    claims = claims_of(study, rows)
+    assert [(row.kind, row.significant) for row in claims] == [(CHOSEN, True), (CHOSEN, True), (CHOSEN, False)]
+    assert claims[0].p_holm == pytest.approx(3 * claims[0].p_value)
+    tables: dict[str, Any] = {"claims": [vars(row) for row in claims]}
+    assert choice_sentence(study, tables) == (
+        "Choosing the evidence itself, N passes significantly more items than with all of it at once, on the same items; M passes significantly"
+        " fewer items than with all of it at once, on the same items; of O this cannot be told."
+    )
+    # what the common correction does not leave is not said
+    tables["claims"] = [vars(row) | {"significant": False} for row in claims]
+    assert choice_sentence(study, tables).endswith("cannot be told of M, N and O.")
+    assert choice_sentence(study, {"claims": []}) == ""
+
+
+def test_items_without_an_answer_under_one_arm_are_in_neither_side() -> None:
+    scores = answers("m", 20, 40)
+    scores[39] = answer(ITEMS[39], None, None, strategy=Strategy.WORKUP, missing=True, state="failed")
+    (row,) = [row for row in work_up_rows(study_under({"m": scores})) if row.measure == CHOICE]
+    assert (row.n_items, row.n_answers, row.value) == (39, 78, pytest.approx(-19 / 39))
+    assert not [row for row in work_up_rows(study_under({"m": scores[:40]})) if row.measure == CHOICE], "asked one way alone"
+
+
+def test_an_answer_that_has_ended_keeps_its_last_probabilities_and_unread_ones_are_counted_apart() -> None:
+    def said(mass: float, request: str = "") -> str:
+        return f"CANDIDATES:\n1. glioblastoma | {mass}\n" + (f"REQUEST: {request}" if request else "DIFFERENTIAL:\n1. glioblastoma")
+
+    messages = ((said(0.2, "FLAIR"), said(0.4, "dwi"), said(0.9)), (said(0.6),), ("No idea. REQUEST: FLAIR", said(0.3)))
+    rows = [row for row in work_up_rows(study_under({"m": answers("m", 1, 1)}, messages=messages)) if row.measure == "mass"]
+    assert [(row.turn, row.value, row.n_items, row.n_undefined) for row in rows] == [
+        (1, pytest.approx(0.4), 2, 1),
+        (2, pytest.approx((0.4 + 0.6 + 0.3) / 3), 3, 0),
+        (3, pytest.approx((0.9 + 0.6 + 0.3) / 3), 3, 0),
+    ]
