@@ -1107,6 +1107,7 @@ TABLES = {
         "p_holm": "float",
         "significant": "bool",
         "detectable": "float",
+        "unread": "float",
         "n_patients": "int",
         "few_patients": "int",
         "cluster": "str",

@@ -21,6 +21,7 @@ from neuralmedbench.tables.contrasts import picture_benchmarks
 from neuralmedbench.tables.declare import SCORED, Results, Suppression, Table, arm_labels
 from neuralmedbench.tables.degradation import severest
 from neuralmedbench.tables.grounding.measures import CONTRASTS, measure_grounding
+from neuralmedbench.tables.outcomes import Key, Outcomes
 from neuralmedbench.tables.pressure import COMPARED
 from neuralmedbench.tables.revisions import change_tests
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
@@ -92,16 +93,23 @@ class ClaimRow(ResultRow):
     p_holm: float | None = None
     significant: bool | None = None
     detectable: float | None = None
+    unread: float | None = None
     n_patients: int | None = None
 
 
 def claim_rows(results: Results) -> list[ClaimRow]:
     """Rows of `claims.csv`; Holm over all of them together."""
-    alpha = 1 - results.study.settings.confidence
+    settings = results.study.settings
+    alpha, limit = 1 - settings.confidence, settings.max_missing_fraction
     found = list(_comparisons(results))
     corrected = holm([row.p_value for row in found])
     return [
-        replace(row, p_holm=p_holm, significant=_is_shown(row, p_holm, alpha), detectable=_detectable(row, alpha, len(found)))
+        replace(
+            row,
+            p_holm=p_holm,
+            significant=_is_shown(row, p_holm, alpha) and not _may_turn(row, limit),
+            detectable=_detectable(row, alpha, len(found)),
+        )
         for row, p_holm in zip(found, corrected, strict=True)
     ]
 
@@ -112,27 +120,70 @@ def _is_shown(row: ClaimRow, p_holm: float, alpha: float) -> bool:
     return shows_difference(p_holm, row.low, row.high, alpha)
 
 
+def _may_turn(row: ClaimRow, limit: float) -> bool:
+    """Return True if the interval would hold 0 had the unread answers of the lower side passed; up to the limit of missing ones they are wrong."""
+    if row.difference is None or not row.unread or row.unread <= limit:
+        return False
+    nearest = row.difference if row.low is None or row.high is None else min(row.low, row.high, key=abs)
+    return abs(nearest) <= row.unread
+
+
+def _unread_share(outcomes: Outcomes, lower: Key, other: Key, family: str = "") -> float:
+    """Return the share of unread answers under one key, over the items without a missing answer under both."""
+    counts, both = outcomes.counts, np.array([family in ("", item.family) for item in outcomes.items], dtype=bool)
+    for key in (lower, other):
+        both &= (counts[key].samples > 0) & (counts[key].missing == 0)
+    return float(counts[lower].mean_of(counts[lower].unread)[both].mean()) if both.any() else 0.0
+
+
+def _unread_of(study: Study, row: Mapping[str, Any], first: Key, second: Key) -> Cells:
+    """Return the share of unread answers of the side that is lower: of the second where the first is above it."""
+    outcomes = study.benchmarks[row["benchmark"]].outcomes
+    lower, other = (second, first) if row["difference"] > 0 else (first, second)
+    return {"unread": _unread_share(outcomes, lower, other)}
+
+
+def _unread_side(study: Study, row: Mapping[str, Any]) -> float:
+    """Return what the unread answers of the lower axis would add to it, on the scale from its best constant answer to a perfect score."""
+    axis = "depth" if row["gap"] > 0 else "breadth"
+    key, room = Key(row["model"]), 1 - (row[f"{axis}_prior"] or 0)
+    share = _unread_share(study.benchmarks[row[f"{axis}_benchmark"]].outcomes, key, key, row[f"{axis}_family"])
+    return share / room if room else 0.0
+
+
+def _unread_told(study: Study, row: Mapping[str, Any]) -> float:
+    """Return the largest share of unread answers of those that are compared with the true findings, or of those with them if they are lower."""
+    outcomes, told = study.benchmarks[row["benchmark"]].outcomes, Key(row["model"], Arm.FINDINGS_DISCLOSED)
+    others = [Key(row["model"], arm) for arm in (Arm.FULL, Arm.FINDINGS_OF_ANOTHER, Arm.FINDINGS_ONLY)]
+    pairs = [(key, told) if (row["effect"] or 0) > 0 else (told, key) for key in others if key in outcomes.counts]
+    return max((_unread_share(outcomes, *pair) for pair in pairs), default=0.0)
+
+
 def _comparisons(results: Results) -> Iterator[ClaimRow]:
     study, tables = results.study, results.tables
     for row in tables["pairwise"]:
         if row["p_value"] is not None and study.readers.keys().isdisjoint((row["model_a"], row["model_b"])):
-            yield _claim(MODELS, row, model=row["model_a"], other=row["model_b"])
+            a, b = row["model_a"], row["model_b"]
+            yield _claim(MODELS, {**row, **_unread_of(study, row, Key(a), Key(b))}, model=a, other=b)
     pictures = picture_benchmarks(study, tables["arms"])
-    for row in tables["arms"]:
-        if row["arm"] == Arm.NO_IMAGE and row["p_value"] is not None and row["benchmark"] in pictures:
-            yield _claim(PICTURES, row)
-        if row["arm"] in study.benchmarks[row["benchmark"]].layouts and row["p_value"] is not None:
-            yield _claim(LAYOUT, row, other=row["arm"])
+    tested = [row for row in tables["arms"] if row["p_value"] is not None]
+    for row in tested:
+        cells = {**row, **_unread_of(study, row, Key(row["model"], row["arm"]), Key(row["model"]))}
+        if row["arm"] == Arm.NO_IMAGE and row["benchmark"] in pictures:
+            yield _claim(PICTURES, cells)
+        if row["arm"] in study.benchmarks[row["benchmark"]].layouts:
+            yield _claim(LAYOUT, cells, other=row["arm"])
     for row in tables["decomposition"]:
         # the findings help: better than without, than with another's, and than alone; all three must hold, so the largest p value counts
         tests = [row[name] for name in ("gain_p", "effect_p", "beyond_p")]
         if row["gain_p"] is not None:
             ends = {"difference": row["effect"], "low": row["effect_low"], "high": row["effect_high"]}
-            yield _claim(TOLD, {**row, **ends, "p_value": 1.0 if None in tests else max(tests)})
+            yield _claim(TOLD, {**row, **ends, "p_value": 1.0 if None in tests else max(tests), "unread": _unread_told(study, row)})
     for row in tables["axes"]:
         if row["gap_p"] is not None:
             names = {name: row[name] for name in ("breadth_benchmark", "breadth_family")} | {"family": row["depth_family"]}
             ends = {"difference": row["gap"], "low": row["gap_low"], "high": row["gap_high"], "p_value": row["gap_p"]}
+            ends["unread"] = _unread_side(study, row)
             yield _claim(SIDES, {**row, **ends, "benchmark": row["depth_benchmark"]}, **names)
     kinds = {measure: kind for kind, measure in CONTRASTS.items()}
     decisive = [row for row in results.once(measure_grounding) if row.measure in kinds and row.p_value is not None]
@@ -142,7 +193,9 @@ def _comparisons(results: Results) -> Iterator[ClaimRow]:
     ]
     yield from (_claim(COMPARED[row["measure"]], {**row, "difference": row["value"]}, other=row["arm"]) for row in moved)
     compared = [row for row in severest(tables["degradation"]) if row["model"] not in study.readers]
-    yield from (_claim(DEGRADED, row, other=row["arms"]) for row in compared)
+    for worst in compared:
+        keys = Key(worst["model"], worst["arms"].split()[-1]), Key(worst["model"])
+        yield _claim(DEGRADED, {**worst, **_unread_of(study, worst, *keys)}, other=worst["arms"])
     chosen = [row for row in tables["workup"] if row["measure"] == CHOICE and row["p_value"] is not None]
     yield from (
         _claim(CHOSEN, {**row, "difference": row["value"]}, other=row["arm"]) for row in chosen if row["model"] not in study.readers
@@ -153,7 +206,9 @@ def _comparisons(results: Results) -> Iterator[ClaimRow]:
 
 
 def _claim(kind: str, row: Mapping[str, Any], **names: str | None) -> ClaimRow:
-    cells = {name: row[name] for name in ("benchmark", "model", "difference", "low", "high", "p_value", "n_patients") if name in row}
+    cells = {
+        name: row[name] for name in ("benchmark", "model", "difference", "low", "high", "p_value", "unread", "n_patients") if name in row
+    }
     return ClaimRow(kind=kind, **{**cells, **names})
 
 
@@ -165,6 +220,19 @@ def _detectable(row: ClaimRow, alpha: float, comparisons: int) -> float | None:
     # the interval's half width is Student's t times the standard error, which the bootstrap has too small by that root
     spread = half / stats.t.ppf(1 - alpha / 2, patients - 1) * np.sqrt((patients - 1) / patients)
     return smallest_difference(spread, 1 - alpha / comparisons, patients)
+
+
+def lower_models(tables: Tables, benchmark: str, best: str, alpha: float) -> tuple[set[str], dict[str, float]]:
+    """Return the models that score significantly lower than the best one; and the share of unread answers of those that would if these are wrong."""
+    lower, unread = set(), {}
+    for row in claims_of(tables, MODELS, significant=False, benchmark=benchmark):
+        for one, other, sign in ((row["model"], row["other"], 1), (row["other"], row["model"], -1)):
+            if one == best and (row["difference"] or 0) * sign > 0:
+                if row["significant"]:
+                    lower.add(other)
+                elif shows_difference(row["p_holm"], row["low"], row["high"], alpha):
+                    unread[other] = row["unread"]
+    return lower, unread
 
 
 def power_sentence(study: Study, tables: Tables) -> str:

@@ -89,8 +89,8 @@ class Counts:
     ----------
     samples : ndarray of int
         Answers expected; 0 where the arm does not ask the item.
-    passes, missing, false_names : ndarray of int
-        Answers that pass; that are missing (no response, or no grade); that name a wrong diagnosis.
+    passes, missing, false_names, unread : ndarray of int
+        Answers that pass; that are missing (no response, or no grade); that name a wrong diagnosis; that are wrong because they were not read.
     not_graded : ndarray of int
         Of the missing ones those that are there and have no grade.
     strict : ndarray of int
@@ -125,6 +125,7 @@ class Counts:
     missing: Ints
     not_graded: Ints
     false_names: Ints
+    unread: Ints
     candidates: Ints
     unlisted: Ints
     grades: dict[str, Floats]
@@ -328,7 +329,7 @@ def _count(
             per_runner[row.runner] = max(per_runner[row.runner], row.repeat + 1)
     size = len(items)
     samples = np.array([per_runner[item.runner] if index in asked else 0 for index, item in enumerate(items)], dtype=np.int64)
-    passes, strict, answered, not_graded, false_names, candidates, unlisted = (np.zeros(size, dtype=np.int64) for _ in range(7))
+    passes, strict, answered, not_graded, false_names, unread, candidates, unlisted = (np.zeros(size, dtype=np.int64) for _ in range(8))
     # under arms that disclose findings there are no points: an answer could copy the statements
     points = () if discloses_findings(key.arm) else POINTS
     sums = {name: np.zeros((2, size)) for name in ("main_condition", "core_diagnosis", *points)}
@@ -362,6 +363,7 @@ def _count(
         strict[index] += row.passed and row.parse_status == ParseStatus.STRICT
         # a false name is a wrong diagnosis in a readable answer
         false_names[index] += not row.passed and not row.abstained and row.state == "ok" and not unparsable
+        unread[index] += unparsable and not row.passed and not row.abstained
         candidates[index] += bool(row.in_candidates)
         unlisted[index] += bool(row.other_language) and row.in_candidates is None
         if row.confidence is not None:
@@ -373,6 +375,7 @@ def _count(
         missing=np.maximum(samples - answered, 0),
         not_graded=not_graded,
         false_names=false_names,
+        unread=unread,
         candidates=candidates,
         unlisted=unlisted,
         grades=dict.fromkeys(POINTS, np.full(size, np.nan))

@@ -14,6 +14,7 @@ from neuralmedbench.tables.axes import gap_sentence
 from neuralmedbench.tables.axis_correlation import correlation_statement
 from neuralmedbench.tables.calibrated import FEWEST_ANSWERS, FEWEST_PATIENTS, SCORE
 from neuralmedbench.tables.calls import GRADER
+from neuralmedbench.tables.claims import lower_models
 from neuralmedbench.tables.confidence.reliability import confidence_statements
 from neuralmedbench.tables.contrasts import Pair, picture_sentence
 from neuralmedbench.tables.decomposition import decomposition_sentence
@@ -28,7 +29,7 @@ from neuralmedbench.tables.outcomes import PRIOR
 from neuralmedbench.tables.reference_pool import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study, nonfinite_statements
-from neuralmedbench.tables.words import MODELS, begun, claims_of
+from neuralmedbench.tables.words import begun
 
 MOST_BOUNDS = 4
 """Models whose bounds a sentence states; the leaderboard has all."""
@@ -218,22 +219,21 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     rate = percent_with_span(best["pass1"], best["pass1_low"], best["pass1_high"])
     size = items_of(best["n_items"], best["n_patients"], best.get("cluster"), " of ", separator="")
     sentence = f"{title}: {_named(best)} passes {rate} of {size} at the first answer"
-    # models that are not shown to be worse than the best
-    lower = {
-        other
-        for row in claims_of(tables, MODELS, benchmark=benchmark)
-        for one, other, sign in ((row["model"], row["other"], 1), (row["other"], row["model"], -1))
-        if one == best["model"] and sign * row["difference"] > 0
-    }
-    others = [_named(row) for row in ranked[1:] if row["model"] not in lower]
-    if len(ranked) == 1:
-        return f"{sentence}."
+    lower, unread = lower_models(tables, benchmark, best["model"], 1 - study.settings.confidence)
     worse = [_named(row) for row in ranked[1:] if row["model"] in lower]
-    rest = listing(worse) if 0 < len(worse) < 3 else "all others"
-    if not others:
-        return f"{sentence}; {rest} {'scores' if len(worse) == 1 else 'score'} significantly lower."
-    rest = f", but {rest} {'does' if len(worse) == 1 else 'do'}" if worse else ""
-    return f"{sentence}; {listing(others)} {'does' if len(others) == 1 else 'do'} not score significantly lower{rest}."
+    others = [_named(row) for row in ranked[1:] if row["model"] not in lower | unread.keys()]
+    rest = listing(worse) if 0 < len(worse) < 3 else f"{len(worse)} more" if unread else "all others"
+    if others:
+        rest = f", but {rest} {'does' if len(worse) == 1 else 'do'}" if worse else ""
+        sentence += f"; {listing(others)} {'does' if len(others) == 1 else 'do'} not score significantly lower{rest}"
+    elif worse:
+        sentence += f"; {rest} {'scores' if len(worse) == 1 else 'score'} significantly lower"
+    untold, several = [row for row in ranked[1:] if row["model"] in unread], len(unread) > 1
+    if untold:
+        shares = listing([percent(unread[row["model"]]) for row in untold], len(untold))
+        sentence += f"; it cannot be told whether {listing(list(map(_named, untold)))} score{'' if several else 's'} lower: "
+        sentence += f"{shares} of {'their' if several else 'its'} answers could not be read"
+    return f"{sentence}."
 
 
 def _no_rank(study: Study, rows: Sequence[Cells]) -> str:
@@ -362,7 +362,7 @@ def _statements(study: Study) -> list[str]:
             "in hindsight. It is computed, not asked. (Our rule.)"
         ),
         (
-            "Sentences at a glance: every comparison that they may state stands in claims.csv, and Holm's correction is over all of them together. "
+            "Sentences at a glance: every comparison that they may state stands in claims.csv, and Holm's correction is over all of them together. None is stated that unread answers, had they passed, would take back. "
             "Tiers and the tables further down are corrected within a benchmark and may call more differences significant. (Our rule.)"
         ),
         (

@@ -14,7 +14,7 @@ from fixtures.tables import BREADTH, DEPTH
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
 from neuralmedbench.tables.claims import WORDS, claim_rows, power_sentence, title_answer
-from neuralmedbench.tables.contrasts import arm_rows, layout_sentence, picture_sentence
+from neuralmedbench.tables.contrasts import arm_rows, layout_sentence, model_pairs, pairwise_rows, picture_sentence
 from neuralmedbench.tables.decomposition import DecompositionRow, decompose, decomposition_sentence
 from neuralmedbench.tables.grounding.measures import CONTRASTS
 from neuralmedbench.tables.outcomes import Key
@@ -109,6 +109,55 @@ def test_no_sentence_names_a_difference_that_is_not_significant_in_the_family(dr
         assert ("answers otherwise than the one before" in told[0] and "not shown" not in told[0]) is significant
 
 
+@pytest.mark.parametrize(("unread", "words"), [(0, "scores significantly lower"), (20, "cannot be told whether Beta scores lower: 67 %")])
+def test_unread_answers_that_could_turn_a_comparison_leave_it_open(unread: int, words: str) -> None:
+    """Beta fails 20 of 30 items that alpha passes: if all of these are unread, nobody knows what it answered."""
+    study, tables = null_study(np.random.default_rng(MENDING_SEED), 30, 0.3)
+    outcomes = study.benchmarks[BREADTH].outcomes
+    places = np.arange(len(outcomes.items))
+    right = places >= len(places) * 2 // 3
+    study.models = {name: study.models[name] for name in ("alpha", "beta")}
+    outcomes.counts.update(
+        {Key("alpha"): counts_of(places >= 0), Key("beta"): replace(counts_of(right), unread=(~right & (unread > 0)) * 1)}
+    )
+    tables |= {"pairwise": pairwise_rows(model_pairs(study)), "arms": [], "decomposition": [], "axes": []}
+    claims = [vars(row) for row in claim_rows(results_of(study, tables))]
+    size = {"benchmark": BREADTH, "in_reference_pool": False, "pass1_low": 0.1, "pass1_high": 1.0, "n_items": 30, "n_patients": 30}
+    board = [size | {"model": name, "title": name.title(), "rank": 1, "pass1": rate} for name, rate in (("alpha", 1.0), ("beta", 0.33))]
+    assert words in _leader(study, {"claims": claims, "leaderboard": board}, BREADTH)
+    (claim,) = [row for row in claims if row["benchmark"] == BREADTH]
+    assert (claim["significant"], claim["unread"] > 0.6) == (not unread, bool(unread))
+
+
+@pytest.mark.parametrize("kind", [PICTURES, SIDES, DEGRADED])
+def test_unread_answers_of_an_arm_leave_its_comparison_open_too(kind: str) -> None:
+    study, tables = null_study(np.random.default_rng(MENDING_SEED), 30, 0.3)
+    outcomes = study.benchmarks[DEPTH].outcomes
+    ones, none = np.ones(len(outcomes.items)), np.zeros(len(outcomes.items))
+    lower = Key("alpha", {PICTURES: "no_image", SIDES: "full", DEGRADED: "degraded-a-2"}[kind])
+    found = {}
+    for unread in (none, ones):
+        outcomes.counts.update({Key("alpha"): counts_of(ones), lower: replace(counts_of(none), unread=unread.astype(int))})
+        axes = [replace(row, gap=0.4, gap_low=0.2, gap_high=0.6, gap_p=1e-6) for row in tables["axes"] if row.model == "alpha"]
+        fallen = {
+            "model": "alpha",
+            "benchmark": DEPTH,
+            "operator": "a",
+            "arms": "degraded-a-1 degraded-a-2",
+            "level": 2,
+            "difference": -1.0,
+        }
+        own = {
+            "pairwise": [],
+            "decomposition": [],
+            "arms": [row for row in arm_rows(study) if (row.model, row.arm) == ("alpha", "no_image")] if kind == PICTURES else [],
+            "axes": axes if kind == SIDES else [],
+            "degradation": [fallen | {"low": -1.0, "high": -0.9, "p_value": 1e-6, "n_patients": 30}] if kind == DEGRADED else [],
+        }
+        found[bool(unread.any())] = [row.significant for row in claim_rows(results_of(study, tables | own))]
+    assert found == {False: [True], True: [False]}
+
+
 def test_what_is_claimed_of_true_findings_is_held_by_the_test_and_by_the_interval() -> None:
     """Eight patients with 1 to 12 items, whose findings help by 50 points: test and interval often disagree, in both directions."""
     rng, sizes, settings = np.random.default_rng(21), [1, 1, 2, 2, 3, 3, 8, 12], IntervalSettings(resamples=500)
@@ -120,7 +169,8 @@ def test_what_is_claimed_of_true_findings_is_held_by_the_test_and_by_the_interva
         passed = {name: (rng.random(len(codes)) < chance).astype(float) for name in ("f", "donor", "leak")}
         passed["d"] = (rng.random(len(codes)) < np.clip(chance + 0.5, 0, 1)).astype(float)
         row = DecompositionRow(benchmark=DEPTH, model="alpha", **decompose(passed, by))
-        study = SimpleNamespace(settings=settings, benchmarks={})
+        unasked = SimpleNamespace(outcomes=SimpleNamespace(counts={}, items=()))
+        study = SimpleNamespace(settings=settings, benchmarks={DEPTH: unasked}, models={})
         (claim,) = claim_rows(results_of(study, {**none, "decomposition": [row]}))
         beyond_zero = claim.low is not None and (claim.low > 0 or claim.high < 0)
         seen[claim.p_value < 0.05, beyond_zero, claim.significant] += 1
