@@ -14,7 +14,7 @@ from fixtures.models import PNG, Server, model_config, reply, running_server
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models import causes
 from neuralmedbench.models.api.backend import LitellmBackend, PictureEncoder
-from neuralmedbench.models.api.replies import drop_invalid_statistics
+from neuralmedbench.models.api.replies import readable_by_litellm
 from neuralmedbench.models.call_keys import strict_schema
 from neuralmedbench.models.protocol import Call, Message, MessageImage
 from neuralmedbench.models.retry import CallError
@@ -274,13 +274,20 @@ def test_an_answer_is_kept_whose_tokens_have_probabilities_that_cannot_be_read(a
     assert (found[0].prompt_tokens, len(bodies)) == (100, 1)
 
 
+def test_an_answer_in_parts_is_joined_and_not_asked_again(answers):
+    said = reply("a")
+    said["choices"][0]["message"]["content"] = [{"type": "text", "text": "1. gli"}, {"type": "text", "text": "oma"}]
+    ((answer,), bodies) = answers(said)
+    assert (answer.text, len(bodies)) == ("1. glioma", 1)
+
+
 def test_a_reply_whose_statistics_can_be_read_reaches_litellm_byte_for_byte():
     said = reply("a")
     said["choices"][0]["logprobs"] = {"content": [{"token": "a", "logprob": -0.5, "bytes": None, "top_logprobs": []}]}
     for one in (said, claude("end_turn", {"type": "text", "text": "a"}), gemini({"text": "a"}), {"error": {"message": "no"}}, ["x"], "x"):
         body = json.dumps(one, indent=1).encode()
-        assert drop_invalid_statistics(body) is body
-    assert drop_invalid_statistics(b"<html>") == b"<html>"
+        assert readable_by_litellm(body) is body
+    assert readable_by_litellm(b"<html>") == b"<html>"
 
 
 CLAUDE, GEMINI = "anthropic/claude-sonnet-4-20250514", "gemini/gemini-2.5-pro"

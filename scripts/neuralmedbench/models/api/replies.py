@@ -204,8 +204,8 @@ def tokens_of(raw: Mapping[str, Any], read: Any, *, wrote: bool) -> tuple[int | 
     return prompt, completion, None
 
 
-def drop_invalid_statistics(body: bytes) -> bytes:
-    """Remove invalid token counts and log-probabilities from a reply, because litellm would discard the paid answer with them.
+def readable_by_litellm(body: bytes) -> bytes:
+    """Remove invalid token counts and log-probabilities from a reply and join texts in parts, because litellm would discard the paid answer.
 
     Parameters
     ----------
@@ -215,14 +215,28 @@ def drop_invalid_statistics(body: bytes) -> bytes:
     Returns
     -------
     bytes
-        The same bytes, unless usage or log-probabilities are invalid; then the reply without those.
+        The same bytes, unless usage or log-probabilities are invalid, or the content of a message is a list of texts (`[{type: text, text}]`);
+        then the reply without those, and with their joined text.
     """
     raw = reply_object(body)
     changed: dict[str, Any] = {name: valid for name in USAGE if name in raw and (valid := _valid_usage(raw[name])) != raw[name]}
     rows = raw.get("choices")
-    if isinstance(rows, list) and not all(map(_has_valid_logprobs, rows)):
-        changed["choices"] = [row if _has_valid_logprobs(row) else {**row, "logprobs": None} for row in rows]
+    if isinstance(rows, list):
+        valid = [row if _has_valid_logprobs(row) else {**row, "logprobs": None} for row in map(_with_joined_text, rows)]
+        changed |= {"choices": valid} if valid != rows else {}
     return json.dumps(raw | changed).encode() if changed else body
+
+
+def _with_joined_text(row: Any) -> Any:
+    """Return a choice whose message is one text; unchanged unless all parts of its content are texts."""
+    message = row.get("message") if isinstance(row, dict) else None
+    parts = message.get("content") if isinstance(message, dict) else None
+    if not isinstance(parts, list) or not parts:
+        return row
+    texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in parts]
+    if not all(isinstance(text, str) for text in texts):
+        return row
+    return {**row, "message": {**message, "content": "".join(texts)}}
 
 
 def _valid_usage(usage: Any) -> dict[str, Any]:

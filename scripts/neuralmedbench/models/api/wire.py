@@ -16,7 +16,7 @@ import aiohttp
 import httpx
 from yarl import URL
 
-from neuralmedbench.models.api.replies import drop_invalid_statistics
+from neuralmedbench.models.api.replies import readable_by_litellm
 from neuralmedbench.models.retry import CONNECTION_REFUSED, UNKNOWN_HOST
 
 PROXIES = ("http", "https", "all")
@@ -127,7 +127,7 @@ class OneHost(httpx.AsyncBaseTransport):
             body or b""
         )  # as it came; litellm gets the reply without invalid statistics. Of a failure only status and cause count
         headers = [(name, value) for name, value in response.headers.items() if name.lower() not in OF_THE_BODY]
-        return httpx.Response(response.status, headers=headers, content=drop_invalid_statistics(exchange.body), request=request)
+        return httpx.Response(response.status, headers=headers, content=readable_by_litellm(exchange.body), request=request)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -251,6 +251,10 @@ function arrange() {
 }
 
 const PAIRS = { a: "only A right", b: "only B right", both: "both right", neither: "neither right" };
+// One pass with a function: a title may hold an A, a B or a `$&` itself.
+function pairTitle(label, a, b) {
+  return label.replace(/\b[AB]\b/g, (letter) => (letter === "A" ? a : b));
+}
 function pairOf(entry) {
   const [first, second] = [isRight(entry, wants("a")), isRight(entry, wants("b"))];
   if (first === undefined || second === undefined) return "";
@@ -264,7 +268,7 @@ function compare(entries) {
   if (box.hidden) return entries;
   const groups = new Map(entries.map((entry) => [entry, pairOf(entry)]));
   const buttons = Object.entries(PAIRS).map(([name, label]) => {
-    const title = label.replace("A", models.title(a)).replace("B", models.title(b));
+    const title = pairTitle(label, models.title(a), models.title(b));
     const button = make("button", { type: "button", "aria-pressed": address.get("pair") === name }, `${title}: ${[...groups.values()].filter((one) => one === name).length}`);
     button.addEventListener("click", () => {
       address.set({ pair: address.get("pair") === name ? "" : name });
