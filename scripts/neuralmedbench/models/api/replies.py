@@ -222,21 +222,22 @@ def readable_by_litellm(body: bytes) -> bytes:
     changed: dict[str, Any] = {name: valid for name in USAGE if name in raw and (valid := _valid_usage(raw[name])) != raw[name]}
     rows = raw.get("choices")
     if isinstance(rows, list):
-        valid = [row if _has_valid_logprobs(row) else {**row, "logprobs": None} for row in map(_with_joined_text, rows)]
-        changed |= {"choices": valid} if valid != rows else {}
+        readable = [row if _has_valid_logprobs(row) else {**row, "logprobs": None} for row in map(_with_joined_text, rows)]
+        changed |= {"choices": readable} if readable != rows else {}
     return json.dumps(raw | changed).encode() if changed else body
 
 
 def _with_joined_text(row: Any) -> Any:
     """Return a choice whose message is one text; unchanged unless all parts of its content are texts."""
-    message = row.get("message") if isinstance(row, dict) else None
-    parts = message.get("content") if isinstance(message, dict) else None
+    if not isinstance(row, dict) or not isinstance(message := row.get("message"), dict):
+        return row
+    parts = message.get("content")
     if not isinstance(parts, list) or not parts:
         return row
-    texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in parts]
-    if not all(isinstance(text, str) for text in texts):
-        return row
-    return {**row, "message": {**message, "content": "".join(texts)}}
+    texts = [
+        str(part["text"]) for part in parts if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+    ]
+    return {**row, "message": {**message, "content": "".join(texts)}} if len(texts) == len(parts) else row
 
 
 def _valid_usage(usage: Any) -> dict[str, Any]:
