@@ -60,7 +60,7 @@ onerror:
 
 
 onsuccess:
-    TERMINAL.record(workflow, RECORD_ARGUMENTS)
+    TERMINAL.record(workflow)
 
 
 rule all:

@@ -54,8 +54,8 @@ except PipelineError as error:
 
 config.update(RUN.config.model_dump(mode="json"))
 
-RECORD_ARGUMENTS = ["--overridden"] if workflow.config_settings.config else []
-RECORD_ARGUMENTS += RUN.options("--configfiles")
+TERMINAL.arguments = ["--overridden"] if workflow.config_settings.config else []
+TERMINAL.arguments += RUN.options("--configfiles")
 
 # replay changes no answer, so switching it reruns nothing: rules pass it as a function of the input, and such params are not compared
 REPLAY = "--replay" if RUN.config.replay else ""

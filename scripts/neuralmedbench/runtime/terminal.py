@@ -68,6 +68,7 @@ class RunTerminal(logging.Handler):
         self.state = RunState(clock())
         self.log = ""
         self.last_words: Callable[[], list[str]] = list
+        self.arguments: Sequence[str] = ()
         self._folder: Path | None = None
         self._open = ExitStack()
         self._stopping = threading.Event()
@@ -126,7 +127,9 @@ class RunTerminal(logging.Handler):
         elif self._active and event == "None" and record.levelno == logging.WARNING:
             self.say(record.getMessage())
         elif self._active and record.getMessage().startswith(NOTHING):
-            self.say(record.getMessage(), *self.last_words())
+            report = self.last_words()
+            # a run without work may lack answers: a key was not set when they were asked
+            self.say(record.getMessage(), *(self._lines_of("incomplete") if report else []), *report)
 
     def _plan(self, stats: dict[str, int]) -> None:
         counts = {rule: int(number) for rule, number in stats.items() if rule != "total"}
@@ -179,34 +182,30 @@ class RunTerminal(logging.Handler):
         self._ended = True
         self.say(f"{counted(self.state.done, 'step')} in {duration(self._clock() - self.state.started)}{self._log_words()}", *lines)
 
-    def record(self, workflow: Any, arguments: Sequence[str]) -> None:
-        """Record a run that ended well, and write its last lines: what is missing and why, what was recorded, the report.
-
-        Parameters
-        ----------
-        workflow : snakemake.workflow.Workflow
-            The workflow.
-        arguments : sequence of str
-            Of `nmb run record`.
-        """
+    def record(self, workflow: Any) -> None:
+        """Record a run that ended well, and write its last lines: what is missing and why, what was recorded, the report."""
         report = self.last_words()
         steps = workflow.dag_settings.until or [rule.name for rule in workflow.dag.targetrules]
         targets = sorted(map(str, steps if workflow.dag_settings.until else workflow.dag.targetfiles)) or sorted(steps)
         self.state.phase = "record the run" if report else "look for missing answers"
-        verb = ["record", *arguments] if report else ["incomplete", *(one for one in arguments if one != "--overridden")]
+        # if recording fails, the run still succeeds and a line says why
+        lines = self._lines_of("record" if report else "incomplete")
+        made = ", ".join(targets) if len(targets) <= MOST_TARGETS else f"{len(targets)} files"
+        self.finish(*lines, *(report or [f"made: {made}; the run is not recorded, because only a part of it was asked for"]))
+
+    def _lines_of(self, verb: str) -> list[str]:
+        """Return what `nmb run record` or `nmb run incomplete` says of this run."""
+        arguments = [one for one in self.arguments if verb == "record" or one != "--overridden"]
         path = os.pathsep.join(filter(None, ["scripts", os.environ.get("PYTHONPATH", "")]))
         done = subprocess.run(
-            [sys.executable, "-m", "neuralmedbench", "run", *verb],
+            [sys.executable, "-m", "neuralmedbench", "run", verb, *arguments],
             check=False,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONPATH": path},
         )
-        # if recording fails, the run still succeeds and a line says why
-        lines = [line for line in done.stderr.splitlines() if line.strip() and line != NOTHING_MISSING]
-        made = ", ".join(targets) if len(targets) <= MOST_TARGETS else f"{len(targets)} files"
-        self.finish(*lines, *(report or [f"made: {made}; the run is not recorded, because only a part of it was asked for"]))
+        return [line for line in done.stderr.splitlines() if line.strip() and line != NOTHING_MISSING]
 
     def fail(self, logs: Iterable[str]) -> NoReturn:
         """Write the last lines of a run that failed or was interrupted, and end the process: nothing comes after them."""

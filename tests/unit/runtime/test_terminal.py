@@ -18,7 +18,7 @@ import pytest
 
 from conftest import ROOT
 from neuralmedbench.recording import stages
-from neuralmedbench.runtime import job_progress
+from neuralmedbench.runtime import job_progress, terminal
 from neuralmedbench.runtime.job_progress import (
     JobProgress,
     Report,
@@ -216,6 +216,20 @@ def test_folders_of_runs_that_ended_are_removed_and_a_running_one_is_named(tmp_p
         assert other_runs() == [os.getpid()]
         assert f"another run is working in this folder (process {os.getpid()})" in locked_line()
         monkeypatch.setenv(RUN_VARIABLE, "0/1/first")
+
+
+def test_a_run_with_nothing_to_do_says_which_answers_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that is set after the run plans nothing: without a line the report would seem to be complete."""
+    missing, ran, stream = "missing: 12 answers (12 skipped); `nmb run retry` requests them again", [], io.StringIO()
+    done = SimpleNamespace(stderr=f"{missing}\n")
+    monkeypatch.setattr(terminal.subprocess, "run", lambda command, **_: ran.append(command) or done)
+    shown = RunTerminal(stream)
+    shown.arguments = ["--overridden", "--configfiles", "config/mine.yaml"]
+    shown.last_words = lambda: ["The report: here"]
+    shown._active = True
+    shown.emit(logging.makeLogRecord({"msg": "Nothing to be done (all requested files are present).", "levelno": logging.INFO}))
+    assert stream.getvalue().splitlines()[1:] == [missing, "The report: here"]
+    assert ran[0][3:] == ["run", "incomplete", "--configfiles", "config/mine.yaml"]
 
 
 def test_an_interrupt_is_no_failure_and_the_second_one_ends_at_once(tmp_path: Path) -> None:
