@@ -52,8 +52,22 @@ AFTER = re.compile(r"[^\S\n]*[*_`\"'“”$)）\]}>.．。:：,，、; \t-]*")
 """Characters after a letter, in its line."""
 
 UNDECIDED = re.compile(r"(?:not|neither|none|either|both|unclear|unknown|uncertain|impossible)\b", re.IGNORECASE)
-DENIED = re.compile(r"(?:not|rather\s+than|instead\s+of)\s+(?:option\s+)?\(?([A-J])\)?(?!\w|['-]\w)")
-"""A letter that an answer denies: `not B`, `rather than (C)`."""
+DENIED = re.compile(
+    rf"""
+    (?: (?:not|rather\s+than|instead\s+of|nicht|keine?|statt|no(?:\s+es)?|não(?:\s+é)?(?:\s+a)?|pas|non(?:\s+è)?|plutôt\s+que|anziché)\s+
+        (?:(?:[Oo]ption|opción|opção|opzione|alternativa|Antwort|la|el|die)\s+){{0,2}}
+      | (?:不是|并非|並非|而非)\s*
+      | (?=[(（]?[A-J][)）]?\s*(?:ではな|じゃな)) )
+    [(（]?([A-J])[)）]?(?!{IN_WORD}|['-]\w)
+    """,
+    re.VERBOSE,
+)
+"""A letter that an answer denies: `not B`, `rather than (C)`, `nicht B`, `no la B`, `不是B`, `Bではなく`."""
+SEVERAL = re.compile(
+    r"\b(?:[Cc]orrect|[Rr]ight|[Bb]est|[Tt]he|[Mm]y)\s+(?:answers|choices|options)\s+(?:are|would\s+be)[\s:*_`(]{0,6}(?:both\s+)?(?:option\s+)?"
+    r"([A-J])\b[^\n]{0,200}?(?:\band\b|&|,)[\s*_`(]{0,5}(?:option\s+)?(?!\1)[A-J](?:\b(?![.)]?\s?['\w])|[.):*])"
+)
+"""Two answers in a sentence that announces several."""
 GOES_ON = re.compile(r"(?:because|since|as|due|given|is|would)\b", re.IGNORECASE)
 """If one of these words follows `A`, it is the letter: after the article they make no sense."""
 
@@ -148,7 +162,7 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
             word = _words_of(content[_length(BEFORE, content) :], options)
             return Choice() if choice.letter in denied or (opened and word not in {"", opened}) else choice
         denied |= set(DENIED.findall(content[: _length(BEFORE, content) + 40].partition("\n")[0]))
-    if opened and _reversed(opened, behind, options):
+    if SEVERAL.search(plain) or (opened and _reversed(opened, behind, options)):
         return Choice()
     choice = _unmarked(plain, options) or _leading(plain, options)
     choice = choice if choice.letter else _closing(plain, options)
