@@ -252,7 +252,9 @@ def test_two_models_are_compared_by_the_cases_that_one_gets_right_and_the_other_
       marks: cases.filter((entry) => entry.benchmark === wants("benchmark")).map((entry) => [entry.element.id, entry.items.map((item) => item.results)]),
       models: index.models,
       titles: ["only A right", "only B right"].map((label) => pairTitle(label, "Big B $&", "A $' B")),
+      unread: [[], ["a", "b"]].map((options) => answerName({ differential: [], state: "ok" }, { options })),
     })""")
+    assert seen["unread"] == ["no diagnosis read", "no choice read"]
     assert seen["titles"] == ["only Big B $& right", "only A $' B right"]
     places = [seen["models"].index(name) for name in seen["pair"]]
     right = {

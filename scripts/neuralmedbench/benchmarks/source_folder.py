@@ -67,7 +67,8 @@ class SourceFolder:
         elif path.suffix.lower() in readers:
             rows = readers[path.suffix.lower()](self._remember(path))
         else:
-            message = f"{path.name}: expected .csv, .tsv, .json, .jsonl or .parquet"
+            sheet = "; save each sheet as CSV in UTF-8, with commas" if path.suffix.lower() in {".xlsx", ".xls", ".ods"} else ""
+            message = f"{path.name}: expected .csv, .tsv, .json, .jsonl or .parquet{sheet}"
             raise DataError(message)
         # every row is checked: tables of objects may differ from row to row
         for number, row in enumerate(rows, start=1):

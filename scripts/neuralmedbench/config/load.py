@@ -230,9 +230,9 @@ def wildcard(name: str) -> str:
     return name
 
 
-def load_pipeline(value: Any) -> PipelineConfig:
-    """Check the merged configuration that Snakemake read."""
-    return check(PipelineConfig, value, "config")
+def load_pipeline(value: Any, files: Sequence[str] = ("config",)) -> PipelineConfig:
+    """Check the merged configuration that Snakemake read; mistakes name its files."""
+    return check(PipelineConfig, value, " with ".join(files))
 
 
 def load_benchmark(folder: Path, benchmark: str) -> BenchmarkConfig:

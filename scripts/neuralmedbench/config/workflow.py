@@ -213,7 +213,7 @@ class Run:
         ConfigError
             If keys, files or tables are wrong or missing: all of them.
         """
-        config = load_pipeline(value)
+        config = load_pipeline(value, [(folder / "config.yaml").as_posix(), *configfiles])
         mistakes = Mistakes()
         if config.limit and not configfiles:
             mistakes.add(

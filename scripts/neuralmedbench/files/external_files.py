@@ -39,12 +39,15 @@ def delimited_rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+            if len(reader.fieldnames or ()) == 1 and reader.fieldnames and ";" in reader.fieldnames[0]:
+                message = f"{path.name}: the cells are separated by semicolons; expected commas (or tabs in a .tsv): save the table as CSV with commas"
+                raise DataError(message)
             if double := [name for name, number in Counter(reader.fieldnames or ()).items() if number > 1]:
                 message = f"{path.name}: the column {double[0]!r} is repeated"
                 raise DataError(message)
             for row in reader:
                 if None in row:
-                    message = f"{path.name}: a row has more cells than the first line has names"
+                    message = f"{path.name}: a row has more cells than the first line has names (line {reader.line_num})"
                     raise DataError(message)
                 yield reader.line_num, row
     except (UnicodeDecodeError, csv.Error):

@@ -15,7 +15,7 @@ from neuralmedbench.models.budget import check_paid
 from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.calls import Caller
 from neuralmedbench.models.causes import next_step
-from neuralmedbench.models.console import Progress, UnreadWarning, graceful_interrupt
+from neuralmedbench.models.console import Progress, UnreadWarning, graceful_interrupt, print_to_person
 from neuralmedbench.models.context_length import ContextLength, check_lengths
 from neuralmedbench.models.destinations import address_of, check_destination
 from neuralmedbench.models.ledger import Ledger, LedgerEntry, check_recorded_ledger, open_ledger
@@ -75,9 +75,8 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
     print(f"{name}: {total} answers needed for {len(requests)} requests; destination: {destination}", file=sys.stderr)
     with open_ledger(run.ledger) as ledger:
         if ledger.unreadable:
-            print(
-                f"{name}: {ledger.unreadable} lines of its ledger cannot be read; answers that only they hold are asked for again",
-                file=sys.stderr,
+            print_to_person(
+                f"{name}: {ledger.unreadable} lines of its ledger cannot be read; answers that only they hold are asked for again"
             )
         walks = [
             SampleWalk(request, model, run.first_repeat + number, code=code).resume(ledger)

@@ -26,6 +26,7 @@ from neuralmedbench.records.responses import Response, ResponseState, distinct_c
 from neuralmedbench.records.words import ONCE, counted, listing, percent, percent_span
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.scoring.parse import why_unread
+from neuralmedbench.tables.study import cluster_noun
 
 SERVER = {"revision": "1", "temperature": 1.0, "seed": 1, "max_tokens": 1024, "max_images": 32, "concurrency": 8}
 """Settings of a model whose yaml is written for a server; those of config/models/local-server.yaml but for the requests in flight."""
@@ -190,7 +191,7 @@ def limited_lines(run: Run) -> list[str]:
     rows = [row for row in table if row.revision == model.revision]
     items = {row.item_id: row for row in read_records(Path(f"data/items/{benchmark}.parquet"), Item)}
     return [
-        *_answers(rows, items, benchmark, model.name),
+        *_answers(rows, items, benchmark, model.name, cluster_noun(run.benchmarks[benchmark], list(items.values()))),
         *_passed(run, benchmark, model.name),
         *_spent(rows),
         *_whole_run(run, rows, model),
@@ -199,10 +200,10 @@ def limited_lines(run: Run) -> list[str]:
     ]
 
 
-def _answers(rows: Sequence[Response], items: dict[str, Item], benchmark: str, model: str) -> Iterator[str]:
+def _answers(rows: Sequence[Response], items: dict[str, Item], benchmark: str, model: str, cluster: str) -> Iterator[str]:
     states = Counter(str(row.state) for row in rows)
     patients, families = {row.patient_id for row in rows}, {items[row.item_id].family for row in rows}
-    spread = f"{counted(len(patients), 'patient')}, {len(families)} {'family' if len(families) == 1 else 'families'}"
+    spread = f"{counted(len(patients), cluster)}, {len(families)} {'family' if len(families) == 1 else 'families'}"
     yield f"{counted(len(rows), 'answer')} of {model} to {benchmark} ({spread}): {listing([f'{number} {state}' for state, number in states.items()])}"
     errors = Counter(row.error for row in rows if row.error)
     if errors:

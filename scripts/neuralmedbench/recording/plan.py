@@ -100,10 +100,10 @@ class PlanRow:
 
 @dataclass(frozen=True)
 class PlanGap:
-    """A benchmark without prompts, and the command that makes them."""
+    """A benchmark without prompts, and the file that has them."""
 
     benchmark: str
-    remedy: str
+    prompts: str
 
 
 def plan_run(run: Run, root: Path = Path()) -> tuple[list[PlanRow], list[PlanGap]]:
@@ -134,8 +134,7 @@ def plan_run(run: Run, root: Path = Path()) -> tuple[list[PlanRow], list[PlanGap
     for benchmark in run.benchmarks:
         prompts = f"data/prompts/{benchmark}.parquet"
         if not (root / prompts).is_file():
-            command = shlex.join(["snakemake", "--cores", "8", *run.options("--configfile"), "--", prompts])
-            gaps.append(PlanGap(benchmark, f"it has no prompts yet; `{command}` makes them without calling a model"))
+            gaps.append(PlanGap(benchmark, prompts))
             continue
         rows += _Planner(run, benchmark, root, vocabulary).rows(read_records(root / prompts, Request))
     return rows, gaps
@@ -357,7 +356,7 @@ def _size_lines(run: Run, published: PublishedConfig) -> Iterator[str]:
 
 
 HEAD = ("benchmark", "asked", "samples", "answered", "calls", "prompt", "completion", "USD", "at most", "prices of", "goes to", "key")
-WORDS = "Nothing was sent. prompt and completion: tokens in thousands, expected / as reserved before a call (one byte per token)."
+WORDS = "Nothing was sent. prompt and completion: tokens in thousands, expected / as reserved before a call (one byte per token). Samples with the same request share one answer and one call."
 
 
 def plan_lines(rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spending: SpendTotals) -> list[str]:
@@ -383,7 +382,12 @@ def plan_lines(rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spend
     lines = [*_align([HEAD, *map(_cells, rows)]), "", WORDS, f"Possible now: {_total([row for row in rows if not row.blocked])}"]
     if any(row.blocked for row in rows):
         lines.append(f"Including blocked calls: {_total(rows)}")
-    lines += [f"{entry.benchmark}: {entry.remedy}" for entry in gaps]
+    if gaps:
+        command = shlex.join(["snakemake", "--cores", "8", *run.options("--configfile"), "--", *(entry.prompts for entry in gaps)])
+        have = "it has" if len(gaps) == 1 else "they have"
+        lines.append(
+            f"{', '.join(entry.benchmark for entry in gaps)}: {have} no prompts yet; `{command}` makes them without calling a model"
+        )
     lines += left_out_lines(run)
     lines += _layout_lines(run)
     lines += list(dict.fromkeys(f"blocked: {row.blocked}" for row in rows if row.blocked))

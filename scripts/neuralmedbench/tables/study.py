@@ -142,17 +142,22 @@ class BenchmarkStudy:
     @property
     def cluster(self) -> str:
         """What counts as one patient: `patient`; where an imported set names none, the `pair`, the `case`, or the `item` itself."""
-        named = self.config.has_cases or self.config.subjects == "phantom" or any(item.patient_id != item.case_id for item in self.items)
-        if named or not self.items:
-            return PATIENT
-        if all(item.patient_id == item.pair_id for item in self.items):
-            return "pair"
-        return "item" if len({item.case_id for item in self.items}) == len(self.items) else "case"
+        return cluster_noun(self.config, self.items)
 
     @cached_property
     def floors(self) -> dict[str, Floor]:
         """What the best constant answer earns, by metric."""
         return floors(self.outcomes, self.vocabulary)
+
+
+def cluster_noun(config: BenchmarkConfig, items: Sequence[Item]) -> str:
+    """Name what counts as one patient of a benchmark."""
+    named = config.has_cases or config.subjects == "phantom" or any(item.patient_id != item.case_id for item in items)
+    if named or not items:
+        return PATIENT
+    if all(item.patient_id == item.pair_id for item in items):
+        return "pair"
+    return "item" if len({item.case_id for item in items}) == len(items) else "case"
 
 
 @dataclass(frozen=True, kw_only=True)

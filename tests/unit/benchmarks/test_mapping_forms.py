@@ -14,6 +14,7 @@ from fixtures.imports import built, picture_bytes, put, put_table
 from neuralmedbench.benchmarks.adapters.registry import data_sets
 from neuralmedbench.benchmarks.importing import ImportPaths, import_set, write_yaml
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
+from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import read_yaml
 from neuralmedbench.config.mappings import load_mappings
@@ -113,7 +114,7 @@ def test_numbers_in_brackets_are_words(tmp_path: Path) -> None:
         ({"question": "t"}, CHOICE, "the column 't' holds objects"),
         ({"answer": {"column": "t", "form": "text"}}, OPEN, "the column 't' holds objects"),
         ({"id": ["t"]}, CHOICE, "the column 't': a cell holds a list where a text or a number was expected"),
-        ({"options": {"column": "t"}}, CHOICE, "a cell holds an object where a text or a number was expected"),
+        ({"options": {"column": "t"}}, CHOICE, r"the column 't' holds objects \(keys content, role\)"),
     ],
 )
 def test_an_object_or_a_list_where_words_are_needed_is_refused(
@@ -165,6 +166,20 @@ def test_letters_beside_options_with_a_gap_or_a_repeat_are_refused_with_their_co
     )
     words = "the column 'o.text': the letters of the options are not A, B, C... without a gap"
     assert [row.reason for row in record.refused] == [f"{words}: A, C", f"{words}: A, A"]
+
+
+def test_what_is_not_read_is_told_with_the_next_step(tmp_path: Path) -> None:
+    """Mistakes of new users: objects as options, true and false as answers, questions one level down, a workbook."""
+    good = {**ROW, "o": ["Yes", "No"], "a": "A"}
+    record, _ = import_rows(tmp_path / "1", [good, {**good, "o": OBJECTS}, {**good, "a": True}])
+    assert [row.reason.rpartition("; ")[2] for row in record.refused] == [
+        "name the key of their texts, as in `o.<key>`",
+        'found true or false: with `fixed: ["true", "false"]` as options it is one of them',
+    ]
+    with pytest.raises(DataError, match=r"each entry of the list 'questions' has it: if it is a question, write `each: questions`"):
+        import_rows(tmp_path / "2", [{"questions": [good]}])
+    with pytest.raises(DataError, match="save each sheet as CSV in UTF-8"):
+        next(SourceFolder(put(tmp_path / "3", {"a.xlsx": b"PK"})).rows(tmp_path / "3" / "a.xlsx"))
 
 
 # files and rows

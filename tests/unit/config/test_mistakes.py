@@ -48,6 +48,14 @@ def said(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     return code, capfd.readouterr().err
 
 
+def test_a_misspelt_key_is_told_with_the_files_in_which_it_may_stand(project: Path) -> None:
+    write("config/study.yaml", {"benchmark": ["b"]})
+    with pytest.raises(
+        ConfigError, match=r"^config/config.yaml with config/study.yaml: unknown key 'benchmark'; did you mean 'benchmarks'"
+    ):
+        read_run([Path("config/study.yaml")])
+
+
 def test_host_and_cap_and_other_mistakes_of_all_files_are_reported_at_once(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert said(capfd, "run", "check") == (0, "no mistakes: 1 benchmark, 1 model, 1 grader\n")
     write("config/config.yaml", {"benchmarks": ["b", "c"], "models": ["paid", "other", "absent"], "graders": ["rubric", "llmm"]})

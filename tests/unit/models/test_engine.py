@@ -463,10 +463,15 @@ def test_what_one_call_is_told_about_key_credit_or_model_is_not_asked_a_hundred_
     assert {row.state for row in ask([request(f"i{n}") for n in range(30)])} == {ResponseState.OK}
 
 
-def test_a_line_that_says_that_a_call_failed_is_no_answer_whoever_wrote_it_and_the_log_counts_it(server, ask, tmp_path, capsys):
+def test_a_line_that_says_that_a_call_failed_is_no_answer_whoever_wrote_it_and_the_log_counts_it(
+    server, ask, tmp_path, capsys, monkeypatch
+):
     ask([request("i")])
+    shown = []
+    monkeypatch.setattr("neuralmedbench.models.console.warn_run", lambda line: shown.append(line) or True)
     (line,) = (tmp_path / "ledger/m.jsonl").read_text().splitlines()
     (tmp_path / "ledger/m.jsonl").write_text(json.dumps(json.loads(line) | {"state": "failed"}) + "\n")
     assert ask([request("i")])[0].state is ResponseState.OK
     assert len(server.bodies) == 2
     assert "m: 1 lines of its ledger cannot be read" in capsys.readouterr().err
+    assert any("m: 1 lines of its ledger cannot be read" in line for line in shown), "the terminal of the run says it too"

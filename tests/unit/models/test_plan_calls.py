@@ -209,6 +209,12 @@ def test_the_command_names_calls_money_hosts_keys_limits_and_caps_and_sends_noth
     assert rows["paid", ""]["blocked"] == "the environment variable NMB_PAID is not set"
     assert "blocked: the environment variable NMB_PAID is not set" in said
     assert "later: it has no prompts yet; `snakemake --cores 8 --configfile limits.yaml -- data/prompts/later.parquet` makes them" in said
+    Path("data/prompts/b.parquet").rename("b.parquet")
+    both = planned(capsys, "limits.yaml")[0]
+    assert (
+        "b, later: they have no prompts yet; `snakemake --cores 8 --configfile limits.yaml -- data/prompts/b.parquet data/prompts/later.p"
+        in both
+    )
     assert "rate limit group openai: 2 requests per minute; these calls take at least 3 minutes" in said
     assert "max_run_cost_usd 0.0050 is less than" in said
     assert "Nothing was sent." in said

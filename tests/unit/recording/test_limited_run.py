@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -14,7 +15,7 @@ from neuralmedbench.config.load import load_model
 from neuralmedbench.config.workflow import read_run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.recording import stages
-from neuralmedbench.recording.limited_run import add_server_model, check_server, limited_run
+from neuralmedbench.recording.limited_run import _answers, add_server_model, check_server, limited_run
 from neuralmedbench.recording.record import record_run
 
 PAID = {"title": "P", "backend": "litellm", "id": "openai/gpt-4o", "revision": "1", "api_key_env": "NMB_NO_KEY"}
@@ -131,3 +132,10 @@ def test_a_limit_in_the_configuration_of_all_runs_is_refused(project: Path) -> N
         read_run()
     write("few.yaml", {"limit": 5})
     assert read_run([Path("few.yaml")]).results == "results/few"
+
+
+@pytest.mark.parametrize(("cluster", "words"), [("item", "2 items"), ("patient", "2 patients")])
+def test_answers_to_exam_questions_are_not_counted_as_patients(cluster: str, words: str) -> None:
+    items = {name: SimpleNamespace(family="management") for name in "ab"}
+    rows = [SimpleNamespace(item_id=name, patient_id=name, state="failed", error="") for name in "ab"]
+    assert next(_answers(rows, items, "exam", "m", cluster)) == f"2 answers of m to exam ({words}, 1 family): 2 failed"

@@ -85,7 +85,7 @@ def test_without_expected_verdicts_there_is_no_sensitivity() -> None:
         ),
         ("reference\tanswer\n", "pairs.tsv: no pair; expected a line of column names (reference, answer), then one pair a line"),
         ("reference\tanswer\n\tglioma\n", "pairs.tsv, line 2: the column 'reference' is empty"),
-        ("reference\tanswer\ta\na\tb\tc\td\n", "pairs.tsv: a row has more cells than the first line has names"),
+        ("reference\tanswer\ta\na\tb\tc\td\n", "pairs.tsv: a row has more cells than the first line has names (line 2)"),
     ],
 )
 def test_wrong_files_are_one_clear_line(tmp_path: Path, text: str, message: str) -> None:

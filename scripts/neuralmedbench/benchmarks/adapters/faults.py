@@ -144,7 +144,17 @@ def missing_text(cells: Mapping[str, Any], column: str) -> str:
     else:
         known, found = [], f"{'.'.join(at)!r} is {'a list without it' if isinstance(value, list | tuple) else 'no object'}"
     near = difflib.get_close_matches(column, known, n=1)
+    within = [
+        name
+        for name, cell in cells.items()
+        if isinstance(rows := listed(cell), list | tuple)
+        and rows
+        and isinstance(rows[0], Mapping)
+        and at_path(rows[0], column) is not ABSENT
+    ]
     hint = f"did you mean {near[0]!r}?" if near else "correct it, or name it in `optional` if records may lack it"
+    if not at and within:
+        hint = f"each entry of the list {within[0]!r} has it: if it is a question, write `each: {within[0]}`"
     return f"the column {column!r} is missing; {found}; {hint}"
 
 

@@ -34,8 +34,13 @@ def options_at(row: Mapping[str, Any], column: str) -> tuple[str, ...]:
     # `*` takes the values of an object by its keys
     tops = (above.removesuffix(".*"), above) if last == "*" or above.endswith(".*") else (above,)
     entries = next((value for top in tops if above and (value := at_path(row, top)) is not ABSENT), ABSENT)
+    texts = at_path(row, column)
+    objects = [entry for entry in listed(texts) if isinstance(entry, Mapping)] if isinstance(listed(texts), list | tuple) else []
+    if objects:
+        keys = ", ".join(map(str, objects[0]))
+        message = f"the column {column!r} holds objects (keys {keys}); name the key of their texts, as in `{column}.<key>`"
+        raise DataError(message)
     try:
-        texts = at_path(row, column)
         names = names_of(listed(entries), last)
         return _in_order(names, texts) if isinstance(texts, list | tuple) and len(names) == len(texts) > 0 else options_of(texts)
     except DataError as error:
@@ -157,6 +162,8 @@ def letter_of(value: Any, options: Sequence[str]) -> str:
     if found and 0 <= place < len(options) and _plain(found[2] or "") in {"", _plain(options[place])}:
         return LETTERS[place]
     message = f"the right answer is not one of {LETTERS[0]} to {LETTERS[max(len(options) - 1, 0)]}, nor the text of an option"
+    if _plain(text) in {"true", "false"}:
+        message += '; found true or false: with `fixed: ["true", "false"]` as options it is one of them'
     raise DataError(message)
 
 

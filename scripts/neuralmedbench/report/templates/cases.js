@@ -100,12 +100,16 @@ function messageElements(response, images) {
   return played ? playElements([...turns, last]) : [...turns, last];
 }
 
-function answerElement(response, images) {
+function answerName(response, item) {
+  const none = item.options.length ? "no choice read" : "no diagnosis read";
+  return response.differential[0] ?? (response.state === "ok" ? none : words(response.state));
+}
+function answerElement(response, item) {
   const missing = ["failed", "over_budget", "skipped"].includes(response.state);
   const outcome = missing ? "none" : response.passed ? "pass" : response.passed === false ? "fail" : "none";
   const ungraded = response.strategy === "self_consistency" && !response.counted ? "voted" : "no grade";
   const label = { pass: "passes", fail: "fails", none: missing ? words(response.state) : ungraded }[outcome];
-  const name = response.differential[0] ?? (response.state === "ok" ? "no diagnosis read" : words(response.state));
+  const name = answerName(response, item);
   const first = response.place ? `${response.place} (${name})` : name;
   const turns = response.turns.length + !missing;
   const sample = `sample ${response.repeat + 1}${response.turns.length ? `, ${turns} turn${turns === 1 ? "" : "s"}` : ""}`;
@@ -114,7 +118,7 @@ function answerElement(response, images) {
       make("span", { class: `outcome ${outcome}` }, label),
       free("span", { class: "first" }, first),
       make("span", { class: "quiet" }, sample)),
-    ...messageElements(response, images));
+    ...messageElements(response, item.images));
   for (const [grader, criterion, value, explanation] of response.grades) {
     const given = `${grader}, ${words(criterion)}: ${value === null ? "no grade" : Number(value.toFixed(2))}. `;
     element.append(make("p", { class: "quiet" }, given, free("span", {}, explanation)));
@@ -156,7 +160,7 @@ function itemElement(item) {
   element.append(make("div", { class: "two" }, asked, right));
   const ran = item.responses.filter((row) => row.arm === wants("arm") && (!wants("model") || row.model === wants("model")));
   const shown = ran.filter((row) => row.strategy === wants("strategy"));
-  const column = (model) => make("div", {}, make("h5", {}, models.mark(model), make("span", {}, models.title(model))), ...shown.filter((row) => row.model === model).map((row) => answerElement(row, item.images)));
+  const column = (model) => make("div", {}, make("h5", {}, models.mark(model), make("span", {}, models.title(model))), ...shown.filter((row) => row.model === model).map((row) => answerElement(row, item)));
   const [columns, others] = models.beside([...new Set(shown.map((row) => row.model))]);
   const choice = strategyElements(ran);
   const title = `Answers, arm ${words(wants("arm"))}${choice.length ? `, strategy ${words(wants("strategy"))}` : ""}`;
