@@ -14,7 +14,7 @@ papers.shape: shapes
 papers.size: by_published_size, size_words
 release: Release
 stored_runs: StoredRun, read_stored_run
-study: read_study
+study: cluster_noun, read_study
 two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, compare_runs, comparison_answer
 write: write_tables
 """
