@@ -51,8 +51,7 @@ rule grade_responses:
     shell:
         "python scripts/grade_responses.py --benchmark {wildcards.benchmark} --grader {wildcards.grader}"
         " --audit {input.audit} --responses {input.answers} {params.planted} {params.tested} --items {input.item_table}"
-        " --gold {input.gold} --vocabulary {input.vocabulary:q} --ledger {params.ledger} --max-failed-fraction {params.max_failed_fraction} {params.replay}"
-        " --names {params.names:q} --control {params.control:q} --out {output.grades} &> {log}"
+        " --gold {input.gold} --vocabulary {input.vocabulary:q} --ledger {params.ledger} --max-failed-fraction {params.max_failed_fraction} {params.replay} --names {params.names:q} --control {params.control:q} --out {output.grades} &> {log}"
 
 
 rule decide_jury:
@@ -130,6 +129,7 @@ rule score_responses:
         vocabulary=RUN.config.vocabulary,
         names=RUN.names_files,
         urgency=RUN.urgency_files,
+        layouts=lambda wildcards: RUN.layout_files(*wildcards),
     output:
         scores="<results>/scores/{benchmark}/{model}.parquet",
     log:

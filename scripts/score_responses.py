@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from neuralmedbench.config.arms import load_arms
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.urgency import read_urgency, urgency_path
 from neuralmedbench.files.vocabulary import read_vocabulary
@@ -35,6 +36,8 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--form", choices=list(ASKED), default="short", help="form of the answers, which says what they were asked for")
     parser.add_argument("--coordinates", type=Convention, default=Convention.THOUSANDTHS, help="unit of the coordinates in answers")
     parser.add_argument("--shrinks", type=int, nargs=2, help="longest and shortest side of the provider's pictures; 0: no limit")
+    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
+    parser.add_argument("--layout-arms", nargs="*", default=[], help="arms that ask the model in another input layout")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
     parser.add_argument("--out", type=Path, required=True, help="table of scores to write")
     return parser.parse_args(argv)
@@ -50,8 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     planted = read_records(args.planted, PlantedAnswer), [read_records(path, Grade) for path in args.planted_grades]
     in_answers = [planted_in_answers(responses, rows, references) for rows in grades]
     believed = believed_grades(grades, *planted, in_answers=in_answers, floor=args.floor, confidence=args.confidence)
-    rubrics, lesions = RubricGraders(args.word_graders, args.rubric_graders), (args.lesions, args.form, args.coordinates, args.shrinks)
-    scores = score_responses(responses, items, gold, believed, vocabulary=vocabulary, rubrics=rubrics, pictures=read_pictures(*lesions))
+    rubrics, arms = RubricGraders(args.word_graders, args.rubric_graders), load_arms(args.config, args.layout_arms, "score_responses")
+    pictures = read_pictures(args.lesions, args.form, args.coordinates, args.shrinks, arms)
+    scores = score_responses(responses, items, gold, believed, vocabulary=vocabulary, rubrics=rubrics, pictures=pictures)
     write_records(args.out, Score, scores, key=response_key)
     return 0
 

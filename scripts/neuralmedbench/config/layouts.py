@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
@@ -12,8 +13,9 @@ from neuralmedbench.config.load import check, nearest, read_yaml
 from neuralmedbench.config.pipeline import CtWindow
 from neuralmedbench.config.section import Name, Section
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.records.case import Plane
+from neuralmedbench.records.case import Plane, Sequence
 from neuralmedbench.records.coordinates import Convention
+from neuralmedbench.records.items import NEEDED, Item, ItemImage, evenly_spaced, evidence_images, with_only
 
 COMMON = "common"
 """The layout of every arm without one of its own; its file states it, the code has it."""
@@ -172,6 +174,31 @@ class Layout:
     def alters(self) -> bool:
         """True if pictures are made anew: windows on colours, or another size."""
         return self.config.windows is not None or self.config.size is not None
+
+    def chosen(self, images: Iterable[ItemImage]) -> tuple[ItemImage, ...]:
+        """Return the pictures of a case in the plane of the layout, and no more than it allows, evenly spaced."""
+        config, images = self.config, tuple(images)
+        if config.plane:
+            images = tuple(image for image in images if image.plane not in tuple(Plane) or image.plane == config.plane.value)
+        if config.most_pictures:
+            needed = sum(image.role in NEEDED for image in images)
+            others = evenly_spaced([image for image in images if image.role not in NEEDED], max(0, config.most_pictures.value - needed))
+            images = tuple(image for image in images if image.role in NEEDED or image in others)
+        return images
+
+    def item_as_shown(self, item: Item) -> Item:
+        """Return an item with the pictures whose places the layout fills, as they were cut: of a CT slice on colours the one for red."""
+        images = evidence_images(item)
+        if windows := self.config.windows:
+            # the record of a picture does not name the brain window
+            images = tuple(
+                image
+                for image in images
+                if image.sequence not in (Sequence.CT, Sequence.CE_CT)
+                or image.position_mm is None
+                or (image.window or "brain") == windows.red
+            )
+        return with_only(item, {image.image_id for image in self.chosen(images)})
 
 
 def load_layout(folder: Path, family: Name, name: str) -> Layout:

@@ -382,7 +382,19 @@ class Run:
         """Return the command arguments by which places in answers are read: what was asked for, and how the provider shrinks pictures."""
         limit, config = self.models[model].provider_downscale, self.benchmarks[benchmark]
         asked = ["--form", config.answer_form, "--coordinates", str(config.coordinates)]
-        return [*asked, *(["--shrinks", str(limit.longest_side_px or 0), str(limit.shortest_side_px or 0)] if limit else [])]
+        shrinks = ["--shrinks", str(limit.longest_side_px or 0), str(limit.shortest_side_px or 0)] if limit else []
+        arms = self.layout_arms(benchmark, model)
+        return [*asked, *shrinks, *(["--config", self.folder.as_posix(), "--layout-arms", *arms] if arms else [])]
+
+    def layout_arms(self, benchmark: str, model: str) -> dict[str, ArmVariant]:
+        """Return the arms that ask a model in its documented layout, if answers state places."""
+        layout, config = self.models[model].layout, self.benchmarks[benchmark]
+        arms = {} if layout is None or config.answer_form == "short" else self.arms[benchmark]
+        return {name: arm for name, arm in arms.items() if arm.layout and arm.layout.name == layout}
+
+    def layout_files(self, benchmark: str, model: str) -> list[str]:
+        """Return the files of those arms and of their layouts."""
+        return sorted({path.as_posix() for arm in self.layout_arms(benchmark, model).values() for path in arm.files})
 
     def cases(self, benchmark: str) -> list[str]:
         """Return the case ids of a benchmark that are not excluded."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from neuralmedbench.config.arms import ArmVariant
@@ -14,10 +14,8 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.labels import PICTURE
 from neuralmedbench.records.altered import AlteredPicture
-from neuralmedbench.records.case import Plane
 from neuralmedbench.records.items import (
     FIRST_PART,
-    NEEDED,
     OPTION,
     Arm,
     Disclosure,
@@ -25,9 +23,9 @@ from neuralmedbench.records.items import (
     ItemImage,
     Runner,
     Turn,
-    evenly_spaced,
     evidence_images,
     slice_of,
+    with_only,
 )
 from neuralmedbench.records.options import as_asked, is_movable
 from neuralmedbench.records.requests import EARLIER
@@ -156,14 +154,6 @@ def _is_laid_out_anew(item: Item, layout: Layout | None) -> bool:
     return layout.order != COMMON_ORDER or layout.labels_after or layout.label_name not in ("", PICTURE)
 
 
-def with_only(item: Item, names: Collection[str]) -> Item:
-    """Keep only the pictures with these ids, in their turns of a dialogue; options stay."""
-    images = tuple(image for image in item.images if image.role == OPTION or image.image_id in names)
-    left = {image.image_id for image in images}
-    turns = tuple(replace(turn, image_ids=tuple(name for name in turn.image_ids if name in left)) for turn in item.turns)
-    return replace(item, images=images, turns=turns)
-
-
 def with_altered(item: Item, altered: Iterable[AlteredPicture]) -> Item:
     """Exchange pictures of an item for those of its case that were made from them; they keep their ids, and so their turn of a dialogue."""
     of_source = {(row.sources[0], row.volume_sha256): row for row in altered}
@@ -186,13 +176,7 @@ def with_slices_of(item: Item, layout: Layout) -> Item:
     if windows := layout.config.windows:
         on_colours = {slice_of(image) for image in images if image.window == windows.words}
         images = tuple(image for image in images if image.window == windows.words or slice_of(image) not in on_colours)
-    if plane := layout.config.plane:
-        images = tuple(image for image in images if image.plane not in tuple(Plane) or image.plane == plane.value)
-    if most := layout.config.most_pictures:
-        needed = sum(image.role in NEEDED for image in images)
-        others = evenly_spaced([image for image in images if image.role not in NEEDED], max(0, most.value - needed))
-        images = tuple(image for image in images if image.role in NEEDED or image in others)
-    return with_only(item, {image.image_id for image in images})
+    return with_only(item, {image.image_id for image in layout.chosen(images)})
 
 
 def without_text(item: Item) -> Item:

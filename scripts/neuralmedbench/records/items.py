@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 
@@ -230,6 +230,14 @@ class Item:
 def evidence_images(item: Item) -> tuple[ItemImage, ...]:
     """Return the pictures that show the case; pictures that are answer options are not evidence and stay under every arm."""
     return tuple(image for image in item.images if image.role != OPTION)
+
+
+def with_only(item: Item, names: Collection[str]) -> Item:
+    """Keep only the pictures with these ids, in their turns of a dialogue; options stay."""
+    images = tuple(image for image in item.images if image.role == OPTION or image.image_id in names)
+    left = {image.image_id for image in images}
+    turns = tuple(replace(turn, image_ids=tuple(name for name in turn.image_ids if name in left)) for turn in item.turns)
+    return replace(item, images=images, turns=turns)
 
 
 def slice_of(image: ItemImage) -> tuple[str, str, str, float | None, tuple[float, ...]]:

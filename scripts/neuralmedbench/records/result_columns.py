@@ -351,6 +351,7 @@ TABLES = {
         "benchmark": "str",
         "model": "str",
         "in_reference_pool": "bool",
+        "arm": "str",
         "evidence": "str",
         "value": "float",
         "low": "float",

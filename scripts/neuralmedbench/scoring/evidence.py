@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from neuralmedbench.config.arms import ArmVariant
+from neuralmedbench.config.layouts import Layout
 from neuralmedbench.config.model import Downscale
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.records.coordinates import Convention, full_scale, to_fractions
-from neuralmedbench.records.items import Item, LesionOnSlice, ShownLesion
+from neuralmedbench.records.items import Arm, Item, LesionOnSlice, ShownLesion
 from neuralmedbench.records.scores import Prediction, StatedPlace
 from neuralmedbench.records.value_rules import overlap
 from neuralmedbench.records.vocabulary import normal_form
@@ -26,29 +28,72 @@ KINDS = ("side", "region", "slice", "point", *OVERLAPS)
 ASKED: dict[str, tuple[str, ...]] = {"checklist": ("side", "region"), "evidence": KINDS, "short": ()}
 """Kinds that each answer form asks for in items with a ranked differential."""
 
+Box = tuple[float, float, float, float]
+
 Lesions = Mapping[tuple[str, str], ShownLesion]
 """The known lesion on each picture, by case and picture."""
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """What is needed to judge places: the known lesions, the kinds and the unit that were asked for, how the provider shrinks pictures."""
+    """What is needed to judge places: the known lesions, the kinds and the unit that were asked for, how the provider shrinks pictures.
+
+    `y_first` says whether y was asked for before x, `layouts` are those in which the model was asked, by arm.
+    """
 
     lesions: Lesions = field(default_factory=dict)
     asked: Sequence[str] = KINDS
     coordinates: Convention = Convention.THOUSANDTHS
     shrinks: Downscale | None = None
+    y_first: bool = False
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
+
+    def under(self, arm: str, item: Item) -> tuple[Item, Pictures] | None:
+        """Return an item and the lesions on its pictures as an arm shows them: `full`, or all of it in another layout; None for other arms."""
+        if arm == Arm.FULL:
+            return item, self
+        if arm not in self.layouts:
+            return None
+        layout = self.layouts[arm]
+        own = [(item.case_id, image.image_id) for image in item.images]
+        lesions = {key: _in_square(self.lesions[key], layout) for key in own if key in self.lesions}
+        stated = layout.config.coordinates
+        unit, y_first = (stated.unit, stated.order == "yx") if stated else (self.coordinates, self.y_first)
+        return layout.item_as_shown(item), replace(self, lesions=lesions, coordinates=unit, y_first=y_first)
 
 
-def read_pictures(lesions: Path | None, form: str, coordinates: Convention, shrinks: Sequence[int] | None = None) -> Pictures:
+def _in_square(row: ShownLesion, layout: Layout) -> ShownLesion:
+    """Return the lesion on a picture that a layout pads to a square, in the middle of it, and scales."""
+    if layout.config.size is None or row.size_px is None:
+        return row
+    width, height = row.size_px
+    side = max(row.size_px)
+    left, top = (side - width) // 2, (side - height) // 2
+
+    def moved(box: Box) -> Box:
+        x1, y1, x2, y2 = box
+        return (x1 * width + left) / side, (y1 * height + top) / side, (x2 * width + left) / side, (y2 * height + top) / side
+
+    slices = (replace(one, frame=moved(one.frame), box=moved(one.box) if one.box else None) for one in row.slices)
+    return replace(row, size_px=(layout.config.size.square_px,) * 2, slices=tuple(slices))
+
+
+def read_pictures(
+    lesions: Path | None,
+    form: str,
+    coordinates: Convention,
+    shrinks: Sequence[int] | None = None,
+    arms: Mapping[str, ArmVariant] | None = None,
+) -> Pictures:
     """Read the table of known lesions; `form` is the answer form that was asked for.
 
-    `shrinks` are the longest and shortest side to which the provider shrinks pictures (0: no limit).
+    `shrinks` are the longest and shortest side to which the provider shrinks pictures (0: no limit), `arms` those of another layout.
     """
     rows = read_records(lesions, ShownLesion) if lesions else []
     longest, shortest = shrinks or (0, 0)
     limit = Downscale(longest_side_px=longest or None, shortest_side_px=shortest or None)
-    return Pictures({(row.case_id, row.image_id): row for row in rows}, ASKED[form], coordinates, limit)
+    layouts = {name: arm.layout for name, arm in (arms or {}).items() if arm.layout and arm.shows_all}
+    return Pictures({(row.case_id, row.image_id): row for row in rows}, ASKED[form], coordinates, limit, layouts=layouts)
 
 
 @dataclass(frozen=True)
@@ -68,7 +113,7 @@ def judge_evidence(prediction: Prediction, item: Item, reference: ReferenceAnswe
     prediction : Prediction
         The answer as read; of a refused or truncated one, a prediction without anything.
     item : Item
-        The question, under the arm full.
+        The question, as the arm shows it (`Pictures.under`).
     reference : ReferenceAnswer
         Its reference, with the vocabulary of places.
     pictures : Pictures
@@ -109,9 +154,6 @@ def _judge(prediction: Prediction, item: Item, reference: ReferenceAnswer, pictu
     found["point"] = any(_inside(seen.point, box) for box in seen.lesions) if seen.point else False
     found |= {name: share >= least for name, least in OVERLAPS.items()}
     return EvidenceVerdict(found, share, seen.unread)
-
-
-Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ REFUSAL = re.compile(
 )
 
 
-def parse_answer(text: str, item: Item) -> Prediction:
+def parse_answer(text: str, item: Item, *, y_first: bool = False) -> Prediction:
     """Parse an answer.
 
     Parameters
@@ -86,6 +86,8 @@ def parse_answer(text: str, item: Item) -> Prediction:
         The model's answer; any text at all.
     item : Item
         Its runner, family, options and answer schema define the requested form.
+    y_first : bool
+        True if coordinates were asked for with y before x.
 
     Returns
     -------
@@ -100,11 +102,11 @@ def parse_answer(text: str, item: Item) -> Prediction:
     elif item.runner is Runner.CHOICE:
         prediction = _parse_choice(text, item.options)
     elif item.family is Family.LESION_RECOGNITION:
-        prediction = parse_checklist(text, item.family, numbered_images(item)) or _parse_lesion(read_sections(text))
+        prediction = parse_checklist(text, item.family, numbered_images(item), y_first=y_first) or _parse_lesion(read_sections(text))
     elif item.family is Family.QUESTION_ANSWERING:
         prediction = _parse_open_answer(read_sections(text, FREE_ANSWER))
     else:
-        prediction = parse_checklist(text, item.family, numbered_images(item)) or _parse_differential(read_sections(text))
+        prediction = parse_checklist(text, item.family, numbered_images(item), y_first=y_first) or _parse_differential(read_sections(text))
         prediction = _with_statement(prediction, text)
     if prediction.parse_status is ParseStatus.FAILED and item.runner in (Runner.OPEN, Runner.DIALOGUE):
         prediction = _parse_other_form(without_thoughts(text), item.family) or prediction
@@ -113,7 +115,7 @@ def parse_answer(text: str, item: Item) -> Prediction:
     return prediction
 
 
-def parse_under(text: str, item: Item, arm: str, *, right: str = "") -> Prediction:
+def parse_under(text: str, item: Item, arm: str, *, right: str = "", y_first: bool = False) -> Prediction:
     """Parse an answer to an item whose options the arm may show in another order, or without the right one.
 
     Parameters
@@ -126,6 +128,8 @@ def parse_under(text: str, item: Item, arm: str, *, right: str = "") -> Predicti
         The arm under which it was asked.
     right : str
         Letter of the right option, where it is known: of the arm `none_of_the_above` it says which option is not shown.
+    y_first : bool
+        True if coordinates were asked for with y before x.
 
     Returns
     -------
@@ -133,7 +137,7 @@ def parse_under(text: str, item: Item, arm: str, *, right: str = "") -> Predicti
         As `parse_answer`; the letter and the text are those of the option in the item's own order.
     """
     shown = as_asked(item, arm, right=right)
-    prediction = parse_answer(text, shown)
+    prediction = parse_answer(text, shown, y_first=y_first)
     if shown is item or not prediction.choice:
         return prediction
     place = order_under(item, arm)[LETTERS.index(prediction.choice)]
@@ -262,7 +266,7 @@ def status_of(strict: bool) -> ParseStatus:
     return ParseStatus.STRICT if strict else ParseStatus.REPAIRED
 
 
-def parse_checklist(text: str, family: Family, images: Sequence[ItemImage] = ()) -> Prediction | None:
+def parse_checklist(text: str, family: Family, images: Sequence[ItemImage] = (), *, y_first: bool = False) -> Prediction | None:
     """Parse a checklist; None if the answer is not one. `images` are the pictures in the order of their numbers.
 
     `strict`: all sections as requested and in order, each candidate with its evidence; `failed`: it names nothing. Evidence is never a
@@ -294,7 +298,7 @@ def parse_checklist(text: str, family: Family, images: Sequence[ItemImage] = ())
         seen=clean(sections.text("SEEN")),
         evidence=() if abstained else tuple(candidate.evidence for _, candidate in named),
         missing=clean(sections.text("MISSING")),
-        place=read_place(sections.text("PICTURE"), sections.text("BOX"), images) if has_places and not abstained else None,
+        place=read_place(sections.text("PICTURE"), sections.text("BOX"), images, y_first=y_first) if has_places and not abstained else None,
     )
 
 

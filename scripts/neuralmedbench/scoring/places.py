@@ -54,7 +54,7 @@ NEAR_MM = 0.5
 """A label states a position in whole mm; an answer that repeats it is this near."""
 
 
-def read_place(picture: str, box: str, images: Sequence[ItemImage]) -> StatedPlace:
+def read_place(picture: str, box: str, images: Sequence[ItemImage], *, y_first: bool = False) -> StatedPlace:
     """Read the sections PICTURE and BOX of an answer.
 
     Parameters
@@ -63,6 +63,8 @@ def read_place(picture: str, box: str, images: Sequence[ItemImage]) -> StatedPla
         The two sections, each in one line.
     images : sequence of ItemImage
         The pictures of the question in the order of their numbers (`numbered_images`).
+    y_first : bool
+        True if y was asked for before x.
 
     Returns
     -------
@@ -71,7 +73,7 @@ def read_place(picture: str, box: str, images: Sequence[ItemImage]) -> StatedPla
         on the picture is known only with the unit of its coordinates (`scoring.evidence`).
     """
     number, position, no_picture = read_picture(clean(picture), images)
-    numbers, no_box = read_numbers(box if clean(box) else "")
+    numbers, no_box = read_numbers(box if clean(box) else "", y_first=y_first)
     return StatedPlace(number, position, numbers, "; ".join(filter(None, (no_picture, no_box))))
 
 
@@ -124,11 +126,11 @@ def _is_at(image: ItemImage, axis: str, position_mm: float) -> bool:
     return any(abs(round(mm) - position_mm) <= NEAR_MM for mm in shown)
 
 
-def read_numbers(text: str) -> tuple[tuple[float, ...], str]:
+def read_numbers(text: str, *, y_first: bool = False) -> tuple[tuple[float, ...], str]:
     """Read the four numbers of a box, or the two of a point; the reason if they cannot be read.
 
     Read are `[x1, y1, x2, y2]`, `(x1, y1), (x2, y2)`, `{"bbox_2d": [...]}`, `<box>...</box>` and named coordinates, with width and height
-    too. Only numbers that stand together count, so that words about them may follow.
+    too. Only numbers that stand together count, so that words about them may follow. With `y_first` numbers without names are y before x.
 
     Examples
     --------
@@ -138,10 +140,13 @@ def read_numbers(text: str) -> tuple[tuple[float, ...], str]:
     plain = re.sub(r"</?\|?(?:box|point|ref|quad)\w*\|?>", " ", text)
     if normal_form(plain) in NOTHING:
         return (), ""
-    if Y_FIRST.search(plain) or "%" in plain:
+    if "%" in plain or (Y_FIRST.search(plain) and not y_first):
         return (), "its box has y before x" if Y_FIRST.search(plain) else "its coordinates are in per cent, which was not asked for"
     named = [(name.lower().replace("_", ""), _float(value)) for name, value in NAMED.findall(plain)]
-    return _of_names(named) if named else _of_runs(plain)
+    if named:
+        return _of_names(named)
+    numbers, unread = _of_runs(plain)
+    return tuple(numbers[place ^ 1] for place in range(len(numbers))) if y_first else numbers, unread
 
 
 def _of_runs(text: str) -> tuple[tuple[float, ...], str]:

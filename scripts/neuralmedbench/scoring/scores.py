@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from neuralmedbench.errors import ScoringError
-from neuralmedbench.records.items import Arm, Family, Gold, Item, Runner, Strategy
+from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
 from neuralmedbench.records.keys import Key, response_key, text_digest
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Prediction, Score
@@ -144,17 +144,23 @@ def _score(
     pictures: Pictures,
 ) -> Score:
     missing = response.state in MISSING_STATES
+    as_shown = pictures.under(response.arm, item) if item.runner in GRADED_RUNNERS else None
+    shown, view = as_shown or (item, pictures)
     right = reference.gold.choice if reference else ""
     if missing:
         prediction = Prediction(parse_status=ParseStatus.ABSENT)
     else:
-        prediction = parse_stages(response, item) if in_stages(item) else parse_under(response.text, item, response.arm, right=right)
+        prediction = (
+            parse_stages(response, item)
+            if in_stages(item)
+            else parse_under(response.text, shown, response.arm, right=right, y_first=view.y_first)
+        )
     verdict: dict[str, Any] = {}
     if reference is not None and not missing:
         verdict = _verdict(response, item, prediction, reference, grades, rubrics=rubrics)
-        if response.arm == Arm.FULL and item.runner in GRADED_RUNNERS:
+        if as_shown is not None:
             read = prediction if response.state is ResponseState.OK else Prediction(parse_status=ParseStatus.FAILED)
-            verdict |= vars(judge_evidence(read, item, reference, pictures))
+            verdict |= vars(judge_evidence(read, shown, reference, view))
     return Score(
         item_id=item.item_id,
         case_id=item.case_id,

@@ -14,7 +14,7 @@ from neuralmedbench.scoring.evidence import ASKED
 from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.outcomes import Key, Outcomes, headline
+from neuralmedbench.tables.outcomes import FULL, Key, Outcomes, headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, begun, best_of, largest, share, value_share
@@ -43,6 +43,7 @@ class EvidenceRow(ResultRow):
     benchmark: str
     model: str
     in_reference_pool: bool | None = None
+    arm: str = ""
     evidence: str
     value: float | None = None
     low: float | None = None
@@ -58,7 +59,7 @@ class EvidenceRow(ResultRow):
 
 
 def evidence_rows(study: Study) -> list[EvidenceRow]:
-    """Rows of `evidence.csv`: arm full, strategy direct.
+    """Rows of `evidence.csv`: arm full, and arms that show the same in another layout; strategy direct.
 
     All rows of a benchmark are over the same items: those with a ranked differential for which the reference knows every kind of evidence
     that the answer form asks for and that it knows of any item. `plain` is pass@1; the others count an answer only if the evidence is right
@@ -68,66 +69,79 @@ def evidence_rows(study: Study) -> list[EvidenceRow]:
     return [EvidenceRow(benchmark=benchmark.name, **row) for benchmark in study.benchmarks.values() for row in _rows(study, benchmark)]
 
 
-def evidence_items(benchmark: BenchmarkStudy) -> tuple[list[str], Mask]:
-    """Return the kinds of evidence that are asked for and known of an item, and a mask of the items of which all of them are known."""
+def evidence_items(benchmark: BenchmarkStudy, arm: str = FULL) -> tuple[list[str], Mask]:
+    """Return the kinds of evidence that are asked for and known of an item, and a mask of the items of which an arm shows all of them."""
     outcomes = benchmark.outcomes
-    rows = [row for scores in benchmark.scores.values() for row in headline(scores) if row.evidence]
-    # what the reference knows is the same for all answers to an item
-    known = {row.item_id: frozenset(row.evidence or ()) for row in rows}
-    kinds = [kind for kind in ASKED[benchmark.config.answer_form] if any(kind in own for own in known.values())]
+
+    def known_under(name: str) -> dict[str, frozenset[str]]:
+        rows = [row for scores in benchmark.scores.values() for row in headline(scores, name) if row.evidence]
+        # what the reference knows is the same for all answers to an item
+        return {row.item_id: frozenset(row.evidence or ()) for row in rows}
+
+    full = known_under(FULL)
+    known = full if arm == FULL else known_under(arm)
+    kinds = [kind for kind in ASKED[benchmark.config.answer_form] if any(kind in own for own in full.values())]
     of_items = [bool(kinds) and set(kinds) <= known.get(item.item_id, frozenset()) for item in outcomes.items]
     return kinds, np.array(of_items, dtype=bool) & outcomes.ranked
 
 
 def _rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[Cells]:
+    for arm in (FULL, *benchmark.layouts):
+        yield from _rows_under(study, benchmark, str(arm))
+
+
+def _rows_under(study: Study, benchmark: BenchmarkStudy, arm: str) -> Iterator[Cells]:
     outcomes = benchmark.outcomes
-    kinds, mask = evidence_items(benchmark)
+    kinds, mask = evidence_items(benchmark, arm)
     if not mask.any():
         return
     unknown = [WORDS[kind] for kind in ASKED[benchmark.config.answer_form] if kind not in kinds]
     note = f"not known of any item: {listing(unknown)}" if unknown else ""
-    by = outcomes.by_patient(study.settings)
     for model in study.models:
-        credited = _credited(benchmark, model, kinds, mask)
+        key = Key(model, arm)
+        if key not in outcomes.counts:
+            continue
+        by = outcomes.by_patient(study.settings, *([] if arm == FULL else [key]))
+        credited = _credited(benchmark, key, kinds, mask)
         plain = credited[PLAIN]
         there = ~np.isnan(plain)
         if not there.any():
             continue
         sizes: Cells = {
-            "unread": _unread(benchmark, model, outcomes, there),
-            "n_answers": int(outcomes.counts[Key(model)].samples[there].sum()),
+            "unread": _unread(benchmark, key, outcomes, there),
+            "n_answers": int(outcomes.counts[key].samples[there].sum()),
             "n_items": int(there.sum()),
             "n_patients": len(set(outcomes.patients[there].tolist())),
             "note": note,
         }
         for name, values in credited.items():
             rate, lost = rate_interval(values, by), rate_interval(plain - values, by)
-            row: Cells = {"model": model, "evidence": name, "value": rate.value, "low": rate.low, "high": rate.high}
+            row: Cells = {"model": model, "arm": arm, "evidence": name, "value": rate.value, "low": rate.low, "high": rate.high}
             if name != PLAIN:
                 ends = (None if end is None else 0.0 - end for end in (lost.value, lost.high, lost.low))
                 row |= with_ends({"difference": tuple(ends)})
             yield row | sizes
 
 
-def _credited(benchmark: BenchmarkStudy, model: str, kinds: list[str], mask: Mask) -> dict[str, Floats]:
+def _credited(benchmark: BenchmarkStudy, key: Key, kinds: list[str], mask: Mask) -> dict[str, Floats]:
     """Return the share of an item's answers that count, by kind of evidence; shape (items,), NaN outside the common items."""
-    outcomes, key = benchmark.outcomes, Key(model)
+    outcomes = benchmark.outcomes
     plain = np.where(mask, answered(outcomes, key), np.nan)
     place = {item.item_id: index for index, item in enumerate(outcomes.items)}
     needed: dict[str, tuple[str, ...]] = {kind: (kind,) for kind in kinds}
     if len(kinds) > 1:
         needed[ALL_OF_IT] = tuple(kinds)
     sums = {name: np.zeros(len(outcomes.items)) for name in needed}
-    for row in headline(benchmark.scores[model]):
+    for row in headline(benchmark.scores[key.model], key.arm):
         if row.passed and row.evidence is not None and row.item_id in place:
             for name, parts in needed.items():
                 sums[name][place[row.item_id]] += all(row.evidence.get(part, False) for part in parts)
     return {PLAIN: plain} | {name: np.where(np.isnan(plain), np.nan, outcomes.counts[key].mean_of(total)) for name, total in sums.items()}
 
 
-def _unread(benchmark: BenchmarkStudy, model: str, outcomes: Outcomes, there: Mask) -> int:
+def _unread(benchmark: BenchmarkStudy, key: Key, outcomes: Outcomes, there: Mask) -> int:
     items = {item.item_id for item, used in zip(outcomes.items, there, strict=True) if used}
-    rows = headline(benchmark.scores[model])
+    rows = headline(benchmark.scores[key.model], key.arm)
     return sum(row.item_id in items and row.state == ResponseState.OK and bool(row.evidence_unread) for row in rows)
 
 
@@ -136,7 +150,11 @@ def evidence_takeaway(study: Study, tables: Tables) -> Takeaway:
     parts, used = [], list[Cells]()
     for name, benchmark in study.benchmarks.items():
         best = best_of(tables, name)
-        own = {row["evidence"]: row for row in tables["evidence"] if best and (row["benchmark"], row["model"]) == (name, best["model"])}
+        own = {
+            row["evidence"]: row
+            for row in tables["evidence"]
+            if best and (row["benchmark"], row["model"], row["arm"]) == (name, best["model"], FULL)
+        }
         plain, kinds = own.get(PLAIN), [kind for kind in own if kind not in (PLAIN, ALL_OF_IT)]
         whole = own.get(ALL_OF_IT) or (own[kinds[0]] if kinds else None)
         if not (best and plain and whole) or plain["value"] is None or whole["value"] is None:
@@ -160,6 +178,6 @@ TABLE = Table(
     name="evidence",
     row=EvidenceRow,
     rows=of_study(evidence_rows),
-    suppression=Suppression(f"{MODEL} evidence", labels=lambda row: [(KNOWN, "")]),
+    suppression=Suppression(f"{MODEL} arm evidence", labels=lambda row: [(KNOWN, "")]),
     takeaways={"evidence": evidence_takeaway},
 )

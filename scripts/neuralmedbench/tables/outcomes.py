@@ -391,9 +391,9 @@ def _count(
     )
 
 
-def headline(scores: list[Score]) -> list[Score]:
-    """Return the rows of the arm full and the strategy direct."""
-    return [row for row in scores if (row.arm, row.strategy) == (FULL, DIRECT)]
+def headline(scores: list[Score], arm: str = FULL) -> list[Score]:
+    """Return the rows of the arm full, or another one, and the strategy direct."""
+    return [row for row in scores if (row.arm, row.strategy) == (arm, DIRECT)]
 
 
 PRIOR = "prior"

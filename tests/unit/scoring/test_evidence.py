@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from conftest import ROOT
 from fixtures.items import VOCABULARY
 from fixtures.places import BEHAVIOURS, POSITIONS, SHRINKS, SIDE_PX, answers_of, cases, row, tile, truth_of, with_places
 from fixtures.scoring import answered, checklist
 from neuralmedbench.benchmarks.shown_lesions import picture_lesions
+from neuralmedbench.config.layouts import load_layout
+from neuralmedbench.imaging.layout_pictures import compose
 from neuralmedbench.records.coordinates import Convention
 from neuralmedbench.records.items import Arm, Item, Lesion
 from neuralmedbench.records.responses import ResponseState
@@ -278,6 +282,67 @@ def test_the_only_picture_need_not_be_named_and_one_of_several_must_be() -> None
     unnamed = scored(told(PICTURE="none"))
     assert unnamed.evidence_unread == "names no picture for its box"
     assert (unnamed.evidence or {})["slice"] is False
+
+
+def in_layout(family: str, text: str, item: Item = ITEM, pictures: Pictures | None = None) -> Score:
+    """Score an answer to an item that was asked in the layout of a family."""
+    name = f"layout-{family}"
+    layouts = {name: load_layout(ROOT / "config", family, "test")}
+    gold = {ITEM.item_id: GOLD[ITEM.item_id]}
+    shown = replace(pictures or Pictures(LESIONS, KINDS), layouts=layouts)
+    response = answered(text, item, arm=name)
+    (found,) = score_responses([response], {item.item_id: item}, gold, [], vocabulary=VOCABULARY, pictures=shown)
+    return found
+
+
+@pytest.mark.parametrize("size", [(320, 256), (256, 320), (256, 256)])
+def test_a_box_on_a_picture_that_a_layout_pads_and_scales_is_that_of_the_lesion(size: tuple[int, int]) -> None:
+    """The box is read from the pixels that the layout makes."""
+    width, height = size
+    left, top = (width - SIDE_PX) // 2, (height - SIDE_PX) // 2
+    wide = replace(row(ITEM.case_id, 10), image_id="wide", tiles=(tile(10, left, top),), size_px=size)
+    (lesion,) = picture_lesions(GOLD[ITEM.item_id].lesion, [wide])
+    (drawn,) = lesion.slices
+    assert drawn.box is not None
+    pixels = np.zeros((height, width), dtype=np.uint8)
+    x1, y1, x2, y2 = (round(value * side) for value, side in zip(drawn.box, size * 2, strict=True))
+    pixels[y1:y2, x1:x2] = 200
+    sent = compose([pixels], load_layout(ROOT / "config", "medgemma", "test"))
+    rows, columns = np.nonzero(sent > 100)
+    ends = (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
+    box = "[{}]".format(", ".join(f"{1000 * end / 896:.0f}" for end in ends))
+    item, pictures = replace(ITEM, images=(replace(IMAGES[0], image_id="wide"),)), Pictures({(ITEM.case_id, "wide"): lesion})
+    found = in_layout("medgemma", told(PICTURE="1", BOX=box), item, pictures)
+    assert found.evidence == dict.fromkeys(KINDS, True)
+    assert (found.box_overlap or 0) > 0.9
+    # the picture as it was cut has the box elsewhere
+    assert (score_responses([answered(told(PICTURE="1", BOX=box), item)], {item.item_id: item}, GOLD, [], vocabulary=VOCABULARY,
+                            pictures=pictures)[0].box_overlap > 0.9) is (width == height)  # fmt: skip
+
+
+def test_a_box_is_read_in_the_unit_and_order_that_a_layout_asks_for() -> None:
+    x1, y1, x2, y2 = (float(value) for value in TRUTH["BOX"].strip("[]").split(","))
+    swapped = f"[{y1:g}, {x1:g}, {y2:g}, {x2:g}]"
+    for box in (swapped, '{"box_2d": ' + swapped + "}", f"ymin = {y1:g}, xmin = {x1:g}, ymax = {y2:g}, xmax = {x2:g}"):
+        assert in_layout("gemini", told(BOX=box)).evidence == dict.fromkeys(KINDS, True), box
+    assert (in_layout("gemini", told()).evidence or {})["point"] is False
+    assert scored(told(BOX='{"box_2d": ' + swapped + "}")).evidence_unread == "its box has y before x"
+    # Qwen2.5-VL is asked for pixels as its own processing scales them
+    pixels = "[{}]".format(", ".join(f"{value * SIDE_PX / 1000:.0f}" for value in (x1, y1, x2, y2)))
+    assert in_layout("qwen2.5vl", told(BOX=pixels)).evidence == dict.fromkeys(KINDS, True)
+
+
+def test_pictures_are_counted_as_a_layout_shows_them() -> None:
+    # a single picture is the middle one: the third
+    assert in_layout("llama3.2", told(PICTURE="1")).evidence == dict.fromkeys(KINDS, True)
+    assert in_layout("llama3.2", told(PICTURE="3")).evidence_unread == "there is no picture of that number"
+    # of a CT slice on colours the picture for red stands for three
+    windows = ("", "soft-tissue", "wide")
+    images = tuple(replace(one, sequence="CT", window=name, image_id=f"{one.image_id}-{name}") for one in IMAGES for name in windows)
+    lesions = {(one.case_id, f"{one.image_id}-{name}"): one for one in BUILT.lesions for name in windows}
+    item = replace(ITEM, images=images)
+    assert in_layout("medgemma", told(), item, Pictures(lesions)).evidence == dict.fromkeys(KINDS, True)
+    assert (in_layout("medgemma", told(PICTURE="9"), item, Pictures(lesions)).evidence or {})["slice"] is False
 
 
 def montage_of(positions: tuple[int, ...]) -> tuple[Item, Pictures]:

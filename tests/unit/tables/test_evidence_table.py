@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from conftest import ROOT
 from fixtures.items import VOCABULARY
 from fixtures.places import BEHAVIOURS, answers_of, cases
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
+from neuralmedbench.config.arms import load_arms
 from neuralmedbench.estimates.exact import one_sided_bounds
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.responses import Response, ResponseState
@@ -26,20 +28,34 @@ PATIENTS = 12
 BUILT = cases(PATIENTS)
 
 
-def study_of(answers: dict[str, list[Response]], built: BenchmarkItems = BUILT, form: str = "evidence") -> Any:
+def study_of(answers: dict[str, list[Response]], built: BenchmarkItems = BUILT, form: str = "evidence", layouts: Sequence[str] = ()) -> Any:
     """Grade and score the answers of each model as the stages do; the parts of a run that the table reads."""
     items, gold = {one.item_id: one for one in built.items}, {one.item_id: one for one in built.gold}
     asked = [one for one in built.items if one.family == "differential_diagnosis"]
-    pictures = Pictures({(one.case_id, one.image_id): one for one in built.lesions}, ASKED[form])
+    arms = load_arms(ROOT / "config", layouts, "b")
+    shown = {name: arm.layout for name, arm in arms.items() if arm.layout}
+    pictures = Pictures({(one.case_id, one.image_id): one for one in built.lesions}, ASKED[form], layouts=shown)
     scores = {}
     for model, responses in answers.items():
         grades = grade_with_rubric(responses, items, gold, VOCABULARY, grader="rubric")
         scores[model] = score_responses(responses, items, gold, [grades], vocabulary=VOCABULARY, pictures=pictures)
     outcomes = gather_outcomes("b", "depth", asked, built.gold, scores=scores, sampled=dict.fromkeys(answers, False))
     config = SimpleNamespace(answer_form=form, title="Made-up cases")
-    benchmark = SimpleNamespace(name="b", config=config, items=asked, gold=built.gold, scores=scores, outcomes=outcomes, cluster="patient")
+    benchmark = SimpleNamespace(
+        name="b", config=config, items=asked, gold=built.gold, scores=scores, outcomes=outcomes, cluster="patient", arms=arms
+    )
     models = {model: SimpleNamespace(title=model.capitalize()) for model in answers}
     return SimpleNamespace(benchmarks={"b": benchmark}, models=models, settings=FAST, all_graders={})
+
+
+def test_an_arm_of_another_layout_has_rows_of_its_own_and_those_of_full_stay() -> None:
+    right = answers_of("right in all", BUILT)
+    swapped = [replace(row, arm="layout-gemini") for row in answers_of("loose box", BUILT)]
+    rows = evidence_rows(study_of({"m": [*right, *swapped]}, layouts=["layout-gemini"]))
+    assert [row for row in rows if row.arm == "full"] == evidence_rows(study_of({"m": right}))
+    found = {row.evidence: row.value for row in rows if row.arm == "layout-gemini"}
+    # x before y was not asked for
+    assert found == {"plain": 1, "side": 1, "region": 1, "slice": 1, "point": 0, "box_0.3": 0, "box_0.5": 0, "all": 0}
 
 
 def by_model(rows: Sequence[EvidenceRow]) -> dict[str, dict[str, EvidenceRow]]:
