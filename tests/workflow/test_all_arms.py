@@ -9,16 +9,21 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
+import SimpleITK as sitk
 import yaml
+from PIL import Image
 
 from conftest import ROOT, copy_project, snakemake, table
 from fixtures.models import running_server
 from fixtures.pressure import FIRST
 from fixtures.scripted_models import (
+    CT,
     MODELS,
     NOBODY,
     ROUND,
+    SHOWN_SLICES,
     Model,
     Patient,
     ScriptedModels,
@@ -33,6 +38,7 @@ from neuralmedbench.config.arms import known_arms
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.records.altered import AlteredPicture
+from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.records.items import Disclosure, Item, evidence_images
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
@@ -135,6 +141,62 @@ def requests(run: Path) -> dict[str, dict[str, dict[str, Request]]]:
         for row in read_records(run / f"data/prompts/{name}.parquet", Request):
             by_arm[row.arm][row.item_id] = row
     return found
+
+
+@pytest.fixture(scope="module")
+def in_colours(run: Path, server: ScriptedModels, without_torch: dict[str, str]) -> dict[str, list[Request]]:
+    """Give the requests about a patient with CT and one with CT after contrast agent, by arm: as cut, and in the layout of MedGemma."""
+    both = zip(simulated_patients(2, "t"), (Kind.CT, Kind.CE_CT), strict=True)
+    put_scans(run, "ct", [replace(patient, kind=kind) for patient, kind in both])
+    files = {
+        "colours": RUN | {"benchmarks": ["ct"], "models": ["colours"], "rating_rounds": [], "slices": {"ct_windows": [*CT]}},
+        "benchmarks/ct": {
+            **SCANS,
+            **SHARED,
+            "answers": "data/answers/ct.csv",
+            "source": "data/raw/ct",
+            "arms": ["full", "layout-medgemma"],
+        },
+        "models/colours": {
+            "title": "M",
+            "backend": "litellm",
+            "id": "openai/m",
+            "revision": "1",
+            "api_base": server.address,
+            "layout": "medgemma",
+        },
+    }
+    for name, value in files.items():
+        (run / f"config/{name}.yaml").write_text(yaml.safe_dump(value), encoding="utf-8")
+    done = snakemake(run, "--configfile", "config/colours.yaml", "--", "data/prompts/ct.parquet", env=without_torch)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
+    rows = read_records(run / "data/prompts/ct.parquet", Request)
+    return {arm: [row for row in rows if row.arm == arm] for arm in ("full", "layout-medgemma")}
+
+
+def test_ct_windows_are_three_grey_pictures_in_full_and_one_picture_of_colours_in_the_layout_that_shows_them_so(
+    run: Path, in_colours: dict[str, list[Request]]
+) -> None:
+    altered = {row.sha256: row for row in read_records(run / "data/altered/ct/pictures.parquet", AlteredPicture)}
+    assert {len(sent(request)) for request in in_colours["full"]} == {9}
+    assert {len(sent(request)) for request in in_colours["layout-medgemma"]} == {3}
+    own = {image.sha256: image for item in read_records(run / "data/items/ct.parquet", Item) for image in evidence_images(item)}
+    checked = []
+    for request in in_colours["layout-medgemma"]:
+        hu = sitk.GetArrayFromImage(sitk.ReadImage(run / f"data/normalised/ct/sub-{request.case_id}/volumes/series-01.nii")).astype(float)
+        for place, digest in zip(SHOWN_SLICES, sent(request), strict=True):
+            row = altered[digest]
+            assert row.window == "red wide, green soft-tissue, blue brain"
+            assert [own[source].window or "brain" for source in row.sources] == ["wide", "soft-tissue", "brain"]
+            pixels = np.asarray(Image.open(run / row.path)).astype(int)
+            for channel, (low, high) in enumerate(((-1024, 1024), (-135, 215), (0, 80))):
+                grey = np.round((np.clip(hu[place], low, high) - low) / (high - low) * 255).astype(np.uint8)
+                expected = np.asarray(Image.fromarray(grey).resize((896, 896), Image.Resampling.BILINEAR)).astype(int)
+                # blue of CT with contrast agent is computed from a picture of 0 to 160 HU
+                most = 1 if own[row.sources[0]].sequence == Kind.CE_CT and channel == 2 else 0
+                assert np.abs(pixels[..., channel] - expected).max() <= most
+                checked.append(own[row.sources[0]].sequence)
+    assert set(checked) == {Kind.CT, Kind.CE_CT}
 
 
 def sent(request: Request) -> list[str]:

@@ -42,7 +42,7 @@ def study_of(answers: dict[str, list[Response]], built: BenchmarkItems = BUILT, 
     outcomes = gather_outcomes("b", "depth", asked, built.gold, scores=scores, sampled=dict.fromkeys(answers, False))
     config = SimpleNamespace(answer_form=form, title="Made-up cases")
     benchmark = SimpleNamespace(
-        name="b", config=config, items=asked, gold=built.gold, scores=scores, outcomes=outcomes, cluster="patient", arms=arms
+        name="b", config=config, items=asked, gold=built.gold, scores=scores, outcomes=outcomes, cluster="patient", layouts=shown
     )
     models = {model: SimpleNamespace(title=model.capitalize()) for model in answers}
     return SimpleNamespace(benchmarks={"b": benchmark}, models=models, settings=FAST, all_graders={})
