@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.config.arms import load_arms
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.urgency import read_urgency, urgency_path
 from neuralmedbench.files.vocabulary import read_vocabulary
@@ -36,7 +35,6 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--form", choices=list(ASKED), default="short", help="form of the answers, which says what they were asked for")
     parser.add_argument("--coordinates", type=Convention, default=Convention.THOUSANDTHS, help="unit of the coordinates in answers")
     parser.add_argument("--shrinks", type=int, nargs=2, help="longest and shortest side of the provider's pictures; 0: no limit")
-    parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument("--layout-arms", nargs="*", default=[], help="arms that ask the model in another input layout")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary of diagnoses and anatomy")
     parser.add_argument("--out", type=Path, required=True, help="table of scores to write")
@@ -45,16 +43,14 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    responses = read_records(args.responses, Response)
+    responses, vocabulary = read_records(args.responses, Response), read_vocabulary(args.vocabulary)
     items, gold = ({row.item_id: row for row in read_records(*source)} for source in ((args.items, Item), (args.gold, Gold)))
-    vocabulary = read_vocabulary(args.vocabulary)
     references = References(items, gold, vocabulary, read_urgency(urgency_path(args.vocabulary), vocabulary))
-    grades = [read_records(path, Grade) for path in args.grades]
-    planted = read_records(args.planted, PlantedAnswer), [read_records(path, Grade) for path in args.planted_grades]
-    in_answers = [planted_in_answers(responses, rows, references) for rows in grades]
-    believed = believed_grades(grades, *planted, in_answers=in_answers, floor=args.floor, confidence=args.confidence)
-    rubrics, arms = RubricGraders(args.word_graders, args.rubric_graders), load_arms(args.config, args.layout_arms, "score_responses")
-    pictures = read_pictures(args.lesions, args.form, args.coordinates, args.shrinks, arms)
+    grades, tested = ([read_records(path, Grade) for path in paths] for paths in (args.grades, args.planted_grades))
+    planted, in_answers = read_records(args.planted, PlantedAnswer), [planted_in_answers(responses, rows, references) for rows in grades]
+    believed = believed_grades(grades, planted, tested, in_answers=in_answers, floor=args.floor, confidence=args.confidence)
+    rubrics = RubricGraders(args.word_graders, args.rubric_graders)
+    pictures = read_pictures(args.lesions, args.form, args.coordinates, args.shrinks, args.layout_arms)
     scores = score_responses(responses, items, gold, believed, vocabulary=vocabulary, rubrics=rubrics, pictures=pictures)
     write_records(args.out, Score, scores, key=response_key)
     return 0

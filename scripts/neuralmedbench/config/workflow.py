@@ -384,7 +384,7 @@ class Run:
         asked = ["--form", config.answer_form, "--coordinates", str(config.coordinates)]
         shrinks = ["--shrinks", str(limit.longest_side_px or 0), str(limit.shortest_side_px or 0)] if limit else []
         arms = self.layout_arms(benchmark, model)
-        return [*asked, *shrinks, *(["--config", self.folder.as_posix(), "--layout-arms", *arms] if arms else [])]
+        return [*asked, *shrinks, *(["--layout-arms", *arms] if arms else [])]
 
     def layout_arms(self, benchmark: str, model: str) -> dict[str, ArmVariant]:
         """Return the arms that ask a model in its documented layout, if answers state places."""

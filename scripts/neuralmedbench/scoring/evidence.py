@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from neuralmedbench.config.arms import ArmVariant
+from neuralmedbench.config.arms import load_arms
 from neuralmedbench.config.layouts import Layout
 from neuralmedbench.config.model import Downscale
 from neuralmedbench.files.tables import read_records
@@ -83,16 +83,19 @@ def read_pictures(
     form: str,
     coordinates: Convention,
     shrinks: Sequence[int] | None = None,
-    arms: Mapping[str, ArmVariant] | None = None,
+    layout_arms: Sequence[str] = (),
+    *,
+    folder: Path = Path("config"),
 ) -> Pictures:
     """Read the table of known lesions; `form` is the answer form that was asked for.
 
-    `shrinks` are the longest and shortest side to which the provider shrinks pictures (0: no limit), `arms` those of another layout.
+    `shrinks` are the longest and shortest side to which the provider shrinks pictures (0: no limit), `layout_arms` those that ask the model
+    in another layout, of the configuration in `folder`.
     """
     rows = read_records(lesions, ShownLesion) if lesions else []
     longest, shortest = shrinks or (0, 0)
     limit = Downscale(longest_side_px=longest or None, shortest_side_px=shortest or None)
-    layouts = {name: arm.layout for name, arm in (arms or {}).items() if arm.layout and arm.shows_all}
+    layouts = {name: arm.layout for name, arm in load_arms(folder, layout_arms, "layout arms").items() if arm.layout and arm.shows_all}
     return Pictures({(row.case_id, row.image_id): row for row in rows}, ASKED[form], coordinates, limit, layouts=layouts)
 
 
