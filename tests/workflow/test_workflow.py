@@ -179,7 +179,7 @@ def test_the_cluster_profile_judges_a_run_by_the_same_rules() -> None:
     ("arguments", "message"),
     [
         (("--config", "models=[txt]"), "config/models/txt.yaml: the file is not there; did you mean 'text'?"),
-        (("--config", "benchmark=[demo]"), "config: unknown key 'benchmark'; did you mean 'benchmarks'?"),
+        (("--config", "benchmark=[demo]"), "config/config.yaml with --config: unknown key 'benchmark'; did you mean 'benchmarks'?"),
         (
             ("--config", "models=[gpt-4o]"),
             "2 mistakes demo: model gpt-4o: its requests would go to api.openai.com, allowed are: local; add",

@@ -128,6 +128,18 @@ def merged_config(configfiles: Sequence[Path] = (), folder: Path = Path("config"
     return merged
 
 
+def _sources(value: Any, folder: Path, configfiles: Sequence[str]) -> list[str]:
+    """Name the files of a merged configuration, and the command line if a key is in none of them."""
+    names = [(folder / "config.yaml").as_posix(), *configfiles]
+    if not isinstance(value, dict) or value.keys() <= PipelineConfig.model_fields.keys():
+        return names  # nothing to look for in the files
+    try:
+        files = merged_config([Path(name) for name in configfiles], folder)
+    except ConfigError:
+        return names
+    return [*names, "--config"] if value.keys() - files.keys() else names
+
+
 def read_run(configfiles: Sequence[Path] = (), folder: Path = Path("config"), also: Check = no_further_mistakes) -> Run:
     """Read a run outside Snakemake, merging its files as Snakemake does.
 
@@ -213,7 +225,7 @@ class Run:
         ConfigError
             If keys, files or tables are wrong or missing: all of them.
         """
-        config = load_pipeline(value, [(folder / "config.yaml").as_posix(), *configfiles])
+        config = load_pipeline(value, _sources(value, folder, configfiles))
         mistakes = Mistakes()
         if config.limit and not configfiles:
             mistakes.add(
