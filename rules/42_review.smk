@@ -27,10 +27,11 @@ rule build_review:
         elements=lambda wildcards: (
             RUN.benchmarks[wildcards.benchmark].deidentification.element_arguments
         ),
+        views=lambda wildcards: RUN.benchmarks[wildcards.benchmark].view_arguments,
         code=code_hash("build_review"),
     shell:
         "python scripts/build_review.py --benchmark {wildcards.benchmark} --profile {params.profile}"
-        " --subjects {params.subjects} --options {params.options} {params.elements:q} {params.sources:q} --out {output.shown} &> {log}"
+        " --subjects {params.subjects} --options {params.options} {params.elements:q} {params.views:q} {params.sources:q} --out {output.shown} &> {log}"
 
 
 rule gather_audit:
@@ -71,8 +72,9 @@ rule gather_audit:
         elements=lambda wildcards: (
             RUN.benchmarks[wildcards.benchmark].deidentification.element_arguments
         ),
+        views=lambda wildcards: RUN.benchmarks[wildcards.benchmark].view_arguments,
         code=code_hash("gather_audit"),
     shell:
         "python scripts/gather_audit.py --benchmark {wildcards.benchmark} --profile {params.profile}"
-        " --subjects {params.subjects} --options {params.options} {params.elements:q} {params.sources:q} --shown {input.shown}"
+        " --subjects {params.subjects} --options {params.options} {params.elements:q} {params.views:q} {params.sources:q} --shown {input.shown}"
         " --signed data/reviews/{wildcards.benchmark}.json --out {output.audit} &> {log}"

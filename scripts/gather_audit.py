@@ -8,6 +8,8 @@ from neuralmedbench.config.element_rules import read_element_arguments
 from neuralmedbench.deid.audit import AuditRules, audit_cases, audit_pictures, own_rules
 from neuralmedbench.deid.review.signature import apply_review, read_reviewed_files, read_signed
 from neuralmedbench.files.cases import case_files, read_case, read_pictures, write_audit
+from neuralmedbench.files.json_files import record_adapter
+from neuralmedbench.records.views import ViewRules
 from neuralmedbench.runtime.commands import run_command
 
 
@@ -18,6 +20,9 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--subjects", choices=("phantom", "public", "patient"), required=True, help="kind of subject")
     parser.add_argument("--options", nargs="*", default=[], help="options of PS3.15 Annex E, by code")
     parser.add_argument("--elements", nargs="*", default=[], help="own rules for single elements, each in JSON")
+    parser.add_argument(
+        "--views", type=record_adapter(ViewRules).validate_json, help="what may be shown on request, in JSON; without it nothing"
+    )
     parser.add_argument("--table", type=Path, help="case table of the benchmark (kind: scans)")
     parser.add_argument("--folder", type=Path, help="folder with sub-<case>/case.json of the de-identified cases (kind: scans)")
     parser.add_argument("--pictures", type=Path, help="pictures.json (kind: pictures)")
@@ -29,9 +34,13 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    elements = own_rules(read_element_arguments(args.elements))
     rules = AuditRules(
-        benchmark=args.benchmark, profile=args.profile, subjects=args.subjects, options=tuple(args.options), elements=elements
+        benchmark=args.benchmark,
+        profile=args.profile,
+        subjects=args.subjects,
+        options=tuple(args.options),
+        elements=own_rules(read_element_arguments(args.elements)),
+        views=args.views,
     )
     if args.pictures:
         audit = audit_pictures(rules, read_pictures(args.pictures))

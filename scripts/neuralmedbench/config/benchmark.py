@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -10,8 +12,10 @@ from neuralmedbench.config.deidentification import DeidentificationConfig, Profi
 from neuralmedbench.config.section import Name, Section
 from neuralmedbench.config.sequence_map import MappedSequence
 from neuralmedbench.files.digests import sha256_of_value
+from neuralmedbench.records.case import Plane
 from neuralmedbench.records.coordinates import Convention
 from neuralmedbench.records.items import Arm, Axis, Kind, Strategy
+from neuralmedbench.records.views import ViewRules
 
 S = TypeVar("S", bound=str)
 
@@ -25,6 +29,27 @@ def _with(chosen: tuple[S, ...], needed: str) -> tuple[S, ...]:
         message = "one of them is repeated"
         raise ValueError(message)
     return chosen
+
+
+class ViewerConfig(Section):
+    """What models are shown on request under the strategy `viewer`; what it allows is part of the audit that a person signs."""
+
+    max_views: int = Field(12, ge=1, le=100, description="Budget of views, after which the final answer is requested.")
+    planes: tuple[Plane, ...] = Field(tuple(Plane), min_length=1, description="Planes that may be cut: `axial`, `coronal`, `sagittal`.")
+    windows: tuple[Literal["own", "dark", "bright", "brain", "blood", "bone", "soft-tissue", "wide"], ...] = Field(
+        ("own", "dark", "bright", "brain", "blood", "bone"),
+        min_length=1,
+        description="Windows that may be used: `own` of a scan, its `dark` half or its `bright` part; of CT those of `slices.ct_windows`.",
+    )
+    zooms: tuple[int, ...] = Field((1, 2, 4), min_length=1, description="Zooms that may be used; 1 is the whole field of view.")
+
+    @field_validator("zooms")
+    @classmethod
+    def _show_the_whole(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if 1 not in value or not all(1 <= zoom <= 8 for zoom in value):
+            message = "zooms are whole numbers from 1 to 8, with 1 among them"
+            raise ValueError(message)
+        return value
 
 
 ArmName = Annotated[str, Field(min_length=1)]
@@ -115,6 +140,9 @@ class BenchmarkConfig(Section):
         min_length=1,
         description="Who the model is: the first sentence of the system prompt.",
     )
+    viewer: ViewerConfig | None = Field(
+        None, description="What the strategy `viewer` may show of scans; absent: nothing beyond the chosen slices."
+    )
     label_policy: Literal["full", "none"] = Field("full", description="Whether pictures are labelled with sequence, plane and position.")
 
     @field_validator("deidentification")
@@ -174,6 +202,25 @@ class BenchmarkConfig(Section):
             message = "masks of lesions belong to scans with an answers table (`kind: scans`, `answers`)"
             raise ValueError(message)
         return value
+
+    @field_validator("viewer")
+    @classmethod
+    def _has_volumes(cls, value: ViewerConfig | None, info: ValidationInfo) -> ViewerConfig | None:
+        if value and info.data.get("kind") is not Kind.SCANS:
+            message = "only scans have slices that can be asked for (`kind: scans`)"
+            raise ValueError(message)
+        return value
+
+    @property
+    def view_rules(self) -> ViewRules | None:
+        """What may be shown on request; None: nothing."""
+        rules = self.viewer
+        return ViewRules(planes=tuple(rules.planes), windows=rules.windows, zooms=rules.zooms) if rules else None
+
+    @property
+    def view_arguments(self) -> list[str]:
+        """Command arguments for `view_rules`; empty without any."""
+        return ["--views", json.dumps(asdict(self.view_rules))] if self.view_rules else []
 
     @property
     def mapped(self) -> list[str]:

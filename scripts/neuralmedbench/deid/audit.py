@@ -14,6 +14,7 @@ from neuralmedbench.deid.review.pieces import read_tools
 from neuralmedbench.deid.score.tally import read_scores, sum_scores
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, State
 from neuralmedbench.records.review import OwnRule
+from neuralmedbench.records.views import ViewRules
 
 DESCRIPTIONS = {
     "leaks_accepted": "values that equal an identifier of their patient and that a person accepted, with a reason, in one file",
@@ -97,6 +98,8 @@ class AuditRules:
         Codes of the options of DICOM PS3.15 Annex E.
     elements : tuple of OwnRule
         Own rules for single elements of headers.
+    views : ViewRules or None
+        Which slices may be shown on request; None: none.
     """
 
     benchmark: str
@@ -104,6 +107,7 @@ class AuditRules:
     subjects: str
     options: tuple[str, ...] = ()
     elements: tuple[OwnRule, ...] = ()
+    views: ViewRules | None = None
 
 
 def audit_cases(rules: AuditRules, cases: Sequence[tuple[CaseRecord, Path]]) -> Audit:
@@ -206,6 +210,7 @@ def _audit(
         reasons={kind: reasons[kind] for kind in sorted(reasons)},
         options=rules.options,
         element_rules=rules.elements,
+        views=rules.views,
         tools=tools,
     )
     if leaks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +12,14 @@ import numpy.typing as npt
 from neuralmedbench.records.case import Plane
 
 Floats = npt.NDArray[np.float32]
+T = TypeVar("T", bound=np.generic)
 SLICE_AXIS = {plane: "zyx".index(plane.axis) for plane in Plane}
 """Slice axis of a plane in an LPS+ array (Z, Y, X)."""
 GAP_PX = 4
 """Black between the tiles of a montage."""
 
 
-def cut_plane(voxels: Floats, plane: Plane, index: int) -> Floats:
+def cut_plane(voxels: npt.NDArray[T], plane: Plane, index: int) -> npt.NDArray[T]:
     """Take one slice out of a volume, in radiological display orientation.
 
     Parameters

@@ -259,17 +259,16 @@ def render_slice(
 ) -> RenderedSlice:
     """Draw one slice with the brain in the middle; `side_px` 0 keeps the native resolution."""
 
-    def framed(values: Floats, fill: float) -> tuple[Floats, float]:
-        cut = cut_plane(values, plane, place.index)
+    def framed(cut: Floats, fill: float) -> tuple[Floats, float]:
         picture, mm_per_px = square(cut, place.centre, native_pixel(scan, plane), side_mm=policy.field_of_view_mm, fill=fill)
         if not side_px:
             return picture, mm_per_px
         return resize(picture, side_px), mm_per_px * picture.shape[0] / side_px
 
-    picture, mm_per_px = framed(voxels, float(voxels.min()))
+    picture, mm_per_px = framed(cut_plane(voxels, plane, place.index), float(voxels.min()))
     grey = to_grey(picture, window)
     if not policy.side_marker:
         return RenderedSlice(grey, mm_per_px, marked=False)
-    brain, _ = framed(scan.brain.astype(np.float32), 0.0)
+    brain, _ = framed(cut_plane(scan.brain, plane, place.index).astype(np.float32), 0.0)
     marked, is_marked = mark_sides(grey, brain > 0, plane)
     return RenderedSlice(marked, mm_per_px, marked=is_marked)

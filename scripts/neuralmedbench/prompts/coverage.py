@@ -10,6 +10,7 @@ from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.case import Audit, SliceRow
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.requests import Request
+from neuralmedbench.records.views import SliceView
 
 
 def check_asked(requests: Sequence[Request], audit: Audit) -> None:
@@ -32,6 +33,24 @@ def check_asked(requests: Sequence[Request], audit: Audit) -> None:
     images = (image for request in requests for turn in request.turns for image in turn.images)
     of_facts = (image for request in requests if request.inquiry for fact in request.inquiry.facts for image in fact.images)
     require_covered(audit, {image.volume_sha256 for image in chain(images, of_facts)})
+
+
+def check_view(audit: Audit, view: SliceView) -> None:
+    """Refuse a slice that a model asks for, unless the audit passed, covers its scan, and allows its plane, window and zoom.
+
+    Raises
+    ------
+    DeidentificationError
+        As in `require_covered`; or if the audit does not allow the view.
+    """
+    require_covered(audit, [view.scan.volume_sha256])
+    rules = audit.views
+    if rules is None or (view.plane not in rules.planes or view.window not in rules.windows or view.zoom not in rules.zooms):
+        shown = "no slices on request" if rules is None else f"no {view.plane} slices with window {view.window} and zoom {view.zoom}"
+        message = (
+            f"{audit.benchmark}: its audit allows {shown}; correct `viewer` in its yaml, run again, and sign the review if it asks for that"
+        )
+        raise DeidentificationError(message)
 
 
 def check_pictures(items: Iterable[Item], slices: Iterable[SliceRow], audit: Audit) -> None:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from neuralmedbench.records.answer_key import ScoreRow
 from neuralmedbench.records.review import AcceptedIdentityLeak, IdentityLeak, OwnRule
+from neuralmedbench.records.views import ViewRules
 
 SCHEMA_VERSION = 3
 
@@ -433,6 +434,8 @@ class Audit:
         Identifying values that a person accepted in covered files.
     element_rules : tuple of OwnRule
         Own rules for single elements of headers.
+    views : ViewRules or None
+        Which slices of the covered scans a model may be shown on request; None: no others than the chosen ones.
     """
 
     benchmark: str
@@ -451,6 +454,7 @@ class Audit:
     score: tuple[ScoreRow, ...] = ()
     accepted: tuple[AcceptedIdentityLeak, ...] = ()
     element_rules: tuple[OwnRule, ...] = ()
+    views: ViewRules | None = None
     schema_version: int = SCHEMA_VERSION
 
     @property

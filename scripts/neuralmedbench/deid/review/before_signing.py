@@ -62,7 +62,9 @@ def check_up_to_date(sheets: ReviewedFiles, config: BenchmarkConfig, config_fold
     if config.has_cases:
         rows = read_case_table(config_folder / "benchmarks" / f"{name}.cases.tsv")
         cases = [row.case_id for row in rows if not row.exclude]
-        now = current_files(AuditRules(benchmark=name, profile=config.profile, subjects=config.subjects), cases, data)
+        now = current_files(
+            AuditRules(benchmark=name, profile=config.profile, subjects=config.subjects, views=config.view_rules), cases, data
+        )
         changed = _changed_files(name, list(now.cases), data)
     else:
         pictures = [picture for picture in read_pictures(folder / "pictures.json").pictures if picture.state is State.OK]

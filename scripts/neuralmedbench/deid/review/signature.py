@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,13 +13,19 @@ from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.files.json_files import read_json_record, write_json_record
 from neuralmedbench.records.case import Audit, CaseRecord
 from neuralmedbench.records.review import ExcludeReason, ReviewedFiles, SignedReview
+from neuralmedbench.records.views import ViewRules
 
 TYPED_DIGITS = 12
 
 
-def case_digest(clean: CaseRecord, cut: CaseRecord) -> str:
-    """Compute the digest of all covered and shown files of a case: `clean` after de-identification, `cut` after slice selection."""
-    return sha256_of_value({"files": covered_files(clean), "pictures": sorted(entry.sha256 for entry in cut.slices)})
+def case_digest(clean: CaseRecord, cut: CaseRecord, views: ViewRules | None = None) -> str:
+    """Compute the digest of what a signature allows of a case.
+
+    That is all covered and shown files (`clean` after de-identification, `cut` after slice selection), and the `views` that a model may be shown
+    on request.
+    """
+    shown: dict[str, object] = {"files": covered_files(clean), "pictures": sorted(entry.sha256 for entry in cut.slices)}
+    return sha256_of_value(shown | ({"views": asdict(views)} if views else {}))
 
 
 def reviewed_files(benchmark: str, profile: str, digests: Mapping[str, str]) -> ReviewedFiles:

@@ -58,7 +58,7 @@ def write_case_review(rules: AuditRules, case_ids: Sequence[str], data: Path, ou
             lines.append(_line(stages))
             clean.append((stages.clean.case, stages.clean.folder))
             if stages.clean.case.state is State.OK:
-                digests[case] = case_digest(stages.clean.case, stages.cut.case)
+                digests[case] = case_digest(stages.clean.case, stages.cut.case, rules.views)
     sheets = reviewed_files(rules.benchmark, rules.profile, digests)
     write_text(out / INDEX, index_page(audit_cases(rules, clean), sheets, lines))
     return sheets
@@ -98,7 +98,7 @@ def current_files(rules: AuditRules, case_ids: Sequence[str], data: Path) -> Rev
     for case in case_ids:
         stages = stages_of(case, stage_folders(data, rules.benchmark))
         if stages.clean.case.state is State.OK:
-            digests[case] = case_digest(stages.clean.case, stages.cut.case)
+            digests[case] = case_digest(stages.clean.case, stages.cut.case, rules.views)
     return reviewed_files(rules.benchmark, rules.profile, digests)
 
 
@@ -149,6 +149,7 @@ def index_page(audit: Audit, reviewed_files: ReviewedFiles, lines: Sequence[Inde
         _case_list("Kept back", kept),
         _accepted(audit),
         _own_rules(audit),
+        _on_request(audit),
         _score(audit.score),
         _how_to_sign(reviewed_files),
         f"<h2>Audit</h2>{table(counts)}<details><summary>What was changed and what was looked for</summary>",
@@ -185,6 +186,18 @@ def _own_rules(audit: Audit) -> str:
         return ""
     rows = [(rule.element, rule.action, rule.reason, rule.reviewer) for rule in audit.element_rules]
     return f"<h2>Own rules for single header elements ({len(rows)})</h2>{table(rows, ('element', 'action', 'reason', 'decided by'))}\n"
+
+
+def _on_request(audit: Audit) -> str:
+    if audit.views is None:
+        return ""
+    words = [", ".join(map(str, values)) for values in (audit.views.planes, audit.views.windows, audit.views.zooms)]
+    planes, windows, zooms = map(escape, words)
+    return (
+        "<h2>Shown on request</h2>"
+        + warning("Models that ask for them are shown any slice of these scans, not only the chosen ones: look through the whole scans.")
+        + f"<p>Planes: {planes}. Windows: {windows}. Zooms: {zooms}. The signature covers this list.</p>\n"
+    )
 
 
 def _accepted(audit: Audit) -> str:
