@@ -9,5 +9,6 @@ gather: gather_slices
 normalise: NormaliseSettings, VOLUMES, normalise
 review_pieces: REVIEW, write_case_pieces, write_chosen_pieces
 slices: cut_slices
+views: ViewService, list_views
 windows: CT_WINDOWS
 """

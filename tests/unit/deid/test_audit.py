@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,17 @@ import pytest
 import build_review
 import gather_audit
 from fixtures.deid import write_config
+from fixtures.viewing import FLAIR
 from neuralmedbench.cli.deid import sign_review
+from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.deid.audit import DESCRIPTIONS, FAMILIES, OTHER, REASONS, describe_check, kind_of_reason
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.cases import CaseRow, read_audit, read_case_table, write_case, write_case_table
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.json_files import read_json, write_json
-from neuralmedbench.prompts.coverage import require_covered
+from neuralmedbench.prompts.coverage import check_view, require_covered
 from neuralmedbench.records.case import Audit, CaseRecord, Plane, Sequence, Series, Slice, State, Tile
+from neuralmedbench.records.views import SliceView
 from neuralmedbench.runtime.atomic_write import write_text
 
 OPTIONS = ("113101", "113102")
@@ -65,15 +69,16 @@ def write_table(config: Path, cases: tuple[str, ...] = ("c2", "c1", "bad")) -> P
     return path
 
 
-def gather(root: Path, subjects: str = "patient", *, new_sheets: bool = True, **settings: Any) -> Audit:
+def gather(root: Path, subjects: str = "patient", *, new_sheets: bool = True, viewer: str = "", **settings: Any) -> Audit:
     """Write the data and run the two gathering commands as the rules do."""
-    data, config = root / "data", write_config(root / "config", root, subjects=subjects)
+    data, config = root / "data", write_config(root / "config", root, subjects=subjects, **({"viewer": viewer} if viewer else {}))
     table = config / "benchmarks" / "mine.cases.tsv"
     if not table.exists():
         write_table(config, (*settings.get("cases", ("c2", "c1")), "bad"))
     if settings or not (data / "deidentified").exists():
         write_stages(data, **settings)
     common = ["--benchmark", "mine", "--profile", "pseudonymised", "--subjects", subjects, "--options", *OPTIONS, "--table", str(table)]
+    common += load_benchmark(config, "mine").view_arguments
     shown = data / "reviews" / "mine" / "review.json"
     if new_sheets:
         assert build_review.main([*common, "--data", str(data), "--out", str(shown)]) == 0
@@ -147,6 +152,40 @@ def test_patients_wait_for_a_signature(tmp_path: Path) -> None:
     audit = gather(tmp_path)
     assert (audit.state, audit.flow["excluded_by_review"]) == ("passed", 0)
     require_covered(audit, [volume(tmp_path, "c1"), volume(tmp_path, "c2")])
+
+
+def test_a_slice_is_shown_on_request_only_as_the_signed_audit_allows(tmp_path: Path) -> None:
+    allowed = "{planes: [axial], windows: [own], zooms: [1, 2]}"
+
+    def view(**changes: Any) -> SliceView:
+        return SliceView(
+            **{"scan": replace(FLAIR, volume_sha256=volume(tmp_path, "c1")), "plane": "axial", "number": 3, "window": "own", **changes}
+        )
+
+    pending = gather(tmp_path, viewer=allowed)
+    assert pending.state == "pending"
+    assert "any slice of these scans" in (tmp_path / "data/reviews/mine/review.html").read_text(encoding="utf-8")
+    with pytest.raises(DeidentificationError, match="waits for a person"):
+        check_view(pending, view())
+    assert sign(tmp_path, "--accept-rest") == 0
+    audit = gather(tmp_path, viewer=allowed)
+    check_view(audit, view(zoom=2))
+    for other in ({"plane": "coronal"}, {"window": "dark"}, {"zoom": 4}):
+        with pytest.raises(DeidentificationError, match="its audit allows no"):
+            check_view(audit, view(**other))
+    with pytest.raises(DeidentificationError, match="not covered"):
+        check_view(audit, view(scan=FLAIR))
+    # to allow more, or anything at all, is to ask for another signature
+    for other_rules in ("{planes: [axial], windows: [own], zooms: [1, 2, 4]}", ""):
+        changed = gather(tmp_path, viewer=other_rules)
+        assert (changed.state, "sign it again" in changed.reason) == ("pending", True)
+
+
+def test_an_audit_of_chosen_slices_allows_no_others(tmp_path: Path) -> None:
+    audit = gather(tmp_path, "public")
+    scan = replace(FLAIR, volume_sha256=volume(tmp_path, "c1"))
+    with pytest.raises(DeidentificationError, match="no slices on request"):
+        check_view(audit, SliceView(scan=scan, plane="axial", number=3, window="own"))
 
 
 @pytest.mark.parametrize("change", [{"note": "Another note."}, {"picture": "another picture"}, {"cases": ("c1", "c2", "c3")}])
