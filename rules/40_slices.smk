@@ -33,6 +33,31 @@ rule cut_slices:
         " --out-pictures {output.pictures} --out {output.case} &> {log}"
 
 
+rule list_views:
+    """List the slices that models may ask for, of all cases of a benchmark."""
+    input:
+        cases=of_cases("data/normalised/{benchmark}/sub-{case}/case.json"),
+        table="config/benchmarks/{benchmark}.cases.tsv",
+    output:
+        views="data/views/{benchmark}.parquet",
+    log:
+        "<logs>/list_views/{benchmark}.log",
+    conda:
+        "../envs/imaging.yaml"
+    resources:
+        mem_mb=1500,
+    params:
+        folder="data/normalised/{benchmark}",
+        views=lambda wildcards: RUN.benchmarks[wildcards.benchmark].view_arguments,
+        field_of_view_mm=lookup(within=config, dpath="slices/field_of_view_mm"),
+        sent_px=lookup(within=config, dpath="slices/sent_px"),
+        marker="--side-marker" if RUN.config.slices.side_marker else "",
+        code=code_hash("list_views"),
+    shell:
+        "python scripts/list_views.py {params.views:q} --table {input.table} --folder {params.folder} --field-of-view-mm {params.field_of_view_mm}"
+        " --sent-px {params.sent_px} {params.marker} --out {output.views} &> {log}"
+
+
 rule gather_slices:
     """Gather the pictures of all cases of a benchmark, and the outcome of every case."""
     input:

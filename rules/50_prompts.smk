@@ -6,6 +6,7 @@ rule assemble_prompts:
     input:
         unpack(lambda wildcards: RUN.slice_tables(wildcards.benchmark)),
         unpack(lambda wildcards: RUN.altered_tables(wildcards.benchmark)),
+        unpack(lambda wildcards: RUN.view_tables(wildcards.benchmark)),
         item_table="data/items/{benchmark}.parquet",
         disclosures="data/disclosures/{benchmark}.parquet",
         exemplars="data/disclosures/{benchmark}/exemplars.parquet",
@@ -28,7 +29,7 @@ rule assemble_prompts:
     params:
         sources=lambda wildcards, input: [
             word
-            for name in ("slices", "altered")
+            for name in ("slices", "altered", "views")
             if input.get(name)
             for word in (f"--{name}", input[name])
         ],

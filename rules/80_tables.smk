@@ -72,7 +72,7 @@ rule build_tables:
         ],
         arms=sorted({path for name in RUN.benchmarks for path in RUN.arm_files(name)}),
         disclosures=RUN.chosen_disclosures,
-        requests=RUN.work_up_requests,
+        requests=RUN.dialogue_requests,
         responses=expand(
             "<results>/responses/{benchmark}/{model}.parquet",
             benchmark=RUN.benchmarks,

@@ -10,11 +10,12 @@ from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
-from neuralmedbench.prompts.coverage import check_altered, check_pictures
+from neuralmedbench.prompts.coverage import check_altered, check_pictures, check_scans
 from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import Disclosure, Exemplar, Item
 from neuralmedbench.records.requests import Request
+from neuralmedbench.records.views import ViewScan
 from neuralmedbench.runtime.commands import run_command
 
 
@@ -28,6 +29,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--audit", type=Path, required=True, help="audit.json of the de-identification")
     parser.add_argument("--slices", type=Path, help="slices.parquet (scans)")
     parser.add_argument("--altered", type=Path, help="table of the altered pictures, if an arm has some")
+    parser.add_argument("--views", type=Path, help="table of the slices that may be asked for (strategy viewer)")
     parser.add_argument("--out", type=Path, required=True, help="table of requests to write")
     return parser.parse_args(argv)
 
@@ -39,8 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     slices = read_records(args.slices, SliceRow) if args.slices else []
     altered = read_records(args.altered, AlteredPicture) if args.altered else []
     arms = load_arms(args.config, config.arms, args.benchmark)
-    material = CaseMaterial(read_records(args.disclosures, Disclosure), read_records(args.exemplars, Exemplar), arms, altered)
-    check_pictures([*items, *(exemplar.item for exemplar in material.exemplars)], slices, read_audit(args.audit))
+    views = read_records(args.views, ViewScan) if args.views else []
+    material = CaseMaterial(read_records(args.disclosures, Disclosure), read_records(args.exemplars, Exemplar), arms, altered, views)
+    audit = read_audit(args.audit)
+    check_pictures([*items, *(exemplar.item for exemplar in material.exemplars)], slices, audit)
+    check_scans(views, audit)
     check_altered(altered, items)
     requests = assemble(items, material, config, Templates(args.config / "prompts"))
     write_records(args.out, Request, requests, key=lambda request: (request.item_id, request.arm, request.strategy))

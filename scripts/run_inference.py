@@ -8,12 +8,13 @@ from neuralmedbench.config.load import load_benchmark, load_model_for
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.vocabulary import read_vocabulary
+from neuralmedbench.imaging.views import ViewService
 from neuralmedbench.models.console import log_served_models
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun, add_call_arguments, call_arguments
 from neuralmedbench.models.readers import limited_requests, requests_for
 from neuralmedbench.models.replay import previous_responses
-from neuralmedbench.prompts.coverage import check_asked
+from neuralmedbench.prompts.coverage import check_asked, check_view
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
@@ -40,12 +41,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     model = load_model_for(args.config, args.benchmark, args.model)
     requests = limited_requests(model, requests_for(model, read_records(args.prompts, Request)), args.limit, args.items)
-    check_asked(requests, read_audit(args.audit))
+    audit = read_audit(args.audit)
+    check_asked(requests, audit)
+    views = ViewService(lambda view: check_view(audit, view))
     allowed = load_benchmark(args.config, args.benchmark).allowed_destinations
     known = {"vocabulary": read_vocabulary(args.vocabulary), "why_unread": early_check(args.items)}
-    responses = answer_requests(requests, ModelRun(model, destinations=allowed, **known, **call_arguments(args)))
+    responses = answer_requests(requests, ModelRun(model, destinations=allowed, views=views, **known, **call_arguments(args)))
     log_served_models(args.model, responses)
-    responses += previous_responses(requests, model, args.ledger)
+    responses += previous_responses(requests, model, args.ledger, views)
     # the current revision comes first (records.responses.current_rows)
     write_records(args.out, Response, responses, key=lambda row: (row.revision != model.revision, response_key(row)))
     return 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from neuralmedbench.config.deidentification import DeidentificationConfig, Profile, header_options
 from neuralmedbench.config.section import Name, Section
@@ -107,7 +107,7 @@ class BenchmarkConfig(Section):
         description="How an answer is requested: `direct`, which must be among them; `cot` asks for steps first; `self_consistency` asks as `direct` and lets the"
         " samples vote; `few_shot` shows answered examples of the data set; `ask` lets the model ask questions in dialogues, and a matcher answers"
         " from the case alone (dialogues under other strategies have fixed rounds; the two are never pooled); `workup` gives the history and lets the model ask"
-        " for one examination a turn.",
+        " for one examination a turn; `viewer` (scans) lets it ask for the slices that it wants to see, as far as `viewer` allows.",
     )
     max_questions: int = Field(
         10, ge=1, le=50, description="Most questions under the strategy `ask`, after which the final answer is requested."
@@ -210,6 +210,13 @@ class BenchmarkConfig(Section):
             message = "only scans have slices that can be asked for (`kind: scans`)"
             raise ValueError(message)
         return value
+
+    @model_validator(mode="after")
+    def _says_what_may_be_shown(self) -> Self:
+        if Strategy.VIEWER in self.strategies and self.viewer is None:
+            message = "the strategy `viewer` needs the key `viewer`: what may be shown on request (`viewer: {}` for its defaults)"
+            raise ValueError(message)
+        return self
 
     @property
     def view_rules(self) -> ViewRules | None:

@@ -526,9 +526,20 @@ class Run:
         return any(arm.alters for arm in self.arms[benchmark].values())
 
     @property
-    def work_up_requests(self) -> list[str]:
-        """Requests of the benchmarks with work-ups, whose measures need what the case held."""
-        return [f"data/prompts/{name}.parquet" for name, config in self.benchmarks.items() if Strategy.WORKUP in config.strategies]
+    def dialogue_requests(self) -> list[str]:
+        """Requests of the benchmarks in which models ask for evidence or views, whose measures need what the case held."""
+        asking = {Strategy.WORKUP, Strategy.VIEWER}
+        return [f"data/prompts/{name}.parquet" for name, config in self.benchmarks.items() if asking & set(config.strategies)]
+
+    def view_tables(self, benchmark: str) -> dict[str, str]:
+        """Return the table of what models may look at, for the prompts; empty for benchmarks that are not asked by `viewer`."""
+        asked = Strategy.VIEWER in self.benchmarks[benchmark].strategies
+        return {"views": f"data/views/{benchmark}.parquet"} if asked else {}
+
+    def view_volumes(self, benchmark: str, model: str) -> list[str]:
+        """Return the normalised cases from which views for a model are cut; empty if it is not asked by `viewer`, or takes no pictures."""
+        looks = self.view_tables(benchmark) and self.models[model].max_images != 0
+        return [f"data/normalised/{benchmark}/sub-{case}/case.json" for case in self.cases(benchmark)] if looks else []
 
     @property
     def chosen_disclosures(self) -> list[str]:

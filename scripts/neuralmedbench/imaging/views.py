@@ -165,8 +165,8 @@ class ViewService:
         DataError
             If the normalised case is another one than that which the view was listed from.
         """
-        self._allow(view)
         if view.path not in self._digests:
+            self._allow(view)
             target = self._root / view.path
             write_grey(target, self.grey(view))
             self._digests[view.path] = sha256_of(target)

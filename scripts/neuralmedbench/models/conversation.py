@@ -1,6 +1,6 @@
 """The messages of a call: fixed turns, or the case's replies to a model that asks. Pictures are digests until a call is really made.
 
-With the strategies `ask` and `workup` a matcher that knows only the case answers the model. It compares words and nothing else, so that the
+With the strategy `viewer` the model is shown the slices that it asks for. With the strategies `ask` and `workup` a matcher that knows only the case answers the model. It compares words and nothing else, so that the
 same question gets the same reply on every machine, and a conversation can be rebuilt from the model's answers alone.
 """
 
@@ -10,11 +10,12 @@ import hashlib
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.models.picture_budget import within_budget
 from neuralmedbench.models.protocol import Message, MessageImage
 from neuralmedbench.records.examinations import EvidenceKind, Examination, RequestMatch, RequestOutcome, match_request
@@ -29,6 +30,7 @@ from neuralmedbench.records.requests import (
     with_earlier_answer,
 )
 from neuralmedbench.records.responses import THINKING
+from neuralmedbench.records.views import SliceView, Viewer, view_steps
 from neuralmedbench.records.vocabulary import normal_form
 
 NO_WORDS = "(no answer)"
@@ -56,7 +58,19 @@ class PromptMessage:
         return joined_words(self.text, self.after)
 
 
-def next_messages(request: Request, answers: Sequence[str], max_images: int | None) -> tuple[PromptMessage, ...] | None:
+ViewSource = Callable[[SliceView], str]
+"""Gives the digest of the picture of a view, which then lies at its path; empty if there is none."""
+
+
+def stored_view(view: SliceView, root: Path = Path()) -> str:
+    """Return the digest of the picture of a view that was cut before; empty if it was not. Nothing is cut."""
+    path = root / view.path
+    return sha256_of(path) if path.is_file() else ""
+
+
+def next_messages(
+    request: Request, answers: Sequence[str], max_images: int | None, views: ViewSource = stored_view
+) -> tuple[PromptMessage, ...] | None:
     """Return the messages of the next call of a sample.
 
     Parameters
@@ -67,6 +81,8 @@ def next_messages(request: Request, answers: Sequence[str], max_images: int | No
         The model's answers so far; those to `Request.earlier` come first.
     max_images : int or None
         The model's picture budget.
+    views : callable
+        Source of the slices that a model asks for; by default those that were cut before.
 
     Returns
     -------
@@ -75,11 +91,13 @@ def next_messages(request: Request, answers: Sequence[str], max_images: int | No
     """
     if first := len(request.earlier):
         if len(answers) < first:
-            return next_messages(earlier_request(request), answers, max_images)
+            return next_messages(earlier_request(request), answers, max_images, views)
         request, answers = with_earlier_answer(request, shown_answer(answers[first - 1])), answers[first:]
     turns = within_budget(request.turns, max_images)
     if request.inquiry is not None:
         turns = _with_replies(turns, request.inquiry, answers, max_images)
+    if request.viewer is not None:
+        turns = (*turns, *viewer_replies(request.viewer, answers, max_images, views))
     if len(answers) >= len(turns):
         return None
     # the history: each turn with its answer, then the turn that is due
@@ -121,6 +139,26 @@ def work_up_replies(inquiry: Inquiry, answers: Sequence[str]) -> list[RequestTur
         said = inquiry.again if step.again else inquiry.unclear if step.outcome is RequestOutcome.UNCLEAR else inquiry.unknown
         closing = inquiry.closing if left <= 0 else inquiry.left.replace("{left}", str(left))
         turns.append(RequestTurn(text=f"{fact.text if fact else said}\n\n{closing}", images=fact.images if fact else ()))
+    return turns
+
+
+def viewer_replies(viewer: Viewer, answers: Sequence[str], max_images: int | None, views: ViewSource) -> list[RequestTurn]:
+    """Return the replies to the actions of a model (strategy `viewer`); `views` gives the pictures."""
+    left = viewer.max_views if max_images is None else min(viewer.max_views, max_images)
+    turns: list[RequestTurn] = []
+    shown = 0
+    for step in view_steps(viewer, answers, max_images):
+        left -= step.cost
+        said = viewer.wrong.replace("{reason}", step.reason) if step.mistake else ""
+        if step.distance_mm is not None:
+            said = viewer.measured.replace("{mm}", f"{step.distance_mm:.1f}")
+        images = [
+            RequestImage(path=view.path, sha256=views(view), label=f"View {number}: {view.label}", volume_sha256=view.scan.volume_sha256)
+            for number, view in enumerate(step.views, start=shown + 1)
+        ]
+        shown += len(images)
+        closing = viewer.closing if left <= 0 else viewer.left.replace("{left}", str(left))
+        turns.append(RequestTurn(text="\n\n".join(filter(None, (said, closing))), images=tuple(images)))
     return turns
 
 

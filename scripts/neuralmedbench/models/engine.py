@@ -65,7 +65,7 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
     """
     model, name = run.model, run.model.name
     if run.replay:
-        return replay_requests(requests, model, run.ledger, run.vocabulary)
+        return replay_requests(requests, model, run.ledger, run.vocabulary, run.views)
     # refusals first: nothing below may run for a model that must not be asked
     destination = check_destination(model, run.destinations)
     check_paid(model)
@@ -79,7 +79,7 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
                 f"{name}: {ledger.unreadable} lines of its ledger cannot be read; answers that only they hold are asked for again"
             )
         walks = [
-            SampleWalk(request, model, run.first_repeat + number, code=code).resume(ledger)
+            SampleWalk(request, model, run.first_repeat + number, code=code, views=run.views).resume(ledger)
             for request in requests
             for number in range(request.samples)
         ]

@@ -244,7 +244,7 @@ def _is_of(row: Response, request: Request) -> bool:
 def _expected(request: Request, walk: SampleWalk) -> str:
     if walk.complete:
         return str(len(walk.entries))
-    return f"up to {request.inquiry.max_questions + 1}" if request.inquiry else str(len(request.earlier) + len(request.turns))
+    return f"up to {request.most_calls}" if request.asks_back else str(len(request.earlier) + request.most_calls)
 
 
 def _entry_words(entry: LedgerEntry, request: Request) -> str:

@@ -15,7 +15,7 @@ from neuralmedbench.models.conversation import MOST_FACTS, PromptMessage, next_m
 from neuralmedbench.models.ledger import LedgerEntry
 from neuralmedbench.models.samples import SampleWalk
 from neuralmedbench.models.token_estimate import Estimator, answers_of_a_call, longest_answer
-from neuralmedbench.records.requests import Inquiry, Request
+from neuralmedbench.records.requests import Request, RequestImage
 
 ENOUGH_ANSWERS = 10
 """With at least this many answers in the ledger their mean length is the likely one, with fewer half of the longest allowed."""
@@ -123,17 +123,16 @@ class _Forecaster:
 
     def _remaining_calls(self, request: Request, answers: list[str], forecast: Forecast, *, key: str, shared: bool) -> None:
         messages = next_messages(request, answers, self._model.max_images)
-        reply = _longest_reply(request.inquiry) if request.inquiry else ()
+        reply = _longest_reply(request)
         earlier = max(0, len(request.earlier) - len(answers))
-        turns = len(request.earlier) + len(request.turns)
-        left = request.inquiry.max_questions + 1 - len(answers) if request.inquiry else turns - len(answers)
+        left = request.most_calls - len(answers) + (0 if request.asks_back else len(request.earlier))
         for number in range(left):
-            if number and not request.inquiry:  # future answers are empty here; `_call` adds their likely length
+            if number and not request.asks_back:  # future answers are empty here; `_call` adds their likely length
                 messages = next_messages(request, [*answers, *[""] * number], self._model.max_images)
             sent = (*(messages or ()), *reply * number)
             # of an earlier conversation only the last answer is sent again
             unknown = number if number < earlier or not earlier else number - earlier + 1
-            schema, certain = sent_schema(request, self._model), not (number and request.inquiry)
+            schema, certain = sent_schema(request, self._model), not (number and request.asks_back)
             self._due.append(DueCall(sent, schema, unknown * self._likely, certain))
             if certain and self._length.reason(sent, schema):
                 return  # neither this call of the sample nor a further one is made
@@ -153,8 +152,14 @@ class _Forecaster:
         forecast.most_completion_tokens += self._most * answers_of_a_call(self._model)
 
 
-def _longest_reply(inquiry: Inquiry) -> tuple[PromptMessage, ...]:
-    """Return the longest reply that a question of the model can get."""
+def _longest_reply(request: Request) -> tuple[PromptMessage, ...]:
+    """Return the longest reply that a question of the model can get; none if it does not ask."""
+    if viewer := request.viewer:
+        # COMPARE shows two pictures, but uses up two views: one a call is the most on average
+        picture = RequestImage(path=viewer.like, sha256=viewer.like, label=viewer.scans[0].name)
+        return (PromptMessage("user", viewer.left, (picture,)),)
+    if (inquiry := request.inquiry) is None:
+        return ()
     facts = sorted(inquiry.facts, key=lambda fact: (len(fact.images), len(fact.text)), reverse=True)[:MOST_FACTS]
     words = [*(fact.text for fact in facts), inquiry.unknown, inquiry.left, inquiry.closing]
     return (PromptMessage("user", "\n".join(words), tuple(chain.from_iterable(fact.images for fact in facts))),)

@@ -163,7 +163,7 @@ def _number_of_turns(request: Request, texts: Sequence[str]) -> int:
     for number in range(len(texts) + 1):
         if next_messages(request, texts[:number], None) is None:
             return number
-    return len(texts) + 1 if request.inquiry else len(request.turns)
+    return len(texts) + 1 if request.asks_back else request.most_calls
 
 
 def _entries(request: Request, model: ModelConfig, row: GivenAnswer) -> list[LedgerEntry]:

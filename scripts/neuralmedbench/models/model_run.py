@@ -20,6 +20,7 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
 from neuralmedbench.config.section import Section
 from neuralmedbench.models.budget import Budget
+from neuralmedbench.models.conversation import ViewSource, stored_view
 from neuralmedbench.models.rate_limits import RateLimits
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.vocabulary import Vocabulary
@@ -156,6 +157,8 @@ class ModelRun:
         numbers everything is asked again.
     control : RunLimits
         Caps and rate limits of the run; by default the model's own cap, within this process only.
+    views : callable
+        Source of the slices that a model asks for (strategy `viewer`); by default those that were cut before.
     why_unread : callable or None
         Returns why an answer cannot be read, empty if it can: after the first of these a warning is printed. None: nobody is warned.
     """
@@ -170,6 +173,7 @@ class ModelRun:
     replay: bool = False
     first_repeat: int = 0
     control: RunLimits = UNLIMITED
+    views: ViewSource = stored_view
     why_unread: Callable[[Response], str] | None = None
 
 

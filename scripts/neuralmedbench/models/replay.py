@@ -17,6 +17,7 @@ from neuralmedbench.errors import ProviderError
 from neuralmedbench.files.dvc_lock import read_dvc_lock
 from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.context_length import ContextLength
+from neuralmedbench.models.conversation import ViewSource, stored_view
 from neuralmedbench.models.ledger import SAMPLING, LedgerEntry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_pictures
 from neuralmedbench.models.registry import code_of, unavailable_reason
@@ -30,7 +31,7 @@ NOTHING_RECORDED = "its ledger is empty: nothing was asked when the run was reco
 REMEDY = "`nmb run pull` brings the recorded ledger; to ask the model, take `replay` out of the configuration"
 
 
-def previous_responses(requests: Sequence[Request], model: ModelConfig, ledger: Path) -> list[Response]:
+def previous_responses(requests: Sequence[Request], model: ModelConfig, ledger: Path, views: ViewSource = stored_view) -> list[Response]:
     """Return the answers of the previous revision to the present requests.
 
     Parameters
@@ -41,6 +42,8 @@ def previous_responses(requests: Sequence[Request], model: ModelConfig, ledger: 
         The model's yaml, with its present revision.
     ledger : Path
         Ledger file of this benchmark and model.
+    views : callable
+        As in `models.conversation.next_messages`.
 
     Returns
     -------
@@ -52,7 +55,7 @@ def previous_responses(requests: Sequence[Request], model: ModelConfig, ledger: 
     first = previous_entry(entries.values(), model.revision)
     if first is None:
         return []
-    rows = rebuild(requests, model_of_entry(first, model), entries, code=first.code)
+    rows = rebuild(requests, model_of_entry(first, model), entries, code=first.code, views=views)
     print(f"{model.name}: {len(rows)} answers of revision {first.revision} are in the ledger, for comparison", file=sys.stderr)
     return rows
 
@@ -80,7 +83,9 @@ def model_of_entry(entry: LedgerEntry, model: ModelConfig) -> ModelConfig:
     )
 
 
-def rebuild(requests: Sequence[Request], model: ModelConfig, entries: Mapping[str, LedgerEntry], *, code: str = "") -> list[Response]:
+def rebuild(
+    requests: Sequence[Request], model: ModelConfig, entries: Mapping[str, LedgerEntry], *, code: str = "", views: ViewSource = stored_view
+) -> list[Response]:
     """Rebuild samples from the ledger alone.
 
     Parameters
@@ -93,6 +98,8 @@ def rebuild(requests: Sequence[Request], model: ModelConfig, entries: Mapping[st
         The ledger.
     code : str
         As in `models.call_keys.call_key`.
+    views : callable
+        As in `models.conversation.next_messages`.
 
     Returns
     -------
@@ -100,7 +107,11 @@ def rebuild(requests: Sequence[Request], model: ModelConfig, entries: Mapping[st
         One row per sample whose calls are all in the ledger, sorted by item, arm, strategy and repeat. The others are left out: they
         are not missing, they were never requested.
     """
-    walks = (SampleWalk(request, model, repeat, code=code).resume(entries) for request in requests for repeat in range(request.samples))
+    walks = (
+        SampleWalk(request, model, repeat, code=code, views=views).resume(entries)
+        for request in requests
+        for repeat in range(request.samples)
+    )
     return sorted((response_row(walk) for walk in walks if walk.complete and walk.entries), key=response_key)
 
 
@@ -112,11 +123,13 @@ def _too_long(walks: Iterable[SampleWalk], entries: Mapping[str, LedgerEntry]) -
             yield response_row(walk, MissingAnswer(ResponseState.SKIPPED, reason))
 
 
-def replay_requests(requests: Sequence[Request], model: ModelConfig, ledger: Path, vocabulary: Vocabulary | None) -> list[Response]:
+def replay_requests(
+    requests: Sequence[Request], model: ModelConfig, ledger: Path, vocabulary: Vocabulary | None, views: ViewSource = stored_view
+) -> list[Response]:
     """Rebuild the responses of one model; no backend is opened, so no key, weights or network are needed."""
     code = code_of(model, vocabulary)
     entries = _entries(model.name, ledger)
-    rows = rebuild(requests, model, entries, code=code)
+    rows = rebuild(requests, model, entries, code=code, views=views)
     samples = [(request, repeat) for request in sorted(requests, key=_order) for repeat in range(request.samples)]
     if not entries:
         skipped = MissingAnswer(ResponseState.SKIPPED, NOTHING_RECORDED)
@@ -137,7 +150,12 @@ def replay_requests(requests: Sequence[Request], model: ModelConfig, ledger: Pat
     ]
     present |= {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
     rows += _too_long(
-        (SampleWalk(request, model, repeat, code=code) for request, repeat in samples if (*_order(request), repeat) not in present), entries
+        (
+            SampleWalk(request, model, repeat, code=code, views=views)
+            for request, repeat in samples
+            if (*_order(request), repeat) not in present
+        ),
+        entries,
     )
     present |= {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
     if len(rows) < len(samples):

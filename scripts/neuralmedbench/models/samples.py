@@ -10,7 +10,7 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.models.budget import cost_usd
 from neuralmedbench.models.call_keys import request_key
-from neuralmedbench.models.conversation import PromptMessage, next_messages, shown_answer
+from neuralmedbench.models.conversation import PromptMessage, ViewSource, next_messages, shown_answer, stored_view
 from neuralmedbench.models.failed_calls import FailedRequests
 from neuralmedbench.models.ledger import LedgerEntry
 from neuralmedbench.records.requests import Request, earlier_request
@@ -55,6 +55,8 @@ class SampleWalk:
         Number of the sample.
     code : str
         As in `models.call_keys.call_key`.
+    views : callable
+        As in `models.conversation.next_messages`.
 
     Attributes
     ----------
@@ -69,8 +71,8 @@ class SampleWalk:
         shows is none (`skipped`).
     """
 
-    def __init__(self, request: Request, model: ModelConfig, repeat: int, *, code: str = "") -> None:
-        self.request, self.model, self.repeat, self.code = request, model, repeat, code
+    def __init__(self, request: Request, model: ModelConfig, repeat: int, *, code: str = "", views: ViewSource = stored_view) -> None:
+        self.request, self.model, self.repeat, self.code, self._views = request, model, repeat, code, views
         self.entries: list[LedgerEntry] = []
         self.sent: list[tuple[PromptMessage, ...]] = []
         self.messages: tuple[PromptMessage, ...] = ()
@@ -123,7 +125,7 @@ class SampleWalk:
     def _advance(self) -> None:
         # the key depends on the answers so far: a dialogue's next message follows them
         texts = [entry.text for entry in self.entries]
-        due = None if self.skipped else next_messages(self.request, texts, self.model.max_images)
+        due = None if self.skipped else next_messages(self.request, texts, self.model.max_images, self._views)
         self.messages = self.messages if due is None else due
         self.key = "" if due is None else self.key_of(self.repeat)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,7 +17,7 @@ from neuralmedbench.prompts.arms import View, variant_views, views, with_added_t
 from neuralmedbench.prompts.labels import labelled_images
 from neuralmedbench.prompts.parts import render_message
 from neuralmedbench.prompts.stages import stage_turns
-from neuralmedbench.prompts.workup import has_work_up, work_up_of
+from neuralmedbench.prompts.workup import has_viewer, has_work_up, viewer_of, work_up_of
 from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.checklist import SECTIONS, with_places
 from neuralmedbench.records.coordinates import Convention
@@ -35,6 +36,7 @@ from neuralmedbench.records.items import (
 )
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import EARLIER, Fact, Inquiry, Request, RequestImage, RequestTurn, order_of_parts
+from neuralmedbench.records.views import Viewer, ViewScan, viewer_digest
 
 STEPWISE = (Strategy.COT, Strategy.SELF_CONSISTENCY)
 """Strategies that ask for steps before the answer."""
@@ -53,12 +55,13 @@ LACKING = {
 
 @dataclass(frozen=True)
 class CaseMaterial:
-    """Material besides the items: texts that arms disclose, examples for few-shot prompts, arms with a file, and their altered pictures."""
+    """Material besides the items: what arms disclose, few-shot examples, arms with a file, their altered pictures, and scans to look through."""
 
     disclosures: Sequence[Disclosure] = ()
     exemplars: Sequence[Exemplar] = ()
     arms: Mapping[str, ArmVariant] = field(default_factory=dict)
     altered: Sequence[AlteredPicture] = ()
+    views: Sequence[ViewScan] = ()
 
 
 def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkConfig, templates: Templates) -> list[Request]:
@@ -103,6 +106,9 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
     if Strategy.WORKUP not in config.strategies and (of_work_ups := [arm for arm in config.arms if _order_of(material.arms.get(arm))]):
         message = f"arm {of_work_ups[0]}: it is one of work-ups; add `workup` to `strategies`, or take it out of `arms`"
         raise ConfigError(message)
+    scans: dict[str, list[ViewScan]] = defaultdict(list)
+    for scan in material.views:
+        scans[scan.case_id].append(scan)
     prompts = {
         arm: Prompt(
             config,
@@ -110,6 +116,7 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
             material.exemplars,
             config.coordinates,
             _order_of(material.arms.get(arm)),
+            scans,
         )
         for arm in config.arms
     }
@@ -152,13 +159,14 @@ def with_earlier_turns(requests: Sequence[Request], arms: Collection[str]) -> li
 
 @dataclass(frozen=True)
 class Prompt:
-    """Settings, templates and examples by which requests are rendered, the unit of coordinates, and the order of evidence of an arm."""
+    """Settings, templates and examples by which requests are rendered, the unit of coordinates, the order of evidence of an arm, and the scans of cases."""
 
     config: BenchmarkConfig
     templates: Templates
     exemplars: Sequence[Exemplar]
     coordinates: Convention = Convention.THOUSANDTHS
     order: str = ""
+    scans: Mapping[str, Sequence[ViewScan]] = field(default_factory=dict)
 
 
 def _order_of(arm: ArmVariant | None) -> str:
@@ -179,6 +187,10 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
         if not examples:
             return None
     inquiry: Inquiry | None = None
+    viewer: Viewer | None = None
+    scans = prompt.scans.get(item.case_id, ())
+    if strategy is Strategy.VIEWER and not (arm == Arm.FULL and has_viewer(item, scans)):
+        return None
     if strategy is Strategy.ASK and not ask_applies(item, arm):
         return None
     if (prompt.order and strategy is not Strategy.WORKUP) or (
@@ -206,6 +218,9 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
         most = prompt.config.max_examinations
         first, inquiry = work_up_of(item, prompt.order or "asked", most, templates, disclosed=view.disclosed, sections=sections)
         turns = (first,)
+    if strategy is Strategy.VIEWER and prompt.config.viewer is not None:
+        first, viewer = viewer_of(item, scans, prompt.config.viewer, templates, sections=sections)
+        turns = (first,)
     return Request(
         item_id=item.item_id,
         case_id=item.case_id,
@@ -213,13 +228,14 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
         benchmark=item.benchmark,
         arm=arm,
         strategy=strategy,
-        request_id=request_digest(system, turns, schema, inquiry),
+        request_id=request_digest(system, turns, schema, inquiry, viewer),
         runner=item.runner,
         system=system,
         turns=turns,
         answer_schema=schema,
         samples=prompt.config.samples,
         inquiry=inquiry,
+        viewer=viewer,
         layout=view.layout.name if view.layout else "",
     )
 
@@ -277,7 +293,9 @@ def lettered_options(item: Item) -> list[tuple[str, str]]:
     return list(zip(LETTERS, item.options, strict=False))
 
 
-def request_digest(system: str, turns: tuple[RequestTurn, ...], answer_schema: str, inquiry: Inquiry | None = None) -> str:
+def request_digest(
+    system: str, turns: tuple[RequestTurn, ...], answer_schema: str, inquiry: Inquiry | None = None, viewer: Viewer | None = None
+) -> str:
     """Return the SHA-256 of everything that is or can be sent, with pictures by their digest."""
     rounds = [{"text": turn.text, "images": _digests(turn.images)} | order_of_parts(turn) for turn in turns]
     value: dict[str, object] = {"system": system, "turns": rounds, "answer_schema": answer_schema}
@@ -291,6 +309,8 @@ def request_digest(system: str, turns: tuple[RequestTurn, ...], answer_schema: s
             [[fact.name, fact.kind, fact.sequence, fact.plane] for fact in inquiry.facts],
             [inquiry.unclear, inquiry.again, inquiry.fixed],
         ]
+    if viewer is not None:
+        value["viewer"] = viewer_digest(viewer)
     return sha256_of_value(value)
 
 

@@ -10,7 +10,7 @@ from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.case import Audit, SliceRow
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.requests import Request
-from neuralmedbench.records.views import SliceView
+from neuralmedbench.records.views import SliceView, ViewScan
 
 
 def check_asked(requests: Sequence[Request], audit: Audit) -> None:
@@ -33,6 +33,15 @@ def check_asked(requests: Sequence[Request], audit: Audit) -> None:
     images = (image for request in requests for turn in request.turns for image in turn.images)
     of_facts = (image for request in requests if request.inquiry for fact in request.inquiry.facts for image in fact.images)
     require_covered(audit, {image.volume_sha256 for image in chain(images, of_facts)})
+    check_scans((scan for request in requests if request.viewer for scan in request.viewer.scans), audit)
+
+
+def check_scans(scans: Iterable[ViewScan], audit: Audit) -> None:
+    """Refuse to list slices that the audit does not allow; DeidentificationError as in `check_view`."""
+    listed = {(scan.benchmark, scan.case_id, scan.series_id): scan for scan in scans}.values()
+    require_covered(audit, {scan.volume_sha256 for scan in listed})
+    for plane, window in {(plane.plane, window) for scan in listed for plane in scan.planes for window in scan.windows}:
+        _check_rules(audit, plane, window)
 
 
 def check_view(audit: Audit, view: SliceView) -> None:
@@ -44,9 +53,13 @@ def check_view(audit: Audit, view: SliceView) -> None:
         As in `require_covered`; or if the audit does not allow the view.
     """
     require_covered(audit, [view.scan.volume_sha256])
+    _check_rules(audit, view.plane, view.window, view.zoom)
+
+
+def _check_rules(audit: Audit, plane: str, window: str, zoom: int = 1) -> None:
     rules = audit.views
-    if rules is None or (view.plane not in rules.planes or view.window not in rules.windows or view.zoom not in rules.zooms):
-        shown = "no slices on request" if rules is None else f"no {view.plane} slices with window {view.window} and zoom {view.zoom}"
+    if rules is None or (plane not in rules.planes or window not in rules.windows or zoom not in rules.zooms):
+        shown = "no slices on request" if rules is None else f"no {plane} slices with window {window} and zoom {zoom}"
         message = (
             f"{audit.benchmark}: its audit allows {shown}; correct `viewer` in its yaml, run again, and sign the review if it asks for that"
         )

@@ -1,4 +1,4 @@
-"""Work-ups: the examinations of a case, and the request in which a model asks for them one a turn."""
+"""Work-ups and viewers: the examinations of a case, of which a model asks for one a turn, and its scans, through which it looks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from neuralmedbench.config.benchmark import ViewerConfig
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.labels import labelled_images
+from neuralmedbench.records.case import Plane
 from neuralmedbench.records.examinations import EvidenceKind, Examination, group_of_entry, match_request, section_of_note, unique_names
 from neuralmedbench.records.items import ESSENTIAL_SEPARATOR, Family, Item, Runner, evidence_images
 from neuralmedbench.records.requests import Fact, Inquiry, RequestTurn
+from neuralmedbench.records.views import Viewer, ViewScan
 
 PARAGRAPH = re.compile(r"\n\s*\n")
 ENTRY = re.compile(r"[^:\n]{1,60}: \S.*")
@@ -137,3 +140,51 @@ def work_up_of(
     texts = [templates.render("workup_start", history=history), *(fact.text for fact in shown), disclosed, closing]
     turn = RequestTurn(text="\n\n".join(filter(None, texts)), images=tuple(image for fact in shown for image in fact.images))
     return turn, replace(inquiry, facts=(), max_questions=0)
+
+
+def has_viewer(item: Item, scans: Sequence[ViewScan]) -> bool:
+    """Return True for a case that a model can look through: the diagnosis is asked for, and there are scans to look at."""
+    return item.family is Family.DIFFERENTIAL_DIAGNOSIS and item.runner in (Runner.OPEN, Runner.DIALOGUE) and bool(scans)
+
+
+def viewer_of(
+    item: Item, scans: Sequence[ViewScan], rules: ViewerConfig, templates: Templates, *, sections: Sequence[str] = ()
+) -> tuple[RequestTurn, Viewer]:
+    """Return the first message to a model that looks through the scans, and what it can be shown; parameters as in `work_up_of`.
+
+    All text of the case is given with the first message.
+    """
+    history, held = examinations_of(item)
+    texts = [history, *(one.text for one in held if one.kind is not EvidenceKind.PICTURES)]
+    shown = [
+        {
+            "name": scan.name,
+            "windows": scan.windows,
+            "planes": [
+                {
+                    "plane": plane.plane,
+                    "slices": plane.slices,
+                    "axis": Plane(plane.plane).axis,
+                    "first": f"{round(plane.position_mm(1)):+d}",
+                    "last": f"{round(plane.position_mm(plane.slices)):+d}",
+                    "coarse": plane.resampled,
+                }
+                for plane in scan.planes
+            ],
+        }
+        for scan in scans
+    ]
+    first = templates.render(
+        "viewer", history="\n\n".join(filter(None, texts)), scans=shown, zooms=rules.zooms, views=rules.max_views, sections=sections
+    )
+    viewer = Viewer(
+        scans=tuple(scans),
+        zooms=rules.zooms,
+        max_views=rules.max_views,
+        like=item.images[0].path if item.images else "",
+        wrong=templates.render("viewer_wrong"),
+        measured=templates.render("viewer_measured"),
+        left=templates.render("viewer_left"),
+        closing=templates.render("viewer_closing", sections=sections),
+    )
+    return RequestTurn(text=first), viewer

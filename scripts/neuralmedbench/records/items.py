@@ -96,6 +96,7 @@ class Strategy(StrEnum):
     `cot` requests steps before the answer; `self_consistency` does the same and lets the samples vote; `few_shot` shows answered examples.
     Under `ask` the model asks questions in a dialogue, instead of fixed rounds (`direct`): another protocol, never pooled with the first.
     Under `workup` it gets the history and asks for one examination a turn, with four candidates and their probabilities.
+    Under `viewer` it looks through the scans: it asks for slices, one action a turn.
     """
 
     DIRECT = "direct"
@@ -104,6 +105,7 @@ class Strategy(StrEnum):
     SELF_CONSISTENCY = "self_consistency"
     ASK = "ask"
     WORKUP = "workup"
+    VIEWER = "viewer"
 
 
 OPTION = "option"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-SCHEMA_VERSION = 6
+from neuralmedbench.records.views import Viewer
+
+SCHEMA_VERSION = 7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +149,8 @@ class Request:
         Under the strategy `ask`: the answers of the case. `turns` is then the first message only.
     layout : str
         Input layout of a family of models (`config/layouts/`), to which alone it is sent; empty for the layout `common`.
+    viewer : Viewer or None
+        Under the strategy `viewer`: the scans that the model can look through. `turns` is then the first message only.
     earlier : tuple of RequestTurn
         Messages of the arm `full`, if the model's answer to (the last of) them is shown in this request: in place of `EARLIER` in its text.
     """
@@ -167,6 +171,19 @@ class Request:
     inquiry: Inquiry | None = None
     layout: str = ""
     earlier: tuple[RequestTurn, ...] = ()
+    viewer: Viewer | None = None
+
+    @property
+    def most_calls(self) -> int:
+        """Most calls of one of its samples, without those to `earlier`: the model may decide how often it asks."""
+        if self.viewer is not None:
+            return self.viewer.max_views + 1
+        return self.inquiry.max_questions + 1 if self.inquiry is not None else len(self.turns)
+
+    @property
+    def asks_back(self) -> bool:
+        """True if the model decides what it is sent next."""
+        return self.inquiry is not None or self.viewer is not None
 
 
 EARLIER = "{earlier_answer}"
