@@ -160,6 +160,14 @@ BLOCKS = (
         needs=_with_rows("workup"),
     ),
     Block(
+        id="viewer",
+        name="Looking through the scans",
+        group=TRUST,
+        tables=("viewer",),
+        config=(BENCHMARK, "viewer"),
+        needs=_with_rows("viewer"),
+    ),
+    Block(
         id="grounding",
         name="Did the picture cause the answer?",
         group=TRUST,

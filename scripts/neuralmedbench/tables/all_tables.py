@@ -33,6 +33,7 @@ from neuralmedbench.tables import (
     reasoning,
     revisions,
     similarity,
+    viewer,
     workup,
 )
 from neuralmedbench.tables.clinical import accuracy, urgency
@@ -56,6 +57,7 @@ TABLES: tuple[Table, ...] = (
     pressure.TABLE,
     funnel.TABLE,
     workup.TABLE,
+    viewer.TABLE,
     evidence.TABLE,
     reasoning.TURNS,
     ladder.TABLE,

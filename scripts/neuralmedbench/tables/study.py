@@ -84,7 +84,7 @@ class BenchmarkStudy:
     disclosures : list of Disclosure
         What its arms show that was chosen with the answer.
     requests : list of Request
-        As sent; only of a benchmark with work-ups.
+        As sent; only of a benchmark in which models ask for evidence or views.
     limit : int
         Most answers of a model; 0 unless the run is limited.
     layouts : dict of str to Layout
@@ -339,7 +339,9 @@ def _read_benchmark(
         vocabulary=vocabulary,
         arms=arms,
         disclosures=read_records(data / "disclosures" / f"{name}.parquet", Disclosure) if any(arm.chosen for arm in arms.values()) else [],
-        requests=read_records(data / "prompts" / f"{name}.parquet", Request) if Strategy.WORKUP in config.strategies else [],
+        requests=read_records(data / "prompts" / f"{name}.parquet", Request)
+        if {Strategy.WORKUP, Strategy.VIEWER} & set(config.strategies)
+        else [],
         leaking=leaks.leaking,
         leaks_accepted=leaks.accepted,
         stated=leaks.stated(FULL),

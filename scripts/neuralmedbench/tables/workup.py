@@ -103,7 +103,7 @@ def _measures(study: Study, benchmark: BenchmarkStudy, model: str, found: Sequen
     of_answers = [(place, work_up.measures()) for place, work_up in found]
     for name in of_answers[0][1]:
         most = 1.0 + max(len(work_up.turns) for _, work_up in found) if name == "turns_to_diagnosis" else LARGEST.get(name, 1.0)
-        yield {"measure": name} | _mean(study, benchmark, model, [(place, values[name]) for place, values in of_answers], most)
+        yield {"measure": name} | mean_over_items(study, benchmark, model, [(place, values[name]) for place, values in of_answers], most)
     for turn in range(1, max(len(work_up.turns) for _, work_up in found) + 1):
         at = [(place, work_up.turns[min(turn, len(work_up.turns)) - 1]) for place, work_up in found]
         by_turn = {
@@ -112,10 +112,10 @@ def _measures(study: Study, benchmark: BenchmarkStudy, model: str, found: Sequen
             "log_loss": [(place, one.log_loss) for place, one in at],
         }
         for name, values in by_turn.items():
-            yield {"measure": name, "turn": turn} | _mean(study, benchmark, model, values, LARGEST.get(name, 1.0))
+            yield {"measure": name, "turn": turn} | mean_over_items(study, benchmark, model, values, LARGEST.get(name, 1.0))
 
 
-def _mean(study: Study, benchmark: BenchmarkStudy, model: str, values: Sequence[tuple[int, float | None]], most: float) -> Cells:
+def mean_over_items(study: Study, benchmark: BenchmarkStudy, model: str, values: Sequence[tuple[int, float | None]], most: float) -> Cells:
     """Return a mean over items with its interval, by patient; `most` is the largest possible value."""
     outcomes = benchmark.outcomes
     sums, numbers = np.zeros(len(outcomes.items)), np.zeros(len(outcomes.items))

@@ -1,0 +1,166 @@
+"""What models look at when they look through the scans themselves, and whether they find the lesion: `viewer.csv`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuralmedbench.estimates.comparisons import paired_difference
+from neuralmedbench.estimates.intervals import Floats, rate_interval
+from neuralmedbench.records.case import Plane
+from neuralmedbench.records.items import Lesion, Strategy
+from neuralmedbench.records.requests import Request
+from neuralmedbench.records.responses import MISSING_STATES
+from neuralmedbench.records.views import SliceView, ViewStep, view_steps
+from neuralmedbench.records.words import counted, items_of
+from neuralmedbench.tables.contrasts import answered
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
+from neuralmedbench.tables.outcomes import FULL, Key
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.words import Takeaway, value_share
+from neuralmedbench.tables.workup import mean_over_items
+
+INVISIBLE = "isointense"
+NUMBERS = ("views", "views_to_lesion")
+"""Measures that are not shares."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewerRow(ResultRow):
+    """One measure of one model that looks through the scans itself (strategy `viewer`, arm `full`)."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None
+    measure: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n_answers: int | None = None
+    n_undefined: int | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+
+
+def shows_lesion(view: SliceView, lesion: Lesion) -> bool:
+    """Return True if a view shows a lesion of known place, on a sequence that shows it.
+
+    The slice is within half the lesion's width across it (or half its distance to the next slice, if that is more) of the lesion's centre, as
+    in `benchmarks.shown_lesions`, and the centre lies within the picture.
+    """
+    if lesion.position_mm is None or lesion.behaviour.get(view.scan.sequence) == INVISIBLE or not view.shows(lesion.position_mm):
+        return False
+    slices, axis = view.scan.of_plane(view.plane), "xyz".index(Plane(view.plane).axis)
+    across = lesion.extent_mm[axis] if lesion.extent_mm else lesion.size_mm or 0.0
+    return abs(slices.position_mm(view.number) - lesion.position_mm[axis]) <= max(across, abs(slices.step_mm)) / 2
+
+
+def viewer_measures(steps: Sequence[ViewStep], lesion: Lesion | None) -> dict[str, float | None]:
+    """Return the measures of one answer by name; None where one is not defined (`docs/metrics.md`)."""
+    views = [view for step in steps for view in step.views]
+    placed = lesion if lesion is not None and lesion.position_mm is not None else None
+    found = [shows_lesion(view, placed) for view in views] if placed else []
+    wasted = [view in views[:place] or not _in_head(view) for place, view in enumerate(views)]
+    return {
+        "lesion_found": float(any(found)) if placed else None,
+        "views_on_lesion": sum(found) / len(found) if found else None,
+        "views_to_lesion": found.index(True) + 1.0 if any(found) else None,
+        "wasted_views": sum(wasted) / len(wasted) if wasted else None,
+        "corrections": sum(step.mistake is not None for step in steps) / len(steps) if steps else None,
+        "views": float(len(views)),
+    }
+
+
+def _in_head(view: SliceView) -> bool:
+    slices = view.scan.of_plane(view.plane)
+    return slices.first_in_head <= view.number <= slices.last_in_head
+
+
+def viewer_rows(study: Study) -> list[ViewerRow]:
+    """Rows of `viewer.csv`: the measures of each answer, mean by item, then over items; pass@1 beside that with the chosen slices."""
+    return [row for benchmark in study.benchmarks.values() if benchmark.requests for row in _rows(study, benchmark)]
+
+
+def _rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[ViewerRow]:
+    lesions = {row.item_id: row.lesion for row in benchmark.gold}
+    requests: dict[str, Request] = {row.item_id: row for row in benchmark.requests if row.viewer is not None}
+    places = {item.item_id: place for place, item in enumerate(benchmark.outcomes.items)}
+    for model in study.models:
+        answers: dict[str, list[tuple[int, float | None]]] = defaultdict(list)
+        for response in benchmark.responses.get(model, []):
+            request = requests.get(response.item_id) if response.strategy == Strategy.VIEWER else None
+            if request is None or request.viewer is None or response.state in MISSING_STATES or response.item_id not in places:
+                continue
+            # the last message is the final answer, or came after the last view
+            steps = view_steps(request.viewer, (response.turns or (response.text,))[:-1], study.models[model].max_images)
+            for name, value in viewer_measures(steps, lesions.get(response.item_id)).items():
+                answers[name].append((places[response.item_id], value))
+        for name, values in answers.items():
+            most = max((value for _, value in values if value is not None), default=1.0) if name in NUMBERS else 1.0
+            yield ViewerRow(
+                benchmark=benchmark.name,
+                model=model,
+                measure=name,
+                **mean_over_items(study, benchmark, model, values, max(most, 1.0)),
+            )
+        if answers:
+            yield from _passes(study, benchmark, model)
+
+
+def _passes(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[ViewerRow]:
+    """Compare pass@1 with that of the same items shown by the chosen slices; items with a missing answer are left out."""
+    outcomes, looks, fixed = benchmark.outcomes, Key(model, FULL, Strategy.VIEWER), Key(model)
+    if looks not in outcomes.counts or fixed not in outcomes.counts:
+        return
+    own, chosen = answered(outcomes, looks), answered(outcomes, fixed)
+    both = ~np.isnan(own + chosen)
+    if not both.any():
+        return
+    by = outcomes.by_patient(study.settings, looks, fixed)
+
+    def of_both(values: Floats) -> Floats:
+        return np.where(both, values, np.nan)
+
+    rates = {"pass1": rate_interval(of_both(own), by)[:3], "pass1_chosen_slices": rate_interval(of_both(chosen), by)[:3]}
+    difference = paired_difference(own, chosen, by)
+    rates["pass1_difference"] = (difference.value, difference.low, difference.high)
+    sizes: Cells = {
+        "n_answers": int(outcomes.counts[looks].samples[both].sum()),
+        "n_undefined": int(outcomes.counts[looks].samples[~both].sum()),
+        "n_items": int(both.sum()),
+        "n_patients": len(np.unique(outcomes.patients[both])),
+    }
+    for name, (value, low, high) in rates.items():
+        yield ViewerRow(benchmark=benchmark.name, model=model, measure=name, value=value, low=low, high=high, **sizes)
+
+
+def takeaway(study: Study, tables: Tables) -> Takeaway:
+    """State which model finds the lesion most often."""
+    rows = [row for row in tables["viewer"] if row["value"] is not None]
+    if not rows:
+        return Takeaway("No model looked through scans itself.", "0 items")
+    largest = max(rows, key=lambda row: row["n_items"])
+    models = counted(len({row["model"] for row in rows}), "model")
+    n = f"{models}, up to {items_of(largest['n_items'], largest['n_patients'], largest.get('cluster'))}"
+    found = [row for row in rows if row["measure"] == "lesion_found"]
+    if not found:
+        return Takeaway("Models looked through scans; no lesion has a known place, so whether they found it is not known.", n)
+    best = max(found, key=lambda row: (row["value"], row["model"]))
+    return Takeaway(
+        f"{study.models[best['model']].title} had the lesion before it in {value_share(best)} of its answers, the most of all models (intervals are"
+        " not corrected); whether it recognised it is another question.",
+        n,
+    )
+
+
+TABLE = Table(
+    name="viewer",
+    row=ViewerRow,
+    rows=of_study(viewer_rows),
+    suppression=Suppression(f"{MODEL} measure"),
+    takeaways={"viewer": takeaway},
+)
