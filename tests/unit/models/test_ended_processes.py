@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Event
 
@@ -22,6 +22,7 @@ from aiohttp import web
 from conftest import ROOT
 from fixtures.asking_process import CONCURRENCY, SCANS
 from fixtures.models import Server, reply, running_server
+from fixtures.viewing import show
 from neuralmedbench.errors import InterruptedRunError, ProviderError
 from neuralmedbench.models.ledger import read_ledger
 
@@ -163,10 +164,11 @@ def test_a_process_whose_parent_alone_is_killed_goes_on_and_a_second_one_pays_fo
 
 
 class Working(Server):
-    """A server that asks for one scan after the other, then answers; its replies name the conversation that they belong to."""
+    """A server that makes one wish after the other, then answers; its replies name the conversation that they belong to."""
 
-    def __init__(self) -> None:
+    def __init__(self, wishes: Sequence[str]) -> None:
         super().__init__()
+        self.wishes = wishes
         self.begun: list[str] = []
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -175,18 +177,22 @@ class Working(Server):
         self.begun.append(name)
         await asyncio.sleep(0.02)
         asked = sum(message["role"] == "assistant" for message in messages)
-        wish = f"REQUEST: {SCANS[asked]}" if asked < len(SCANS) else "DIFFERENTIAL:\n1. glioblastoma"
+        wish = self.wishes[asked] if asked < len(SCANS) else "DIFFERENTIAL:\n1. glioblastoma"
         return web.json_response(reply(f"{name}\nCANDIDATES:\n1. glioblastoma | 0.5\n{wish}"))
 
 
-def test_a_work_up_goes_on_where_it_was_after_kills_and_nothing_in_the_ledger_is_asked_again(tmp_path):
+WISHES = {"work-up": [f"REQUEST: {scan}" for scan in SCANS], "viewer": [show("FLAIR", 3), show("T1w", 9), "no action"]}
+
+
+@pytest.mark.parametrize(("kind", "most_kills"), [("work-up", KILLS), ("viewer", 3)])
+def test_a_work_up_and_a_viewer_go_on_where_they_were_after_kills_and_nothing_in_the_ledger_is_asked_again(tmp_path, kind, most_kills):
     rng, count = random.Random(7), COUNT * (len(SCANS) + 1)
-    with running_server(Working()) as server:
+    with running_server(Working(WISHES[kind])) as server:
         asks = Asking(server.address, tmp_path)
         kills = 0
-        while kills < KILLS:
+        while kills < most_kills:
             before, kept = len(server.begun), {entry.text[:16] for entry in read_ledger(asks.ledger).values()}
-            process = asks.start("work-up")
+            process = asks.start(kind)
             # each kill falls in the middle of work-ups: after a few calls of this process
             target = min(before + rng.randint(1, 4), before + count - len(kept))
             wait_until(lambda process=process, target=target: len(server.begun) >= target or process.poll() is not None, asks.said)
@@ -196,7 +202,7 @@ def test_a_work_up_goes_on_where_it_was_after_kills_and_nothing_in_the_ledger_is
             assert not kept & set(server.begun[before:]), "an answer in the ledger was asked for again"
         kept = {entry.text[:16] for entry in read_ledger(asks.ledger).values()}
         before = len(server.begun)
-        assert asks.run("work-up") == 0, asks.said()
+        assert asks.run(kind) == 0, asks.said()
         assert not kept & set(server.begun[before:])
         assert len(read_ledger(asks.ledger)) == len(set(server.begun)) == count
         assert sum(number - 1 for number in Counter(server.begun).values()) <= kills * CONCURRENCY
