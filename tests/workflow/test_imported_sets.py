@@ -50,7 +50,7 @@ MIXED = {
         Arm.DIAGNOSIS_WITHHELD.value,
         Arm.EVIDENCE_SUPPLIED.value,
     ],
-    "strategies": [strategy.value for strategy in Strategy],
+    "strategies": [strategy.value for strategy in Strategy if strategy is not Strategy.VIEWER],  # nothing to look through
     "max_questions": MAX_QUESTIONS,
     "few_shot": 20,
     "samples": SAMPLES,
@@ -81,6 +81,7 @@ def expected_requests() -> set[tuple[str, str, str]]:
         for arm, items in ITEMS_OF_ARM.items()
         for item in items
         for strategy in Strategy
+        if strategy is not Strategy.VIEWER
         if strategy not in suits or suits[strategy](item, arm)
     }
 

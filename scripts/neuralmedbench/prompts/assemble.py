@@ -219,6 +219,9 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
         first, inquiry = work_up_of(item, prompt.order or "asked", most, templates, disclosed=view.disclosed, sections=sections)
         turns = (first,)
     if strategy is Strategy.VIEWER and prompt.config.viewer is not None:
+        sections = checklist_sections(
+            item, "short" if prompt.config.answer_form == "short" else "checklist"
+        )  # views have no picture number
         first, viewer = viewer_of(item, scans, prompt.config.viewer, templates, sections=sections)
         turns = (first,)
     return Request(

@@ -107,7 +107,7 @@ def remove_case(root: Path, benchmark: str, case: str) -> list[str]:
     data = root / "data"
     places = [data / "raw" / benchmark / case, *(data / stage / benchmark / f"sub-{case}" for stage in CASE_STAGES)]
     places += [data / "reviews" / benchmark / "sheets" / f"sub-{case}.html", *(root / "logs").rglob(f"{benchmark}_{case}.log")]
-    places.append(data / "altered" / benchmark / "png" / f"sub-{case}")
+    places += [data / "altered" / benchmark / "png" / f"sub-{case}", data / "views" / benchmark / f"sub-{case}"]
     found = [place for place in places if place.exists() or place.is_symlink()]
     for place in found:
         if place.is_dir() and not place.is_symlink():

@@ -28,6 +28,7 @@ ACCEPTED = f"config/benchmarks/{BENCHMARK}.leaks.json"
 LEAKS, LEAK_PAGE = f"data/leaks/{BENCHMARK}.json", f"data/leaks/{BENCHMARK}.html"
 GOLD = f"data/gold/{BENCHMARK}.parquet"
 ALTERED = f"data/altered/{BENCHMARK}"
+VIEWS = f"data/views/{BENCHMARK}.parquet"
 LESIONS = f"data/gold/{BENCHMARK}/lesions.parquet"
 EXEMPLARS = f"data/disclosures/{BENCHMARK}/exemplars.parquet"
 PLOT = {"template": "leaderboard", "x": "pass1", "y": "model", "x_label": "pass@1", "y_label": "model", "title": "pass@1 by benchmark"}
@@ -116,6 +117,11 @@ def _data_stages(run: Run, shared: list[str]) -> Stages:
             [ALTERED],
             target="/pictures.parquet",
         ),
+        "views": _stage(
+            {"benchmark": [name for name in shared if run.view_tables(name)]},
+            [f"data/normalised/{BENCHMARK}", f"config/benchmarks/{BENCHMARK}.yaml"],
+            [VIEWS],
+        ),
         "prompts": _prompts(run, [name for name in shared if name not in accepted]),
         "prompts_with_accepted_leaks": _prompts(run, accepted, ACCEPTED),
     }
@@ -134,12 +140,10 @@ def _result_stages(run: Run, shared: list[str]) -> Stages:
     planted_deps = [planted, GOLD, f"config/graders/{GRADER}.yaml"]
     # the stages of one matrix share their dependencies: the members of all juries
     members = list(dict.fromkeys(member for jury in graders["jury"] for member in run.graders[jury].members))
+    asked, looking = [PROMPTS, LEAKS, f"config/models/{MODEL}.yaml"], [name for name in shared if run.view_tables(name)]
     stages = {
-        "infer": _stage(
-            {"benchmark": shared, "model": models},
-            [PROMPTS, LEAKS, f"config/models/{MODEL}.yaml"],
-            [responses],
-        ),
+        "infer": _stage({"benchmark": [name for name in shared if name not in looking], "model": models}, asked, [responses]),
+        "infer_with_views": _stage({"benchmark": looking, "model": models}, [*asked, VIEWS, f"data/normalised/{BENCHMARK}"], [responses]),
         "plant_errors": _stage({"benchmark": shared}, [GOLD, run.config.vocabulary, *run.urgency_files], [planted]),
         "grade_planted": _stage({"benchmark": shared, "grader": graders["rubric"]}, planted_deps, [planted_grades]),
         "grade_planted_with_model": _stage(

@@ -250,6 +250,8 @@ class _CannotDoError(Exception):
 
 
 FINAL = re.compile(r"^[\s>*_#-]*DIFFERENTIAL(?: DIAGNOS[IE]S)?[*_]*\s*:", re.IGNORECASE | re.MULTILINE)
+ANSWER_ACTION = re.compile(r"(?:```(?:json)?\s*)?\{\s*\"action\"\s*:\s*\"ANSWER\"\s*\}(?:\s*```)?\s*", re.IGNORECASE)
+"""The action by which a final answer begins; the answer is read without it."""
 MOST_BRACES = 100
 """Opening braces of an answer that are tried; one action needs one."""
 

@@ -12,6 +12,7 @@ from neuralmedbench.records.items import Family, Item, ItemImage, Runner
 from neuralmedbench.records.options import NONE_ARM, as_asked, order_under
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import ParseStatus, Prediction, Score
+from neuralmedbench.records.views import ANSWER_ACTION
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.checklist import ChecklistCandidate, read_candidate, read_candidates, read_checklist
 from neuralmedbench.scoring.choice import read_choice
@@ -222,14 +223,17 @@ def describe_reading(text: str, item: Item, score: Score | None = None) -> str:
 
 
 def plain_text(text: str) -> str:
-    """Normalise a text for parsing: straight apostrophes, no NUL, and ASCII for full-width letters and the digits and signs of other scripts.
+    """Normalise a text for parsing.
+
+    Straight apostrophes, no NUL, ASCII for full-width letters and the digits and signs of other scripts, and no action by which a viewer's
+    answer begins.
 
     Examples
     --------
     >>> plain_text("ＡＮＳＷＥＲ：Ｂ"), plain_text("１、脑梗死，左侧"), plain_text("٠٫٧")
     ('ANSWER: B', '1. 脑梗死, 左侧', '0.7')
     """
-    text = text.replace("’", "'").replace("\x00", "")
+    text = ANSWER_ACTION.sub("", text.replace("’", "'").replace("\x00", ""), count=1)
     if text.isascii():
         return text
     text = RANK.sub(r"\1\2. ", text).translate(SIGNS)

@@ -116,7 +116,7 @@ def test_equal_requests_have_equal_ids_and_a_changed_picture_changes_it(built, t
 
 
 def test_an_unknown_strategy_and_a_template_that_uses_an_unknown_name_are_refused(built, templates, tmp_path):
-    with pytest.raises(ValidationError, match="'direct', 'cot', 'few_shot', 'self_consistency', 'ask' or 'workup'"):
+    with pytest.raises(ValidationError, match="'direct', 'cot', 'few_shot', 'self_consistency', 'ask', 'workup' or 'viewer'"):
         benchmark_config(strategies=["guess"])
     (tmp_path / "system.j2").write_text("{{ answer }}")
     with pytest.raises(ConfigError, match=r"system\.j2: UndefinedError; it may use oriented"):
