@@ -3,5 +3,5 @@
 Doors
 -----
 assemble: CaseMaterial, assemble
-coverage: check_altered, check_asked, check_pictures
+coverage: check_altered, check_asked, check_pictures, check_scans, check_view
 """

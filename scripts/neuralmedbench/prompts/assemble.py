@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from neuralmedbench.prompts.arms import View, variant_views, views, with_added_t
 from neuralmedbench.prompts.labels import labelled_images
 from neuralmedbench.prompts.parts import render_message
 from neuralmedbench.prompts.stages import stage_turns
-from neuralmedbench.prompts.workup import has_viewer, has_work_up, viewer_of, work_up_of
+from neuralmedbench.prompts.workup import ASK_ARMS, ask_applies, has_viewer, has_work_up, inquiry_of, viewer_of, work_up_of
 from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.checklist import SECTIONS, with_places
 from neuralmedbench.records.coordinates import Convention
@@ -35,7 +34,7 @@ from neuralmedbench.records.items import (
     evidence_images,
 )
 from neuralmedbench.records.questions import LETTERS
-from neuralmedbench.records.requests import EARLIER, Fact, Inquiry, Request, RequestImage, RequestTurn, order_of_parts
+from neuralmedbench.records.requests import EARLIER, Inquiry, Request, RequestImage, RequestTurn, order_of_parts
 from neuralmedbench.records.views import Viewer, ViewScan, viewer_digest
 
 STEPWISE = (Strategy.COT, Strategy.SELF_CONSISTENCY)
@@ -403,39 +402,3 @@ def dialogue_turns(view: View, templates: Templates, *, stepwise: bool, sections
 
 def _images_of(item: Item, turn: Turn) -> tuple[ItemImage, ...]:
     return tuple(image for image in item.images if image.image_id in turn.image_ids)
-
-
-ASK_ARMS = (Arm.FULL, Arm.NO_IMAGE, Arm.SHUFFLED_IMAGE)
-"""Arms that make sense for the strategy `ask`, which shows nothing unasked."""
-
-SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)|\n+")
-
-ASKED_BY = "imaging image images picture pictures scan scans mri mr ct radiology neuroimaging tomography brain head"
-"""Words of a question that ask for the pictures."""
-
-
-def ask_applies(item: Item, arm: str) -> bool:
-    """Return True if the strategy `ask` applies under an arm: to a dialogue with more than one sentence to reveal."""
-    return item.runner is Runner.DIALOGUE and arm in ASK_ARMS and len(sentences(item)) > 1
-
-
-def inquiry_of(item: Item, most: int, templates: Templates, *, sections: Sequence[str] = ()) -> tuple[RequestTurn, Inquiry]:
-    """Turn a dialogue of fixed rounds into one in which the model asks: its first message, and the facts that it can ask for."""
-    # the first sentence is the complaint; every other one is a fact that a question can bring out
-    first, *others = sentences(item)
-    facts = [Fact(text=sentence) for sentence in others]
-    if item.images:
-        facts.append(Fact(text=templates.render("ask_pictures"), asked_by=ASKED_BY, images=labelled_images(item, item.images)))
-    inquiry = Inquiry(
-        facts=tuple(facts),
-        max_questions=most,
-        unknown=templates.render("ask_unknown"),
-        left=templates.render("ask_left"),
-        closing=templates.render("ask_closing", sections=sections),
-    )
-    return RequestTurn(text=templates.render("ask", complaint=first, questions=most, sections=sections)), inquiry
-
-
-def sentences(item: Item) -> list[str]:
-    """Return the sentences and lines that the rounds of a dialogue reveal, in order."""
-    return [part.strip() for turn in item.turns for part in SENTENCE.split(turn.reveal) if part.strip(" -*\t")]

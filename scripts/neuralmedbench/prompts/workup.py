@@ -1,4 +1,4 @@
-"""Work-ups and viewers: the examinations of a case, of which a model asks for one a turn, and its scans, through which it looks."""
+"""Conversations that the model leads: it asks for facts of a case, for one examination a turn, or for slices of its scans."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.labels import labelled_images
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.examinations import EvidenceKind, Examination, group_of_entry, match_request, section_of_note, unique_names
-from neuralmedbench.records.items import ESSENTIAL_SEPARATOR, Family, Item, Runner, evidence_images
+from neuralmedbench.records.items import ESSENTIAL_SEPARATOR, Arm, Family, Item, Runner, evidence_images
 from neuralmedbench.records.requests import Fact, Inquiry, RequestTurn
 from neuralmedbench.records.views import Viewer, ViewScan
 
@@ -188,3 +188,39 @@ def viewer_of(
         closing=templates.render("viewer_closing", sections=sections),
     )
     return RequestTurn(text=first), viewer
+
+
+ASK_ARMS = (Arm.FULL, Arm.NO_IMAGE, Arm.SHUFFLED_IMAGE)
+"""Arms that make sense for the strategy `ask`, which shows nothing unasked."""
+
+SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)|\n+")
+
+ASKED_BY = "imaging image images picture pictures scan scans mri mr ct radiology neuroimaging tomography brain head"
+"""Words of a question that ask for the pictures."""
+
+
+def ask_applies(item: Item, arm: str) -> bool:
+    """Return True if the strategy `ask` applies under an arm: to a dialogue with more than one sentence to reveal."""
+    return item.runner is Runner.DIALOGUE and arm in ASK_ARMS and len(sentences(item)) > 1
+
+
+def inquiry_of(item: Item, most: int, templates: Templates, *, sections: Sequence[str] = ()) -> tuple[RequestTurn, Inquiry]:
+    """Turn a dialogue of fixed rounds into one in which the model asks: its first message, and the facts that it can ask for."""
+    # the first sentence is the complaint; every other one is a fact that a question can bring out
+    first, *others = sentences(item)
+    facts = [Fact(text=sentence) for sentence in others]
+    if item.images:
+        facts.append(Fact(text=templates.render("ask_pictures"), asked_by=ASKED_BY, images=labelled_images(item, item.images)))
+    inquiry = Inquiry(
+        facts=tuple(facts),
+        max_questions=most,
+        unknown=templates.render("ask_unknown"),
+        left=templates.render("ask_left"),
+        closing=templates.render("ask_closing", sections=sections),
+    )
+    return RequestTurn(text=templates.render("ask", complaint=first, questions=most, sections=sections)), inquiry
+
+
+def sentences(item: Item) -> list[str]:
+    """Return the sentences and lines that the rounds of a dialogue reveal, in order."""
+    return [part.strip() for turn in item.turns for part in SENTENCE.split(turn.reveal) if part.strip(" -*\t")]
