@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from fixtures.models import model_config, request
-from fixtures.viewing import BRIGHT_SLICE, VIEWER, action, final, show, write_scan
+from fixtures.viewing import BRIGHT_SLICE, VIEWER, Scripted, action, final, show, write_scan
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.imaging.views import ViewService
@@ -21,7 +21,7 @@ from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.forecast import forecast_calls
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.model_run import ModelRun
-from neuralmedbench.models.protocol import Answer, Call
+from neuralmedbench.models.protocol import Call
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.models.replay import rebuild
 from neuralmedbench.models.samples import SampleWalk
@@ -34,25 +34,14 @@ from neuralmedbench.records.views import ViewRules, ViewScan
 RULES = ViewRules(planes=("axial",), windows=("own", "dark"), zooms=(1, 2))
 
 
-class Scripted:
-    """A model in this process: `reply` sees the last picture, or None, and the number of the call in its conversation."""
+def looks(reply: Callable[[np.ndarray | None, int], str]) -> Scripted:
+    """Give a model whose `reply` sees the last picture, or None, and the number of the call in its conversation."""
 
-    in_flight, several = 2, False
-
-    def __init__(self, reply: Callable[[np.ndarray | None, int], str]) -> None:
-        self.reply, self.calls = reply, list[Call]()
-
-    async def answer(self, call: Call) -> tuple[Answer, ...]:
-        self.calls.append(call)
+    def answer(call: Call) -> str:
         pictures = [np.asarray(Image.open(io.BytesIO(image.png))) for image in call.messages[-1].images]
-        number = sum(message.role == "assistant" for message in call.messages)
-        return (Answer(self.reply(pictures[-1] if pictures else None, number)),)
+        return reply(pictures[-1] if pictures else None, sum(message.role == "assistant" for message in call.messages))
 
-    def stop(self) -> None:
-        """Nothing waits."""
-
-    async def close(self) -> None:
-        """Nothing is open."""
+    return Scripted(answer)
 
 
 def scroll(picture: np.ndarray | None, number: int) -> str:
@@ -94,7 +83,7 @@ def ask(root: Path, scan: ViewScan, model: ModelConfig, backend: Scripted, monke
 
 
 def test_a_model_that_scrolls_gets_the_slices_that_it_asks_for(tmp_path, scan, model, monkeypatch) -> None:
-    backend = Scripted(scroll)
+    backend = looks(scroll)
     row = ask(tmp_path, scan, model, backend, monkeypatch)
     # slices 3, 6, 9, 12 and 15 (BRIGHT_SLICE), then the answer
     assert len(backend.calls) == BRIGHT_SLICE // 3 + 1
@@ -110,18 +99,18 @@ def test_a_model_that_scrolls_gets_the_slices_that_it_asks_for(tmp_path, scan, m
 
 
 def test_a_model_that_answers_at_once_looks_at_nothing(tmp_path, scan, model, monkeypatch) -> None:
-    backend = Scripted(at_once)
+    backend = looks(at_once)
     row = ask(tmp_path, scan, model, backend, monkeypatch)
     assert (len(backend.calls), row.images_sent, row.text) == (1, 0, final("stroke"))
 
 
 def test_a_replay_asks_nothing_and_cuts_equal_pictures(tmp_path, scan, model, monkeypatch) -> None:
-    first = ask(tmp_path, scan, model, Scripted(scroll), monkeypatch)
+    first = ask(tmp_path, scan, model, looks(scroll), monkeypatch)
     pictures = {path: path.read_bytes() for path in (tmp_path / "data/views").rglob("*.png")}
     assert len(pictures) == 5
     for path in pictures:
         path.unlink()
-    backend = Scripted(at_once)
+    backend = looks(at_once)
     for run in ({}, {"replay": True}):
         again = ask(tmp_path, scan, model, backend, monkeypatch, **run)
         assert (again.text, again.call_keys, again.turns) == (first.text, first.call_keys, first.turns)
@@ -137,7 +126,7 @@ def test_a_replay_asks_nothing_and_cuts_equal_pictures(tmp_path, scan, model, mo
 
 
 def test_another_picture_is_another_question(tmp_path, scan, model, monkeypatch) -> None:
-    ask(tmp_path, scan, model, Scripted(scroll), monkeypatch)
+    ask(tmp_path, scan, model, looks(scroll), monkeypatch)
     darker = replace(scan, windows=("dark",))
     walk = SampleWalk(looking(darker), model, 0, views=service(tmp_path)).resume(read_ledger(tmp_path / "m.jsonl"))
     assert len(walk.entries) == 2, "the first message and slice 3, which is black, are the same; slice 6 is brighter"
@@ -145,7 +134,7 @@ def test_another_picture_is_another_question(tmp_path, scan, model, monkeypatch)
 
 @pytest.mark.parametrize("audit", [("pending", RULES), ("passed", None), ("passed", replace(RULES, windows=("dark",)))])
 def test_nothing_is_shown_that_the_audit_does_not_allow(tmp_path, scan, model, monkeypatch, audit) -> None:
-    backend = Scripted(scroll)
+    backend = looks(scroll)
     with pytest.raises(DeidentificationError):
         ask(tmp_path, scan, model, backend, monkeypatch, views=service(tmp_path, *audit))
     assert not list((tmp_path / "data/views").rglob("*.png"))
@@ -154,7 +143,7 @@ def test_nothing_is_shown_that_the_audit_does_not_allow(tmp_path, scan, model, m
 
 def test_mistakes_are_answered_with_the_reason_and_the_budget_ends_it(tmp_path, scan, model, monkeypatch) -> None:
     replies = [show("FLAIR", 99), "Let me think.", action("MEASURE", sequence="FLAIR", plane="axial", slice=3, points=[[0, 0], [300, 400]])]
-    backend = Scripted(lambda _, number: replies[number] if number < 3 else show("FLAIR", 3 + number))
+    backend = looks(lambda _, number: replies[number] if number < 3 else show("FLAIR", 3 + number))
     row = ask(tmp_path, scan, model, backend, monkeypatch)
     said = [message.text for message in backend.calls[-1].messages if message.role == "user"][1:]
     assert said[:3] == [

@@ -158,7 +158,7 @@ def test_the_page_is_made_of_the_declared_blocks_in_their_order_and_each_has_all
     expected = [block.id for block in BLOCKS if block.id in blocks]
     assert list(blocks) == expected
     absent = {block.id for block in BLOCKS} - set(blocks)
-    assert absent <= {"steps", "juries", "degraded", "workup", "contamination", "published", "cards"}
+    assert absent <= {"steps", "juries", "degraded", "workup", "viewer", "contamination", "published", "cards"}
     assert {name: lacking(block) for name, block in blocks.items() if lacking(block)} == {}
     menu = re.search(r"<nav.*?</nav>", text, flags=re.DOTALL)
     assert menu
