@@ -3,7 +3,7 @@
 Doors
 -----
 arms: ArmConfig, ArmVariant, load_arms
-benchmark: BenchmarkConfig
+benchmark: BenchmarkConfig, ViewerConfig
 checklists: ANSWERED, ANSWER_WORDS, Answer, AnswerSheet, ChecklistConfig, ChecklistItem, PLACES
 code_hash: code_hash
 curation: CurationConfig, load_curation

@@ -14,7 +14,7 @@ eponyms: AS_EPONYM, EPONYMS, is_eponym
 external_files: GivenAnswer, delimited_rows, json_line_rows, read_given
 identity: GENERIC, Identity, MIN_DIGITS, MIN_SEPARABLE, ORDINARY, fold, identity_pattern, read_identity, write_identity
 inside: file_inside, resolve_links
-json_files: read_json, read_json_record, write_json, write_json_record
+json_files: read_json, read_json_record, record_adapter, write_json, write_json_record
 known_lesions: KnownLesion, LesionMask, MASK_SUFFIX, read_known_lesion, read_lesion_mask
 lines: read_lines, write_lines
 nifti: MAX_VOXELS, Volume, nifti_image, read_nifti, write_nifti
