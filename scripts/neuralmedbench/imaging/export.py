@@ -6,7 +6,8 @@ import gzip
 from pathlib import Path
 
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.imaging.normalise import VOLUMES, read_rigid
+from neuralmedbench.imaging.normalise import VOLUMES
+from neuralmedbench.imaging.scans import read_rigid
 from neuralmedbench.records.case import CaseRecord, Sequence, Series, State
 from neuralmedbench.runtime.atomic_write import atomic_file, write_text
 

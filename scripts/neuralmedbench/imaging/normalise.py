@@ -17,7 +17,7 @@ from neuralmedbench.atlas.fit import GRID_MM, brain_depth, fit_quality, fit_temp
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.files.json_files import read_json, write_json
+from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.volumes import as_stored, as_transform, grid_over, image_like, read_volume, resample_to, write_volume
 from neuralmedbench.imaging.quality import (
     SERIES_LIMITS,
@@ -333,14 +333,3 @@ def _brightness(inner: npt.NDArray[np.float32]) -> tuple[float, float]:
     """Return the range of the brain's intensities; dark fluid near the surface is added by the closing."""
     median = float(np.median(inner))
     return 0.4 * median, max(float(np.percentile(inner, 98)), 1.8 * median)
-
-
-def read_rigid(folder: Path, series: Series) -> npt.NDArray[np.float64]:
-    """Read the transform of a series from the folder of its normalised case.
-
-    Returns
-    -------
-    ndarray of float, shape (4, 4)
-        Maps points of the reference to points of the series, LPS+ in mm.
-    """
-    return np.array(read_json(folder / VOLUMES / f"{series.series_id}_rigid.json"))

@@ -14,9 +14,9 @@ from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, coarse
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.small_pictures import Levels, lettered, outlined, side_by_side, to_levels, write_levels
 from neuralmedbench.files.volumes import as_transform, grid_over, image_like, read_volume
-from neuralmedbench.imaging.normalise import read_rigid
 from neuralmedbench.imaging.quality import REFERENCE_LIMITS, SERIES_LIMITS, QualityLimit
 from neuralmedbench.imaging.register import brain_centre
+from neuralmedbench.imaging.scans import read_rigid
 from neuralmedbench.records.case import CaseRecord, Series
 from neuralmedbench.runtime.atomic_write import atomic_folder
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.volumes import centre_of, read_volume
-from neuralmedbench.imaging.normalise import read_rigid
 from neuralmedbench.imaging.pictures import SLICE_AXIS
 from neuralmedbench.records.case import Plane, Series
 
@@ -85,6 +85,17 @@ def load_scan(series: Series, source: Path) -> Scan:
     path = source / series.path
     mask = sitk.GetArrayFromImage(read_volume(path.with_name(f"{series.series_id}_brain.nii"))) > 0
     return Scan(series, read_volume(path), mask, read_rigid(source, series), series.window)
+
+
+def read_rigid(folder: Path, series: Series) -> npt.NDArray[np.float64]:
+    """Read the transform of a series from the folder of its normalised case.
+
+    Returns
+    -------
+    ndarray of float, shape (4, 4)
+        Maps points of the reference to points of the series, LPS+ in mm.
+    """
+    return np.array(read_json((folder / series.path).with_name(f"{series.series_id}_rigid.json")))
 
 
 def centre_points(scan: Scan, plane: Plane, indices: Iterable[int]) -> Points:

@@ -14,9 +14,10 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.digests import sha256_of, sha256_of_files
 from neuralmedbench.files.volumes import image_like
-from neuralmedbench.imaging.normalise import correct_bias, find_brain, order_series, read_rigid
+from neuralmedbench.imaging.normalise import correct_bias, find_brain, order_series
 from neuralmedbench.imaging.quality import plane_of
 from neuralmedbench.imaging.register import make_reference, register, rotation_deg
+from neuralmedbench.imaging.scans import read_rigid
 from neuralmedbench.records.case import Plane, Sequence, Series, State
 
 pytestmark = pytest.mark.slow
