@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from neuralmedbench.models.conversation import next_messages, released
+from neuralmedbench.models.conversation import PromptMessage, next_messages, released
 from neuralmedbench.records.bundle import BundleCandidate, BundleGrade, BundleImage, BundleResponse, BundleTurn, CaseBundle
 from neuralmedbench.records.items import OPTION, Family, Gold, Item, ItemImage, ShownLesion
 from neuralmedbench.records.keys import Key, response_key
@@ -111,6 +111,12 @@ def _is_absent(grade: Grade) -> bool:
     return grade.criterion.startswith(ERROR_AXIS) and grade.value == 0
 
 
+def _told(message: PromptMessage, request: Request | None) -> str:
+    """Return the words of a reply; views, which are pictures of no item, by their labels."""
+    labels = [image.label for image in message.images] if request and request.viewer else []
+    return "\n".join([*labels, message.words])
+
+
 def turns_of(response: Response, request: Request | None, reference: ReferenceAnswer | None = None) -> tuple[BundleTurn, ...]:
     """Return the dialogue before the last answer: all answers but the last, each with the message that followed it.
 
@@ -124,8 +130,8 @@ def turns_of(response: Response, request: Request | None, reference: ReferenceAn
     turns = [
         BundleTurn(
             answer=answer,
-            told=message.words if message else "",
-            images=tuple(image.sha256 for image in message.images) if message else (),
+            told=_told(message, request) if message else "",
+            images=tuple(image.sha256 for image in message.images) if message and not (request and request.viewer) else (),
         )
         for answer, message in zip_longest(came, sent)
     ]

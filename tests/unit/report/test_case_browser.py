@@ -17,6 +17,7 @@ from PIL import Image
 from fixtures.models import request
 from fixtures.report import unpacked
 from fixtures.scoring import GOLD, ITEM, LESION_GOLD, LESION_ITEM, answered, differential, vocabulary
+from fixtures.viewing import VIEWER, show
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.bundle import BundleGrade, BundleImage, BundleTurn
 from neuralmedbench.records.requests import Fact, Inquiry, RequestImage, RequestTurn
@@ -61,6 +62,14 @@ def test_a_dialogue_in_which_the_model_asks_holds_what_the_case_told_it() -> Non
         BundleTurn(answer=questions[0], told="A headache for three weeks.\n\n1 left."),
         BundleTurn(answer=questions[1], told="The case does not say.\n\nAnswer."),
     )
+
+
+def test_a_turn_of_a_viewer_names_the_slice_that_was_shown_whether_or_not_its_picture_is_there() -> None:
+    looking = replace(ROUNDS, turns=ROUNDS.turns[:1], viewer=VIEWER, strategy="viewer")
+    said = answered("DIFFERENTIAL:\n1. glioma", turns=(show("FLAIR", 12), show("FLAIR", 99), "DIFFERENTIAL:\n1. glioma"))
+    first, second = turns_of(said, looking)
+    assert (first.told, first.images) == ("View 1: FLAIR, axial, slice 12 of 20, z = +15 mm\nViews left: 5.", ())
+    assert second.told == "Not shown: FLAIR, axial, has slices 1 to 20.\n\nViews left: 4."
 
 
 def test_a_turn_of_a_work_up_holds_what_was_asked_for_what_came_and_which_candidate_is_the_reference() -> None:

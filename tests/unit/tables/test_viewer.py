@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from fixtures.confidence import answer, open_item, study_of
 from fixtures.viewing import VIEWER, action, final, show
-from neuralmedbench.records.items import Lesion
+from neuralmedbench.records.items import Gold, Lesion, Strategy
 from neuralmedbench.records.views import view_steps
-from neuralmedbench.tables.viewer import viewer_measures
+from neuralmedbench.tables.viewer import takeaway, viewer_measures, viewer_rows
 
 LESION = Lesion(location="putamen", side="left", behaviour={"T1w": "isointense"}, size_mm=12.0, position_mm=(50.0, 20.0, 16.0))
 """FLAIR slices 11, 12 and 13 (z = 10, 15 and 20 mm) are within 6 mm of its centre; T1w does not show it."""
@@ -48,3 +53,43 @@ def test_without_a_lesion_of_known_place_nothing_is_said_about_it(lesion: Lesion
     found = viewer_measures(view_steps(VIEWER, SCRIPTS["scrolls to the lesion"]), lesion)
     assert [found[name] for name in NAMES[:3]] == [None] * 3
     assert found["wasted_views"] == 1 / 4
+
+
+def study_of_viewers() -> Any:
+    """Give four patients, whose models look by one script each; with their own views two are right, with the chosen slices one is."""
+    items = [open_item(number, f"p{number}") for number in range(4)]
+    looked = [replace(answer(one, None, place < 2), model="m", strategy=Strategy.VIEWER) for place, one in enumerate(items)]
+    fixed = [replace(answer(one, None, place < 1), model="m") for place, one in enumerate(items)]
+    study = study_of(items, {"m": [*looked, *fixed]}, sampled=False)
+    (benchmark,) = study.benchmarks.values()
+    study.models = {"m": SimpleNamespace(title="M", max_images=None)}
+    benchmark.requests = [SimpleNamespace(item_id=one.item_id, viewer=VIEWER) for one in items]
+    benchmark.gold = [Gold(item_id=one.item_id, answer="stroke", lesion=LESION) for one in items]
+    benchmark.responses = {
+        "m": [
+            SimpleNamespace(item_id=one.item_id, strategy=Strategy.VIEWER, state="ok", text=turns[-1], turns=tuple(turns))
+            for one, turns in zip(items, SCRIPTS.values(), strict=True)
+        ]
+    }
+    return study
+
+
+def test_rows_are_means_over_patients_and_what_is_undefined_is_counted_and_left_out() -> None:
+    study = study_of_viewers()
+    rows = {row.measure: row for row in viewer_rows(study)}
+    values = {name: (row.value, row.n_items, row.n_undefined) for name, row in rows.items()}
+    assert values == {
+        "lesion_found": (pytest.approx(3 / 4), 4, 0),
+        "views_on_lesion": (pytest.approx((1 / 4 + 1 / 4 + 1 / 2) / 3), 3, 1),
+        "views_to_lesion": (pytest.approx((4 + 3 + 2) / 3), 3, 1),
+        "wasted_views": (pytest.approx((1 / 4 + 1 / 4 + 0) / 3), 3, 1),
+        "corrections": (pytest.approx((0 + 1 / 4 + 0) / 3), 3, 1),
+        "views": (pytest.approx((4 + 0 + 4 + 2) / 4), 4, 0),
+        "pass1": (pytest.approx(2 / 4), 4, 0),
+        "pass1_chosen_slices": (pytest.approx(1 / 4), 4, 0),
+        "pass1_difference": (pytest.approx(1 / 4), 4, 0),
+    }
+    assert all(row.low <= row.value <= row.high and row.n_patients == row.n_items for row in rows.values())
+    told = takeaway(study, {"viewer": [vars(row) for row in rows.values()]})  # type: ignore[dict-item]
+    assert told.takeaway.startswith("M had the lesion before it in 75%")
+    assert told.n == "1 model, up to 4 items from 4 patients"
