@@ -91,5 +91,5 @@ def test_rows_are_means_over_patients_and_what_is_undefined_is_counted_and_left_
     }
     assert all(row.low <= row.value <= row.high and row.n_patients == row.n_items for row in rows.values())
     told = takeaway(study, {"viewer": [vars(row) for row in rows.values()]})  # type: ignore[dict-item]
-    assert told.takeaway.startswith("M had the lesion before it in 75%")
-    assert told.n == "1 model, up to 4 items from 4 patients"
+    assert told.takeaway.startswith("M had the lesion before it in 75 % (")
+    assert told.n == "1 model, up to 4 items, 4 patients"
