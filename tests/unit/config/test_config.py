@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from neuralmedbench.config.load import (
     withhold_outside_paths,
 )
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.config.workflow import Run
+from neuralmedbench.config.workflow import Run, read_run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import CASE_COLUMNS
 
@@ -254,3 +255,21 @@ def test_a_yaml_that_unfolds_without_measure_is_refused_in_one_line_at_once(tmp_
 def test_a_long_wrong_value_is_shown_shortened() -> None:
     assert len(refusal(temperature="x" * 100_000)) < 500
     assert len(refusal(temperature=[["x" * 100] * 100] * 100)) < 2000
+
+
+def test_scores_of_a_model_know_the_layout_in_which_it_was_asked_where_answers_state_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    run = read_run()
+    arms = ("full", "layout-gemini", "layout-claude")
+    benchmarks = {
+        form: run.benchmarks["demo"].model_copy(update={"arms": arms, "answer_form": form}) for form in ("evidence", "checklist", "short")
+    }
+    image = run.models["image"]
+    models = {str(name): image.model_copy(update={"layout": name}) for name in (None, "gemini", "qwen3vl")}
+    run = replace(run, benchmarks=benchmarks, models=models)
+    told = {(form, name): run.place_arguments(form, name)[4:] for form in benchmarks for name in models}
+    assert {key: value for key, value in told.items() if value} == {
+        (form, "gemini"): ["--layout-arms", "layout-gemini"] for form in ("evidence", "checklist")
+    }
+    assert run.layout_files("evidence", "gemini") == ["config/arms/layout.yaml", "config/layouts/gemini.yaml"]
+    assert run.layout_files("evidence", "qwen3vl") == []
