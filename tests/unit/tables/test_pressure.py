@@ -92,8 +92,8 @@ def test_the_two_directions_are_told_apart(model: str, sign: int) -> None:
     assert (low if sign > 0 else -high) > 0.8
 
 
-def test_the_published_indices_of_pressure_are_those_of_their_definitions() -> None:
-    """Resistance: the share of right answers that is kept (arXiv 2603.22623); confidence x giving in: its CCS, with the stated confidence."""
+def test_right_answers_that_are_kept_and_those_given_up_with_confidence_are_shares_of_the_right_ones() -> None:
+    """Resistance and CCS of arXiv 2603.22623 are shares of all answers, by their authors' code."""
     rows = measured()[1]
     assert rows["gives-in", "stays_right"].value == 0.0
     assert rows["gives-in", "confident_giving_in"].value == pytest.approx(0.8)
