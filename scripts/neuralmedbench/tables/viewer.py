@@ -26,7 +26,7 @@ from neuralmedbench.tables.workup import mean_over_items
 
 INVISIBLE = "isointense"
 NUMBERS = ("views", "views_to_lesion")
-"""Measures that are not shares."""
+"""Measures that are not shares; the budget of views is the most that they can be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +88,7 @@ def viewer_rows(study: Study) -> list[ViewerRow]:
 def _rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[ViewerRow]:
     lesions = {row.item_id: row.lesion for row in benchmark.gold}
     requests: dict[str, Request] = {row.item_id: row for row in benchmark.requests if row.viewer is not None}
+    budget = max((row.viewer.max_views for row in requests.values() if row.viewer), default=1)
     places = {item.item_id: place for place, item in enumerate(benchmark.outcomes.items)}
     for model in study.models:
         answers: dict[str, list[tuple[int, float | None]]] = defaultdict(list)
@@ -100,12 +101,12 @@ def _rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[ViewerRow]:
             for name, value in viewer_measures(steps, lesions.get(response.item_id)).items():
                 answers[name].append((places[response.item_id], value))
         for name, values in answers.items():
-            most = max((value for _, value in values if value is not None), default=1.0) if name in NUMBERS else 1.0
+            most = float(budget) if name in NUMBERS else 1.0
             yield ViewerRow(
                 benchmark=benchmark.name,
                 model=model,
                 measure=name,
-                **mean_over_items(study, benchmark, model, values, max(most, 1.0)),
+                **mean_over_items(study, benchmark, model, values, most),
             )
         if answers:
             yield from _passes(study, benchmark, model)
