@@ -98,8 +98,9 @@ def places_of(scan: Scan, leader: Scan, plane: Plane) -> list[SlicePlace]:
         # where the leader's line of centres crosses the slice; a slice of the leader there gives the very centre of the slices stage
         crossing = (index - first) / ((last - first) or 1.0) * (whole - 1)
         same = points[min(max(round(crossing), 0), whole - 1)]
-        found = [place for place in nearest_slices(scan, plane, np.array([same])) if place.index == index]
-        places += found or nearest_slices(scan, plane, np.array([points[0] + crossing * step]))
+        found = [place for place in nearest_slices(scan, plane, np.array([same, points[0] + crossing * step])) if place.index == index]
+        # a line of a single point, or one along the slices, crosses nothing: then the brain of the scan itself is in the middle
+        places.append(found[0] if found else nearest_slices(scan, plane, centre_points(scan, plane, [index]))[0])
     return places
 
 

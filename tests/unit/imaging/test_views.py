@@ -16,9 +16,10 @@ from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.imaging.choose import SlicePolicy
-from neuralmedbench.imaging.views import ViewService, list_views
+from neuralmedbench.imaging.scans import load_scan
+from neuralmedbench.imaging.views import ViewService, list_views, places_of
 from neuralmedbench.imaging.windows import CT_WINDOWS
-from neuralmedbench.records.case import CaseRecord
+from neuralmedbench.records.case import CaseRecord, Plane
 from neuralmedbench.records.views import CT_WINDOW_NAMES, VIEW_WINDOWS, SliceView, ViewRules, ViewScan
 
 pytestmark = pytest.mark.slow
@@ -119,6 +120,13 @@ def test_a_place_in_the_patient_is_where_the_list_says(scans, service, plane, na
         assert (around.max() < 60) if name == "T1w" else (around.min() > 220)
         assert asked.shows(LESION_MM)
     assert not view(scan, number, plane, zoom=4, at=(round(1000 * x) - 200, round(1000 * y))).shows(LESION_MM)
+
+
+def test_every_slice_has_its_own_place_even_if_the_scan_that_leads_has_one_slice(root, case) -> None:
+    scan = load_scan(case.series[1], root / "data/normalised/demo/sub-case01")
+    single = replace(scan, image=scan.image[:, :, 10:11], brain=scan.brain[10:11])
+    for leader in (single, scan):
+        assert [place.index for place in places_of(scan, leader, Plane.AXIAL)] == list(range(len(scan.brain)))
 
 
 def test_only_what_the_rules_name_is_listed(root, case) -> None:
