@@ -8,10 +8,14 @@ nothing is released on a guess.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
 
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.case import Sequence as Scan
@@ -68,185 +72,42 @@ class RequestMatch:
     place: int | None = None
 
 
-def _any(words: str) -> str:
-    """Return a pattern of whole words or phrases, separated by `|`; a `*` stands for any ending."""
-    return r"\b(?:" + words.replace("*", r"\w*") + r")\b"
+def _any(words: Sequence[str]) -> str:
+    """Return a pattern of whole words or phrases; a `*` stands for any ending."""
+    return r"\b(?:" + "|".join(words).replace("*", r"\w*") + r")\b"
 
 
 SPINAL_FLUID = "cerebrospinal fluid"
-GROUPS: dict[str, tuple[str, str]] = {
-    SPINAL_FLUID: (
-        "cerebrospinal*|csf|opening pressure|oligoclonal*|14 3 3*|rt quic|xanthochrom*",
-        "cerebrospinal*|csf|spinal fluid|lumbar puncture*|spinal tap|opening pressure|oligoclonal*|lp|liquor",
-    ),
-    "vital signs": (
-        "*blood pressure|temperature|pulse|heart rate|respiratory rate|oxygen saturation|weight|height|body mass index",
-        "vital*|vitals|blood pressure|bp|temperature|fever|pulse|heart rate|obs|observations|weight|saturation|haemodynamic*|hemodynamic*",
-    ),
-    "scales and bedside tests": (
-        "glasgow*|gcs|mmse|moca|nihss|gait speed|visual acuity|gad 7|phq 9|levodopa test|updrs|edss|mrs|modified rankin*",
-        (
-            "glasgow*|gcs|mmse|mini mental*|moca|montreal*|nihss|cognitive (?:test*|screen*|assess*|exam*|scor*)|neuropsych*|bedside test*|scale*"
-            "|visual acuity|walking test|gait (?:speed|test*|analysis)|rating|score*|anxiety|questionnaire*|levodopa (?:test|challenge|response)"
-        ),
-    ),
-    "blood tests": (
-        (
-            "platelet*|inr|creatinine|c reactive*|crp|sodium|potassium|calcium|hba1c|tsh|t4|vitamin*|antibod*|*antibodies|hemoglobin|glucose"
-            "|*cholesterol|leukocyte*|white cell*|cd4*|prolactin|cortisol|*fetoprotein|ammonia|lactate|ferritin|albumin|esr|d dimer|troponin|ana"
-        ),
-        (
-            "blood (?:test*|work|count|panel|result*|film)|bloods|bloodwork|lab|labs|laborator*|serolog*|cbc|fbc|full blood count|haematolog*|hematolog*"
-            "|blood chemistry|biochemistry|metabolic*|chem 7"
-        ),
-    ),
-}
-"""Groups of record entries: words by which an entry belongs to the group, and words by which the group is asked for."""
-
-SYNONYMS: tuple[tuple[str, str], ...] = (
-    ("coag*|clotting|blood thinn*|warfarin|pt|aptt", "inr|platelet*|prothrombin*"),
-    ("renal function|kidney*|u e|u es|u and es|urea", "creatinine|sodium|potassium|urea"),
-    ("electrolyte*|natrium", "sodium|potassium|calcium"),
-    ("thyroid*|tft|tfts", "tsh|t4|t3"),
-    ("inflammatory marker*|inflammation|infection marker*|crp", "c reactive*|crp|leukocyte*|esr"),
-    ("white (?:cell*|blood)|wbc|wcc", "leukocyte*|white cell*"),
-    ("hormone*|hormonal|endocrin*|pituitary (?:function|panel|profile|axis|blood*)", "prolactin|cortisol|tsh|igf*|lh|fsh|testosterone"),
-    ("lipid*|statin", "*cholesterol"),
-    ("hba1c|glycated*|glycosylated*|a1c|blood sugar|sugar|diabet*", "hba1c|glucose|diabetes"),
-    ("b12|cobalamin*|b 12", "vitamin b12"),
-    ("tumou?r marker*|afp|alpha feto*", "*fetoprotein|hcg"),
-    ("aquaporin*|aqp*|nmo*", "aquaporin*"),
-    ("autoimmune*|autoantibod*|antibod*|ganglioside*|gq1b", "*antibod*"),
-    ("vitals|vital signs?|obs|observations", "*blood pressure|temperature|heart rate|pulse"),
-    ("bp|blood pressure|hypertens*|tension", "*blood pressure"),
-    ("pressure", "opening pressure"),
-    ("hb|haemoglobin|anemia|anaemia", "hemoglobin"),
-    ("nh3", "ammonia"),
-    ("fever|temp|febrile", "temperature"),
-    ("hearing*|audiometr*|audiogra*|pure tone*", "*audiogra*|*audiometr*"),
-    ("visual fields?|perimetr*", "*perimetr*|visual field*"),
-    ("tug|timed up|walking (?:speed|test)|tap test", "gait speed*|timed up*"),
-    ("head (?:size|growth|circumference)|ofc", "head circumference"),
-    ("breast*|mammo*", "mammogra*"),
-    ("anti ?epileptic*|aed|aeds|anti ?seizure*|anti ?convulsant*", "levetiracetam|valpro*|lamotrigine|phenytoin|carbamazepine"),
-    ("ocb|ocbs|oligoclonal*", "oligoclonal*"),
-    ("prl", "prolactin"),
-    ("smok*|tobacco|pack years|cigarette*", "smoking"),
-    ("wt", "weight"),
-    ("arrhythmia*|irregular*", "atrial fibrillation|arrhythm*"),
-    ("cholesterol*|ldl", "*cholesterol"),
-    ("ammonia", "ammonia"),
-    ("mini ?mental*", "mmse"),
-    ("montreal*", "moca"),
-    ("stroke s(?:cale|core|everity)", "nihss"),
-    ("glasgow*|coma s(?:cale|core)|gcs", "glasgow*|gcs"),
-    ("cognitive (?:test*|screen*|assess*|exam*|scor*|function*)|memory test*|neuropsych*", "mmse|moca"),
-    ("vision|acuity|eyesight", "visual acuity"),
-    ("walking (?:test|speed)|timed walk|gait (?:speed|test*|analysis)", "gait speed*"),
-    ("anxiety*", "gad 7"),
-    ("immunodeficien*|immune status|immunosuppress*|hiv", "cd4*|hiv*"),
-    (
-        "toxoplasm*|lft|lfts|liver function*|syphilis|vdrl|lyme|borrelia*|ana|anca|apo ?e|hcg|ldh|troponin|d dimer|lactate|copper|ceruloplasmin|esr|ferritin|igf*|ace|folate|homocystein*",
-        "",
-    ),
-)
-"""Words of a request, and the entries of the record that it means; the last ones are tests that count as asked for by themselves."""
-
-SECTIONS: dict[str, str] = {
-    "examination": "exam|examination|examined|ophthalmolog*|neurologic* (?:exam*|status|findings|assess*)|neuro status|neurostatus|language|speech|physical|clinical (?:findings|status|signs)|cranial nerve*"
-    "|reflex*|fundosc*|fundus|fundi|ophthalmosc*|papill?o?edema|motor|sensory|gait|coordination|mental status|visual field*|confrontation|perimetr*|vestibular*|optic discs?|dix hallpike|hints|head impulse|romberg|babinski|hoffmann|kernig|brudzinski|signs|deficit*",
-    "medication": "medication*|drugs?|regimen*|prophyla*|contracept*|dosages?|doses?|antithrombotic*|asms?|antiplatelet*|pills?|medicine*|tablets?|current treatment|(?<!lupus )anticoagula*|prescri*",
-    "family history": "family history|family|hereditary|relatives|parents|siblings",
-    "past history": "past (?:medical )?history|(?:medical|surgical) background|surgical history|operations|prior (?:illness*|malignan*|cancer*|disease*|surger*|operation*|stroke*|tumou?r*)|malignan*|cancer*|previous (?:illness*|history)|comorbid*|past illness*|pmh|medical history|risk factors?",
-    "eeg": "eeg|electroencephalogra*|electroencephalogram",
-    "nerve conduction": "nerve conduction|electrophysiolog*|ncs|emg|electromyogra*|electroneurogra*|neurography",
-    "further history": "history|hx|anamnesis|collateral*|symptoms?|onset|complaints?|time course|informant*|relatives?|partner|spouse|wife|husband|son|daughter|witness*|what happened|last seen|course|evolution|when did|how (?:did|the|long)|episode*|evolv*|progress*",
-}
-"""Sections of notes: words by which they are asked for; a section's own heading says which it is."""
-
-OTHERS = re.compile(
-    _any(
-        "collateral*|informant*|relatives?|partner|spouse|wife|husband|sons?|daughter|niece|nephew|mother|father|sister|brother|witness*|famil*|neighbo*|colleague*"
+WORDS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
+ENTRIES = {name: _any(group["entries"]) for name, group in WORDS["groups"].items()}
+"""Patterns of the record entries of a group."""
+SYNONYMS = [(_any(row["asked_by"]), _any(row["entries"]) if row["entries"] else "") for row in WORDS["synonyms"]]
+ASKED_BY = {name: _any(row["asked_by"]) for name, row in (WORDS["groups"] | WORDS["sections"]).items()}
+"""Patterns of requests for a group of entries or a section of notes."""
+HEADINGS = {name: section["heading"] for name, section in WORDS["sections"].items() if "heading" in section}
+SCANS = [(name, _any(words)) for name, words in WORDS["scans"].items()]
+PLANES = {Plane(name): _any(words) for name, words in WORDS["planes"].items()}
+OTHER_PEOPLE, BLOOD_SENSITIVE, WITH, GADOLINIUM, WITHOUT, ELSEWHERE, NOT_HEAD, VAGUE = (
+    re.compile(_any(WORDS[name]))
+    for name in (
+        "other_people",
+        "blood_sensitive",
+        "with_contrast",
+        "gadolinium",
+        "without_contrast",
+        "elsewhere",
+        "not_head",
+        "vague",
     )
 )
-"""Words of a history that another person tells."""
+REASON, WISH = (re.compile(rf"\b(?:{'|'.join(WORDS[name])})\b") for name in ("reason", "wish"))
+POLITE_WORDS = frozenset(normal_form(" ".join(WORDS["polite"])).split())
 
-HEADINGS = {
-    "examination": "(?:on |neurolog\\w* |clinical |physical )?exam\\w*",
-    "medication": "medication|drugs|medicines",
-    "family history": "family history",
-    "past history": "past (?:medical )?history",
-    "eeg": "eeg",
-    "nerve conduction": "nerve conduction",
-}
 
-SCANS: tuple[tuple[str, str], ...] = (
-    (Scan.FLAIR, "flair|fluid attenuated*|dark fluid|t2 (?:w* )?flair"),
-    (Scan.ADC, "adc|apparent diffusion*|diffusion coefficient*"),
-    (Scan.DWI, "dwi|dw mri|diffusion|diffusion weighted*|b ?1000|dw imaging"),
-    (Scan.T2STARW, "t2star*|t2 star*|gre|gradient (?:recalled )?echo|hemosiderin weighted"),
-    (Scan.SWI, "swi|swan|susceptib*"),
-    (Scan.PDW, "pd|pdw|pd w|proton density*"),
-    (Scan.T2W, "t2|t2w|t2 weighted*|t2wi|t2 tse|t2 fse"),
-    (Scan.T1W, "t1|t1w|t1 weighted*|t1wi|mprage|mp rage|bravo|spgr"),
-    (Scan.CT, "ct|computed tomogra*|cat scan|ncct|nect|cect|cct"),
-    ("MRI", "mr|mri|magnetic resonance*"),
-)
-"""Words of a scan, the more particular first; MRI alone names no sequence."""
-BLOOD_SENSITIVE = re.compile(_any("(?:blood|hemorrhage|microbleed*|iron) sensitive*|microbleed sequence"))
-WITH = re.compile(
-    _any(
-        "contrast|gad|gd|gadolinium*|gadobutrol|enhanced|enhancement|postcontrast|ce|cect|post contrast|post gad*|post gd|post|t1c|t1ce|t1gd|ct1|km"
-    )
-)
 EITHER = re.compile(r"\b(?:ct|mri?) or (?:ct|mri?)\b")
 """A choice that is left to others."""
-GADOLINIUM = re.compile(_any("gad*|gd"))
-WITHOUT = re.compile(
-    _any(
-        "non contrast*|noncontrast*|(?:without|no|not|non) (?:[a-z]+ )?(?:contrast|gad*|gd|enhancement|dye)|no contrast|unenhanced|ncct|nect|non enhanced|nonenhanced|precontrast|pre contrast|pre gad*|native|plain|pre"
-    )
-)
-PLANES = {
-    Plane.AXIAL: "axial*|transvers*|ax|tra",
-    Plane.CORONAL: "coronal*|cor",
-    Plane.SAGITTAL: "sagittal*|saggital*|sag",
-}
-ELSEWHERE = re.compile(
-    _any(
-        "mra|cta|mrv|ctv|dsa|angio*|venogra*|arteriogra*|tof|time of flight|perfusion|pwi|dsc|dce|asl|arterial spin*|ctp|cbv|spectroscop*|mrs|pet*|fdg*"
-        "|spect*|dat ?scan*|scintigra*|ultraso*|doppler|duplex|sonogra*|echocardiogra*|tte|tee|x ?rays?|radiogra*|cxr|fmri|functional mri|dti|tractogra*"
-        "|diffusion tensor|ciss|fiesta|steady state|myelogra*|vessel wall|black blood|stir|dir|double inversion|magnetization transfer|mtr"
-        "|biops*|histolog*|patholog*|genetic*|gene|genome|exome|karyotype|eeg|electroencephalogra*|emg|electromyogra*|ncs|nerve conduction|evoked*|veps?|ssep|baep"
-        "|ecg|ekg|electrocardiogra*|holter|telemetry|urine*|urinal*|toxicolog*|drug screen|audiogra*|audiometr*|oct"
-        "|polysomnogra*|sleep study|mammogra*|skin test|culture*|pcr|bone scan|endoscop*|colonoscop*|cisternogra*|video|caloric*"
-    )
-)
-NOT_HEAD = re.compile(
-    _any(
-        "spine|spinal (?:mri|cord|imaging)|cervical|thoracic|lumbar (?:spine|mri)|orbit*|neck|chest|abdom*|thora*|pelvi*|body|whole body|carotid*"
-    )
-)
-"""Parts of the body of which a case of scans of the head has no pictures."""
 MODALITIES = frozenset({"ct", "mr", "mri", "either", "preferably"})
 """Examinations that a case of scans of the head with notes and record seldom holds: given only if a note or an entry names them."""
-VAGUE = re.compile(
-    _any(
-        "diagnostics?|imaging|neuroimaging|images?|pictures?|scans?|everything|all|tests?|work ?up|more|investigation*|next|sequences?|further|studies|study|data|results?|information|anything|protocol|radiology"
-    )
-)
-REASON = re.compile(
-    r"\b(?:because|since|in order to|so that|to (?:look|check|see|assess|evaluate|exclude|rule|confirm|characteri\w+|detect|identify|determine|find|screen|clarify"
-    r"|differentiate|distinguish|show|help|search|establish|define|quantify|get|better|further|guide|verify|document|complete|delineate|localis\w+|localiz\w+)"
-    r"|looking for|with the aim|with a view|searching for|for (?:evidence|signs|possible|suspected|any|assessment|evaluation|the|a|an|detection|exclusion)|in view of|given|as|which|instead of|rather than"
-    r"|concern\w* (?:for|about)|suspect\w*|if|while|whether|due to|rule out|r o|any)\b"
-)
-"""What follows is the reason for a request, or an alternative to it."""
-WISH = re.compile(
-    r"\b(?:would be|(?:i|we) (?:would|d|will) (?:\w+ )?(?:request|like|order|ask for|want|recommend|suggest|propose)|(?:i|we) (?:\w+ )?(?:request|order|recommend|suggest|propose|need|want|ask (?:for|whether)(?: now is)?)"
-    r"|please (?:provide|show|give|obtain|perform|release)|in (?:one|a) word|(?:examination|step|test|study|investigation|request) (?:now |next )?is)\b"
-)
-"""What follows is the wish itself."""
 ASKS = re.compile(r"\b(?:please|pls|could you|can you|any|done|request|show|give)\b|^(?:or|has|have|else)\b")
 SHORT = 8
 """Words of a sentence that is likely to be the request itself."""
@@ -256,59 +117,6 @@ REASON_KEY = re.compile(r'"(?:rationale|reason|indication|justification|why|purp
 JSON_KEY = re.compile(r'"\w+"\s*:')
 PARTS = re.compile(r"\s*(?:[,;/&+|]|\band\b|\bplus\b|\bincluding\b|\binclud\w*|\balso\b|\bas well as\b|\bthen\b|\bfollowed by\b|\bor\b)\s*")
 MISSPELT_FROM = 6
-TERMS = [
-    "angiography",
-    "apparent",
-    "axial",
-    "bloods",
-    "cerebrospinal",
-    "cognitive",
-    "collateral",
-    "contrast",
-    "coronal",
-    "diffusion",
-    "echo",
-    "electroencephalogram",
-    "enhanced",
-    "examination",
-    "gadolinium",
-    "gradient",
-    "history",
-    "imaging",
-    "laboratory",
-    "lumbar",
-    "medication",
-    "neurological",
-    "perfusion",
-    "pressure",
-    "proton",
-    "puncture",
-    "resonance",
-    "acuity",
-    "cholesterol",
-    "sagittal",
-    "serology",
-    "spectroscopy",
-    "spinal",
-    "susceptibility",
-    "tomography",
-    "transverse",
-    "unenhanced",
-    "venography",
-    "weighted",
-    "without",
-]
-"""Words that a misspelt word of at least six letters may be, one letter away; two from ten letters on."""
-
-POLITE = (
-    "a able additional after again am an and another any are as ask at available be brain by can cerebral could current currently do does done examination exam findings"
-    " first for from full further get give has have head her his how i id if in initial intracranial is it its latest let level levels like may me mri my need needed next now obtain of"
-    " ok on one order ordered pathology patient patients please possible present prior priority provide question recent repeat report request requested required result results review scan"
-    " see sequence series should show shown slice slices some status study such take test tested testing tests that the their them then there they this to today together us value values view"
-    " want was we were whats hows whatever regard helpful useful available share presenting additional what when whether which who with would you your"
-)
-POLITE_WORDS = frozenset(normal_form(POLITE).split())
-"""Words that say nothing about which examination is asked for."""
 
 
 def match_request(request: str, held: Sequence[Examination]) -> RequestMatch:
@@ -361,7 +169,7 @@ def _is_wish(sentence: str) -> bool:
 
 
 def _names_scan(plain: str) -> bool:
-    return any(re.search(_any(pattern), normal_form(plain)) for _, pattern in SCANS)
+    return any(re.search(pattern, normal_form(plain)) for _, pattern in SCANS)
 
 
 def _match_sentence(sentence: str, held: Sequence[Examination]) -> RequestMatch | None:
@@ -400,7 +208,7 @@ def _spelt(word: str, known: tuple[str, ...]) -> str:
     from rapidfuzz import process
     from rapidfuzz.distance import OSA
 
-    found = process.extractOne(word, (*TERMS, *known), scorer=OSA.distance, score_cutoff=2 if len(word) >= 10 else 1)
+    found = process.extractOne(word, (*WORDS["terms"], *known), scorer=OSA.distance, score_cutoff=2 if len(word) >= 10 else 1)
     return str(found[0]) if found and found[0][:2] == word[:2] else word
 
 
@@ -452,7 +260,7 @@ def _scan_of(words: str, last: str) -> str | None:
     if BLOOD_SENSITIVE.search(words):
         return "blood"
     # the first named; "t2 flair" begins where "t2" does, and stands before it in the table
-    starts = [(match.start(), number, scan) for number, (scan, pattern) in enumerate(SCANS) if (match := re.search(_any(pattern), words))]
+    starts = [(match.start(), number, scan) for number, (scan, pattern) in enumerate(SCANS) if (match := re.search(pattern, words))]
     base = min(((start, number, scan) for start, number, scan in starts if scan != "MRI"), default=min(starts, default=(0, 0, None)))[2]
     without, with_agent = bool(WITHOUT.search(words)), bool(WITH.search(WITHOUT.sub(" ", words)))
     if base is None:
@@ -467,8 +275,8 @@ def _scan_of(words: str, last: str) -> str | None:
 
 def _picture(scan: str, words: str, text: str, held: Sequence[Examination]) -> int | None:
     wanted = (Scan.SWI, Scan.T2STARW) if scan == "blood" else (scan,)
-    planes = [plane for plane, pattern in PLANES.items() if re.search(_any(pattern), words)]
-    planes = planes or [plane for plane, pattern in PLANES.items() if re.search(_any(pattern), normal_form(text))]
+    planes = [plane for plane, pattern in PLANES.items() if re.search(pattern, words)]
+    planes = planes or [plane for plane, pattern in PLANES.items() if re.search(pattern, normal_form(text))]
     for sequence in wanted:
         for place, one in enumerate(held):
             if one.kind is EvidenceKind.PICTURES and one.sequence == sequence and (not planes or one.plane in planes):
@@ -476,27 +284,26 @@ def _picture(scan: str, words: str, text: str, held: Sequence[Examination]) -> i
     return None
 
 
-def _of_text(words: str, held: Sequence[Examination], groups: Collection[str] = (*GROUPS, *SECTIONS)) -> tuple[int | None, bool]:
+def _of_text(words: str, held: Sequence[Examination], groups: Collection[str] = tuple(ASKED_BY)) -> tuple[int | None, bool]:
     """Return the note or group of entries that words ask for, and whether they name one that is known."""
     texts = [(place, one) for place, one in enumerate(held) if one.kind is not EvidenceKind.PICTURES]
     # an entry by its name, before the group of entries or the section that would hold it
     fluid = next((place for place, one in texts if _group_of(one) == SPINAL_FLUID), None)
-    if fluid is not None and re.search(_any(GROUPS[SPINAL_FLUID][1]), words):
+    if fluid is not None and re.search(ASKED_BY[SPINAL_FLUID], words):
         return fluid, True
     if (place := _by_name(words, held)) is not None:
         return place, True
-    meant = [entry for pattern, entry in SYNONYMS if re.search(_any(pattern), words)]
+    meant = [entry for pattern, entry in SYNONYMS if re.search(pattern, words)]
     for place, one in texts:
-        if any(entry and re.search(_any(entry), name) for entry in meant for name in _names(one)):
+        if any(entry and re.search(entry, name) for entry in meant for name in _names(one)):
             return place, True
     if meant:  # a value that the record does not have: only a note may tell
-        groups = [name for name in groups if name in SECTIONS]
-    patterns = {name: pattern for name, (_, pattern) in GROUPS.items()} | SECTIONS
-    asked = {name: match.start() for name in groups if (match := re.search(_any(patterns[name]), words))}
-    for name in sorted(asked, key=lambda name: (asked[name], [*GROUPS, *SECTIONS].index(name))):
+        groups = [name for name in groups if name in WORDS["sections"]]
+    asked = {name: match.start() for name in groups if (match := re.search(ASKED_BY[name], words))}
+    for name in sorted(asked, key=lambda name: (asked[name], [*ASKED_BY].index(name))):
         of_group = [(place, one) for place, one in texts if _group_of(one) == name]
         if of_group:
-            told = [place for place, one in of_group if OTHERS.search(words) and OTHERS.search(normal_form(one.text))]
+            told = [place for place, one in of_group if OTHER_PEOPLE.search(words) and OTHER_PEOPLE.search(normal_form(one.text))]
             return (told or [of_group[0][0]])[0], True
     found = _of_words(words, held)
     return found, bool(asked or meant) or found is not None
@@ -560,7 +367,7 @@ def _rare(words: str, least: int = 3) -> list[str]:
 def group_of_entry(variable: str) -> str:
     """Return the group of a record entry; an entry of no group is one of its own."""
     plain = normal_form(variable)
-    return next((name for name, (pattern, _) in GROUPS.items() if re.search(_any(pattern), plain)), variable)
+    return next((name for name, pattern in ENTRIES.items() if re.search(pattern, plain)), variable)
 
 
 def section_of_note(text: str) -> str:
