@@ -21,6 +21,7 @@ from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, GRADED_RUNNERS, MAIN_C
 from neuralmedbench.scoring.stages import in_stages, parse_stages
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
 from neuralmedbench.scoring.unread import unread_language
+from neuralmedbench.scoring.workup import without_candidates
 
 Group = tuple[str, str, str, str]
 
@@ -147,13 +148,12 @@ def _score(
     as_shown = pictures.under(response.arm, item) if item.runner in GRADED_RUNNERS else None
     shown, view = as_shown or (item, pictures)
     right = reference.gold.choice if reference else ""
+    text = without_candidates(response.text) if response.strategy == Strategy.WORKUP else response.text
     if missing:
         prediction = Prediction(parse_status=ParseStatus.ABSENT)
     else:
         prediction = (
-            parse_stages(response, item)
-            if in_stages(item)
-            else parse_under(response.text, shown, response.arm, right=right, y_first=view.y_first)
+            parse_stages(response, item) if in_stages(item) else parse_under(text, shown, response.arm, right=right, y_first=view.y_first)
         )
     verdict: dict[str, Any] = {}
     if reference is not None and not missing:

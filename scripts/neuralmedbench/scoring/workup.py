@@ -181,6 +181,14 @@ def read_turn(answer: str, step: WorkUpStep | None, reference: ReferenceAnswer) 
     return WorkUpTurn(step, candidates, tuple(relation(one.name, reference) in RIGHT for one in candidates))
 
 
+def without_candidates(text: str) -> str:
+    """Remove the candidates from a final answer, of which the rest is the answer in its form; other texts stay as they are."""
+    said = shown_answer(text)
+    header = HEADER.search(said)
+    following = NEXT_SECTION.search(said, header.end()) if header else None
+    return said[: header.start()] + said[following.start() :] if header and following else text
+
+
 def read_candidates(answer: str) -> tuple[Candidate, ...]:
     r"""Read the diagnoses and probabilities of one message: at most four, most likely first as stated; empty if none has a probability.
 

@@ -9,6 +9,7 @@ import pytest
 
 from fixtures.builtin import FIELDS_FORM, FORM, LESION_FORM, ask, head, picture
 from fixtures.items import benchmark_config
+from fixtures.models import request as made_request
 from fixtures.prompt import open_question, question
 from fixtures.scoring import ITEM
 from neuralmedbench.config.arms import load_arms
@@ -18,14 +19,17 @@ from neuralmedbench.demo.baselines.text import narrative
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.files.vocabulary import read_vocabulary
-from neuralmedbench.models.conversation import PromptMessage
+from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.protocol import Message, MessageImage
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
+from neuralmedbench.prompts.workup import work_up_of
 from neuralmedbench.records.checklist import SECTIONS, with_places
-from neuralmedbench.records.items import Family, ItemImage
+from neuralmedbench.records.items import Family, Gold, ItemImage
 from neuralmedbench.records.scores import ParseStatus, StatedPlace
 from neuralmedbench.records.value_rules import overlap
+from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.parse import parse_answer
+from neuralmedbench.scoring.workup import read_work_up, without_candidates
 
 pytestmark = pytest.mark.slow
 
@@ -202,6 +206,53 @@ def test_a_dialogue_is_answered_from_all_that_was_said_so_far(models):
     reply = models["text"].answer((opening,), seed=1, temperature=0.0)
     more = Message("user", f"Round 2 of 2.\n\nNew information:\n{STROKE}\n\nQuestion: Revise your differential.\n\n{FORM}")
     assert "MCA" in first(models["text"].answer((opening, Message("assistant", reply), more), seed=1, temperature=0.0))
+
+
+@pytest.mark.parametrize("sections", [(), SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS]])
+@pytest.mark.parametrize("order", ["asked", "together", "random"])
+def test_a_work_up_is_asked_for_by_rule_and_answered_by_what_was_released(models, stroke_pictures, order, sections):
+    """The model of pictures has no opinion before it sees one, and is moved by those that it gets."""
+    held = [
+        ItemImage(
+            image_id=one.sha256, path="", sha256=one.sha256, volume_sha256="", sequence=one.label.split()[2].rstrip(","), plane="axial",
+            role="slice", position_mm=20.0, mm_per_px=1.0, oracle=False,
+        )
+        for one in stroke_pictures
+    ]  # fmt: skip
+    one = replace(ITEM, notes=f"A woman of 70 years.\n\nExamination: {STROKE}", record="sodium: 138 mmol/L", images=tuple(held))
+    first_turn, inquiry = work_up_of(one, order, 6, Templates(Path("config/prompts")), sections=sections)
+    sent = replace(made_request("i", first_turn), strategy="workup", inquiry=inquiry)
+    shown = {one.sha256: one for one in stroke_pictures}
+
+    def worked_up(name):
+        answers = []
+        while messages := next_messages(sent, answers, None):
+            parts = [
+                Message(part.role, part.text, tuple(replace(shown[image.sha256], label=image.label) for image in part.images))
+                for part in messages
+            ]
+            answers.append(models[name].answer(parts, seed=1, temperature=0.0))
+        return answers, read_work_up(
+            inquiry, answers, ReferenceAnswer.of(Gold(item_id="i", answer="acute ischaemic stroke"), models[name]._reader.vocabulary)
+        )
+
+    answers, read = worked_up("image")
+    by_names = [turn.step.request for turn in read.turns if turn.step]
+    mass = [turn.mass for turn in read.turns]
+    if order == "asked":
+        assert by_names[:2] == ["FLAIR", "DWI"]
+        assert mass[0] is None
+        assert mass[1] < mass[-1], "what the ADC map adds"
+    assert max(len(turn.candidates) for turn in read.turns) == 4
+    assert read.turns[-1].leads
+    assert parse_answer(without_candidates(answers[-1]), one).parse_status is ParseStatus.STRICT
+    assert worked_up("image")[0] == answers
+    for name in ("text", "fusion"):
+        answers, read = worked_up(name)
+        assert read.turns[0].candidates, "the history is something to go by"
+        assert read.turns[-1].leads or name == "text"
+        assert read.turns[-1].mass > read.turns[0].mass or order == "together"
+        assert not re.search(r"REQUEST|examination you|probability", answers[-1])
 
 
 def test_the_question_and_the_form_are_not_read_as_words_about_the_patient():

@@ -7,11 +7,14 @@ from math import log
 import pytest
 
 from fixtures.items import VOCABULARY
+from fixtures.scoring import GOLD, ITEM, answered, differential, vocabulary
 from neuralmedbench.records.examinations import EvidenceKind
 from neuralmedbench.records.items import Gold
 from neuralmedbench.records.requests import Fact, Inquiry
+from neuralmedbench.records.scores import ParseStatus
 from neuralmedbench.scoring.matching import ReferenceAnswer
-from neuralmedbench.scoring.workup import Candidate, read_candidates, read_work_up
+from neuralmedbench.scoring.scores import score_responses
+from neuralmedbench.scoring.workup import Candidate, read_candidates, read_work_up, without_candidates
 
 FACTS = (
     Fact(name="examination", kind=EvidenceKind.NOTE, text="Examination: weak left arm."),
@@ -120,6 +123,22 @@ def test_probabilities_that_cannot_be_read_leave_the_measures_undefined() -> Non
     assert read_candidates("CANDIDATES:\n1. glioblastoma | 70") == (), "neither a probability nor per cent"
     found = read_work_up(INQUIRY, ("DIFFERENTIAL:\n1. glioblastoma",), REFERENCE).measures()
     assert (found["brier"], found["log_loss"], found["turns_to_diagnosis"]) == (None, None, None)
+
+
+def test_a_final_answer_in_the_requested_form_keeps_the_form() -> None:
+    text = f"CANDIDATES:\n1. glioblastoma | 0.7\n2. migraine | 0.2\n\n{differential('glioblastoma')}"
+
+    def read(said: str, strategy: str) -> ParseStatus:
+        (score,) = score_responses(
+            [answered(said, strategy=strategy)], {ITEM.item_id: ITEM}, {ITEM.item_id: GOLD}, [], vocabulary=vocabulary()
+        )
+        assert score.differential[0] == "glioblastoma"
+        return score.parse_status
+
+    assert read(text, "workup") is ParseStatus.STRICT
+    assert read(text, "direct") is ParseStatus.REPAIRED, "there nobody asked for candidates"
+    assert read(f"Well. {text}", "workup") is ParseStatus.REPAIRED
+    assert without_candidates("CANDIDATES:\n1. a | 0.5") == "CANDIDATES:\n1. a | 0.5"
 
 
 def test_probabilities_above_one_in_all_are_scaled_down() -> None:

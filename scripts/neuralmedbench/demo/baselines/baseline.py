@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.demo.baselines import forms
-from neuralmedbench.demo.baselines.forms import ChoiceQuestion, MessageInput, read_choice, without_examples
+from neuralmedbench.demo.baselines.forms import ChoiceQuestion, MessageInput, WorkUpState, read_choice, without_examples
 from neuralmedbench.demo.baselines.image import ImageReader
 from neuralmedbench.demo.baselines.opinion import (
     NO_PICTURES,
@@ -43,6 +43,9 @@ DIFFUSE_PLACES = {
 
 COLD = 1e-9
 """Temperature at which only ties are decided by the random draw."""
+
+MOST_CANDIDATES, SURE = 4, 0.9
+"""Diagnoses stated in each message of a work-up, and the probability of the first at which it ends."""
 
 SURE_OF_CLASS = 0.35
 """Below this probability the class of a single picture is left open."""
@@ -78,9 +81,13 @@ class Baseline:
             The answer in the form that the last user message requests.
         """
         messages = without_examples(messages)
+        random, state = generator(messages, seed, self._reader.name), forms.work_up_state(messages)
+        return self._work_up(messages, state, random, temperature) if state else self._answer(messages, random, temperature)
+
+    def _answer(self, messages: Sequence[MessageInput], random: np.random.Generator, temperature: float) -> str:
         form = forms.requested_form(messages)
         if form is forms.BaselineForm.CHOICE:
-            return self._choice(messages, generator(messages, seed, self._reader.name), temperature)
+            return self._choice(messages, random, temperature)
         if form is forms.BaselineForm.ANSWER:
             return forms.short(forms.UNDETERMINED, 0.0)  # these models cannot answer in free text
         if form is forms.BaselineForm.FIELDS and (nothing := forms.no_values(messages)):
@@ -90,12 +97,33 @@ class Baseline:
         place = forms.stated_place(messages, opinion.mark)
         if opinion.scores is None:
             return _abstain(form, opinion, place)
-        random = generator(messages, seed, self._reader.name)
         if form is forms.BaselineForm.FIELDS:
             return self._fields(opinion, opinion.scores, random, temperature)
         ranked, confidence = ranking(opinion.scores, self._reader.keys, self._reader.vocabulary, random, temperature)
         entries = [self._reader.vocabulary.diagnoses[key] for key in ranked]
         return _written(form, entries, opinion, confidence, place)
+
+    def _work_up(self, messages: Sequence[MessageInput], state: WorkUpState, random: np.random.Generator, temperature: float) -> str:
+        """State candidates by what was released so far; ask for what was not asked for yet, until one of them is likely enough."""
+        opinion = self._reader.read(state.messages)
+        stated: list[tuple[str, float]] = []
+        if opinion.scores is not None:
+            log_p = normalised(opinion.scores)
+            keys, _ = ranking(opinion.scores, self._reader.keys, self._reader.vocabulary, random, 0)
+            names = [self._reader.vocabulary.diagnoses[key].name for key in keys]
+            stated = [(name, float(np.exp(log_p[self._reader.keys.index(key)]))) for name, key in zip(names, keys, strict=True)][
+                :MOST_CANDIDATES
+            ]
+        wishes = [wish for wish in self._reader.wishes if wish not in state.asked]
+        sure = bool(stated) and stated[0][1] >= SURE and not state.fixed
+        if state.may_ask and wishes and not sure:
+            return f"{forms.candidates(stated)}\nREQUEST: {wishes[0]}"
+        form, place = forms.requested_form(messages), forms.stated_place(messages, opinion.mark)
+        if opinion.scores is None:
+            return f"{forms.candidates(stated)}\n{_abstain(form, opinion, place)}"
+        ranked, confidence = ranking(opinion.scores, self._reader.keys, self._reader.vocabulary, random, temperature)
+        entries = [self._reader.vocabulary.diagnoses[key] for key in ranked]
+        return f"{forms.candidates(stated)}\n{_written(form, entries, opinion, confidence, place)}"
 
     def _choice(self, messages: Sequence[MessageInput], random: np.random.Generator, temperature: float) -> str:
         """Choose an option; ties are drawn by the seed at every temperature."""
@@ -205,6 +233,7 @@ class FusionReader:
     """
 
     name = "fusion"
+    wishes: tuple[str, ...] = ("neurological examination", "FLAIR", "DWI", "ADC map", "T1 with contrast", "further history")
 
     def __init__(self, text: TextReader, image: ImageReader) -> None:
         self.text, self.image = text, image

@@ -240,6 +240,64 @@ def _number(confidence: float) -> str:
     return f"{min(1.0, max(0.0, confidence)):.3f}"
 
 
+@dataclass(frozen=True)
+class WorkUpState:
+    """Where a work-up stands.
+
+    Attributes
+    ----------
+    messages : tuple of MessageInput
+        What was told of the patient, without instructions and answer forms.
+    asked : tuple of str
+        What the model has asked for.
+    may_ask : bool
+        True if the latest message takes a request.
+    fixed : bool
+        True if what is shown does not depend on it.
+    """
+
+    messages: tuple[MessageInput, ...]
+    asked: tuple[str, ...]
+    may_ask: bool
+    fixed: bool
+
+
+ASKS_FOR_CANDIDATES = re.compile(r"^CANDIDATES:\n1\. <", re.MULTILINE)
+TAKES_REQUEST = re.compile(r"^(?:REQUEST: <|Requests left: \d)", re.MULTILINE)
+ASKED_FOR = re.compile(r"^REQUEST: (.+)$", re.MULTILINE)
+OF_THE_FORM = re.compile(
+    r"^(?:You (?:may ask for up to|get) \d+ examinations|Requests left: \d|(?:There are no requests left\. )?Give your final answer in this form:).*",
+    re.MULTILINE | re.DOTALL,
+)
+NOTHING_TOLD = re.compile(
+    r"^(?:[^\n:]{1,60}:|This case does not have that examination\.|That was given already\.|That names no examination\..*)$", re.MULTILINE
+)
+"""Headings, and replies that release nothing."""
+
+
+def work_up_state(messages: Sequence[M]) -> WorkUpState | None:
+    """Read where a work-up stands; None in any other conversation."""
+    told = [message for message in messages if message.role == "user"]
+    if not any(ASKS_FOR_CANDIDATES.search(message.words) for message in told):
+        return None
+    kept = [
+        replace(cast("Any", message), text=NOTHING_TOLD.sub("", OF_THE_FORM.sub("", message.text)).strip(), after="") for message in told
+    ]
+    asked = [found[1] for message in messages if message.role == "assistant" if (found := ASKED_FOR.search(message.words))]
+    return WorkUpState(
+        messages=tuple(kept),
+        asked=tuple(asked),
+        may_ask=bool(TAKES_REQUEST.search(told[-1].words)),
+        fixed="in an order that you do not choose" in told[0].words,
+    )
+
+
+def candidates(stated: Sequence[tuple[str, float]]) -> str:
+    """Write diagnoses with their probabilities."""
+    lines = "".join(f"\n{rank}. {name} | {_number(value)}" for rank, (name, value) in enumerate(stated, start=1))
+    return f"CANDIDATES:{lines}"
+
+
 END_OF_EXAMPLES = "The examples end here. Now comes what you answer."
 EXAMPLE = re.compile(r"Example \d+, ")
 

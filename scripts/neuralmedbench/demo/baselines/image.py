@@ -38,6 +38,7 @@ class ImageReader:
     """
 
     name = "image"
+    wishes: tuple[str, ...] = ("FLAIR", "DWI", "ADC map", "T1 with contrast", "SWI", "CT without contrast")
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary

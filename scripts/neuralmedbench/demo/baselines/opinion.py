@@ -71,6 +71,8 @@ class BaselineReader(Protocol):
     name: str
     vocabulary: Vocabulary
     keys: tuple[str, ...]
+    wishes: tuple[str, ...]
+    """What it asks for in a work-up, one after another."""
 
     def read(self, messages: Sequence[MessageInput]) -> Opinion:
         """Form an opinion from all user messages so far."""

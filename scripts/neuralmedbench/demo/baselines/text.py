@@ -144,6 +144,14 @@ class TextReader:
     """
 
     name = "text"
+    wishes: tuple[str, ...] = (
+        "neurological examination",
+        "further history",
+        "cerebrospinal fluid",
+        "blood tests",
+        "medication",
+        "scales and bedside tests",
+    )
 
     def __init__(self, vocabulary: Vocabulary, encoder: SentenceEncoder) -> None:
         self.vocabulary = vocabulary
