@@ -53,7 +53,7 @@ def read(task: str, value: object, text: str = TEXT, gold=KNOWN) -> dict[str, fl
     return None if words is None else {word.criterion: word.value for word in words}
 
 
-ADDED: dict[str, object] = {"layout": "", "earlier": (), "after": "", "labels_after": False}
+ADDED: dict[str, object] = {"layout": "", "earlier": (), "after": "", "labels_after": False, "viewer": None}
 """Fields of a request that came after these were frozen, with the value under which nothing else is sent."""
 
 
