@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from neuralmedbench.errors import DataError
@@ -122,12 +123,13 @@ def _with_replies(
 
 def question_replies(inquiry: Inquiry, answers: Sequence[str]) -> list[RequestTurn]:
     """Return the replies to the questions of a model (strategy `ask`)."""
-    turns: list[RequestTurn] = []
-    for asked, answer in enumerate(answers[: inquiry.max_questions], start=1):
-        if not (question := question_of(answer)):
-            break
-        turns.append(respond(inquiry, question, asked))
-    return turns
+    return [respond(inquiry, question, asked) for asked, question in enumerate(questions_asked(inquiry, answers), start=1)]
+
+
+def questions_asked(inquiry: Inquiry, answers: Sequence[str]) -> list[str]:
+    """Return the questions of a model, up to its first answer without one, or to the budget."""
+    questions = [question_of(answer, FINAL_CHOICE if inquiry.is_choice else FINAL) for answer in answers[: inquiry.max_questions]]
+    return list(takewhile(bool, questions))
 
 
 def work_up_replies(inquiry: Inquiry, answers: Sequence[str]) -> list[RequestTurn]:
@@ -225,6 +227,7 @@ QUESTION = re.compile(r"^[\s>*_#-]*QUESTION[*_]*\s*:[*_]*\s*(.+)$", re.IGNORECAS
 REQUEST = re.compile(r"^[\s>*_#-]*REQUEST[*_]*\s*:[*_]*\s*(.+)$", re.IGNORECASE | re.MULTILINE)
 
 FINAL = re.compile(r"^[\s>*_#-]*DIFFERENTIAL(?: DIAGNOS[IE]S)?[*_]*\s*:", re.IGNORECASE | re.MULTILINE)
+FINAL_CHOICE = re.compile(r"^[\s>*_#-]*ANSWER[*_]*\s*:", re.IGNORECASE | re.MULTILINE)
 
 MOST_FACTS = 3
 """Most facts in one reply."""
@@ -243,29 +246,34 @@ STOP_WORDS = frozenset(STOP_WORD_LIST.split())
 """Words that say nothing about what a question asks for."""
 
 
-def question_of(answer: str) -> str:
-    """Return the question in an answer; empty if there is none: the model gave its differential or did not keep to the form."""
-    return _last_asked(QUESTION, answer)
+def question_of(answer: str, final: re.Pattern[str] = FINAL) -> str:
+    """Return the question in an answer; empty if there is none: the model gave its final answer or did not keep to the form."""
+    return _last_asked(QUESTION, answer, final)
 
 
 def request_of(answer: str) -> str:
     """Return the request for an examination in an answer; empty as in `question_of`."""
-    return _last_asked(REQUEST, answer)
+    return _last_asked(REQUEST, answer, FINAL)
 
 
-def _last_asked(pattern: re.Pattern[str], answer: str) -> str:
+def _last_asked(pattern: re.Pattern[str], answer: str, final: re.Pattern[str]) -> str:
     said = shown_answer(answer)
     asked = pattern.findall(said)
-    return "" if FINAL.search(said) or not asked else asked[-1].strip()
+    return "" if final.search(said) or not asked else asked[-1].strip()
 
 
 def respond(inquiry: Inquiry, question: str, asked: int) -> RequestTurn:
     """Answer a question from the case, and say how many questions are left."""
-    facts = matching_facts(question, inquiry.facts)
+    facts = facts_told(inquiry, question)
     reply = "\n".join(fact.text for fact in facts) or inquiry.unknown
     left = inquiry.max_questions - asked
     closing = inquiry.closing if left <= 0 else inquiry.left.replace("{left}", str(left))
     return RequestTurn(text=f"{reply}\n\n{closing}", images=tuple(image for fact in facts for image in fact.images))
+
+
+def facts_told(inquiry: Inquiry, question: str) -> list[Fact]:
+    """Return the facts with which the case answers a question; none if it does not say."""
+    return (matching_statements if inquiry.is_choice else matching_facts)(question, inquiry.facts)
 
 
 def matching_facts(question: str, facts: Sequence[Fact]) -> list[Fact]:
@@ -288,6 +296,82 @@ def matching_facts(question: str, facts: Sequence[Fact]) -> list[Fact]:
     # heaviest first, ties in the order of the case; the reply itself keeps the order of the case
     chosen = [place for place, weight in sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])) if weight >= NEARLY * best]
     return [facts[place] for place in sorted(chosen[:MOST_FACTS])]
+
+
+GENERAL = STOP_WORDS | frozenset(
+    (
+        "affected after also anything appear appearance been before body condition conditions current currently describe developed during else exam examination experience experienced "
+        "experiencing feel felt finding findings first further gained get happened history information known lost made medical more much new notice noticed now "
+        "other past physical present problem problems recent recently result results reveal revealed some something start started symptom symptoms take takes taking test than "
+        "then these those time type use used you there"
+    ).split()
+)
+"""Words that do not tell one short statement from another."""
+
+SUBJECTS: tuple[tuple[str, str], ...] = (
+    (
+        "family|familial|relatives?|siblings?|parents?|hereditary|inherited",
+        r"family|familial|mother|father|sisters?|brothers?|parents?|aunts?|uncles?|grand\w*|siblings?|cousins?",
+    ),
+    (r"medications?|medicines?|drugs?|pills?|prescri\w*", r"medications?|medicines?|drugs?|pills?|prescri\w*|taking|takes|mg"),
+    (r"treat\w*|therap\w*|tried|remed\w*", r"treat\w*|therap\w*|tried|remed\w*"),
+    (r"travel\w*|abroad|trips?", r"travel\w*|abroad|trips?|visited|immigrated|returned from"),
+    (r"where|locat\w*|(?:which|what) parts?|distribution", r"locat\w*|localized|scattered|distribut\w*"),
+    ("when|how long|duration|onset", r"ago|began|begins?|started|first|persist\w*|since|earlier|(?:days?|weeks?|months?)"),
+    (
+        r"medical (?:history|problems?|conditions?)|past history|comorbid\w*|chronic (?:illness\w*|diseases?|conditions?)|health problems?",
+        r"medical (?:history|problems?|conditions?)|history of|comorbid\w*|otherwise healthy",
+    ),
+    (r"physical exam\w*|examination|looks? like", "exam|examination"),
+)
+"""Words by which a question names a subject, and words of the statements on it."""
+
+
+ALTERNATIVES = re.compile(r"\b(?:or|and)\b|[,;?.]", re.IGNORECASE)
+
+
+def matching_statements(question: str, facts: Sequence[Fact]) -> list[Fact]:
+    """Find the statements that answer a question (choice items, whose cases are lists of short statements).
+
+    Notes
+    -----
+    Stricter than `matching_facts`: a wrong statement is worse than none. Each part of a question (`fever, chills or a cough`) is looked for by
+    itself. A part on a subject (`SUBJECTS`), or after such a part, is answered from the statements on it that share a word with the rest of the part, or, if there is
+    no such rest, from all of them. Any other part needs a statement that shares more than half of its words, or half and at least two. Of these
+    statements, those that share most words are told, at most `MOST_FACTS`; none if more than that share as many and no subject was named.
+    """
+    statements = [normal_form(fact.text) for fact in facts]
+    found: set[int] = set()
+    subjects: Sequence[tuple[str, str]] = ()
+    for part in map(normal_form, ALTERNATIVES.split(question)):
+        subjects = [subject for subject in SUBJECTS if _has(subject[0], part)] or subjects
+        found.update(_places_of_part(part, subjects, statements))
+    return [facts[place] for place in sorted(found)[:MOST_FACTS]]
+
+
+def _places_of_part(part: str, named: Sequence[tuple[str, str]], statements: Sequence[str]) -> list[int]:
+    if not _words(part):
+        return []
+    for asked, _ in named:
+        part = re.sub(rf"\b(?:{asked})\b", " ", part)
+    words = {_singular(word) for word in _words(part) - GENERAL}
+    shared = {
+        place: sum(_contains({_singular(one) for one in _words(statement)}, word) for word in words)
+        for place, statement in enumerate(statements)
+        if not named or any(_has(told, statement) for _, told in named)
+    }
+    enough = (1 if words else 0) if named else max(1, len(words) // 2 + 1 if len(words) < 4 else (len(words) + 1) // 2)
+    most = max(shared.values(), default=0)
+    places = [place for place, common in shared.items() if common == most >= enough]
+    return places if named or len(places) <= MOST_FACTS else []
+
+
+def _has(words: str, text: str) -> bool:
+    return re.search(rf"\b(?:{words})\b", text) is not None
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > SHORTEST_STEM and word.endswith("s") else word
 
 
 def _words(text: str) -> set[str]:

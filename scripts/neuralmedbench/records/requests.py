@@ -70,11 +70,15 @@ def joined_words(text: str, after: str) -> str:
     return "\n\n".join(part for part in (text, after) if part) if after else text
 
 
+STATEMENT = "statement"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fact:
     """One piece of information that a case gives on request; `asked_by` are words of a question for it that are not in its text.
 
-    In a work-up it is an examination: `name`, `kind`, `sequence` and `plane` are those of `records.examinations.Examination`.
+    In a work-up it is an examination: `name`, `kind`, `sequence` and `plane` are those of `records.examinations.Examination`. The facts of a choice
+    item have the kind `STATEMENT`.
     """
 
     text: str
@@ -117,6 +121,11 @@ class Inquiry:
     def is_work_up(self) -> bool:
         """True under the strategy `workup`."""
         return bool(self.unclear)
+
+    @property
+    def is_choice(self) -> bool:
+        """True under the strategy `ask` if the answer is one of several options."""
+        return any(fact.kind == STATEMENT for fact in self.facts)
 
 
 @dataclass(frozen=True, kw_only=True)
