@@ -124,7 +124,8 @@ class MappingConfig(Section):
     rounds_in: str = Field("", description="Column with a list of objects, one per round, which the only entry of `rounds` describes.")
     facts: str = Field(
         "",
-        description="Column with the list of facts of a dialogue of one round after `text`, which the strategy `ask` reveals one by one.",
+        description="Column with the list of facts after `text`, which the strategy `ask` reveals one by one: of a dialogue of one round, or of a question"
+        " with options, whose `text` is then the start.",
     )
     options: OptionsMapping | None = Field(None, description="Options; required by the runner `choice`.")
     fields: dict[FieldName, FieldMapping] = Field(
@@ -195,6 +196,10 @@ class MappingConfig(Section):
     def _check_rounds(self) -> None:
         if self.runner == "structured" and self.rounds:
             self._check_stages()
+        elif self.runner == "choice" and self.facts and not self.rounds:
+            if not self.text:
+                message = "`facts` of a question with options need `text`, with which the case starts"
+                raise ValueError(message)
         elif (self.runner == "dialogue") != bool(self.rounds or self.facts) or (self.rounds and self.facts):
             message = "the runner dialogue needs `rounds` or `facts`, the other runners have none, except structured questions in `rounds`"
             raise ValueError(message)

@@ -16,7 +16,15 @@ from neuralmedbench.prompts.arms import View, variant_views, views, with_added_t
 from neuralmedbench.prompts.labels import labelled_images
 from neuralmedbench.prompts.parts import render_message
 from neuralmedbench.prompts.stages import stage_turns
-from neuralmedbench.prompts.workup import ASK_ARMS, ask_applies, has_viewer, has_work_up, inquiry_of, viewer_of, work_up_of
+from neuralmedbench.prompts.workup import (
+    ASK_ARMS,
+    ask_applies,
+    has_viewer,
+    has_work_up,
+    inquiry_of,
+    viewer_of,
+    work_up_of,
+)
 from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.checklist import SECTIONS, with_places
 from neuralmedbench.records.coordinates import Convention
@@ -102,9 +110,6 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
         lacking = next((LACKING[change] for change in changes if change in LACKING), "no item has what it leaves out, cuts or shows")
         message = f"arm {idle[0]}: {lacking}, so it would ask nothing; take it out of `arms`"
         raise ConfigError(message)
-    if Strategy.WORKUP not in config.strategies and (of_work_ups := [arm for arm in config.arms if _order_of(material.arms.get(arm))]):
-        message = f"arm {of_work_ups[0]}: it is one of work-ups; add `workup` to `strategies`, or take it out of `arms`"
-        raise ConfigError(message)
     scans: dict[str, list[ViewScan]] = defaultdict(list)
     for scan in material.views:
         scans[scan.case_id].append(scan)
@@ -130,6 +135,10 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
     if unasked := set(config.strategies) - {request.strategy for request in requests}:
         lacking = "example that could be shown" if min(unasked) == Strategy.FEW_SHOT else "item that is asked in this way"
         message = f"strategy {min(unasked)}: there is no {lacking}; take it out of `strategies`"
+        raise ConfigError(message)
+    asked_arms = {request.arm for request in requests}
+    if of_work_ups := [arm for arm in config.arms if _order_of(material.arms.get(arm)) and arm not in asked_arms]:
+        message = f"arm {of_work_ups[0]}: it is one of work-ups; add `workup` to `strategies`, or take it out of `arms`"
         raise ConfigError(message)
     return sorted(requests, key=lambda request: (request.item_id, request.arm, request.strategy))
 
@@ -190,9 +199,9 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
     scans = prompt.scans.get(item.case_id, ())
     if strategy is Strategy.VIEWER and not (arm == Arm.FULL and has_viewer(item, scans)):
         return None
-    if strategy is Strategy.ASK and not ask_applies(item, arm):
+    if strategy is Strategy.ASK and not ask_applies(item, arm, prompt.order):
         return None
-    if (prompt.order and strategy is not Strategy.WORKUP) or (
+    if (prompt.order and strategy not in (Strategy.WORKUP, Strategy.ASK)) or (
         strategy is Strategy.WORKUP and not ((prompt.order or arm in ASK_ARMS) and has_work_up(item))
     ):
         return None
@@ -211,7 +220,7 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
         asked = replace(view, item=replace(item, answer_schema=schema))
         turns = (single_turn(asked, templates, examples, stepwise=stepwise, sections=sections),)
     if strategy is Strategy.ASK:
-        first, inquiry = inquiry_of(item, prompt.config.max_questions, templates, sections=sections)
+        first, inquiry = inquiry_of(item, prompt.config.max_questions, templates, order=prompt.order, sections=sections)
         turns = (first,)
     if strategy is Strategy.WORKUP:
         most = prompt.config.max_examinations

@@ -13,7 +13,8 @@ from neuralmedbench.prompts.labels import labelled_images
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.examinations import EvidenceKind, Examination, group_of_entry, match_request, section_of_note, unique_names
 from neuralmedbench.records.items import ESSENTIAL_SEPARATOR, Arm, Family, Item, Runner, evidence_images
-from neuralmedbench.records.requests import Fact, Inquiry, RequestTurn
+from neuralmedbench.records.questions import LETTERS
+from neuralmedbench.records.requests import STATEMENT, Fact, Inquiry, RequestTurn
 from neuralmedbench.records.views import Viewer, ViewScan
 
 PARAGRAPH = re.compile(r"\n\s*\n")
@@ -199,13 +200,52 @@ ASKED_BY = "imaging image images picture pictures scan scans mri mr ct radiology
 """Words of a question that ask for the pictures."""
 
 
-def ask_applies(item: Item, arm: str) -> bool:
-    """Return True if the strategy `ask` applies under an arm: to a dialogue with more than one sentence to reveal."""
+def ask_applies(item: Item, arm: str, order: str = "") -> bool:
+    """Return True if the strategy `ask` applies under an arm: to a dialogue with more than one sentence to reveal, or to a question with options and facts."""
+    if item.runner is Runner.CHOICE:
+        return bool(start_and_facts(item)[1]) and (arm in ASK_ARMS if not order else order in ("history", "together"))
     return item.runner is Runner.DIALOGUE and arm in ASK_ARMS and len(sentences(item)) > 1
 
 
-def inquiry_of(item: Item, most: int, templates: Templates, *, sections: Sequence[str] = ()) -> tuple[RequestTurn, Inquiry]:
-    """Turn a dialogue of fixed rounds into one in which the model asks: its first message, and the facts that it can ask for."""
+def start_and_facts(item: Item) -> tuple[str, list[str]]:
+    """Return the start of a case with options, its first paragraph, and its facts, the lines of the others."""
+    start, *others = [part.strip() for part in PARAGRAPH.split(item.notes) if part.strip()] or [""]
+    return start, [line.strip() for part in others for line in part.splitlines()]
+
+
+def choice_inquiry_of(item: Item, order: str, most: int, templates: Templates) -> tuple[RequestTurn, Inquiry]:
+    """Return the first message of a question with options whose facts are asked for (`order` is empty), all told, or withheld (`history`).
+
+    Pictures are shown with the start.
+    """
+    start, facts = start_and_facts(item)
+    options = list(zip(LETTERS, item.options, strict=False))
+    images = labelled_images(item, item.images)
+    first = templates.render(
+        "ask_choice",
+        start=start,
+        facts=facts if order == "together" else [],
+        question=templates.question(item.question),
+        options=options,
+        pictures=bool(images),
+        questions=0 if order else most,
+    )
+    inquiry = Inquiry(
+        facts=() if order else tuple(Fact(text=fact, kind=STATEMENT) for fact in facts),
+        max_questions=0 if order else most,
+        unknown=templates.render("ask_unknown"),
+        left=templates.render("ask_left"),
+        closing=templates.render("ask_choice_closing"),
+    )
+    return RequestTurn(text=first, images=images), inquiry
+
+
+def inquiry_of(
+    item: Item, most: int, templates: Templates, *, order: str = "", sections: Sequence[str] = ()
+) -> tuple[RequestTurn, Inquiry]:
+    """Turn a dialogue of fixed rounds, or a question with options, into one in which the model asks: its first message, and the facts that it can ask for."""
+    if item.runner is Runner.CHOICE:
+        return choice_inquiry_of(item, order, most, templates)
     # the first sentence is the complaint; every other one is a fact that a question can bring out
     first, *others = sentences(item)
     facts = [Fact(text=sentence) for sentence in others]

@@ -11,10 +11,11 @@ from fixtures.items import VOCABULARY, answer, benchmark_config, source
 from fixtures.models import model_config, request
 from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.files.templates import Templates
-from neuralmedbench.models.conversation import matching_facts, next_messages, question_of
+from neuralmedbench.models.conversation import next_messages, question_of
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
+from neuralmedbench.records.fact_matching import matching_facts
 from neuralmedbench.records.items import Level
 from neuralmedbench.records.requests import Fact, Inquiry, RequestTurn
 

@@ -86,11 +86,10 @@ def conversation_of(mapping: ConversationMapping, row: Mapping[str, Any]) -> tup
 
 def rounds_of(mapping: MappingConfig, row: Mapping[str, Any], text: str, asked: str, *, pictures: int) -> tuple[QuestionTurn, ...]:
     """Return the rounds of a dialogue, with all pictures in the first; none for other runners."""
+    if mapping.runner == "choice":
+        return ()
     if mapping.facts:
-        facts = _facts(row[mapping.facts])
-        if not facts:
-            message = "the dialogue has no facts"
-            raise DataError(message)
+        facts = facts_of(mapping, row)
         return (QuestionTurn(reveal="\n".join(filter(None, (text, *facts))), question=asked, images=tuple(range(pictures))),)
     if mapping.rounds_in:
         rounds = listed(row[mapping.rounds_in])
@@ -109,11 +108,14 @@ def rounds_of(mapping: MappingConfig, row: Mapping[str, Any], text: str, asked: 
     )
 
 
-def _facts(value: Any) -> tuple[str, ...]:
-    """Return the facts: a list, numbered statements, or the lines of a text."""
-    value = listed(value)
+def facts_of(mapping: MappingConfig, row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the facts: a list, numbered statements, or the lines of a text; DataError if there are none."""
+    value = listed(row[mapping.facts])
     lines = value if isinstance(value, list | tuple) else cell_text(value).splitlines()
-    return statements(value) if len(statements(value)) > 1 else statements(list(lines))
+    if not (facts := statements(value) if len(statements(value)) > 1 else statements(list(lines))):
+        message = "the dialogue has no facts"
+        raise DataError(message)
+    return facts
 
 
 def reveal_of_round(one: RoundMapping, cells: Mapping[str, Any], join: str) -> str:

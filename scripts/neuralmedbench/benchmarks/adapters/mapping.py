@@ -12,6 +12,7 @@ from typing import Any
 from neuralmedbench.benchmarks.adapters.case_text import (
     columns_of_value,
     conversation_of,
+    facts_of,
     paths_of_case,
     rounds_of,
     shown_objects,
@@ -236,6 +237,9 @@ def _entry(mapping: MappingConfig, source: SourceFolder, place: TableRow) -> Que
     else:
         options = names = _options(mapping.options, row, question_id) if mapping.options else ()
     asked, text = _asked(mapping, row)
+    if mapping.runner == "choice" and mapping.facts:
+        # the start, then one fact a line
+        text = "\n\n".join((" ".join(text.split()), "\n".join(" ".join(fact.split()) for fact in facts_of(mapping, row))))
     if mapping.runner == "structured":
         staged = read_stages(mapping, source, row, place.table, text=text, shown=(images, pictures))
         images, pictures, turns = staged.images, staged.pictures, staged.turns
