@@ -80,7 +80,7 @@ class ArmConfig(Section):
     )
     evidence: Literal["asked", "ordered"] = Field(
         "asked",
-        description="In a work-up (strategy `workup`, to which such an arm applies alone): `asked`, or `ordered` by the parameter `order`: `history` alone,"
+        description="In a work-up (strategy `workup`, to which such an arm applies alone, or `ask` of questions with options and facts): `asked`, or `ordered` by the parameter `order`: `history` alone,"
         " all `together`, one examination a turn in `random` order or in that of the `author`, or the `findings` in words in place of the pictures.",
     )
     wording: Literal["keep", "paraphrase"] = Field(

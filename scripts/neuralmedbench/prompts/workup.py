@@ -208,9 +208,9 @@ def ask_applies(item: Item, arm: str, order: str = "") -> bool:
 
 
 def start_and_facts(item: Item) -> tuple[str, list[str]]:
-    """Return the start of a case with options, its first paragraph, and its facts, the lines of the others."""
+    """Return the start of a case with options, its first paragraph, and its facts: the lines of the others, and then those of the record."""
     start, *others = [part.strip() for part in PARAGRAPH.split(item.notes) if part.strip()] or [""]
-    return start, [line.strip() for part in others for line in part.splitlines()]
+    return start, [line.strip() for part in (*others, item.record) for line in part.splitlines()] if others else []
 
 
 def choice_inquiry_of(item: Item, order: str, most: int, templates: Templates) -> tuple[RequestTurn, Inquiry]:

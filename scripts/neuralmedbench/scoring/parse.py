@@ -78,6 +78,10 @@ REFUSAL = re.compile(
 )
 
 
+NOT_KNOWN = re.compile(r"^[\s>*_#-]*ANSWER[*_]*\s*:[\s*_\"']*not known\b", re.IGNORECASE | re.MULTILINE)
+"""What a model that asks for facts may answer instead of a letter (`ask_choice_form.j2`)."""
+
+
 def parse_answer(text: str, item: Item, *, y_first: bool = False) -> Prediction:
     """Parse an answer.
 
@@ -112,7 +116,8 @@ def parse_answer(text: str, item: Item, *, y_first: bool = False) -> Prediction:
     if prediction.parse_status is ParseStatus.FAILED and item.runner in (Runner.OPEN, Runner.DIALOGUE):
         prediction = _parse_other_form(without_thoughts(text), item.family) or prediction
     if prediction.parse_status is ParseStatus.FAILED:
-        return Prediction(parse_status=ParseStatus.FAILED, abstained=not text.strip() or bool(REFUSAL.search(text)))
+        undecided = item.runner is Runner.CHOICE and NOT_KNOWN.search(text)
+        return Prediction(parse_status=ParseStatus.FAILED, abstained=not text.strip() or bool(undecided or REFUSAL.search(text)))
     return prediction
 
 

@@ -393,6 +393,7 @@ def test_facts_are_told_one_by_one_to_a_model_that_asks(tmp_path: Path) -> None:
     ("changes", "form", "message"),
     [
         ({"facts": "f"}, OPEN, "the runner dialogue needs `rounds` or `facts`, the other runners have none"),
+        ({"facts": "f", "text": []}, CHOICE, "`facts` of a question with options need `text`"),
         ({}, TALK, "the runner dialogue needs `rounds` or `facts`"),
         ({"facts": "f", "family": "question_answering"}, TALK, "a dialogue ends in a diagnosis"),
         ({"rounds": [{"text": ["x"]}]}, TALK, "a round needs `question` .its column., `ask` .fixed words., or both"),

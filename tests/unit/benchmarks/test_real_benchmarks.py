@@ -14,6 +14,7 @@ import pytest
 from fixtures.imports import imported, picture_bytes, put
 from fixtures.scoring import RESPONSE, vocabulary
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
+from neuralmedbench.prompts.workup import start_and_facts
 from neuralmedbench.records.items import Runner
 from neuralmedbench.scoring.scores import score_responses
 
@@ -91,6 +92,12 @@ def test_the_cases_of_mediq_are_shown_as_words_and_their_facts_can_be_asked_for(
     assert (record.imported, {item.runner for item in made.items}) == (140, {Runner.DIALOGUE})
     for item in made.items:
         assert len(item.turns[0].reveal.splitlines()) == 1 + len(rows[item.item_id.removeprefix("b/")]["facts"])
+    record, made = imported("mediq-craft-md-choice-ask", REAL / "mediq", tmp_path / "3", part=False)
+    assert record.imported == 140
+    for item, gold in zip(made.items, made.gold, strict=True):
+        row = rows[item.item_id.removeprefix("b/")]
+        start, facts = start_and_facts(item)
+        assert (start, len(facts), gold.choice) == (" ".join(row["context"][0].split()), len(row["facts"]), row["answer_idx"])
 
 
 @pytest.mark.parametrize(("name", "count", "letter", "share"), [("true-false", 120, "A", 0.608), ("choice", 29, "C", 0.448)])

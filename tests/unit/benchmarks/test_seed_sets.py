@@ -80,6 +80,11 @@ def test_mediq_is_a_choice_over_the_whole_case_and_a_dialogue_over_its_facts(tmp
         "They hurt.",
         "He has no fever.",
     ]
+    # the authors' form: the start and the options are shown, the facts are asked for
+    for name in ("mediq-craft-md-choice-ask", "mediq-choice-ask"):
+        _, made = imported(name, tmp_path / "set", tmp_path / name)
+        assert (made.items[0].options, made.gold[0].choice) == (("Syphilis", "Herpes"), "B")
+        assert made.items[0].notes == "A man of 22 has painful lesions\n\nA man of 22 has lesions.\nThey hurt.\nHe has no fever."
 
 
 def test_healthbench_is_a_conversation_with_criteria_that_earn_and_cost_points(tmp_path: Path) -> None:

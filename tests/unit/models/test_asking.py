@@ -9,15 +9,18 @@ from hypothesis import strategies as st
 from conftest import ROOT
 from fixtures.items import VOCABULARY, answer, benchmark_config, source
 from fixtures.models import model_config, request
+from fixtures.prompt import question as choice_question
 from neuralmedbench.benchmarks.case_items import build_cases
+from neuralmedbench.config.arms import load_arms
+from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.models.conversation import next_messages, question_of
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
-from neuralmedbench.records.fact_matching import matching_facts
+from neuralmedbench.records.fact_matching import matching_facts, matching_statements
 from neuralmedbench.records.items import Level
-from neuralmedbench.records.requests import Fact, Inquiry, RequestTurn
+from neuralmedbench.records.requests import STATEMENT, Fact, Inquiry, RequestTurn
 
 NOTE = "Sudden weakness of the right arm. She takes warfarin for atrial fibrillation. No fever.\nBlood pressure 180/95."
 TEMPLATES = Templates(ROOT / "config/prompts")
@@ -111,3 +114,72 @@ def test_the_first_message_tells_one_sentence_and_everything_else_waits_to_be_as
     assert len(shown[-1].images) == 4
     assert not [fact for fact in rows["no_image"].inquiry.facts if fact.images]
     assert rows["full"].request_id != rows["no_image"].request_id
+
+
+STATEMENTS = tuple(
+    Fact(text=text, kind=STATEMENT)
+    for text in (
+        "Her sister had a melanoma.",
+        "The rash does not itch.",
+        "The rash is on the left leg.",
+        "The rash began 3 weeks ago.",
+        "She takes methotrexate.",
+        "She has no history of skin cancer.",
+        "On examination there is an ulcer of the shin.",
+        "She has a weight loss of 4 kg.",
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "places"),
+    [
+        ("Is there a family history of melanoma or other skin cancers?", [0]),
+        ("Is the rash itchy?", [1]),
+        ("When did it start?", [3]),
+        ("Which medications does she take?", [4]),
+        ("Fever, chills, or weight loss?", [7]),
+        ("What does the examination show?", [6]),
+        # one shared word of two, or a subject of which the case says nothing, is no answer
+        ("What did the skin biopsy show?", []),
+        ("Does anyone in the family have diabetes?", []),
+        ("Has she travelled?", []),
+        ("", []),
+    ],
+)
+def test_a_statement_is_told_only_if_it_is_on_the_subject_of_the_question_or_shares_most_of_its_words(question, places):
+    assert matching_statements(question, STATEMENTS) == [STATEMENTS[place] for place in places]
+
+
+@given(st.text(max_size=300))
+def test_no_question_brings_more_than_three_statements(question):
+    told = matching_statements(question, STATEMENTS * 2)
+    assert len(told) <= 3
+    assert set(told) <= set(STATEMENTS)
+
+
+def test_a_question_with_options_is_asked_for_its_facts_or_told_all_or_none_of_them():
+    item = choice_question(record="", images=(), notes="A woman of 53 has a rash.\n\nThe rash does not itch.\nShe takes methotrexate.")
+    arms = ["full", "evidence-history", "evidence-together"]
+    config = benchmark_config(arms=arms, strategies=["direct", "ask"], samples=1, max_questions=2)
+    rows = assemble([item], CaseMaterial(arms=load_arms(ROOT / "config", config.arms, "b")), config, TEMPLATES)
+    assert {(row.arm, row.strategy) for row in rows} == {("full", "direct"), *((arm, "ask") for arm in arms)}
+    full, history, together = (next(row for row in rows if (row.arm, row.strategy) == (arm, "ask")) for arm in arms)
+    for row in (full, history, together):
+        assert "A woman of 53 has a rash." in row.turns[0].text
+        assert f"A. {item.options[0]}" in row.turns[0].text
+        assert ("methotrexate" in row.turns[0].text) is (row is together)
+        assert next_messages(row, ["ANSWER: B"], None) is None
+        assert ("QUESTION: <one question>" in row.turns[0].text) is (row is full)
+    assert last(next_messages(full, ["QUESTION: Which drugs?"], None)) == "She takes methotrexate.\n\nQuestions left: 1."
+    closing = last(next_messages(full, ["QUESTION: Which drugs?", "QUESTION: Any fever?"], None))
+    assert closing.startswith("The case does not say.\n\nThere are no questions left.")
+    # a letter ends it, whatever else is asked in the same message
+    assert next_messages(full, ["QUESTION: Which drugs?\nANSWER: B"], None) is None
+
+
+def test_an_arm_of_facts_needs_questions_with_facts():
+    item = choice_question(record="", images=(), notes="A woman of 53 has a rash.")
+    config = benchmark_config(arms=["full", "evidence-together"], strategies=["direct"], samples=1)
+    with pytest.raises(ConfigError, match="arm evidence-together: it is one of work-ups"):
+        assemble([item], CaseMaterial(arms=load_arms(ROOT / "config", config.arms, "b")), config, TEMPLATES)

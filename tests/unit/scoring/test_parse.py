@@ -605,3 +605,17 @@ def test_a_diagnosis_of_words_of_rank_and_more_is_read():
     assert parse_answer("FIRST DIAGNOSIS: white brain\nSECOND DIAGNOSIS: glioma", ITEM).differential == ("white brain",)
     assert parse_answer("The most likely diagnosis is primary angiitis.", ITEM).differential == ("primary angiitis",)
     assert parse_answer("DIFFERENTIAL:\n1. trisomy 21\n2. 4", ITEM).differential[0] == "trisomy 21"
+
+
+@pytest.mark.parametrize(
+    ("text", "item", "abstained"),
+    [
+        ("ANSWER: not known\nCONFIDENCE: 0.1", CHOICE_ITEM, True),
+        ('**ANSWER:** "not known"', CHOICE_ITEM, True),
+        ("ANSWER: glioma, though not known for sure", CHOICE_ITEM, False),
+        ("The cause is not known.", CHOICE_ITEM, False),
+        ("ANSWER: not known", replace(ITEM, runner=Runner.STRUCTURED), False),
+    ],
+)
+def test_a_choice_that_is_left_open_in_the_form_is_an_abstention(text, item, abstained):
+    assert parse_answer(text, item).abstained is abstained
