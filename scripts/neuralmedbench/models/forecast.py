@@ -11,10 +11,11 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.models.budget import cost_usd
 from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.context_length import ContextLength, DueCall, LengthCount
-from neuralmedbench.models.conversation import MOST_FACTS, PromptMessage, next_messages
+from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.ledger import LedgerEntry
 from neuralmedbench.models.samples import SampleWalk
 from neuralmedbench.models.token_estimate import Estimator, answers_of_a_call, longest_answer
+from neuralmedbench.records.fact_matching import MOST_FACTS
 from neuralmedbench.records.requests import Request, RequestImage
 
 ENOUGH_ANSWERS = 10
