@@ -528,7 +528,7 @@ class Run:
     @property
     def dialogue_requests(self) -> list[str]:
         """Requests of the benchmarks in which models ask for evidence or views, whose measures need what the case held."""
-        asking = {Strategy.WORKUP, Strategy.VIEWER}
+        asking = {Strategy.ASK, Strategy.WORKUP, Strategy.VIEWER}
         return [f"data/prompts/{name}.parquet" for name, config in self.benchmarks.items() if asking & set(config.strategies)]
 
     def view_tables(self, benchmark: str) -> dict[str, str]:

@@ -31,5 +31,5 @@ structured.form: STEPS, form_of
 structured.metrics: compatible_metrics, corrected_metrics
 structured.prediction_rows: read_predictions
 structured_answer: FIELDS, find_answer_object, gold_labels
-workup: MOST_BRIER, MOST_LOG_LOSS, WorkUp, read_turn, read_work_up
+workup: MOST_BRIER, MOST_LOG_LOSS, WorkUp, measures_of_asking, read_turn, read_work_up
 """

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from neuralmedbench.models.conversation import WorkUpStep, held_by, released, shown_answer
+from neuralmedbench.models.conversation import WorkUpStep, facts_told, held_by, questions_asked, released, shown_answer
 from neuralmedbench.records.examinations import RequestOutcome, match_request
 from neuralmedbench.records.requests import Inquiry
 from neuralmedbench.records.vocabulary import normal_form
+from neuralmedbench.scoring.choice import read_choice
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, relation
 
 HEADER = re.compile(r"^[\s>*_#-]*CANDIDATES?[*_]*\s*:[*_\s]*$", re.IGNORECASE | re.MULTILINE)
@@ -173,6 +174,19 @@ def read_work_up(inquiry: Inquiry, answers: Sequence[str], reference: ReferenceA
     places = [match_request(name, held_by(inquiry)).place for name in essential]
     names = [inquiry.facts[place].name for place in places if place is not None]
     return WorkUp(inquiry, tuple(turns), tuple(dict.fromkeys(names)))
+
+
+def measures_of_asking(inquiry: Inquiry, answers: Sequence[str], options: Sequence[str]) -> dict[str, float | None]:
+    """Return the measures of one answer to a question with options whose facts were asked for, by name; None where one is not defined."""
+    questions = questions_asked(inquiry, answers)
+    told = [facts_told(inquiry, question) for question in questions]
+    letter, _ = read_choice(answers[-1], options)
+    return {
+        "questions": float(len(questions)) if inquiry.facts else None,
+        "facts_asked": len({fact for facts in told for fact in facts}) / len(inquiry.facts) if inquiry.facts else None,
+        "not_answered": sum(not facts for facts in told) / len(told) if told else None,
+        "no_option": float(not letter),
+    }
 
 
 def read_turn(answer: str, step: WorkUpStep | None, reference: ReferenceAnswer) -> WorkUpTurn:

@@ -340,7 +340,7 @@ def _read_benchmark(
         arms=arms,
         disclosures=read_records(data / "disclosures" / f"{name}.parquet", Disclosure) if any(arm.chosen for arm in arms.values()) else [],
         requests=read_records(data / "prompts" / f"{name}.parquet", Request)
-        if {Strategy.WORKUP, Strategy.VIEWER} & set(config.strategies)
+        if {Strategy.ASK, Strategy.WORKUP, Strategy.VIEWER} & set(config.strategies)
         else [],
         leaking=leaks.leaking,
         leaks_accepted=leaks.accepted,

@@ -11,11 +11,11 @@ import numpy as np
 from neuralmedbench.estimates.comparisons import paired_difference
 from neuralmedbench.estimates.intervals import Interval, rate_interval
 from neuralmedbench.estimates.suppression import Label
-from neuralmedbench.records.items import Strategy
+from neuralmedbench.records.items import Runner, Strategy
 from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.words import counted, items_of, listing
 from neuralmedbench.scoring.matching import ReferenceAnswer
-from neuralmedbench.scoring.workup import MOST_BRIER, MOST_LOG_LOSS, WorkUp, read_work_up
+from neuralmedbench.scoring.workup import MOST_BRIER, MOST_LOG_LOSS, WorkUp, measures_of_asking, read_work_up
 from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import FULL, Key
@@ -28,6 +28,9 @@ LARGEST = {"brier": MOST_BRIER, "log_loss": MOST_LOG_LOSS}
 
 CHOICE = "choice_gain"
 """pass@1 of the final answers of a model that chooses the evidence, minus that where it gets all of it at once."""
+
+ASKING = (*("questions", "facts_asked", "not_answered", "no_option"), PASS1 := "pass1", ASKING_GAIN := "asking_gain")
+"""Measures of questions with options whose facts are asked for (strategy `ask`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,12 +81,38 @@ def _rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[WorkUpRow]:
             yield from (WorkUpRow(**head, **cells) for cells in _measures(study, benchmark, model, found))
         if cells := _choice(study, benchmark, model):
             yield WorkUpRow(benchmark=benchmark.name, model=model, measure=CHOICE, **cells)
+        yield from (WorkUpRow(benchmark=benchmark.name, model=model, **cells) for cells in _asking(study, benchmark, model))
 
 
-def _choice(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
-    """Compare what a model makes of the evidence that it asks for with what it makes of all of it, on the same items; nothing if it was not asked both ways."""
+def _asking(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Cells]:
+    """Measure how a model asks for the facts of questions with options, and what it makes of them, beside all of them and none."""
+    asked = [row for row in benchmark.requests if row.inquiry is not None and not row.inquiry.is_work_up and row.runner == Runner.CHOICE]
+    requests = {(row.item_id, row.arm): row.inquiry for row in asked}
+    items = {item.item_id: (place, item) for place, item in enumerate(benchmark.outcomes.items)}
+    found: dict[str, list[tuple[int, dict[str, float | None]]]] = defaultdict(list)
+    for response in benchmark.responses.get(model, []) if requests else ():
+        inquiry = requests.get((response.item_id, response.arm)) if response.strategy == Strategy.ASK else None
+        if inquiry is None or response.state in MISSING_STATES:
+            continue
+        place, item = items[response.item_id]
+        found[response.arm].append((place, measures_of_asking(inquiry, response.turns or (response.text,), item.options)))
+    for arm, answers in sorted(found.items(), key=lambda pair: (pair[0] != FULL, pair[0])):
+        most = max(1.0, *(values["questions"] or 0.0 for _, values in answers))
+        for name in ASKING[:-2]:
+            values = [(place, of_answer[name]) for place, of_answer in answers]
+            yield {"arm": arm, "measure": name} | mean_over_items(study, benchmark, model, values, most if name == "questions" else 1.0)
+        if (key := Key(model, arm, Strategy.ASK)) in benchmark.outcomes.counts:
+            passes = [(place, None if np.isnan(value) else float(value)) for place, value in enumerate(answered(benchmark.outcomes, key))]
+            yield {"arm": arm, "measure": PASS1} | mean_over_items(study, benchmark, model, passes, 1.0)
+    for order in ("history", "together"):
+        if cells := _choice(study, benchmark, model, Strategy.ASK, order):
+            yield {"measure": ASKING_GAIN} | cells
+
+
+def _choice(study: Study, benchmark: BenchmarkStudy, model: str, strategy: Strategy = Strategy.WORKUP, order: str = "together") -> Cells:
+    """Compare what a model makes of the evidence that it asks for with what it makes of all (or nothing) of it, on the same items; nothing if it was not asked both ways."""
     outcomes = benchmark.outcomes
-    keys = [Key(model, arm, Strategy.WORKUP) for arm in (FULL, *arms_of_order(benchmark, "together"))][:2]
+    keys = [Key(model, arm, strategy) for arm in (FULL, *arms_of_order(benchmark, order))][:2]
     if len(keys) < 2 or not all(key in outcomes.counts for key in keys):
         return {}
     chosen, together = (answered(outcomes, key) for key in keys)
@@ -182,7 +211,8 @@ def choice_sentence(study: Study, tables: Tables) -> str:
 
 
 def _labels(row: Cells) -> list[Label]:
-    return [label for arm in row["arm"].split() for label in arm_labels({"arm": arm, "strategy": Strategy.WORKUP})]
+    strategy = Strategy.ASK if row["measure"] in ASKING else Strategy.WORKUP
+    return [label for arm in row["arm"].split() for label in arm_labels({"arm": arm, "strategy": strategy})]
 
 
 TABLE = Table(

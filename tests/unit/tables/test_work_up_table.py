@@ -13,8 +13,8 @@ from conftest import ROOT
 from fixtures.confidence import answer, open_item, study_of
 from fixtures.items import VOCABULARY
 from neuralmedbench.config.arms import load_arms
-from neuralmedbench.records.items import Gold, Strategy
-from neuralmedbench.records.requests import Fact, Inquiry
+from neuralmedbench.records.items import Gold, Runner, Strategy
+from neuralmedbench.records.requests import STATEMENT, Fact, Inquiry
 from neuralmedbench.records.scores import Score
 from neuralmedbench.tables.claims import claim_rows
 from neuralmedbench.tables.declare import Results
@@ -106,3 +106,49 @@ def test_an_answer_that_has_ended_keeps_its_last_probabilities_and_unread_ones_a
         (2, pytest.approx((0.4 + 0.6 + 0.3) / 3), 3, 0),
         (3, pytest.approx((0.9 + 0.6 + 0.3) / 3), 3, 0),
     ]
+
+
+def test_asking_for_facts_is_measured_beside_all_of_them_and_none() -> None:
+    items = [replace(one, runner=Runner.CHOICE, options=("abscess", "glioma")) for one in ITEMS]
+    right = {"full": 20, TOGETHER: 30, "evidence-history": 10}
+    scores = [
+        replace(answer(one, None, place < number), model="m", arm=arm, strategy=Strategy.ASK)
+        for arm, number in right.items()
+        for place, one in enumerate(items)
+    ]
+    study = study_of(items, {"m": scores}, sampled=False)
+    (benchmark,) = study.benchmarks.values()
+    benchmark.arms = load_arms(ROOT / "config", right, "made-up")
+    facts = tuple(Fact(text=text, kind=STATEMENT) for text in ("No fever.", "She takes warfarin.", "The left eye hurts.", "No rash."))
+    asked = Inquiry(facts=facts, max_questions=3, unknown="Not said.", left="{left} left.", closing="Final.")
+    told = replace(asked, facts=(), max_questions=0)
+    benchmark.requests = [
+        SimpleNamespace(item_id=one.item_id, arm=arm, strategy="ask", runner="choice", inquiry=asked if arm == "full" else told)
+        for one in items
+        for arm in right
+    ]
+    turns = ("QUESTION: Any fever?", "QUESTION: Has she travelled?", "ANSWER: B"), ("QUESTION: Which drugs?", "ANSWER: not known")
+    benchmark.gold, benchmark.vocabulary = [], VOCABULARY
+    benchmark.responses = {
+        "m": [
+            SimpleNamespace(item_id=one.item_id, arm=arm, strategy="ask", state="ok", text=said[-1], turns=said)
+            for arm in right
+            for one, said in zip(items, turns if arm == "full" else (("ANSWER: B",), ("ANSWER: A",)), strict=False)
+        ]
+    }
+    rows = {(row.arm, row.measure): row for row in work_up_rows(study)}
+    assert {name: rows["full", name].value for name in ("questions", "facts_asked", "not_answered", "no_option")} == {
+        "questions": pytest.approx(1.5),
+        "facts_asked": pytest.approx(1 / 4),
+        "not_answered": pytest.approx(1 / 4),
+        "no_option": pytest.approx(1 / 2),
+    }
+    assert [rows[arm, "pass1"].value for arm in right] == [pytest.approx(number / 40) for number in right.values()]
+    assert (rows[TOGETHER, "facts_asked"].value, rows[TOGETHER, "facts_asked"].n_undefined, rows[TOGETHER, "no_option"].value) == (
+        None,
+        2,
+        0,
+    )
+    assert rows[f"full {TOGETHER}", "asking_gain"].value == pytest.approx(-0.25)
+    assert rows["full evidence-history", "asking_gain"].value == pytest.approx(0.25)
+    assert TABLE.suppression.labels(vars(rows["full", "pass1"])) == [("asked full ask", "")]
