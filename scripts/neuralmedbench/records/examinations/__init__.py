@@ -77,7 +77,8 @@ def _any(words: Sequence[str]) -> str:
     return r"\b(?:" + "|".join(words).replace("*", r"\w*") + r")\b"
 
 
-SPINAL_FLUID = "cerebrospinal fluid"
+SPINAL_FLUID, FURTHER = "cerebrospinal fluid", "further history"
+HISTORY = re.compile(r"histor|course|onset|presentation|collateral|informant|progress|complaint|scene|prehospital|witness|admission")
 WORDS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
 ENTRIES = {name: _any(group["entries"]) for name, group in WORDS["groups"].items()}
 """Patterns of the record entries of a group."""
@@ -100,7 +101,7 @@ OTHER_PEOPLE, BLOOD_SENSITIVE, WITH, GADOLINIUM, WITHOUT, ELSEWHERE, NOT_HEAD, V
         "vague",
     )
 )
-REASON, WISH = (re.compile(rf"\b(?:{'|'.join(WORDS[name])})\b") for name in ("reason", "wish"))
+REASON, WISH, REFUSED = (re.compile(rf"\b(?:{'|'.join(WORDS[name])})\b") for name in ("reason", "wish", "refused"))
 POLITE_WORDS = frozenset(normal_form(" ".join(WORDS["polite"])).split())
 
 
@@ -109,6 +110,10 @@ EITHER = re.compile(r"\b(?:ct|mri?) or (?:ct|mri?)\b")
 MODALITIES = frozenset({"ct", "mr", "mri", "either", "preferably"})
 """Examinations that a case of scans of the head with notes and record seldom holds: given only if a note or an entry names them."""
 ASKS = re.compile(r"\b(?:please|pls|could you|can you|any|done|request|show|give)\b|^(?:or|has|have|else)\b")
+EVERYTHING = re.compile(
+    r"(?:please )?(?:show |give |provide )?(?:me )?(?:all|every|everything)(?: of)?(?: the| other| available| remaining| existing| possible| imaging| scans?"
+    r"| images?| labs?| laboratory| bloods?| tests?| investigations?| results?| studies| data| information| sequences?| pictures?| and| you have| there is)*$"
+)
 SHORT = 8
 """Words of a sentence that is likely to be the request itself."""
 SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n+")
@@ -143,7 +148,11 @@ def match_request(request: str, held: Sequence[Examination]) -> RequestMatch:
     """
     entries = tuple(sorted({word for one in held for name in _names(one) for word in name.split() if len(word) >= MISSPELT_FROM}))
     said = [sentence for sentence in SENTENCES.split(_without_reason(request)) if re.search(r"[^\W\d_]", sentence)]
-    sentences = [(_plain(sentence, entries), "?" in sentence, number == len(said)) for number, sentence in enumerate(said, start=1)]
+    sentences = [(_wanted(_plain(sentence, entries)), "?" in sentence, number == len(said)) for number, sentence in enumerate(said, start=1)]
+    if len(sentences) > 1:
+        sentences = [row for row in sentences if row[0]] or sentences
+    if EVERYTHING.match(normal_form(request)):
+        return RequestMatch(RequestOutcome.UNCLEAR)
     outcome = None
     for sentence, asks, last in sorted(
         sentences, key=lambda row: (_is_wish(row[0]) or row[1], len(row[0].split()) <= SHORT or row[2]), reverse=True
@@ -161,6 +170,11 @@ def match_request(request: str, held: Sequence[Examination]) -> RequestMatch:
     return RequestMatch(
         outcome or (RequestOutcome.UNCLEAR if VAGUE.search(normal_form(plain)) or not _rare(plain) else RequestOutcome.ABSENT)
     )
+
+
+def _wanted(sentence: str) -> str:
+    """Return a sentence without what it does not ask for: `no CT needed`, `MRI only if that shows nothing`, `after the CT`."""
+    return " ".join(REFUSED.sub(" ", sentence).split()).strip(" ,;")
 
 
 def _is_wish(sentence: str) -> bool:
@@ -291,17 +305,20 @@ def _of_text(words: str, held: Sequence[Examination], groups: Collection[str] = 
     fluid = next((place for place, one in texts if _group_of(one) == SPINAL_FLUID), None)
     if fluid is not None and re.search(ASKED_BY[SPINAL_FLUID], words):
         return fluid, True
-    if (place := _by_name(words, held)) is not None:
+    if (place := _by_title(words, held)) is not None or (place := _by_name(words, held)) is not None:
         return place, True
     meant = [entry for pattern, entry in SYNONYMS if re.search(pattern, words)]
     for place, one in texts:
-        if any(entry and re.search(entry, name) for entry in meant for name in _names(one)):
+        if any(entry and re.search(entry, name) for entry in meant for name in (*_names(one), _title(one))):
             return place, True
     if meant:  # a value that the record does not have: only a note may tell
         groups = [name for name in groups if name in WORDS["sections"]]
     asked = {name: match.start() for name in groups if (match := re.search(ASKED_BY[name], words))}
     for name in sorted(asked, key=lambda name: (asked[name], [*ASKED_BY].index(name))):
         of_group = [(place, one) for place, one in texts if _group_of(one) == name]
+        if name == FURTHER:  # notes without a heading, and those whose heading is of a history, before reports
+            told = [(place, one) for place, one in of_group if HISTORY.search(_title(one)) or ":" not in one.text[:40]]
+            of_group = told or of_group
         if of_group:
             told = [place for place, one in of_group if OTHER_PEOPLE.search(words) and OTHER_PEOPLE.search(normal_form(one.text))]
             return (told or [of_group[0][0]])[0], True
@@ -321,10 +338,42 @@ def _names(examination: Examination) -> list[str]:
     return [normal_form(line.partition(":")[0]) for line in examination.text.splitlines()]
 
 
+def _title(examination: Examination) -> str:
+    """Return the hospital's own words for a note or a group of entries, in normal form; empty if they say nothing of their own."""
+    if examination.kind is EvidenceKind.PICTURES:
+        return ""
+    head, colon, _ = examination.text.partition(":")
+    title = normal_form(examination.name if examination.kind is EvidenceKind.RECORD else head if colon else "")
+    telling = {_single(word) for word in title.split()} - POLITE_WORDS - TITLE_WORDS
+    return title if telling and len(title.split()) <= LONGEST_TITLE else ""
+
+
+def _by_title(words: str, held: Sequence[Examination]) -> int | None:
+    """Return the note or group of entries all of whose title stands in a request, the longest title first."""
+    said = {_single(word) for word in normal_form(words).split()}
+    found = [
+        (len(title), -place)
+        for place, one in enumerate(held)
+        if (title := _title(one)) and {_single(word) for word in title.split()} - TITLE_FILLERS <= said
+    ]
+    return -max(found)[1] if found else None
+
+
+def _single(word: str) -> str:
+    return word.removesuffix("s") if len(word) >= SHORTEST_PART else word
+
+
+LONGEST_TITLE = 5
+TITLE_WORDS = frozenset("history report note finding summary course blood test level record chart list".split())
+"""Words that many titles have."""
+TITLE_FILLERS = frozenset("of the and in on at for current detailed full regular report record list chart note".split())
+
+
 def _nearness(words: str, name: str) -> int:
     """Return how much of the name of an entry a request holds: all of it, its initials, or one long word of it in short; 0 if none."""
     initials = "".join(word[0] for word in name.split())
-    if name and set(name.split()) <= set(words.split()):
+    said = {_single(word) for word in words.split()}
+    if name and {_single(word) for word in name.split()} - NAME_FILLERS <= said:
         return len(name)
     if len(initials) > 1 and initials in words.split():
         return len(initials)
@@ -336,6 +385,7 @@ def _nearness(words: str, name: str) -> int:
     )
 
 
+NAME_FILLERS = frozenset(("in", "of", "serum", "plasma", "blood", "total"))
 SHORTEST_PART = 4
 """Letters of a word that is written in short: `mammo`."""
 
@@ -373,7 +423,7 @@ def group_of_entry(variable: str) -> str:
 def section_of_note(text: str) -> str:
     """Return the section that a paragraph of a note is, by its heading; `further history` if it has none."""
     plain = normal_form(text)
-    return next((name for name, pattern in HEADINGS.items() if re.match(rf"(?:{pattern})\b", plain)), "further history")
+    return next((name for name, pattern in HEADINGS.items() if re.match(rf"(?:{pattern})\b", plain)), FURTHER)
 
 
 def unique_names(names: Sequence[str], taken: Collection[str] = ()) -> list[str]:
