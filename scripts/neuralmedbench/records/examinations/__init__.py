@@ -212,7 +212,8 @@ def _plain(request: str, known: tuple[str, ...] = ()) -> str:
     text = re.sub(r"(?:^|(?<=\s))\d\s*[.)]\s", ", ", re.sub(r"\belectroence\w+", "eeg", text))
     text = text.replace("w/o", "without ").replace("w/", "with ")
     text = re.sub(r"\bpre\s*-?\s*(?:and|&|/)\s*post", "pre contrast and post", text)
-    text = re.sub(r"[^a-z0-9,;/&+|\u00c0-\uffff]+", " ", text)
+    text = re.sub(r"\b(?:visual|auditory|somatosensory|motor)(?=[ ,/&]+(?:(?:and|or) )?(?:\w+ ){1,2}evoked)", "evoked", text)
+    text = re.sub(r"[^a-z0-9,;/&+|\u00c0-\uffff]+", " ", text.replace(": ", ", "))
     return " ".join(re.sub(rf"[^\W\d_]{{{MISSPELT_FROM},}}", lambda match: _spelt(match[0], known), text).split())
 
 
@@ -237,7 +238,7 @@ def _match(text: str, held: Sequence[Examination]) -> RequestMatch | None:
         if not words:
             continue
         scan = _scan_of(words, last)
-        if NOT_HEAD.search(words):
+        if NOT_HEAD.search(words) and not (scan is None and ELSEWHERE.search(words)):
             absent = named = absent or not unclear
             continue
         if named and absent and not set(words.split()) - MODALITIES:
