@@ -114,6 +114,7 @@ EVERYTHING = re.compile(
     r"(?:please )?(?:show |give |provide )?(?:me )?(?:all|every|everything)(?: of)?(?: the| other| available| remaining| existing| possible| imaging| scans?"
     r"| images?| labs?| laboratory| bloods?| tests?| investigations?| results?| studies| data| information| sequences?| pictures?| and| you have| there is)*$"
 )
+OTHER_ONE = re.compile(r"\b(?:ones?|version|too|plane|view|as well|also|images?|slices?|cuts?)\b")
 SHORT = 8
 """Words of a sentence that is likely to be the request itself."""
 SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n+")
@@ -148,7 +149,11 @@ def match_request(request: str, held: Sequence[Examination]) -> RequestMatch:
     """
     entries = tuple(sorted({word for one in held for name in _names(one) for word in name.split() if len(word) >= MISSPELT_FROM}))
     said = [sentence for sentence in SENTENCES.split(_without_reason(request)) if re.search(r"[^\W\d_]", sentence)]
-    sentences = [(_wanted(_plain(sentence, entries)), "?" in sentence, number == len(said)) for number, sentence in enumerate(said, start=1)]
+    sentences = [
+        (_wanted(_plain(sentence, entries)), "?" in sentence, number == len(said)) for number, sentence in enumerate(said, start=1)
+    ]
+    if named := _named_scan(_plain(request, entries)):
+        sentences = [(_with_scan(sentence, named), asks, last) for sentence, asks, last in sentences]
     if len(sentences) > 1:
         sentences = [row for row in sentences if row[0]] or sentences
     if EVERYTHING.match(normal_form(request)):
@@ -175,6 +180,18 @@ def match_request(request: str, held: Sequence[Examination]) -> RequestMatch:
 def _wanted(sentence: str) -> str:
     """Return a sentence without what it does not ask for: `no CT needed`, `MRI only if that shows nothing`, `after the CT`."""
     return " ".join(REFUSED.sub(" ", sentence).split()).strip(" ,;")
+
+
+def _named_scan(plain: str) -> str:
+    """Return the words of the first scan that a text names; empty if none."""
+    found = [match for _, pattern in SCANS[:-1] if (match := re.search(pattern, normal_form(plain)))]
+    return min(found, key=lambda match: match.start())[0] if found else ""
+
+
+def _with_scan(sentence: str, named: str) -> str:
+    """Return `the coronal one` with the scan that was named before."""
+    plane = any(re.search(pattern, sentence) for pattern in PLANES.values())
+    return f"{sentence} {named}" if plane and OTHER_ONE.search(sentence) and not _names_scan(sentence) else sentence
 
 
 def _is_wish(sentence: str) -> bool:
@@ -205,7 +222,7 @@ def _without_reason(request: str) -> str:
 
 def _plain(request: str, known: tuple[str, ...] = ()) -> str:
     """Return a request in small letters with its commas and slashes, and signs of sequences in words."""
-    text = re.sub(r"t2\s*\*(?!\*)", "t2star ", request.casefold().replace("*:", ":"))
+    text = re.sub(r"t2\s*\*(?!\*)", "t2star ", re.sub(r"\s[-\u2013\u2014]\s|\u2014", ", ", request.casefold()).replace("*:", ":"))
     text = re.sub(r"\b([mc])\s([rt])\b", r"\1\2", re.sub(r",?\s*\b(?:comma|full stop|question mark)\b", ",", text))
     text = re.sub(r"\+\s*(?:c\b|ce\b|gad\w*|gd\b|contrast|km\b)|\bc\+", " with contrast ", text)
     text = re.sub(r"\b(?:w|with)/?\s*(?:and|&|\+)?\s*(?:w/?o|without)\s*(?:iv )?(?:contrast|gad\w*|gd)", "with contrast", text)
@@ -232,13 +249,16 @@ def _match(text: str, held: Sequence[Examination]) -> RequestMatch | None:
     if EITHER.search(text) and not ELSEWHERE.search(normal_form(text)):
         return RequestMatch(RequestOutcome.UNCLEAR)
     named = absent = unclear = False
-    last = ""
+    last, agent = "", False
     for part in PARTS.split(text):
         words = normal_form(part)
         if not words:
             continue
-        scan = _scan_of(words, last)
+        scan = _scan_of(f"{words} with contrast" if agent and not WITHOUT.search(words) else words, last)
+        agent = scan is None and bool(WITH.search(WITHOUT.sub(" ", words)))
         if NOT_HEAD.search(words) and not (scan is None and ELSEWHERE.search(words)):
+            if scan is None and (place := _of_entries(words, held)[0]) is not None:
+                return RequestMatch(RequestOutcome.GIVEN, place)
             absent = named = absent or not unclear
             continue
         if named and absent and not set(words.split()) - MODALITIES:
@@ -302,6 +322,27 @@ def _picture(scan: str, words: str, text: str, held: Sequence[Examination]) -> i
 def _of_text(words: str, held: Sequence[Examination], groups: Collection[str] = tuple(ASKED_BY)) -> tuple[int | None, bool]:
     """Return the note or group of entries that words ask for, and whether they name one that is known."""
     texts = [(place, one) for place, one in enumerate(held) if one.kind is not EvidenceKind.PICTURES]
+    place, meant = _of_entries(words, held)
+    if place is not None:
+        return place, True
+    if meant:  # a value that the record does not have: only a note may tell
+        groups = [name for name in groups if name in WORDS["sections"]]
+    asked = {name: match.start() for name in groups if (match := re.search(ASKED_BY[name], words))}
+    for name in sorted(asked, key=lambda name: (asked[name], [*ASKED_BY].index(name))):
+        of_group = [(place, one) for place, one in texts if _group_of(one) == name]
+        if name == FURTHER:  # notes without a heading, and those whose heading is of a history, before reports
+            told = [(place, one) for place, one in of_group if HISTORY.search(_head(one)) or not _head(one)]
+            of_group = told or [(place, one) for place, one in texts if _group_of(one) == "past history"] or of_group
+        if of_group:
+            told = [place for place, one in of_group if OTHER_PEOPLE.search(words) and OTHER_PEOPLE.search(normal_form(one.text))]
+            return (told or [of_group[0][0]])[0], True
+    found = _of_words(words, held)
+    return found, bool(asked or meant) or found is not None
+
+
+def _of_entries(words: str, held: Sequence[Examination]) -> tuple[int | None, bool]:
+    """Return the note or group whose title or entry words name, by its own words or by synonyms, and whether they name one that is known."""
+    texts = [(place, one) for place, one in enumerate(held) if one.kind is not EvidenceKind.PICTURES]
     # an entry by its name, before the group of entries or the section that would hold it
     fluid = next((place for place, one in texts if _group_of(one) == SPINAL_FLUID), None)
     if fluid is not None and re.search(ASKED_BY[SPINAL_FLUID], words):
@@ -312,19 +353,7 @@ def _of_text(words: str, held: Sequence[Examination], groups: Collection[str] = 
     for place, one in texts:
         if any(entry and re.search(entry, name) for entry in meant for name in (*_names(one), _title(one))):
             return place, True
-    if meant:  # a value that the record does not have: only a note may tell
-        groups = [name for name in groups if name in WORDS["sections"]]
-    asked = {name: match.start() for name in groups if (match := re.search(ASKED_BY[name], words))}
-    for name in sorted(asked, key=lambda name: (asked[name], [*ASKED_BY].index(name))):
-        of_group = [(place, one) for place, one in texts if _group_of(one) == name]
-        if name == FURTHER:  # notes without a heading, and those whose heading is of a history, before reports
-            told = [(place, one) for place, one in of_group if HISTORY.search(_title(one)) or ":" not in one.text[:40]]
-            of_group = told or of_group
-        if of_group:
-            told = [place for place, one in of_group if OTHER_PEOPLE.search(words) and OTHER_PEOPLE.search(normal_form(one.text))]
-            return (told or [of_group[0][0]])[0], True
-    found = _of_words(words, held)
-    return found, bool(asked or meant) or found is not None
+    return None, bool(meant)
 
 
 def _by_name(words: str, held: Sequence[Examination]) -> int | None:
@@ -343,10 +372,16 @@ def _title(examination: Examination) -> str:
     """Return the hospital's own words for a note or a group of entries, in normal form; empty if they say nothing of their own."""
     if examination.kind is EvidenceKind.PICTURES:
         return ""
-    head, colon, _ = examination.text.partition(":")
-    title = normal_form(examination.name if examination.kind is EvidenceKind.RECORD else head if colon else "")
+    title = normal_form(examination.name) if examination.kind is EvidenceKind.RECORD else _head(examination)
+    title = " ".join(word for word in title.split() if not word.isdecimal())
     telling = {_single(word) for word in title.split()} - POLITE_WORDS - TITLE_WORDS
     return title if telling and len(title.split()) <= LONGEST_TITLE else ""
+
+
+def _head(note: Examination) -> str:
+    """Return what stands before the first colon of a note, in normal form; empty if that is no heading."""
+    head, colon, _ = note.text.partition(":")
+    return normal_form(head) if colon and len(head.split()) <= LONGEST_TITLE + 2 else ""
 
 
 def _by_title(words: str, held: Sequence[Examination]) -> int | None:
