@@ -58,11 +58,42 @@ def test_requests_of_others_are_read_as_they_were_meant_and_no_wrong_pictures_ar
     assert found == COUNTS
 
 
-COUNTS = {"right": 797, "not given": 5, "wrong text": 6}
+COUNTS = {"right": 1193, "not given": 7, "wrong text": 8}
 
 
 FLAIR = Examination(name="FLAIR, axial", kind=EvidenceKind.PICTURES, sequence="FLAIR", plane="axial")
 T1, CE_T1 = (Examination(name=f"{one}, axial", kind=EvidenceKind.PICTURES, sequence=one, plane="axial") for one in ("T1w", "ceT1w"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "place"),
+    [
+        ("T1; I do not need the FLAIR again", 1),
+        ("After the FLAIR I want the T1 with gadolinium.", 2),
+        ("FLAIR now; T1 only if this is unrevealing", 0),
+        ("We've had the FLAIR, which was normal - could we have the T1?", 1),
+        ("I've already looked at the T1. Show me the axial FLAIR one.", 0),
+        ("T1 rather than FLAIR", 1),
+    ],
+)
+def test_what_was_seen_or_is_not_wanted_is_not_given(request_: str, place: int) -> None:
+    assert match_request(request_, [FLAIR, T1, CE_T1]).place == place
+
+
+@pytest.mark.parametrize(
+    ("request_", "place"),
+    [
+        ("previous alcohol and social history", 0),
+        ("Is there an audiogram?", 1),
+        ("cranial ultrasound", None),
+    ],
+)
+def test_a_note_is_found_by_its_own_heading_or_by_what_such_a_note_holds(request_: str, place: int | None) -> None:
+    notes = [
+        Examination(name=section_of_note(text), kind=EvidenceKind.NOTE, text=text)
+        for text in ("Social history: lives alone.", "Hearing tests of June: normal on both sides.")
+    ]
+    assert match_request(request_, notes).place == place
 
 
 @pytest.mark.parametrize(
