@@ -197,8 +197,8 @@ def _of_text(words: str, held: Sequence[Examination], groups: Collection[str] = 
     for name in sorted(asked, key=lambda name: (asked[name], [*wording.ASKED_BY].index(name))):
         of_group = [(place, one) for place, one in texts if _group_of(one) == name]
         if name == wording.FURTHER:  # notes without a heading, and those whose heading is of a history, before reports
-            told = [(place, one) for place, one in of_group if wording.HISTORY.search(_head(one)) or not _head(one)]
-            of_group = told or [(place, one) for place, one in texts if _group_of(one) == "past history"] or of_group
+            histories = [(place, one) for place, one in of_group if wording.HISTORY.search(_head(one)) or not _head(one)]
+            of_group = histories or [(place, one) for place, one in texts if _group_of(one) == "past history"] or of_group
         if of_group:
             told = [
                 place
