@@ -21,6 +21,7 @@ STAGES = {
     "normalise_case": "normalise scans of {benchmark}",
     "cut_slices": "cut slices of {benchmark}",
     "gather_slices": "gather slices of {benchmark}",
+    "list_views": "list the slices of {benchmark} that models may ask for",
     "build_review": "build the review sheets of {benchmark}",
     "gather_audit": "audit the de-identification of {benchmark}",
     "build_items": "build items of {benchmark}",

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -193,3 +194,9 @@ def test_no_public_class_has_the_name_of_another() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 where.setdefault(node.name, []).append(path.relative_to(LIBRARY).as_posix())
     assert {name: files for name, files in where.items() if len(files) > 1} == {}
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    """Their folders are no packages: of two files with one name in a process pytest loads only the first."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, number in names.items() if number > 1] == []
