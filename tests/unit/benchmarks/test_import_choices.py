@@ -194,4 +194,5 @@ def test_letters_of_the_options_are_one_letter_each(tmp_path: Path) -> None:
     put_table(tmp_path / "set" / "t.parquet", [FRAME_ROW, {**FRAME_ROW, "question_id": "q-18", "correct_answer": LETTERS[:2]}])
     record, _ = imported("medframeqa", tmp_path / "set", tmp_path)
     assert record.imported == 1
-    assert [row.reason for row in record.refused] == ["the right answer is not one of A to F, nor the text of an option"]
+    words = "the right answer is not one of A to F, nor the text of an option; found 2 letters: a question with several right answers has"
+    assert [row.reason for row in record.refused] == [f"{words} `runner: structured` and `rule: letters`"]

@@ -201,6 +201,8 @@ def test_diagnosisarena_is_asked_openly_and_with_its_options(tmp_path):
         "(A) Multiple sclerosis\n(B) Susac syndrome\n(C) ADEM\n(D) CADASIL",
         ["A. Multiple sclerosis", "B. Susac syndrome", "C. ADEM", "D. CADASIL"],
         json.dumps(ARENA["Options"]),
+        ["a. Multiple sclerosis", "b. Susac syndrome", "c. ADEM", "d. CADASIL"],
+        "a) Multiple sclerosis\nb) Susac syndrome\nc) ADEM\nd) CADASIL",
     ],
 )
 def test_options_are_read_in_the_forms_in_which_sets_write_them(tmp_path, written):
@@ -218,6 +220,14 @@ def test_options_are_read_in_the_forms_in_which_sets_write_them(tmp_path, writte
         (
             {"Options": ["B. x", "A. y"]},
             "the column 'Options': the options begin with the letters B, A; expected A, B, or texts without letters",
+        ),
+        (
+            {"Options": ["c) x", "a) y", "b) z"], "Right Option": "a"},
+            "the column 'Options': the options begin with the letters C, A, B; expected A, B, C, or texts without letters",
+        ),
+        (
+            {"Right Option": "bd"},
+            "the right answer is not one of A to D, nor the text of an option; found 2 letters: a question with several right answers has",
         ),
         ({"Right Option": "E"}, "the right answer is not one of A to D, nor the text of an option"),
         ({"Right Option": "C. difficile colitis"}, "the right answer is not one of A to D, nor the text of an option"),

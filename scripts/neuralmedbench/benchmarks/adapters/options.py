@@ -13,6 +13,7 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.records.questions import LETTERS
 
 LETTERED = re.compile(r"^[ \t]*\(?([A-J])\s*[.):]\s*", re.MULTILINE)
+LETTERED_SMALL = re.compile(r"^[ \t]*\(?([a-j])\s*[.):]\s*", re.MULTILINE)
 NAMED = re.compile(r"(?:(?:option|choice|answer)[ _-]*)?\(?([A-J])[.):]?", re.IGNORECASE)
 NUMBERED = frozenset({"id", "idx", "index", "key", "label", "letter", "no", "number", "option"})
 """Keys of an option whose numbers say which option it is."""
@@ -84,11 +85,11 @@ def options_of(value: Any) -> tuple[str, ...]:
     if isinstance(value, list | tuple):
         return _without_letters(without_empty_end([cell_text(text) for text in value]))
     # text before the first letter, then letters and texts in turn
-    pieces = LETTERED.split(cell_text(value))
+    pieces = _lettered(cell_text(value)).split(cell_text(value))
     if len(pieces) < 3 or pieces[0].strip():
         message = f"the options are in an unknown form ({type(value).__name__}); expected a list, letters with texts, or lines 'A. ...'"
         raise DataError(message)
-    letters = pieces[1::2]
+    letters = [letter.upper() for letter in pieces[1::2]]
     if order_of(letters) != list(range(len(letters))):
         raise DataError(_in_another_order(letters))
     return tuple(text.strip() for text in pieces[2::2])
@@ -129,17 +130,22 @@ def is_missing(text: str, marks: Sequence[str]) -> bool:
     return not text.strip() or text.strip().casefold() in {mark.strip().casefold() for mark in marks}
 
 
+def _lettered(text: str) -> re.Pattern[str]:
+    """Return the pattern of letters before options: capital or small ones, as the first option has it."""
+    return LETTERED if LETTERED.match(text) else LETTERED_SMALL
+
+
 def _in_another_order(letters: Sequence[str]) -> str:
     return f"the options begin with the letters {', '.join(letters)}; expected {', '.join(sorted(letters))}, or texts without letters"
 
 
 def _without_letters(texts: Sequence[str]) -> tuple[str, ...]:
     """Remove the letters if every option begins with its own; DataError if they begin with A, B, C... in another order."""
-    found = [LETTERED.match(text) for text in texts]
-    letters = [match[1] for match in found if match]
+    found = [_lettered(texts[0]).match(text) for text in texts] if texts else []
+    letters = [match[1].upper() for match in found if match]
     if len(letters) == len(texts) > 1 and letters != sorted(letters) == list(LETTERS[: len(letters)]):
         raise DataError(_in_another_order(letters))
-    if all(match and match[1] == letter for match, letter in zip(found, LETTERS, strict=False)):
+    if all(match and match[1].upper() == letter for match, letter in zip(found, LETTERS, strict=False)):
         return tuple(text[match.end() :].strip() for match, text in zip(found, texts, strict=True) if match)
     return tuple(texts)
 
@@ -162,6 +168,9 @@ def letter_of(value: Any, options: Sequence[str]) -> str:
     if found and 0 <= place < len(options) and _plain(found[2] or "") in {"", _plain(options[place])}:
         return LETTERS[place]
     message = f"the right answer is not one of {LETTERS[0]} to {LETTERS[max(len(options) - 1, 0)]}, nor the text of an option"
+    letters = re.sub(r"[\s,;/&+]|\band\b", "", text).upper()
+    if 1 < len(letters) <= len(options) and len(set(letters)) == len(letters) and set(letters) <= set(LETTERS[: len(options)]):
+        message += f"; found {len(letters)} letters: a question with several right answers has `runner: structured` and `rule: letters`"
     if _plain(text) in {"true", "false"}:
         message += '; found true or false: with `fixed: ["true", "false"]` as options it is one of them'
     raise DataError(message)
