@@ -277,7 +277,10 @@ def describe_pairwise(rows: list[Row]) -> str:
 
 
 def _largest(benchmark: str, rows: list[Row]) -> str:
-    most = max(rows, key=lambda row: abs(value_of(row, "difference")))
+    told = [row for row in rows if not _may_turn(row)]
+    if not told:
+        return f"{benchmark}: no pair can be told apart, because answers of the lower model could not be read."
+    most = max(told, key=lambda row: abs(value_of(row, "difference")))
     first, second = ("model_a", "model_b") if value_of(most, "difference") >= 0 else ("model_b", "model_a")
     if first == "model_b":
         most = most | {"difference": f"{-value_of(most, 'difference')}"} | dict(zip(("low", "high"), _turned(most), strict=True))
@@ -285,7 +288,16 @@ def _largest(benchmark: str, rows: list[Row]) -> str:
     return (
         f"{benchmark}: {sure} of {len(rows)} paired differences are significant after Holm; the largest is {title_of(most, first)} ahead of"
         f" {title_of(most, second)} by {difference_words(most)}; {sample_size(most)}."
+        + (
+            f" {len(rows) - len(told)} cannot be told, because answers of the lower model could not be read."
+            if len(told) < len(rows)
+            else ""
+        )
     )
+
+
+def _may_turn(row: Row) -> bool:
+    return row.get("unread_may_turn") == "true"
 
 
 def _turned(row: Row) -> list[str]:
@@ -294,7 +306,7 @@ def _turned(row: Row) -> list[str]:
 
 
 def _significant(row: Row) -> bool:
-    return shows_difference(number(row["p_holm"]), number(row["low"]), number(row["high"]), ALPHA)
+    return shows_difference(number(row["p_holm"]), number(row["low"]), number(row["high"]), ALPHA) and not _may_turn(row)
 
 
 def _triangle(panel: Any, benchmark: str, rows: list[Row], order: list[str], *, reach: float, size: float) -> None:

@@ -532,6 +532,8 @@ TABLES = {
         "p_value": "float",
         "p_holm": "float",
         "mcnemar_p": "float",
+        "unread": "float",
+        "unread_may_turn": "bool",
         "n_items": "int",
         "n_patients": "int",
         "few_patients": "int",

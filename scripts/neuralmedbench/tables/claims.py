@@ -17,11 +17,11 @@ from neuralmedbench.records.items import Arm, Axis, Family, Strategy
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import all_of, counted, listing, points
 from neuralmedbench.tables.axes import better_axis
-from neuralmedbench.tables.contrasts import picture_benchmarks
+from neuralmedbench.tables.contrasts import picture_benchmarks, unread_may_turn, unread_share
 from neuralmedbench.tables.declare import SCORED, Results, Suppression, Table, arm_labels
 from neuralmedbench.tables.degradation import severest
 from neuralmedbench.tables.grounding.measures import CONTRASTS, measure_grounding
-from neuralmedbench.tables.outcomes import Key, Outcomes
+from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.pressure import COMPARED
 from neuralmedbench.tables.revisions import change_tests
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
@@ -107,7 +107,7 @@ def claim_rows(results: Results) -> list[ClaimRow]:
         replace(
             row,
             p_holm=p_holm,
-            significant=_is_shown(row, p_holm, alpha) and not _may_turn(row, limit),
+            significant=_is_shown(row, p_holm, alpha) and not unread_may_turn(row.difference, row.low, row.high, row.unread, limit),
             detectable=_detectable(row, alpha, len(found)),
         )
         for row, p_holm in zip(found, corrected, strict=True)
@@ -120,34 +120,18 @@ def _is_shown(row: ClaimRow, p_holm: float, alpha: float) -> bool:
     return shows_difference(p_holm, row.low, row.high, alpha)
 
 
-def _may_turn(row: ClaimRow, limit: float) -> bool:
-    """Return True if the interval would hold 0 had the unread answers of the lower side passed; up to the limit of missing ones they are wrong."""
-    if row.difference is None or not row.unread or row.unread <= limit:
-        return False
-    nearest = row.difference if row.low is None or row.high is None else min(row.low, row.high, key=abs)
-    return abs(nearest) <= row.unread
-
-
-def _unread_share(outcomes: Outcomes, lower: Key, other: Key, family: str = "") -> float:
-    """Return the share of unread answers under one key, over the items without a missing answer under both."""
-    counts, both = outcomes.counts, np.array([family in ("", item.family) for item in outcomes.items], dtype=bool)
-    for key in (lower, other):
-        both &= (counts[key].samples > 0) & (counts[key].missing == 0)
-    return float(counts[lower].mean_of(counts[lower].unread)[both].mean()) if both.any() else 0.0
-
-
 def _unread_of(study: Study, row: Mapping[str, Any], first: Key, second: Key) -> Cells:
     """Return the share of unread answers of the side that is lower: of the second where the first is above it."""
     outcomes = study.benchmarks[row["benchmark"]].outcomes
     lower, other = (second, first) if row["difference"] > 0 else (first, second)
-    return {"unread": _unread_share(outcomes, lower, other)}
+    return {"unread": unread_share(outcomes, lower, other)}
 
 
 def _unread_side(study: Study, row: Mapping[str, Any]) -> float:
     """Return what the unread answers of the lower axis would add to it, on the scale from its best constant answer to a perfect score."""
     axis = "depth" if row["gap"] > 0 else "breadth"
     key, room = Key(row["model"]), 1 - (row[f"{axis}_prior"] or 0)
-    share = _unread_share(study.benchmarks[row[f"{axis}_benchmark"]].outcomes, key, key, row[f"{axis}_family"])
+    share = unread_share(study.benchmarks[row[f"{axis}_benchmark"]].outcomes, key, key, row[f"{axis}_family"])
     return share / room if room else 0.0
 
 
@@ -156,15 +140,14 @@ def _unread_told(study: Study, row: Mapping[str, Any]) -> float:
     outcomes, told = study.benchmarks[row["benchmark"]].outcomes, Key(row["model"], Arm.FINDINGS_DISCLOSED)
     others = [Key(row["model"], arm) for arm in (Arm.FULL, Arm.FINDINGS_OF_ANOTHER, Arm.FINDINGS_ONLY)]
     pairs = [(key, told) if (row["effect"] or 0) > 0 else (told, key) for key in others if key in outcomes.counts]
-    return max((_unread_share(outcomes, *pair) for pair in pairs), default=0.0)
+    return max((unread_share(outcomes, *pair) for pair in pairs), default=0.0)
 
 
 def _comparisons(results: Results) -> Iterator[ClaimRow]:
     study, tables = results.study, results.tables
     for row in tables["pairwise"]:
         if row["p_value"] is not None and study.readers.keys().isdisjoint((row["model_a"], row["model_b"])):
-            a, b = row["model_a"], row["model_b"]
-            yield _claim(MODELS, {**row, **_unread_of(study, row, Key(a), Key(b))}, model=a, other=b)
+            yield _claim(MODELS, row, model=row["model_a"], other=row["model_b"])
     pictures = picture_benchmarks(study, tables["arms"])
     tested = [row for row in tables["arms"] if row["p_value"] is not None]
     for row in tested:

@@ -36,10 +36,31 @@ class Pair:
     second: str
     difference: Difference
     p_holm: float | None
+    unread: float = 0.0
 
     def differs(self, alpha: float) -> bool:
         """Return True if the corrected test and the interval both show a difference."""
         return shows_difference(self.p_holm, self.difference.low, self.difference.high, alpha)
+
+    def may_turn(self, limit: float) -> bool:
+        """Return True if the unread answers of the lower model leave open whether there is a difference."""
+        return unread_may_turn(self.difference.value, self.difference.low, self.difference.high, self.unread, limit)
+
+
+def unread_may_turn(difference: float | None, low: float | None, high: float | None, unread: float | None, limit: float) -> bool:
+    """Return True if the interval would hold 0 had the unread answers of the lower side passed; up to the limit of missing ones they are wrong."""
+    if difference is None or not unread or unread <= limit:
+        return False
+    nearest = difference if low is None or high is None else min(low, high, key=abs)
+    return abs(nearest) <= unread
+
+
+def unread_share(outcomes: Outcomes, lower: Key, other: Key, family: str = "") -> float:
+    """Return the share of unread answers under one key, over the items without a missing answer under both."""
+    counts, both = outcomes.counts, np.array([family in ("", item.family) for item in outcomes.items], dtype=bool)
+    for key in (lower, other):
+        both &= (counts[key].samples > 0) & (counts[key].missing == 0)
+    return float(counts[lower].mean_of(counts[lower].unread)[both].mean()) if both.any() else 0.0
 
 
 def answered(outcomes: Outcomes, key: Key) -> Floats:
@@ -71,6 +92,7 @@ def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
             second,
             difference,
             corrected.get((first, second)),
+            unread_share(outcomes, *((Key(second), Key(first)) if (difference.value or 0) > 0 else (Key(first), Key(second)))),
         )
         for first, second, difference in found
     ]
@@ -102,11 +124,13 @@ class PairwiseRow(ResultRow):
     p_value: float | None = None
     p_holm: float | None = None
     mcnemar_p: float | None = None
+    unread: float | None = None
+    unread_may_turn: bool | None = None
     n_items: int | None = None
     n_patients: int | None = None
 
 
-def pairwise_rows(pairs: dict[str, list[Pair]]) -> list[PairwiseRow]:
+def pairwise_rows(pairs: dict[str, list[Pair]], limit: float) -> list[PairwiseRow]:
     """Rows of `pairwise.csv`."""
     return [
         PairwiseRow(
@@ -115,6 +139,8 @@ def pairwise_rows(pairs: dict[str, list[Pair]]) -> list[PairwiseRow]:
             model_b=pair.second,
             p_holm=pair.p_holm,
             mcnemar_p=pair.difference.mcnemar_p,
+            unread=None if pair.difference.value is None else pair.unread,
+            unread_may_turn=None if pair.difference.value is None else pair.may_turn(limit),
             **_ends(pair.difference),
         )
         for benchmark, found in pairs.items()
@@ -237,8 +263,14 @@ def pairwise_takeaway(study: Study, tables: Tables) -> Takeaway:
     tested = [row for row in rows if row["p_holm"] is not None]
     if not tested:
         return Takeaway("No pair of models answered the same items.", largest(rows))
-    differ = sum(shows_difference(row["p_holm"], row["low"], row["high"], alpha) for row in tested)
-    text = f"{differ} of {counted(len(tested), 'pair')} of models {'differs' if differ == 1 else 'differ'} after Holm's correction; the others were not shown to be alike."
+    shown = [row for row in tested if shows_difference(row["p_holm"], row["low"], row["high"], alpha)]
+    differ = sum(not row["unread_may_turn"] for row in shown)
+    unread = len(shown) - differ
+    told = f" Of {counted(unread, 'pair')} it cannot be told, because answers of the lower model could not be read." if unread else ""
+    text = (
+        f"{differ} of {counted(len(tested), 'pair')} of models {'differs' if differ == 1 else 'differ'} after Holm's correction;"
+        f" the others were not shown to be alike.{told}"
+    )
     all_differ = f"{capital(all_of(len(tested), 'pair'))} of models {'differs' if len(tested) == 1 else 'differ'}"
     return Takeaway(text if differ < len(tested) else f"{all_differ} after Holm's correction.", largest(rows))
 
@@ -254,7 +286,7 @@ ARMS = Table(
 PAIRWISE = Table(
     name="pairwise",
     row=PairwiseRow,
-    rows=lambda results: pairwise_rows(results.once(model_pairs)),
+    rows=lambda results: pairwise_rows(results.once(model_pairs), results.study.settings.max_missing_fraction),
     suppression=Suppression("benchmark model_a a_in_reference_pool model_b b_in_reference_pool"),
     takeaways={"pairs": pairwise_takeaway},
 )

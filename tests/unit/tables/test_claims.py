@@ -14,7 +14,7 @@ from fixtures.tables import BREADTH, DEPTH
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
 from neuralmedbench.tables.claims import WORDS, claim_rows, power_sentence, title_answer
-from neuralmedbench.tables.contrasts import arm_rows, layout_sentence, model_pairs, pairwise_rows, picture_sentence
+from neuralmedbench.tables.contrasts import arm_rows, layout_sentence, model_pairs, pairwise_rows, pairwise_takeaway, picture_sentence
 from neuralmedbench.tables.decomposition import DecompositionRow, decompose, decomposition_sentence
 from neuralmedbench.tables.grounding.measures import CONTRASTS
 from neuralmedbench.tables.outcomes import Key
@@ -120,13 +120,21 @@ def test_unread_answers_that_could_turn_a_comparison_leave_it_open(unread: int, 
     outcomes.counts.update(
         {Key("alpha"): counts_of(places >= 0), Key("beta"): replace(counts_of(right), unread=(~right & (unread > 0)) * 1)}
     )
-    tables |= {"pairwise": pairwise_rows(model_pairs(study)), "arms": [], "decomposition": [], "axes": []}
+    tables |= {
+        "pairwise": pairwise_rows(model_pairs(study), study.settings.max_missing_fraction),
+        "arms": [],
+        "decomposition": [],
+        "axes": [],
+    }
     claims = [vars(row) for row in claim_rows(results_of(study, tables))]
     size = {"benchmark": BREADTH, "in_reference_pool": False, "pass1_low": 0.1, "pass1_high": 1.0, "n_items": 30, "n_patients": 30}
     board = [size | {"model": name, "title": name.title(), "rank": 1, "pass1": rate} for name, rate in (("alpha", 1.0), ("beta", 0.33))]
     assert words in _leader(study, {"claims": claims, "leaderboard": board}, BREADTH)
     (claim,) = [row for row in claims if row["benchmark"] == BREADTH]
     assert (claim["significant"], claim["unread"] > 0.6) == (not unread, bool(unread))
+    said = pairwise_takeaway(study, {"pairwise": [vars(row) for row in tables["pairwise"] if row.benchmark == BREADTH]}).takeaway
+    assert said.startswith("The only pair of models differs" if not unread else "0 of 1 pair of models differ")
+    assert ("Of 1 pair it cannot be told" in said) is bool(unread)
 
 
 @pytest.mark.parametrize("kind", [PICTURES, SIDES, DEGRADED])
