@@ -264,7 +264,7 @@ def pairwise_takeaway(study: Study, tables: Tables) -> Takeaway:
     if not tested:
         return Takeaway("No pair of models answered the same items.", largest(rows))
     shown = [row for row in tested if shows_difference(row["p_holm"], row["low"], row["high"], alpha)]
-    differ = sum(not row["unread_may_turn"] for row in shown)
+    differ = sum(not row.get("unread_may_turn") for row in shown)
     unread = len(shown) - differ
     told = f" Of {counted(unread, 'pair')} it cannot be told, because answers of the lower model could not be read." if unread else ""
     text = (
