@@ -178,7 +178,7 @@ def test_a_model_is_tried_with_few_questions_in_a_run_of_its_own(run: Path) -> N
     assert (row["expected"], row["missing"], row["rank"], row["tier"]) == (str(TRIED), "0", "", "")
     printed = (run / "tried.txt").read_text(encoding="utf-8")
     assert f"Possible now: {len(calls)} calls" in printed, "the plan comes first"
-    assert f"{TRIED} answers of asker to mixed (3 patients, " in printed
+    assert f"{TRIED} answers of asker to mixed (3 items, " in printed
     assert re.search(r"passed: \d of 3, \d+ % \(95 % interval \d+ % to \d+ %, exact\)", printed)
     assert "the whole run: " in printed
     assert "as a result they say nothing yet" in printed
@@ -249,7 +249,7 @@ def test_the_tables_hold_every_arm_and_strategy_apart_with_its_own_n(run: Path) 
     assert counted == Counter((arm, strategy) for _, arm, strategy in expected_requests())
     page = (run / "results" / "imported" / "report.html").read_text(encoding="utf-8")
     assert "How it was asked: pass@1 by strategy" in page
-    assert all(f"<td>{strategy.value.replace('_', ' ')}</td>" in page for strategy in Strategy)
+    assert all(f"<td>{strategy.value.replace('_', ' ')}</td>" in page for strategy in Strategy if strategy is not Strategy.VIEWER)
 
 
 def test_points_years_and_tags_of_a_set_are_in_the_tables_and_in_the_report(run: Path) -> None:
