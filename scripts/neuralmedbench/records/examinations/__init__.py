@@ -89,18 +89,17 @@ def match_request(request: str, held: Sequence[Examination]) -> RequestMatch:
     >>> match_request("Please show the FLAIR to look for lesions.", [flair]).outcome, match_request("MR angiography", [flair]).outcome
     (<RequestOutcome.GIVEN: 'given'>, <RequestOutcome.ABSENT: 'absent'>)
     """
-    entries = tuple(sorted({word for one in held for name in _names(one) for word in name.split() if len(word) >= wording.MISSPELT_FROM}))
-    said = [sentence for sentence in wording.SENTENCES.split(wording.without_reason(request)) if re.search(r"[^\W\d_]", sentence)]
-    sentences = [
-        (wording.wanted(wording.plain_request(sentence, entries)), "?" in sentence, number == len(said))
-        for number, sentence in enumerate(said, start=1)
-    ]
-    if named := wording.named_scan(wording.plain_request(request, entries)):
-        sentences = [(wording.with_scan(sentence, named), asks, last) for sentence, asks, last in sentences]
-    if len(sentences) > 1:
-        sentences = [row for row in sentences if row[0]] or sentences
     if wording.EVERYTHING.match(normal_form(request)):
         return RequestMatch(RequestOutcome.UNCLEAR)
+    entries = tuple(sorted({word for one in held for name in _names(one) for word in name.split() if len(word) >= wording.MISSPELT_FROM}))
+    said = [sentence for sentence in wording.SENTENCES.split(wording.without_reason(request)) if re.search(r"[^\W\d_]", sentence)]
+    plains = [wording.plain_request(sentence, entries) for sentence in said]
+    named = wording.named_scan(" ".join(plains))
+    sentences = [
+        (wording.with_scan(wording.wanted(plain), named) if named else wording.wanted(plain), "?" in sentence, number == len(said))
+        for number, (sentence, plain) in enumerate(zip(said, plains, strict=True), start=1)
+    ]
+    sentences = [row for row in sentences if row[0]] or sentences
     outcome = None
     for sentence, asks, last in sorted(
         sentences, key=lambda row: (wording.is_wish(row[0]) or row[1], len(row[0].split()) <= wording.SHORT or row[2]), reverse=True
