@@ -4,25 +4,16 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.config.element_rules import read_element_arguments
-from neuralmedbench.deid.audit import AuditRules, own_rules
+from neuralmedbench.deid.audit import add_audit_arguments, audit_rules
 from neuralmedbench.deid.review.write import write_case_review, write_picture_review
 from neuralmedbench.files.cases import read_case_table, read_pictures
-from neuralmedbench.files.json_files import record_adapter, write_json_record
-from neuralmedbench.records.views import ViewRules
+from neuralmedbench.files.json_files import write_json_record
 from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--benchmark", required=True, help="name of the benchmark")
-    parser.add_argument("--profile", choices=("pseudonymised", "safe_harbor"), required=True, help="de-identification profile")
-    parser.add_argument("--subjects", choices=("phantom", "public", "patient"), required=True, help="kind of subject")
-    parser.add_argument("--options", nargs="*", default=[], help="options of PS3.15 Annex E, by code")
-    parser.add_argument("--elements", nargs="*", default=[], help="own rules for single elements, each in JSON")
-    parser.add_argument(
-        "--views", type=record_adapter(ViewRules).validate_json, help="what may be shown on request, in JSON; without it nothing"
-    )
+    add_audit_arguments(parser)
     parser.add_argument("--table", type=Path, help="case table of the benchmark (kind: scans)")
     parser.add_argument("--pictures", type=Path, help="pictures.json (kind: pictures)")
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the data")
@@ -32,14 +23,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    rules = AuditRules(
-        benchmark=args.benchmark,
-        profile=args.profile,
-        subjects=args.subjects,
-        options=tuple(args.options),
-        elements=own_rules(read_element_arguments(args.elements)),
-        views=args.views,
-    )
+    rules = audit_rules(args)
     out: Path = args.out.parent
     if args.pictures:
         sheets = write_picture_review(rules, read_pictures(args.pictures), args.pictures.parent, out)

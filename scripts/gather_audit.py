@@ -4,25 +4,15 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.config.element_rules import read_element_arguments
-from neuralmedbench.deid.audit import AuditRules, audit_cases, audit_pictures, own_rules
+from neuralmedbench.deid.audit import add_audit_arguments, audit_cases, audit_pictures, audit_rules
 from neuralmedbench.deid.review.signature import apply_review, read_reviewed_files, read_signed
 from neuralmedbench.files.cases import case_files, read_case, read_pictures, write_audit
-from neuralmedbench.files.json_files import record_adapter
-from neuralmedbench.records.views import ViewRules
 from neuralmedbench.runtime.commands import run_command
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--benchmark", required=True, help="name of the benchmark")
-    parser.add_argument("--profile", choices=("pseudonymised", "safe_harbor"), required=True, help="de-identification profile")
-    parser.add_argument("--subjects", choices=("phantom", "public", "patient"), required=True, help="kind of subject")
-    parser.add_argument("--options", nargs="*", default=[], help="options of PS3.15 Annex E, by code")
-    parser.add_argument("--elements", nargs="*", default=[], help="own rules for single elements, each in JSON")
-    parser.add_argument(
-        "--views", type=record_adapter(ViewRules).validate_json, help="what may be shown on request, in JSON; without it nothing"
-    )
+    add_audit_arguments(parser)
     parser.add_argument("--table", type=Path, help="case table of the benchmark (kind: scans)")
     parser.add_argument("--folder", type=Path, help="folder with sub-<case>/case.json of the de-identified cases (kind: scans)")
     parser.add_argument("--pictures", type=Path, help="pictures.json (kind: pictures)")
@@ -34,14 +24,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    rules = AuditRules(
-        benchmark=args.benchmark,
-        profile=args.profile,
-        subjects=args.subjects,
-        options=tuple(args.options),
-        elements=own_rules(read_element_arguments(args.elements)),
-        views=args.views,
-    )
+    rules = audit_rules(args)
     if args.pictures:
         audit = audit_pictures(rules, read_pictures(args.pictures))
     else:

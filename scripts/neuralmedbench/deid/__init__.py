@@ -2,7 +2,7 @@
 
 Doors
 -----
-audit: AuditRules, audit_cases, audit_pictures, own_rules
+audit: add_audit_arguments, audit_cases, audit_pictures, audit_rules
 cleaning: CleaningPolicy, TextRules
 dataset: write_dataset
 notes.name_model: load_name_model
