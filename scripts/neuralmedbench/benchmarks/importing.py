@@ -14,8 +14,9 @@ from typing import Any
 import yaml
 
 from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
+from neuralmedbench.benchmarks.adapters.rows import refusal_of
 from neuralmedbench.benchmarks.question_items import problem_of_options, problem_of_turns
-from neuralmedbench.benchmarks.source_folder import SourceFolder
+from neuralmedbench.benchmarks.source_folder import RowError, SourceFolder
 from neuralmedbench.config.load import read_yaml
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.digests import sha256_of
@@ -147,9 +148,9 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPa
             message = f"{data_set.name}: the files have no row to import, or the mapping leaves out all of them"
             raise DataError(message)
         if not accepted:
-            message = f"{data_set.name}: none of {found} rows can be used; the first: {refused[0].where}: {refused[0].reason}"
             reasons = _first_of_each_reason(refused)
-            others = [f"{row.where}: {row.reason}" for row in reasons[1:SHOWN_REASONS]]
+            message = f"{data_set.name}: none of {found} rows can be used; the first: {_told(reasons[0])}"
+            others = [_told(row) for row in reasons[1:SHOWN_REASONS]]
             if len(reasons) > SHOWN_REASONS:
                 others.append(f"{len(reasons) - SHOWN_REASONS} more reasons in other rows")
             raise DataError(message, *others)
@@ -182,22 +183,35 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPa
 def _accept_rows(rows: Iterable[QuestionEntry | Refusal], store: _Store) -> tuple[list[QuestionEntry], list[Refusal]]:
     accepted: list[QuestionEntry] = []
     refused: list[Refusal] = []
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     for number, row in enumerate(rows, start=1):
         if isinstance(row, Refusal):
             refused.append(row)
             continue
+        where, named = row.where or f"row {number}", row.question.question_id
         # an invalid row is refused with its reason, and the import goes on
         try:
             check_question(row.question, row.gold, repeated_options=row.repeated_options)
-            if row.question.question_id in seen:
-                message = "the id is repeated"
-                raise DataError(message)
+            if named in seen:
+                message = "the id is repeated, and the first question with it was imported; give each question an id of its own"
+                raise RowError(message, f"it in {seen[named]} too")
             accepted.append(_with_pictures(row, store))
-            seen.add(row.question.question_id)
+            seen[named] = where
         except DataError as error:
-            refused.append(Refusal(where=row.where or f"row {number}", reason=str(error)))
+            refused.append(refusal_of(where, error, named))
     return accepted, refused
+
+
+def _place(refusal: Refusal) -> str:
+    return f"{refusal.where}, id {refusal.question_id}" if refusal.question_id else refusal.where
+
+
+def _found(refusal: Refusal) -> str:
+    return f"; found {refusal.found}" if refusal.found else ""
+
+
+def _told(refusal: Refusal) -> str:
+    return f"{_place(refusal)}: {refusal.reason}{_found(refusal)}"
 
 
 def _first_of_each_reason(refused: Iterable[Refusal]) -> list[Refusal]:
@@ -322,8 +336,8 @@ def import_summary(record: ImportRecord, *, written: bool) -> str:
     # the most frequent reasons with their first row
     reasons = Counter(refusal.reason for refusal in record.refused).most_common()
     for reason, number in reasons[:SHOWN_REASONS]:
-        first = next(refusal.where for refusal in record.refused if refusal.reason == reason)
-        lines.append(f"  refused {number}: {reason} (first: {first})")
+        first = next(refusal for refusal in record.refused if refusal.reason == reason)
+        lines.append(f"  refused {number}: {reason} (first: {_place(first)}{_found(first)})")
     if others := sum(number for _, number in reasons[SHOWN_REASONS:]):
         lines.append(f"  refused {others} more, for other reasons: import.json has every row")
     lines += [f"  empty in {number} questions: {name}" for name, number in sorted(record.empty.items())]

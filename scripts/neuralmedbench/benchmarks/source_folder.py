@@ -15,6 +15,21 @@ from neuralmedbench.files.external_files import delimited_rows, json_line_rows
 from neuralmedbench.files.inside import file_inside
 
 SHOWN = 8
+LONGEST_ANSWER, LONGEST_NAME = 12, 120
+"""Longest answer and file name that a message repeats; longer ones are free text."""
+
+
+class RowError(DataError):
+    """A row that cannot be used; `found` is what it has, apart from the reason, by which refused rows are counted."""
+
+    def __init__(self, reason: str, found: str = "") -> None:
+        super().__init__(reason)
+        self.found = found
+
+
+def quote(value: str, longest: int) -> str:
+    """Return a value in quotes, or the length of one that is longer."""
+    return repr(value) if len(value) <= longest else f"a text of {len(value)} characters"
 
 
 class SourceFolder:
@@ -89,12 +104,13 @@ class SourceFolder:
     def picture(self, name: str, *, folder: str = "", beside: Path | None = None) -> Path:
         """Return the path of a picture in `folder`, below the data set's folder or that of the table `beside`.
 
-        DataError, which says where it was expected, if it is missing or outside the data set's folder.
+        RowError, which says where it was expected, if the name is empty, or the picture missing or outside the data set's folder.
         """
-        if beside is None:
-            return file_inside(self.folder, (PurePosixPath(folder) / name).as_posix() if name else "", "a picture")
-        places = dict.fromkeys(("", beside.parent.relative_to(self.folder).as_posix()))
-        paths = [(PurePosixPath(place) / folder / name).as_posix() for place in places] if name else [""]
+        if not name:
+            message = "the file name of a picture is empty; name its file, or leave the picture out of the row"
+            raise RowError(message)
+        places = dict.fromkeys(("", beside.parent.relative_to(self.folder).as_posix() if beside else ""))
+        paths = [(PurePosixPath(place) / folder / name).as_posix() for place in places]
         # the last place raises the error
         for path in paths[:-1]:
             if (self.folder / path).is_file():
@@ -102,8 +118,9 @@ class SourceFolder:
         try:
             return file_inside(self.folder, paths[-1], "a picture")
         except DataError as error:
-            message = f"{error}, {f'in {folder}/ ' if folder else ''}below the folder of the data set or beside its table"
-            raise (DataError(message) if str(error).endswith("there") else error) from None
+            where = f"{f'in {folder}/ ' if folder else ''}below the folder of the data set{' or beside its table' if beside else ''}"
+            message = f"{error}, {where}; add the file, or correct its name in the row" if str(error).endswith("there") else str(error)
+            raise RowError(message, quote(name, LONGEST_NAME)) from None
 
     def _fits(self, path: Path, patterns: Sequence[str]) -> bool:
         relative = path.relative_to(self.folder).as_posix()

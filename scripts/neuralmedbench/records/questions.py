@@ -119,10 +119,24 @@ class QuestionSet:
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """A refused row of a data set: its place (a number or an id, never its words), and the reason."""
+    """A refused row of a data set.
+
+    Attributes
+    ----------
+    where : str
+        Its place: a number or an id, never its words.
+    reason : str
+        The reason; rows with the same reason are counted together.
+    question_id : str
+        Id of its question; empty if it has none.
+    found : str
+        What the row has in the place of what was expected: a file name or a short value.
+    """
 
     where: str
     reason: str
+    question_id: str = ""
+    found: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,9 +17,10 @@ from fixtures.imports import built as built_again
 from fixtures.imports import imported, picture_bytes, put, put_table
 from fixtures.items import benchmark_config
 from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
+from neuralmedbench.benchmarks.adapters.options import letter_of
 from neuralmedbench.benchmarks.importing import ImportPaths, check_name, import_set, import_summary, write_yaml
 from neuralmedbench.benchmarks.question_items import read_questions
-from neuralmedbench.benchmarks.source_folder import SourceFolder
+from neuralmedbench.benchmarks.source_folder import RowError, SourceFolder
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.plain_pictures import MAX_BYTES
 from neuralmedbench.files.templates import Templates
@@ -101,7 +102,13 @@ def test_a_wrong_row_is_refused_with_a_reason_and_the_others_are_taken(kind: str
     assert reason in record.refused[0].reason
     summary = import_summary(record, written=True)
     assert "5000 published, 3 found, 2 imported, 1 refused" in summary
-    assert f"refused 1: {record.refused[0].reason} (first: {record.refused[0].where})" in summary
+    assert f"refused 1: {record.refused[0].reason} (first: {record.refused[0].where}" in summary
+
+
+def test_an_answer_that_is_a_sentence_is_not_quoted(tmp_path: Path) -> None:
+    with pytest.raises(RowError) as caught:
+        letter_of("The gentleman from ward 3", ("left", "right"))
+    assert caught.value.found == "a text of 25 characters"
 
 
 @pytest.mark.parametrize("kind", FIGURES_THAT_ARE_WRONG)

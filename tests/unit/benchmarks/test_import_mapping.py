@@ -11,7 +11,7 @@ import yaml
 from conftest import NMB, ROOT
 from fixtures.imports import built, imported, picture_bytes, put, put_table
 from neuralmedbench.benchmarks.adapters.registry import DATA_SETS, data_sets
-from neuralmedbench.benchmarks.importing import ImportPaths, import_set
+from neuralmedbench.benchmarks.importing import ImportPaths, import_set, import_summary
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.config.mappings import load_mappings
 from neuralmedbench.errors import ConfigError, DataError
@@ -318,3 +318,21 @@ def test_a_mistake_in_another_mapping_does_not_stop_an_import(tmp_path: Path) ->
     for wanted in ("theirs", ""):
         with pytest.raises(ConfigError, match=r"theirs\.yaml"):
             data_sets(tmp_path / "config", wanted)
+
+
+def test_a_refused_row_is_told_with_its_id_what_was_found_and_what_to_do(tmp_path):
+    put(tmp_path / "set", {"img/1.png": picture_bytes(1)})
+    row = {"n": "1", "q": "Which?", "o": ["left", "right"], "a": "A", "p": "1.png"}
+    wrong: list[dict[str, Any]] = [{"n": "2", "p": "two.png"}, {}, {"n": "4", "a": "E"}, {"n": "5", "p": {"path": ""}}]
+    images = {"columns": ["p"], "form": "path", "folder": "img", "key": "path"}
+    record, _ = by_mapping(tmp_path, [row, *({**row, **changes} for changes in wrong)], id=["n"], images=images)
+    assert [refusal.question_id for refusal in record.refused] == ["2", "1", "4", "5"]
+    lines = import_summary(record, written=True).splitlines()
+    for line, reason, step, first in (
+        (lines[1], "a picture is not there, in img/ below", "add the file, or correct its name in the row", "2, id 2; found 'two.png'"),
+        (lines[2], "the id is repeated", "give each question an id of its own", "3, id 1; found it in table.jsonl, row 1 too"),
+        (lines[3], "the right answer is not one of A to B", "correct the answer of that row", "4, id 4; found 'E'"),
+        (lines[4], "the file name of a picture is empty", "name its file, or leave the picture out of the row", "5, id 5"),
+    ):
+        assert line.startswith(f"  refused 1: {reason}")
+        assert line.endswith(f"{step} (first: table.jsonl, row {first})")

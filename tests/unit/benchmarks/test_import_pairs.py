@@ -40,9 +40,13 @@ def test_a_wrong_letter_and_an_absent_picture_are_refused_by_row_and_the_rest_go
     put(folder, {"dataset.json": {"7": PAIR, "8": {**PAIR, "im_1_correct": "C", "im_2_local": "gone"}}})
     record, made = imported("mediconfusion", folder, tmp_path)
     assert (record.found, record.imported) == (4, 2)
-    assert [(row.where, row.reason) for row in record.refused] == [
-        ("dataset.json, row 2, question 1", "the right answer is not one of A to B, nor the text of an option"),
-        ("dataset.json, row 2, question 2", "a picture is not there, in images/ below the folder of the data set or beside its table"),
+    assert [(row.where, row.reason.partition(";")[0], row.found) for row in record.refused] == [
+        ("dataset.json, row 2, question 1", "the right answer is not one of A to B, nor the text of an option", "'C'"),
+        (
+            "dataset.json, row 2, question 2",
+            "a picture is not there, in images/ below the folder of the data set or beside its table",
+            "'gone.jpg'",
+        ),
     ]
     assert len(made.items) == 2
 

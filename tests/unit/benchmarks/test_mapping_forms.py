@@ -296,8 +296,9 @@ def test_a_row_may_hold_one_question_for_each_of_its_pictures_which_lie_beside_t
     record, made = import_rows(tmp_path, {"data/t.jsonl": [row, {**row, "key": "l", "im_2": 3}]}, **changes)
     assert [item.item_id for item in made.items] == ["b/k-1", "b/k-2", "b/l-1"]
     assert [gold.choice for gold in made.gold] == ["A", "B", "A"]
-    assert [(refusal.where, refusal.reason) for refusal in record.refused] == [
-        ("data/t.jsonl, row 2, question 2", "a picture is not there, in images/ below the folder of the data set or beside its table")
+    where = "a picture is not there, in images/ below the folder of the data set or beside its table"
+    assert [(refusal.where, refusal.reason.partition(";")[0], refusal.question_id, refusal.found) for refusal in record.refused] == [
+        ("data/t.jsonl, row 2, question 2", where, "l-2", "'3.jpg'")
     ]
 
 

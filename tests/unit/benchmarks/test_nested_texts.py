@@ -311,7 +311,7 @@ def test_rows_refused_for_different_reasons_are_told_together(tmp_path: Path) ->
     lines = stopped(tmp_path, rows, text=["t"], id=["n"], answer=None)
     assert lines == [
         "2 mistakes",
-        "mine: none of 3 rows can be used; the first: table.jsonl, row 1: the text of the case is empty",
+        "mine: none of 3 rows can be used; the first: table.jsonl, row 1, id 1: the text of the case is empty",
         "table.jsonl, row 2: the column 'n', which names the question, is empty",
     ]
 

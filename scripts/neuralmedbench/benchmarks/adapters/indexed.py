@@ -59,13 +59,14 @@ def _numbered_rows(
                 left.remove(number)
                 yield from (_renamed(entry, f"{name}-{split}-{number}", name) for entry in entries_of_row(whole, source, row))
     reason = f"this row of {place} is not in the subfolder {name}"
-    yield from (Refusal(where=f"{place}, row {number}", reason=reason) for number in sorted(left))
+    for number in sorted(left):
+        yield Refusal(where=f"{place}, row {number}", reason=reason, question_id=plain_id(f"{name}-{split}-{number}"))
 
 
 def _renamed(entry: QuestionEntry | Refusal, name: str, source: str) -> QuestionEntry | Refusal:
-    if isinstance(entry, Refusal):
-        return entry
     name = plain_id(name)
+    if isinstance(entry, Refusal):
+        return replace(entry, question_id=name)
     return replace(
         entry,
         question=replace(entry.question, question_id=name, case_id="", tags=(*entry.question.tags, f"source:{source}")),

@@ -165,7 +165,8 @@ def entries_of_row(
         found = faults_of(mapping, cells, needed)
         if faults:
             faults.add(where, cells, found)
-        refusal = Refusal(where=where, reason="; ".join(fault.text for fault in found)) if found else None
+        named = _known_id(mapping, replace(row, cells=with_paths({**cells, PLACE: place}, mapping.id)))
+        refusal = Refusal(where=where, reason="; ".join(fault.text for fault in found), question_id=named) if found else None
         if refusal and not all(fault.answer for fault in found):
             yield refusal
             continue
@@ -177,7 +178,7 @@ def entries_of_row(
                 faults.add_answer(where, known, entry.gold)
             yield refusal or entry
         except DataError as error:
-            yield refusal_of(where, error)
+            yield refusal_of(where, error, named)
 
 
 def columns_of(mapping: MappingConfig) -> list[str]:
@@ -246,6 +247,7 @@ def _entry(mapping: MappingConfig, source: SourceFolder, place: TableRow) -> Que
     else:
         staged, turns = None, rounds_of(mapping, row, text, asked, pictures=len(images))
     pair = group_of(mapping.pair, row)
+    language = language_of(f"{text} {asked}") if mapping.language == "script" else mapping.language
     question = Question(
         question_id=question_id,
         runner=Runner(mapping.runner),
@@ -258,7 +260,7 @@ def _entry(mapping: MappingConfig, source: SourceFolder, place: TableRow) -> Que
         options=options,
         images=images,
         turns=turns,
-        language=column_text(row, mapping.language_column)[:2].lower() or _language(mapping, f"{text} {asked}"),
+        language=column_text(row, mapping.language_column)[:2].lower() or language,
         date=day_of(row.get(mapping.date)) if mapping.date else "",
         tags=tuple(f"{column.lstrip('_')}:{value}" for column in mapping.tags for value in filled_texts(_tag_values(row[column]))),
         answer_schema=staged.schema if staged else "",
@@ -292,8 +294,12 @@ def _id(mapping: MappingConfig, place: TableRow) -> str:
     return plain_id("-".join(filter(None, named.values())))
 
 
-def _language(mapping: MappingConfig, text: str) -> str:
-    return language_of(text) if mapping.language == "script" else mapping.language
+def _known_id(mapping: MappingConfig, place: TableRow) -> str:
+    """Return the id of a question that may be refused; empty if the row does not name one."""
+    try:
+        return _id(mapping, place)
+    except DataError:
+        return ""
 
 
 def _asked(mapping: MappingConfig, row: Mapping[str, Any]) -> tuple[str, str]:

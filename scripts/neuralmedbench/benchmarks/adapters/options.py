@@ -9,6 +9,7 @@ from typing import Any
 
 from neuralmedbench.benchmarks.adapters.paths import ABSENT, at_path, listed
 from neuralmedbench.benchmarks.adapters.rows import cell_text
+from neuralmedbench.benchmarks.source_folder import LONGEST_ANSWER, RowError, quote
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.questions import LETTERS
 
@@ -153,7 +154,7 @@ def _without_letters(texts: Sequence[str]) -> tuple[str, ...]:
 def letter_of(value: Any, options: Sequence[str]) -> str:
     """Return the letter of the right option: the cell has the letter (`B`, `(B)`, `B. text`) or the whole text of one option.
 
-    DataError, which does not quote the cell, if it matches no option or several.
+    RowError, which quotes no more than a short value, if it matches no option or several.
     """
     text = cell_text(value)
     same = [letter for letter, option in zip(LETTERS, options, strict=False) if _plain(option) == _plain(text)]
@@ -173,7 +174,7 @@ def letter_of(value: Any, options: Sequence[str]) -> str:
         message += f"; found {len(letters)} letters: a question with several right answers has `runner: structured` and `rule: letters`"
     if _plain(text) in {"true", "false"}:
         message += '; found true or false: with `fixed: ["true", "false"]` as options it is one of them'
-    raise DataError(message)
+    raise RowError(message if ";" in message else f"{message}; correct the answer of that row", quote(text, LONGEST_ANSWER))
 
 
 def numbered_letter(value: Any, options: Sequence[str], *, first: int) -> str:
@@ -181,8 +182,8 @@ def numbered_letter(value: Any, options: Sequence[str], *, first: int) -> str:
     text = cell_text(value)
     place = int(text) - first if text.isdigit() else -1
     if not 0 <= place < len(options):
-        message = f"the right answer is not a number from {first} to {len(options) - 1 + first}"
-        raise DataError(message)
+        message = f"the right answer is not a number from {first} to {len(options) - 1 + first}; correct the answer of that row"
+        raise RowError(message, quote(text, LONGEST_ANSWER))
     return LETTERS[place]
 
 

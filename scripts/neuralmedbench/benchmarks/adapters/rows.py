@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.benchmarks.adapters.entry import QuestionEntry
-from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
+from neuralmedbench.benchmarks.source_folder import LONGEST_ANSWER, RowError, SourceFolder, decoded, quote
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Gold
 from neuralmedbench.records.questions import LETTERS, Question, Refusal
@@ -39,9 +39,9 @@ def entries_of(
             yield refusal_of(f"{table.name}, row {place + 1}", error)
 
 
-def refusal_of(where: str, error: DataError) -> Refusal:
+def refusal_of(where: str, error: DataError, question_id: str = "") -> Refusal:
     """Convert the error of one row to a refusal."""
-    return Refusal(where=where, reason=str(error))
+    return Refusal(where=where, reason=str(error), question_id=question_id, found=error.found if isinstance(error, RowError) else "")
 
 
 def cell(row: Mapping[str, Any], *names: str, needed: bool = True) -> str:
@@ -156,11 +156,13 @@ def plain_id(text: str) -> str:
 
 
 def choice_gold(question: Question, letter: str, *, established: str, rationale: tuple[str, ...] = ()) -> Gold:
-    """Return the gold of a choice question by its letter; DataError, which does not quote it, if no option has it."""
+    """Return the gold of a choice question by its letter; RowError, which quotes no more than a short value, if no option has it."""
     place = LETTERS.find(letter) if len(letter) == 1 else -1
     if not 0 <= place < len(question.options):
-        message = f"the right letter is not one of {LETTERS[0]} to {LETTERS[max(len(question.options) - 1, 0)]}"
-        raise DataError(message)
+        message = (
+            f"the right letter is not one of {LETTERS[0]} to {LETTERS[max(len(question.options) - 1, 0)]}; correct the answer of that row"
+        )
+        raise RowError(message, quote(letter, LONGEST_ANSWER))
     return Gold(
         item_id=question.question_id,
         answer=question.options[place],
