@@ -13,10 +13,9 @@ from typing import Any
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.external_files import delimited_rows, json_line_rows
 from neuralmedbench.files.inside import file_inside
+from neuralmedbench.records.words import LONGEST_NAME, quote
 
 SHOWN = 8
-LONGEST_ANSWER, LONGEST_NAME = 12, 120
-"""Longest answer and file name that a message repeats; longer ones are free text."""
 
 
 class RowError(DataError):
@@ -25,11 +24,6 @@ class RowError(DataError):
     def __init__(self, reason: str, found: str = "") -> None:
         super().__init__(reason)
         self.found = found
-
-
-def quote(value: str, longest: int) -> str:
-    """Return a value in quotes, or the length of one that is longer."""
-    return repr(value) if len(value) <= longest else f"a text of {len(value)} characters"
 
 
 class SourceFolder:

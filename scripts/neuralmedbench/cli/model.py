@@ -190,19 +190,31 @@ def import_responses(args: Namespace) -> int:
     from neuralmedbench.config.load import load_benchmark, load_model_for, wildcard
     from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.external_files import read_given
+    from neuralmedbench.files.json_files import read_json_record
     from neuralmedbench.files.tables import read_records
     from neuralmedbench.models.imported_answers import import_answers
     from neuralmedbench.models.readers import fits_layout
+    from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
     from neuralmedbench.records.requests import Request
 
     benchmark, name = wildcard(args.benchmark), wildcard(args.model)
     model = load_model_for(args.config, benchmark, name)
     # answers that chose the items would be scored on items chosen to be hard for them
-    if name in load_benchmark(args.config, benchmark).reference_pool and not args.fresh:
+    config = load_benchmark(args.config, benchmark)
+    if name in config.reference_pool and not args.fresh:
         message = f"{name}: the items of {benchmark} were chosen by its answers, which therefore cannot be scored; add --fresh if these are other answers"
         raise ConfigError(message)
     requests = [row for row in read_records(args.data / "prompts" / f"{benchmark}.parquet", Request) if fits_layout(row, model)]
     given = read_given(args.file, args.form, args.item_key)
-    counts = import_answers(requests, model, given, ledger=args.data / "ledger" / benchmark / f"{name}.jsonl")
+    path = Path(config.questions or "", IMPORT_RECORD)
+    refused = (
+        read_json_record(path, ImportRecord, remedy="import the data set again").refused if config.questions and path.is_file() else ()
+    )
+    left_out = {item for row in refused if row.question_id for item in (row.question_id, f"{benchmark}/{row.question_id}")}
+    counts = import_answers(requests, model, given, ledger=args.data / "ledger" / benchmark / f"{name}.jsonl", left_out=left_out)
     print(f"{name}: {counts.expected} answers expected, {counts.given} given, {counts.added} new, {counts.missing} missing")
+    if counts.left_aside:
+        print(
+            f"  {counts.left_aside} left aside: the import of the set left out {len(refused)} questions, {path.as_posix()} has the reasons"
+        )
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.ledger import LedgerEntry, new_entry, open_ledger, read_ledger
 from neuralmedbench.models.samples import AnswerStore, SampleWalk, item_key, stored_answer
 from neuralmedbench.records.requests import Request
+from neuralmedbench.records.words import LONGEST_NAME, quote
 
 IMPORTED = "imported"
 """`finish_reason` and `served_model` of an imported answer, and the name of the backend that is never called."""
@@ -26,15 +27,18 @@ Target = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class ImportCounts:
-    """Result of an import: numbers of answers expected by the prompts, given, added to the ledger, and still missing."""
+    """Result of an import: numbers of answers expected by the prompts, given, added, still missing, and left aside with their questions."""
 
     expected: int
     given: int
     added: int
     missing: int
+    left_aside: int = 0
 
 
-def import_answers(requests: Sequence[Request], model: ModelConfig, given: Iterable[GivenAnswer], *, ledger: Path) -> ImportCounts:
+def import_answers(
+    requests: Sequence[Request], model: ModelConfig, given: Iterable[GivenAnswer], *, ledger: Path, left_out: Collection[str] = ()
+) -> ImportCounts:
     """Add given answers to a ledger.
 
     Parameters
@@ -47,6 +51,8 @@ def import_answers(requests: Sequence[Request], model: ModelConfig, given: Itera
         The answers.
     ledger : Path
         Ledger of this benchmark and model.
+    left_out : collection of str
+        Ids of questions that the import of the set refused; answers to them are left aside.
 
     Returns
     -------
@@ -61,7 +67,9 @@ def import_answers(requests: Sequence[Request], model: ModelConfig, given: Itera
         If an answer belongs to no request, occurs twice, has an unexpected number of turns, or differs from the one in the ledger;
         nothing is added then.
     """
-    rows = list(given)
+    all_rows = list(given)
+    asked = {name for request in requests for name in _names(request)}
+    rows = [row for row in all_rows if row.item in asked or row.item not in left_out]
     check_import(requests, model, rows, ledger=ledger)
     with open_ledger(ledger) as answers:
         before = len(answers)
@@ -72,7 +80,9 @@ def import_answers(requests: Sequence[Request], model: ModelConfig, given: Itera
         complete = sum(walk.complete and not walk.skipped for walk in walks)
         added = len(answers) - before
     expected = sum(request.samples for request in requests)
-    return ImportCounts(expected=expected, given=len(rows), added=added, missing=expected - complete)
+    return ImportCounts(
+        expected=expected, given=len(all_rows), added=added, missing=expected - complete, left_aside=len(all_rows) - len(rows)
+    )
 
 
 def check_import(requests: Sequence[Request], model: ModelConfig, given: Sequence[GivenAnswer], *, ledger: Path) -> None:
@@ -89,8 +99,7 @@ def _new_entries(
     """Return the entries that the ledger lacks, after checking the answers against the requests and the ledger."""
     asked: dict[Target, Request] = {}
     for request in requests:
-        # an answer may name its item with or without the benchmark
-        for item in {request.item_id, request.item_id.partition("/")[2]}:
+        for item in _names(request):
             asked[item, request.arm, request.strategy] = request
     _check(given, asked)
     added = _PendingEntries(answers)
@@ -112,6 +121,11 @@ def _new_entries(
         )
         raise DataError(message)
     return list(added.entries.values())
+
+
+def _names(request: Request) -> set[str]:
+    """Return the names by which an answer may call its item: with or without the benchmark."""
+    return {request.item_id, request.item_id.partition("/")[2]}
 
 
 class _PendingEntries:
@@ -138,11 +152,14 @@ def _target(row: GivenAnswer) -> Target:
 
 def _check(rows: Sequence[GivenAnswer], asked: dict[Target, Request]) -> None:
     problems = []
+    known = {item for item, _, _ in asked}
     seen = Counter((asked[_target(row)].item_id, row.arm, row.strategy, row.sample) for row in rows if _target(row) in asked)
     for row in rows:
         request = asked.get(_target(row))
         if request is None:
-            problems.append(f"{row.where}: no request for this item under arm {row.arm}, strategy {row.strategy}")
+            expected = "" if row.item in known else f"; expected ids as in the set, such as {min(known, default='none')}"
+            item = quote(row.item, LONGEST_NAME)
+            problems.append(f"{row.where}: no request for the item {item} under arm {row.arm}, strategy {row.strategy}{expected}")
         elif request.earlier:
             problems.append(f"{row.where}: arm {row.arm} shows the model's own earlier answer, so it is asked here or not at all")
         elif not 0 <= row.sample < request.samples:
@@ -150,7 +167,7 @@ def _check(rows: Sequence[GivenAnswer], asked: dict[Target, Request]) -> None:
         elif (number := _number_of_turns(request, row.turns)) != len(row.turns):
             problems.append(f"{row.where}: {len(row.turns)} turns, expected {number}")
         elif seen[request.item_id, row.arm, row.strategy, row.sample] > 1:
-            problems.append(f"{row.where}: this answer occurs twice")
+            problems.append(f"{row.where}: sample {row.sample} of {row.item} occurs twice; keep one, or number them in the column `sample`")
     # all problems at once, so that a file is corrected in one go
     if problems:
         more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""

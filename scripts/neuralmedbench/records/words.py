@@ -16,6 +16,8 @@ EACH, ONCE, DASHED = "{} % to {} %", "{} to {} %", "{}–{}"
 """Formats of an interval of percentages."""
 
 DECIMALS = 6
+LONGEST_ANSWER, LONGEST_NAME = 12, 120
+"""Longest answer, and longest name of a file or an item, that a message repeats; longer ones are free text."""
 """Numbers are rounded like their CSV cells before they are formatted, so that text and table never differ by a point."""
 
 
@@ -233,3 +235,14 @@ def spaced(name: str) -> str:
 
 def _absent(cell: object, missing: str) -> str:
     return str(getattr(cell, "mark", missing))  # an empty cell of a public page may have the mark of its suppression
+
+
+def quote(value: str, longest: int) -> str:
+    """Return a value in quotes, or the length of one that is longer.
+
+    Examples
+    --------
+    >>> quote("E", LONGEST_ANSWER), quote("neither of the two", LONGEST_ANSWER)
+    ("'E'", 'a text of 18 characters')
+    """
+    return repr(value) if len(value) <= longest else f"a text of {len(value)} characters"

@@ -18,12 +18,14 @@ from neuralmedbench.cli.model import import_responses
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.external_files import GivenAnswer, read_given
+from neuralmedbench.files.json_files import write_json_record
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.imported_answers import import_answers
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
+from neuralmedbench.records.questions import ImportRecord, Refusal
 from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.vocabulary import normal_form
@@ -110,10 +112,10 @@ def test_an_import_of_before_is_completed_by_importing_the_same_file_again(tmp_p
 @pytest.mark.parametrize(
     ("rows", "problem"),
     [
-        ([given("b/other", "A")], "no request for this item"),
+        ([given("b/other", "A")], "no request for the item 'b/other' .*; expected ids as in the set, such as b/one"),
         ([given("one", "A", arm="no_image")], "under arm no_image"),
         ([given("one", "A", sample=2)], "sample 2, the benchmark asks for 2"),
-        ([given("one", "A"), given("b/one", "B")], "occurs twice"),
+        ([given("one", "A"), given("b/one", "B")], "sample 0 of b/one occurs twice; keep one"),
         ([given("talk", "A")], "1 turns, expected 2"),
     ],
 )
@@ -181,6 +183,29 @@ def test_a_table_with_a_wrong_row_is_refused_by_its_line(tmp_path, content, prob
     with pytest.raises(DataError, match=problem) as told:
         read_given(tmp_path / "a.csv", "table")
     assert "secret" not in str(told.value)
+
+
+def test_answers_to_questions_that_the_import_of_the_set_refused_are_left_aside_and_counted(tmp_path, capsys):
+    write_records(tmp_path / "data" / "prompts" / "b.parquet", Request, [ONE], key=lambda row: row.item_id)
+    values = {"title": "Theirs", "backend": "imported", "id": "team/their-model", "revision": "1"}
+    benchmark = {"title": "B", "kind": "text", "axis": "breadth", "source": "s", "questions": str(tmp_path / "set"), "subjects": "public"}
+    put(tmp_path, {"config/models/theirs.yaml": yaml.safe_dump(values), "config/benchmarks/b.yaml": yaml.safe_dump(benchmark)})
+    refused = tuple(
+        Refusal(where=f"exam.csv, row {row}", reason="an option is empty", question_id=name) for row, name in ((3, "bad"), (4, ""))
+    )
+    record = ImportRecord(benchmark="b", data_set="b", licence="l", home="h", sources={}, expected=0, found=3, imported=1, refused=refused)
+    write_json_record(tmp_path / "set" / "import.json", record)
+    command = [str(tmp_path / "a.csv"), "--benchmark", "b", "--model", "theirs"]
+    command += ["--config", str(tmp_path / "config"), "--data", str(tmp_path / "data")]
+    put_table(tmp_path / "a.csv", [{"item": item, "text": "A"} for item in ("one", "bad", "b/bad")])
+    assert import_responses.main(command) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "theirs: 2 answers expected, 3 given, 1 new, 1 missing",
+        f"  2 left aside: the import of the set left out 2 questions, {(tmp_path / 'set' / 'import.json').as_posix()} has the reasons",
+    ]
+    put_table(tmp_path / "a.csv", [{"item": item, "text": "A"} for item in ("one", "bad", "nobody's")])
+    with pytest.raises(DataError, match=r"1 of 2 answers cannot be used, .*a\.csv, line 4: no request for the item \"nobody's\""):
+        import_responses.main(command)
 
 
 def test_the_command_prints_the_coverage(tmp_path, capsys):

@@ -9,9 +9,10 @@ from typing import Any
 
 from neuralmedbench.benchmarks.adapters.paths import ABSENT, at_path, listed
 from neuralmedbench.benchmarks.adapters.rows import cell_text
-from neuralmedbench.benchmarks.source_folder import LONGEST_ANSWER, RowError, quote
+from neuralmedbench.benchmarks.source_folder import RowError
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.questions import LETTERS
+from neuralmedbench.records.words import LONGEST_ANSWER, quote
 
 LETTERED = re.compile(r"^[ \t]*\(?([A-J])\s*[.):]\s*", re.MULTILINE)
 LETTERED_SMALL = re.compile(r"^[ \t]*\(?([a-j])\s*[.):]\s*", re.MULTILINE)

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.benchmarks.adapters.entry import QuestionEntry
-from neuralmedbench.benchmarks.source_folder import LONGEST_ANSWER, RowError, SourceFolder, decoded, quote
+from neuralmedbench.benchmarks.source_folder import RowError, SourceFolder, decoded
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Gold
 from neuralmedbench.records.questions import LETTERS, Question, Refusal
+from neuralmedbench.records.words import LONGEST_ANSWER, quote
 
 DAY = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
