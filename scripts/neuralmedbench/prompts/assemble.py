@@ -138,9 +138,16 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
         raise ConfigError(message)
     asked_arms = {request.arm for request in requests}
     if of_work_ups := [arm for arm in config.arms if _order_of(material.arms.get(arm)) and arm not in asked_arms]:
-        message = f"arm {of_work_ups[0]}: it is one of work-ups; add `workup` to `strategies`, or take it out of `arms`"
+        message = f"arm {of_work_ups[0]}: {_where_asked(_order_of(material.arms[of_work_ups[0]]))}, or take it out of `arms`"
         raise ConfigError(message)
     return sorted(requests, key=lambda request: (request.item_id, request.arm, request.strategy))
+
+
+def _where_asked(order: str) -> str:
+    """Say which strategies ask in an order of evidence."""
+    if order in ASK_ORDERS:
+        return "it is one of work-ups and of questions with options whose facts are asked for; add `workup` or `ask`, with such items, to `strategies`"
+    return "it is one of work-ups; add `workup`, with cases that have a history and more to ask for, to `strategies`"
 
 
 def _templates_of(arm: ArmVariant | None, templates: Templates) -> Templates:

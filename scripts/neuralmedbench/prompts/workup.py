@@ -194,6 +194,9 @@ def viewer_of(
 ASK_ARMS = (Arm.FULL, Arm.NO_IMAGE, Arm.SHUFFLED_IMAGE)
 """Arms that make sense for the strategy `ask`, which shows nothing unasked."""
 
+ASK_ORDERS = ("history", "together")
+"""Orders of evidence of the arms of questions with options whose facts are asked for: none of them, and all at once."""
+
 SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)|\n+")
 
 ASKED_BY = "imaging image images picture pictures scan scans mri mr ct radiology neuroimaging tomography brain head"
@@ -203,7 +206,7 @@ ASKED_BY = "imaging image images picture pictures scan scans mri mr ct radiology
 def ask_applies(item: Item, arm: str, order: str = "") -> bool:
     """Return True if the strategy `ask` applies under an arm: to a dialogue with more than one sentence to reveal, or to a question with options and facts."""
     if item.runner is Runner.CHOICE:
-        return bool(start_and_facts(item)[1]) and (arm in ASK_ARMS if not order else order in ("history", "together"))
+        return bool(start_and_facts(item)[1]) and (arm in ASK_ARMS if not order else order in ASK_ORDERS)
     return item.runner is Runner.DIALOGUE and arm in ASK_ARMS and len(sentences(item)) > 1
 
 

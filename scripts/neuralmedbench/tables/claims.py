@@ -36,6 +36,8 @@ from neuralmedbench.tables.words import (
     MIRROR,
     MODELS,
     ORDER,
+    OVER_ALL,
+    OVER_NONE,
     PICTURES,
     REVISION,
     SIDES,
@@ -51,7 +53,7 @@ from neuralmedbench.tables.words import (
     share,
     value_share,
 )
-from neuralmedbench.tables.workup import CHOICE
+from neuralmedbench.tables.workup import kind_of_gain
 
 WORDS = {
     MODELS: "between two models",
@@ -70,6 +72,8 @@ WORDS = {
     WORDING: "between two wordings",
     DEGRADED: "between degraded pictures and those as they are",
     CHOSEN: "between evidence that is asked for and all at once",
+    OVER_NONE: "between facts that are asked for and none",
+    OVER_ALL: "between facts that are asked for and all of them",
 }
 """The kinds of comparisons, in words."""
 
@@ -179,10 +183,8 @@ def _comparisons(results: Results) -> Iterator[ClaimRow]:
     for worst in compared:
         keys = Key(worst["model"], worst["arms"].split()[-1]), Key(worst["model"])
         yield _claim(DEGRADED, {**worst, **_unread_of(study, worst, *keys)}, other=worst["arms"])
-    chosen = [row for row in tables["workup"] if row["measure"] == CHOICE and row["p_value"] is not None]
-    yield from (
-        _claim(CHOSEN, {**row, "difference": row["value"]}, other=row["arm"]) for row in chosen if row["model"] not in study.readers
-    )
+    gains = [row for row in tables["workup"] if row["p_value"] is not None and row["model"] not in study.readers]
+    yield from (_claim(kind_of_gain(row), {**row, "difference": row["value"]}, other=row["arm"]) for row in gains)
     for row in tables["revisions"]:
         if tests := change_tests(dict(row)):  # more changed answers than repeats have, or another pass rate: two tests of one comparison
             yield _claim(REVISION, {**row, "p_value": min(holm(tests))}, other=row["metric"])
@@ -338,8 +340,9 @@ def _labels(row: Cells) -> list[Label]:
     families = [(f"{SCORED} family", row[name]) for name in ("family", "breadth_family") if row[name]]
     arms: dict[str, str] = {PICTURES: Arm.NO_IMAGE, TOLD: Arm.FINDINGS_DISCLOSED}
     arms |= dict.fromkeys((ANOTHER, WORDLESS, CONSTANT, MIRROR), str(row["other"]))
-    if row["kind"] in {*COMPARED.values(), DEGRADED, CHOSEN}:
-        strategy = Strategy.WORKUP if row["kind"] == CHOSEN else Strategy.DIRECT
+    strategies = {CHOSEN: Strategy.WORKUP, OVER_NONE: Strategy.ASK, OVER_ALL: Strategy.ASK}
+    if row["kind"] in {*COMPARED.values(), DEGRADED, *strategies}:
+        strategy = strategies.get(row["kind"], Strategy.DIRECT)
         return families + [label for arm in row["other"].split() for label in arm_labels({"arm": arm, "strategy": strategy})]
     return families + (arm_labels({"arm": arms[row["kind"]]}) if row["kind"] in arms else [])
 

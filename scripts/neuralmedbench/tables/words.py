@@ -15,6 +15,7 @@ MODELS, PICTURES, TOLD, SIDES, REVISION, LAYOUT = "models", "pictures", "finding
 ANOTHER, WORDLESS, CONSTANT, MIRROR = "another's pictures", "no text", "same without text", "mirrored pictures"
 SUGGESTIONS, COLLEAGUE, ORDER, WORDING = "suggestions", "colleague", "order of options", "wording"
 DEGRADED, CHOSEN = "degraded pictures", "chosen evidence"
+OVER_NONE, OVER_ALL = "facts asked for or none", "facts asked for or all"
 """Kinds of comparisons in `claims.csv`."""
 
 

@@ -21,7 +21,7 @@ from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels,
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import CHOSEN, Takeaway, claims_of, value_share
+from neuralmedbench.tables.words import CHOSEN, OVER_ALL, OVER_NONE, Takeaway, claims_of, value_share
 
 LARGEST = {"brier": MOST_BRIER, "log_loss": MOST_LOG_LOSS}
 """Largest value of measures that are not shares."""
@@ -31,6 +31,16 @@ CHOICE = "choice_gain"
 
 ASKING = (*("questions", "facts_asked", "not_answered", "no_option"), PASS1 := "pass1", ASKING_GAIN := "asking_gain")
 """Measures of questions with options whose facts are asked for (strategy `ask`)."""
+
+WITHHELD, TOGETHER = "history", "together"
+"""Orders of evidence that asking is compared with: none of it, and all of it at once."""
+
+GAINS = {
+    CHOSEN: ("Choosing the evidence itself", "with all of it at once"),
+    OVER_NONE: ("Asking for the facts", "with none of them"),
+    OVER_ALL: ("Asking for the facts", "with all of them at once"),
+}
+"""What a model does under `full`, and what it gets under the other arm, by kind of comparison."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,12 +114,12 @@ def _asking(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Cel
         if (key := Key(model, arm, Strategy.ASK)) in benchmark.outcomes.counts:
             passes = [(place, None if np.isnan(value) else float(value)) for place, value in enumerate(answered(benchmark.outcomes, key))]
             yield {"arm": arm, "measure": PASS1} | mean_over_items(study, benchmark, model, passes, 1.0)
-    for order in ("history", "together"):
+    for order in (WITHHELD, TOGETHER):
         if cells := _choice(study, benchmark, model, Strategy.ASK, order):
             yield {"measure": ASKING_GAIN} | cells
 
 
-def _choice(study: Study, benchmark: BenchmarkStudy, model: str, strategy: Strategy = Strategy.WORKUP, order: str = "together") -> Cells:
+def _choice(study: Study, benchmark: BenchmarkStudy, model: str, strategy: Strategy = Strategy.WORKUP, order: str = TOGETHER) -> Cells:
     """Compare what a model makes of the evidence that it asks for with what it makes of all (or nothing) of it, on the same items; nothing if it was not asked both ways."""
     outcomes = benchmark.outcomes
     keys = [Key(model, arm, strategy) for arm in (FULL, *arms_of_order(benchmark, order))][:2]
@@ -188,9 +198,20 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
     )
 
 
+def kind_of_gain(row: Cells) -> str:
+    """Return the kind of comparison (`tables.claims`) of a row that compares two arms."""
+    if row["measure"] == CHOICE:
+        return CHOSEN
+    return OVER_NONE if row["arm"].endswith(f"-{WITHHELD}") else OVER_ALL
+
+
 def choice_sentence(study: Study, tables: Tables) -> str:
     """State whether models do better or worse when they choose the evidence; empty if none was asked both ways."""
-    claims = claims_of(tables, CHOSEN, significant=False)
+    return " ".join(filter(None, (_sentence_on(kind, study, tables) for kind in GAINS)))
+
+
+def _sentence_on(kind: str, study: Study, tables: Tables) -> str:
+    claims = claims_of(tables, kind, significant=False)
     if not claims:
         return ""
     several = len({row["benchmark"] for row in claims}) > 1
@@ -201,13 +222,15 @@ def choice_sentence(study: Study, tables: Tables) -> str:
 
     shown = [row for row in claims if row["significant"]]
     sides = [([row for row in shown if row["difference"] > 0], "more"), ([row for row in shown if row["difference"] < 0], "fewer")]
-    when = "than with all of it at once, on the same items"
+    doing, other = GAINS[kind]
+    when = f"than {other}, on the same items"
     if not shown:
-        return f"Whether a model that chooses the evidence passes more or fewer items {when}, cannot be told of {listed(claims)}."
+        chooses = "chooses the evidence" if kind == CHOSEN else "asks for the facts"
+        return f"Whether a model that {chooses} passes more or fewer items {when}, cannot be told of {listed(claims)}."
     parts = [f"{listed(rows)} {'pass' if len(rows) > 1 else 'passes'} significantly {word} items {when}" for rows, word in sides if rows]
     left = [row for row in claims if not row["significant"]]
     untold = f"; of {listed(left)} this cannot be told" if left else ""
-    return f"Choosing the evidence itself, {'; '.join(parts)}{untold}."
+    return f"{doing}, {'; '.join(parts)}{untold}."
 
 
 def _labels(row: Cells) -> list[Label]:

@@ -16,9 +16,10 @@ from neuralmedbench.config.arms import load_arms
 from neuralmedbench.records.items import Gold, Runner, Strategy
 from neuralmedbench.records.requests import STATEMENT, Fact, Inquiry
 from neuralmedbench.records.scores import Score
+from neuralmedbench.tables.claims import TABLE as CLAIMS
 from neuralmedbench.tables.claims import claim_rows
 from neuralmedbench.tables.declare import Results
-from neuralmedbench.tables.words import CHOSEN
+from neuralmedbench.tables.words import CHOSEN, OVER_ALL, OVER_NONE
 from neuralmedbench.tables.workup import CHOICE, TABLE, choice_sentence, work_up_rows
 
 ITEMS = [open_item(number, f"p{number}") for number in range(40)]
@@ -152,3 +153,19 @@ def test_asking_for_facts_is_measured_beside_all_of_them_and_none() -> None:
     assert rows[f"full {TOGETHER}", "asking_gain"].value == pytest.approx(-0.25)
     assert rows["full evidence-history", "asking_gain"].value == pytest.approx(0.25)
     assert TABLE.suppression.labels(vars(rows["full", "pass1"])) == [("asked full ask", "")]
+    claims = claims_of(study, list(rows.values()))
+    assert [(row.kind, row.other, row.significant) for row in claims] == [
+        (OVER_NONE, "full evidence-history", True),
+        (OVER_ALL, f"full {TOGETHER}", True),
+    ]
+    assert claims[0].p_holm == pytest.approx(2 * claims[0].p_value), "both are in the corrected family"
+    assert CLAIMS.suppression.labels(vars(claims[0])) == [("asked full ask", ""), ("asked evidence-history ask", "")]
+    said = choice_sentence(study, {"claims": [vars(row) for row in claims]})  # type: ignore[arg-type]
+    assert said == (
+        "Asking for the facts, M passes significantly more items than with none of them, on the same items. Asking for the facts, M passes"
+        " significantly fewer items than with all of them at once, on the same items."
+    )
+    unsure = [vars(row) | {"significant": False} for row in claims]
+    assert choice_sentence(study, {"claims": unsure}).startswith(  # type: ignore[arg-type]
+        "Whether a model that asks for the facts passes more or fewer items than with none of them, on the same items, cannot be told of M."
+    )
