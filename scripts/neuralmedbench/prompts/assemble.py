@@ -18,6 +18,7 @@ from neuralmedbench.prompts.parts import render_message
 from neuralmedbench.prompts.stages import stage_turns
 from neuralmedbench.prompts.workup import (
     ASK_ARMS,
+    ASK_ORDERS,
     ask_applies,
     has_viewer,
     has_work_up,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -198,7 +199,7 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
     )
 
 
-def kind_of_gain(row: Cells) -> str:
+def kind_of_gain(row: Mapping[str, Any]) -> str:
     """Return the kind of comparison (`tables.claims`) of a row that compares two arms."""
     if row["measure"] == CHOICE:
         return CHOSEN

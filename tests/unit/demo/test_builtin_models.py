@@ -14,17 +14,17 @@ from fixtures.prompt import open_question, question
 from fixtures.scoring import ITEM
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.demo.baselines.baseline import build
-from neuralmedbench.demo.baselines.forms import BaselineForm, read_choice, requested_form
+from neuralmedbench.demo.baselines.forms import BaselineForm, asked_case, read_choice, requested_form
 from neuralmedbench.demo.baselines.text import narrative
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.files.vocabulary import read_vocabulary
-from neuralmedbench.models.conversation import PromptMessage, next_messages
+from neuralmedbench.models.conversation import PromptMessage, next_messages, question_of
 from neuralmedbench.models.protocol import Message, MessageImage
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
-from neuralmedbench.prompts.workup import work_up_of
+from neuralmedbench.prompts.workup import inquiry_of, work_up_of
 from neuralmedbench.records.checklist import SECTIONS, with_places
-from neuralmedbench.records.items import Family, Gold, ItemImage
+from neuralmedbench.records.items import Family, Gold, ItemImage, Runner, Turn
 from neuralmedbench.records.scores import ParseStatus, StatedPlace
 from neuralmedbench.records.value_rules import overlap
 from neuralmedbench.scoring.matching import ReferenceAnswer
@@ -253,6 +253,30 @@ def test_a_work_up_is_asked_for_by_rule_and_answered_by_what_was_released(models
         assert read.turns[-1].leads or name == "text"
         assert read.turns[-1].mass > read.turns[0].mass or order == "together"
         assert not re.search(r"REQUEST|examination you|probability", answers[-1])
+
+
+@pytest.mark.parametrize("runner", ["choice", "dialogue"])
+def test_facts_are_asked_for_by_rule_and_the_answer_is_that_of_all_that_was_told(models, runner):
+    """Under the strategy `ask` each question is asked once, whatever was told."""
+    notes = "A woman of 70 years.\n\nIt started 2 hours ago, suddenly.\nOn examination there is sudden loss of speech, with weakness of the right face and arm.\nShe collects stamps."
+    one = question(record="", images=(), notes=notes, options=("migraine", "ischaemic stroke of the left middle cerebral artery"))
+    if runner == "dialogue":
+        turn = Turn(reveal=notes.replace("\n", " "), question="What is it?")
+        one = replace(ITEM, runner=Runner.DIALOGUE, question="", notes="", record="", images=(), turns=(turn,))
+    first_turn, inquiry = inquiry_of(one, 4, Templates(Path("config/prompts")))
+    sent = replace(made_request("i", first_turn), strategy="ask", runner=runner, inquiry=inquiry)
+    for name, asks in (("text", 4), ("fusion", 4), ("image", 1)):
+        answers = []
+        while messages := next_messages(sent, answers, None):
+            answers.append(models[name].answer([Message(part.role, part.text) for part in messages], seed=1, temperature=0.0))
+        assert len({question_of(answer) for answer in answers[:-1]}) == asks == len(answers) - 1
+        assert re.match(r"ANSWER: [AB]\n" if runner == "choice" else r"DIFFERENTIAL:\n1\. ", answers[-1])
+        told = asked_case([Message(part.role, part.text) for part in next_messages(sent, answers[:-1], None)])
+        assert ("On examination there is sudden" in told.told.text) is (name != "image")
+        assert "stamps" not in told.told.text
+        assert answers[-1] == models[name].answer((told.told,), seed=1, temperature=0.0)
+        if name == "text":
+            assert answers[-1].startswith("ANSWER: B") or "stroke" in answers[-1].splitlines()[1]
 
 
 def test_the_question_and_the_form_are_not_read_as_words_about_the_patient():

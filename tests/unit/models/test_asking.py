@@ -181,5 +181,7 @@ def test_a_question_with_options_is_asked_for_its_facts_or_told_all_or_none_of_t
 def test_an_arm_of_facts_needs_questions_with_facts():
     item = choice_question(record="", images=(), notes="A woman of 53 has a rash.")
     config = benchmark_config(arms=["full", "evidence-together"], strategies=["direct"], samples=1)
-    with pytest.raises(ConfigError, match="arm evidence-together: it is one of work-ups"):
+    with pytest.raises(
+        ConfigError, match=r"arm evidence-together: it is one of work-ups and of questions with options .*; add `workup` or `ask`"
+    ):
         assemble([item], CaseMaterial(arms=load_arms(ROOT / "config", config.arms, "b")), config, TEMPLATES)

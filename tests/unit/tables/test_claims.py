@@ -37,7 +37,16 @@ def test_every_comparison_is_in_the_family_and_holm_is_over_all_of_them(drawn) -
     assert [row.p_holm for row in rows] == holm([row.p_value for row in rows])
     assert all(row.significant == (row.p_holm < 0.05 and not row.low <= 0 <= row.high) for row in rows)
     # the drawn studies have no revision, and no arm of layouts, grounding, pressure, degraded pictures, work-ups or facts
-    assert {row.kind for row in rows} == set(WORDS) - {REVISION, LAYOUT, DEGRADED, CHOSEN, OVER_NONE, OVER_ALL, *CONTRASTS, *COMPARED.values()}
+    assert {row.kind for row in rows} == set(WORDS) - {
+        REVISION,
+        LAYOUT,
+        DEGRADED,
+        CHOSEN,
+        OVER_NONE,
+        OVER_ALL,
+        *CONTRASTS,
+        *COMPARED.values(),
+    }
     told = next(row for row in rows if row.kind == "findings")
     parts = next(row for row in tables["decomposition"] if row.model == told.model)
     assert told.p_value == max(parts.gain_p, parts.effect_p, parts.beyond_p)

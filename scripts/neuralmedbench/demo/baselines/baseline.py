@@ -82,6 +82,9 @@ class Baseline:
         """
         messages = without_examples(messages)
         random, state = generator(messages, seed, self._reader.name), forms.work_up_state(messages)
+        if case := forms.asked_case(messages):
+            questions = [question for question in self._reader.questions if question not in case.asked]
+            return f"QUESTION: {questions[0]}" if case.may_ask and questions else self._answer((case.told,), random, temperature)
         return self._work_up(messages, state, random, temperature) if state else self._answer(messages, random, temperature)
 
     def _answer(self, messages: Sequence[MessageInput], random: np.random.Generator, temperature: float) -> str:
@@ -234,6 +237,7 @@ class FusionReader:
 
     name = "fusion"
     wishes: tuple[str, ...] = ("neurological examination", "FLAIR", "DWI", "ADC map", "T1 with contrast", "further history")
+    questions = (*ImageReader.questions, *TextReader.questions)
 
     def __init__(self, text: TextReader, image: ImageReader) -> None:
         self.text, self.image = text, image

@@ -292,6 +292,42 @@ def work_up_state(messages: Sequence[M]) -> WorkUpState | None:
     )
 
 
+ASKS_BACK = re.compile(r"^You may ask up to \d+ questions about .*", re.MULTILINE | re.DOTALL)
+QUESTIONS_LEFT = re.compile(r"\n\n(?:Questions left: \d+\.|There are no questions left\..*)\Z", re.DOTALL)
+ASKED_QUESTION = re.compile(r"^QUESTION: (.+)$", re.MULTILINE)
+NOT_SAID = "The case does not say."
+PRESENTED, AT_ONCE = "A patient is presented to you:", "\n\nAnswer in this form:\n"
+
+
+@dataclass(frozen=True)
+class AskedCase:
+    """A case whose facts are asked for: one message that gives what was told at once, the model's questions, and if another one may follow."""
+
+    told: MessageInput
+    asked: tuple[str, ...]
+    may_ask: bool
+
+
+def asked_case(messages: Sequence[M]) -> AskedCase | None:
+    """Read where the questions of a model stand (strategy `ask`); None in any other conversation."""
+    first, *replies = [message for message in messages if message.role == "user"]
+    if not (offer := ASKS_BACK.search(first.words)):
+        return None
+    ends = [QUESTIONS_LEFT.search(reply.words) for reply in replies]
+    facts = [reply.words[: end.start()] if end else reply.words for reply, end in zip(replies, ends, strict=True)]
+    case, _, question = first.words[: offer.start()].strip().removeprefix(PRESENTED).partition("\n\nQuestion: ")
+    known = "\n".join([case.strip(), *(fact for fact in facts if fact != NOT_SAID)])
+    form = offer[0].rpartition("form:\n")[2]
+    told = replace(
+        cast("Any", first),
+        text=f"{known}\n\nQuestion: {question or 'What is the diagnosis?'}{AT_ONCE}{form}",
+        images=tuple(image for message in (first, *replies) for image in message.images),
+        after="",
+    )
+    asked = [found[1] for message in messages if message.role == "assistant" if (found := ASKED_QUESTION.search(message.words))]
+    return AskedCase(told, tuple(asked), may_ask=not (ends and ends[-1] and "no questions left" in ends[-1][0]))
+
+
 def candidates(stated: Sequence[tuple[str, float]]) -> str:
     """Write diagnoses with their probabilities."""
     lines = "".join(f"\n{rank}. {name} | {_number(value)}" for rank, (name, value) in enumerate(stated, start=1))

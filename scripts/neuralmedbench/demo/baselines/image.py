@@ -39,6 +39,7 @@ class ImageReader:
 
     name = "image"
     wishes: tuple[str, ...] = ("FLAIR", "DWI", "ADC map", "T1 with contrast", "SWI", "CT without contrast")
+    questions: tuple[str, ...] = ("What does the imaging of the brain show?",)
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary

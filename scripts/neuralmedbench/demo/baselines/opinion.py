@@ -73,6 +73,8 @@ class BaselineReader(Protocol):
     keys: tuple[str, ...]
     wishes: tuple[str, ...]
     """What it asks for in a work-up, one after another."""
+    questions: tuple[str, ...]
+    """What it asks under the strategy `ask`, one after another; by rule, whatever the case."""
 
     def read(self, messages: Sequence[MessageInput]) -> Opinion:
         """Form an opinion from all user messages so far."""

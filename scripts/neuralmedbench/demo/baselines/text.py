@@ -152,6 +152,16 @@ class TextReader:
         "medication",
         "scales and bedside tests",
     )
+    questions: tuple[str, ...] = (
+        "When did the symptoms start?",
+        "What does the physical examination show?",
+        "What is the medical history of the patient?",
+        "Where is it located?",
+        "Does the patient have pain, fever or weight loss?",
+        "Which medications does the patient take?",
+        "Is there a family history?",
+        "What makes it better or worse, and what was tried?",
+    )
 
     def __init__(self, vocabulary: Vocabulary, encoder: SentenceEncoder) -> None:
         self.vocabulary = vocabulary
