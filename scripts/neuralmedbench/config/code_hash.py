@@ -6,6 +6,7 @@ import ast
 import hashlib
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +22,8 @@ EXEMPT = frozenset(
 
 STATEMENT = re.compile(r"^[ \t]*(?:import[ ]+[\w., ]+|from[ ]+[\w.]+[ ]+import[ ]+(?:\([^()]*\)|[\w, ]+))(?:#.*)?$", flags=re.MULTILINE)
 """An import that stands alone, on one line or in brackets; also one that only stands in a docstring."""
+OTHER_IMPORT = re.compile(r"(?:^|[:;])[ \t]*(?:import\b|from\b[^\n]*\bimport\b)", flags=re.MULTILINE)
+"""Where an import may begin that is none of these: on a line of its own, or behind a colon or semicolon."""
 
 
 @cache
@@ -110,10 +113,11 @@ def _import_statements(text: str) -> list[ast.stmt]:
     """Return the imports of a Python file, also those inside functions.
 
     Every start of Snakemake waits for this, and parsing whole files takes half a second: statements are picked by pattern, and a file is
-    parsed only if the word stands anywhere else in it, or a line goes on behind a backslash.
+    parsed only if an import may begin anywhere else in it, or a line goes on behind a backslash.
     """
-    if "\\\n" not in text and not re.search(r"\bimport\b", STATEMENT.sub("", text)):
-        return ast.parse("\n".join(statement.strip() for statement in STATEMENT.findall(text))).body
+    if "\\\n" not in text and not OTHER_IMPORT.search(STATEMENT.sub("", text)):
+        with suppress(SyntaxError):  # words of a docstring that look like an import
+            return ast.parse("\n".join(statement.strip() for statement in STATEMENT.findall(text))).body
     found: list[ast.stmt] = []
     queue: list[ast.AST] = [ast.parse(text)]
     while queue:  # statements only: expressions contain no imports

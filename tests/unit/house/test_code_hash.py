@@ -111,6 +111,7 @@ def test_an_edit_of_what_is_reached_by_a_relative_import_changes_the_hash(script
         "from neuralmedbench.d \\\n    import other",
         "from neuralmedbench.d import (x,  # (as in\n    other)",
         "x = 1\ntry:\n\tfrom neuralmedbench.d import other\nexcept ImportError:\n\tpass\n",
+        '"""The words that may\nimport more than one line say.\n"""\nfrom neuralmedbench.d import other',
     ],
 )
 def test_an_import_is_found_in_whatever_form_it_is_written(scripts: Path, text: str) -> None:

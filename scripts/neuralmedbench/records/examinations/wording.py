@@ -22,7 +22,9 @@ def _any(words: Sequence[str]) -> str:
 
 SPINAL_FLUID, FURTHER = "cerebrospinal fluid", "further history"
 HISTORY = re.compile(r"histor|course|onset|presentation|collateral|informant|progress|complaint|scene|prehospital|witness|admission")
-WORDS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
+WORDS: Mapping[str, Any] = yaml.load(
+    Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+)
 ENTRIES = {name: _any(group["entries"]) for name, group in WORDS["groups"].items()}
 """Patterns of the record entries of a group."""
 SYNONYMS = [(_any(row["asked_by"]), _any(row["entries"]) if row["entries"] else "") for row in WORDS["synonyms"]]
