@@ -23,6 +23,10 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # Byte code is what makes the short jobs of a workflow start quickly.
 unexport PYTHONDONTWRITEBYTECODE
 
+# pip writes byte code on one core, for half of its time; all cores write it afterwards. Tests and single models of the packages are left to whoever imports them.
+PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile
+COMPILE := $(VENV)/bin/python -m compileall -qq -j 0 -x '/(tests|transformers/models)/' $(VENV)/lib || :
+
 NMB := $(VENV)/bin/nmb
 REAL := .real-model
 .PHONY: help report test test-quick validate same lint real-model setup setup-dev docs site clean record audit pull plan retry drift rating-round adjudication
@@ -132,19 +136,22 @@ endef
 # torch is installed first, so that no other package pulls in a second build; TORCH=... selects a build for this machine.
 $(VENV)/.ready: requirements.lock
 	$(NEW_VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(PIP) $(TORCH)
+	$(PIP) -r requirements.lock
+	$(COMPILE)
 	touch $@
 
 # The same pins: a part of the one lock.
 $(VENV)/.ready-api: requirements.lock
 	$(NEW_VENV)
 	awk -F == -v left_out=" $(WEIGHTS) " '!index(left_out, " " $$1 " ")' $< \
-	    | $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r /dev/stdin
+	    | $(PIP) -r /dev/stdin
+	$(COMPILE)
 	touch $@
 
 $(READY_DEV): requirements-dev.lock $(VENV)/.ready
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -r requirements-dev.lock
+	$(PIP) -c requirements.lock -r requirements-dev.lock
+	$(COMPILE)
 	touch $@
 
 # `nmb` and `import neuralmedbench` use the library in place: nothing is built or fetched.
