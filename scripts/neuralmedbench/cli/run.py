@@ -20,7 +20,7 @@ RUN = VerbGroup("run", "record, audit and complete a run, and trace its numbers"
 def record_run(args: Namespace) -> int:
     """Record a complete run with DVC, or state why not; the workflow calls this at its end."""
     from neuralmedbench.config.workflow import read_run
-    from neuralmedbench.recording.record import incomplete_files, incomplete_line, not_graded_lines, record_run
+    from neuralmedbench.recording.record import missing_lines, record_run
 
     run = read_run(args.configfiles)
     try:
@@ -28,9 +28,8 @@ def record_run(args: Namespace) -> int:
         if line := record_run(run, overridden=args.overridden):
             print(line, file=sys.stderr)
     finally:
-        for line in (incomplete_line(incomplete_files(run), run), *not_graded_lines(run.results, run.benchmarks)):
-            if line:
-                print(line, file=sys.stderr)
+        for line in missing_lines(run):
+            print(line, file=sys.stderr)
     return 0
 
 
@@ -135,14 +134,11 @@ def pull_recorded(_: Namespace) -> int:
 def list_incomplete(args: Namespace) -> int:
     """List the tables that lack answers or grades; `nmb run retry` requests these again."""
     from neuralmedbench.config.workflow import read_run
-    from neuralmedbench.recording.record import incomplete_files, incomplete_line, not_graded_lines
+    from neuralmedbench.recording.record import incomplete_files, missing_lines
 
     run = read_run(args.configfiles)
-    files, ungraded = incomplete_files(run), not_graded_lines(run.results, run.benchmarks)
-    print(
-        *filter(None, [incomplete_line(files, run), *ungraded]) if files or ungraded else ["nothing is missing"], sep="\n", file=sys.stderr
-    )
-    for entry in files:
+    print(*(missing_lines(run) or ["nothing is missing"]), sep="\n", file=sys.stderr)
+    for entry in incomplete_files(run):
         print(entry.path)
     return 0
 
@@ -156,14 +152,14 @@ def list_incomplete(args: Namespace) -> int:
 def retry_run(args: Namespace) -> int:
     """Request again the answers and grades that are missing because a call failed or was skipped."""
     from neuralmedbench.config.workflow import read_run
-    from neuralmedbench.recording.record import incomplete_files, incomplete_line, not_graded_lines
+    from neuralmedbench.recording.record import incomplete_files, incomplete_line, missing_lines
     from neuralmedbench.recording.stages import run_again
     from neuralmedbench.runtime.machine import usable_cores
 
     run = read_run(args.configfiles)
     files = incomplete_files(run)
     if not files:
-        print(*(not_graded_lines(run.results, run.benchmarks) or ["nothing is missing"]), sep="\n", file=sys.stderr)
+        print(*(missing_lines(run) or ["nothing is missing"]), sep="\n", file=sys.stderr)
         return 0
     print(incomplete_line(files, run).partition("; `nmb")[0], file=sys.stderr)
     return run_again([entry.path for entry in files], run, cores=args.cores or usable_cores())

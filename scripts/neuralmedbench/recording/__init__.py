@@ -8,7 +8,7 @@ patient_traces: find_traces, remove_case, withdrawn_ids
 plan: plan_lines, plan_run, write_plan
 rated_answers: answers_of, model_names, rated_answers
 reader_answers: import_readers, reader_lines, round_questions
-record: incomplete_files, incomplete_line, not_graded_lines, record_run, repairs
+record: incomplete_files, incomplete_line, missing_lines, not_graded_lines, record_run, repairs
 repository: pull
 run_list: finished_run, list_runs, run_lines
 run_mistakes: run_mistakes

@@ -24,11 +24,12 @@ from neuralmedbench.recording.stages import dvc_yaml, planned_rules, recorded_ru
 from neuralmedbench.records.responses import MISSING_STATES, Response
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import PLANTED, Grade, GradeState
-from neuralmedbench.records.words import plural
+from neuralmedbench.records.words import counted, plural
 from neuralmedbench.runtime.atomic_write import write_text
 
 NOT_SET = re.compile(r"the environment variable (\w+) is not set")
 """Cause of an answer that was skipped (`models.registry.unavailable_reason`)."""
+SET_BY_NOW = "was not set, and is now"
 CASE_FOLDERS = ("deidentified", "normalised", "slices")
 
 
@@ -242,14 +243,39 @@ def incomplete_files(run: Run, root: Path = Path()) -> list[IncompleteFile]:
         Responses first, in the order of the run lists.
     """
     pairs = [(benchmark, model) for benchmark in run.benchmarks for model in run.models]
-    # answers of readers are never requested again: a reader answers only the questions of a round
-    responses = [f"{run.results}/responses/{benchmark}/{model}.parquet" for benchmark, model in pairs if not run.models[model].reader]
+    # imported answers, those of readers too, are never requested
+    asked = [(benchmark, model) for benchmark, model in pairs if run.models[model].backend != "imported"]
+    responses = [f"{run.results}/responses/{benchmark}/{model}.parquet" for benchmark, model in asked]
     grades = [f"{run.results}/grades/{benchmark}/{model}/{grader}.parquet" for benchmark, model in pairs for grader in run.all_graders]
     tables = [IncompleteFile(path, _missing_answers(root / path)) for path in responses if (root / path).is_file()]
     tables += [IncompleteFile(path, _missing_grades(root / path)) for path in grades if (root / path).is_file()]
     planted = [f"{run.results}/grades/{benchmark}/{PLANTED}/{grader}.parquet" for benchmark in run.benchmarks for grader in run.all_graders]
     tables += [IncompleteFile(path, _failed_grades(root / path)) for path in planted if (root / path).is_file()]
     return [entry for entry in tables if entry.causes]
+
+
+def missing_lines(run: Run, root: Path = Path()) -> list[str]:
+    """Return what is missing in a finished run, why, and what to do; none if nothing is.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    root : Path
+        The repository root.
+    """
+    asked = incomplete_line(incomplete_files(run, root), run)
+    return [*filter(None, [asked]), *_not_handed_in(run, root), *not_graded_lines(run.results, run.benchmarks, root)]
+
+
+def _not_handed_in(run: Run, root: Path) -> Iterator[str]:
+    """Yield a line for each benchmark and model whose imported answers are not complete; a reader answers only the questions of a round."""
+    for benchmark in run.benchmarks:
+        for model, config in run.models.items():
+            path = root / f"{run.results}/responses/{benchmark}/{model}.parquet"
+            if config.backend == "imported" and not config.reader and path.is_file() and (number := _missing_answers(path).total()):
+                command = f"nmb model import FILE --benchmark {benchmark} --model {model}"
+                yield f"missing: {counted(number, 'imported answer')} of {model} to {benchmark}; hand in the rest with `{command}`, and run again"
 
 
 def _missing_answers(path: Path) -> Counter[tuple[str, str]]:
@@ -292,7 +318,7 @@ def incomplete_line(files: Sequence[IncompleteFile], run: Run) -> str:
 def _as_of_now(why: str) -> str:
     """Return a recorded cause as it stands: a key that was not set then may be set now."""
     found = NOT_SET.fullmatch(why)
-    return f"{found[1]} was not set, and is now" if found and os.environ.get(found[1]) else why
+    return f"{found[1]} {SET_BY_NOW}" if found and os.environ.get(found[1]) else why
 
 
 def not_graded_lines(results: str, benchmarks: Iterable[str], root: Path = Path()) -> list[str]:
@@ -313,9 +339,11 @@ def not_graded_lines(results: str, benchmarks: Iterable[str], root: Path = Path(
 
 
 def _by_state(causes: Counter[tuple[str, str]]) -> Iterator[str]:
-    """Yield for each state its number and its commonest cause."""
+    """Yield for each state its number, its commonest cause, and every key that is not set."""
     for state in sorted({state for state, _ in causes}):
         of_state = Counter({why: number for (one, why), number in causes.items() if one == state})
-        why = of_state.most_common(1)[0][0]
-        mostly = "most often " if len(of_state) > 1 else ""
-        yield f"{of_state.total()} {state}{f', {mostly}{why}' if why else ''}"
+        first, *others = [why for why, _ in of_state.most_common()]
+        mostly = "most often " if others and first else ""
+        # a key that is not set is the cause that a person can mend at once
+        keys = [f"{why} ({of_state[why]})" for why in others if NOT_SET.search(why) or SET_BY_NOW in why]
+        yield ", ".join(filter(None, [f"{of_state.total()} {state}", f"{mostly}{first}" if first else "", *keys]))

@@ -242,7 +242,7 @@ def incomplete_line(source: PageSource) -> str:
     requests, answered = (sum(int(row[name]) for row in rows) for name in ("requests", "answered"))
     if requests == answered:
         return f"all {requests:,} responses are complete"
-    return f"{requests - answered:,} of {requests:,} responses are incomplete; the last line of the run says why, and names the command that requests them again"
+    return f"{requests - answered:,} of {requests:,} responses are incomplete; the last lines of the run say why, and what to do"
 
 
 def policy(style: str, script: str) -> str:

@@ -18,6 +18,7 @@ import yaml
 from conftest import ROOT, VERSIONING, copy_project
 from fixtures.models import model_config
 from neuralmedbench.config.benchmark import BenchmarkConfig
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.run_names import extra_configfiles
 from neuralmedbench.config.workflow import Run, read_run
 from neuralmedbench.errors import ConfigError, DataError, ProviderError
@@ -27,7 +28,7 @@ from neuralmedbench.models.ledger import LedgerEntry, add_missing, check_recorde
 from neuralmedbench.recording import record, repository
 from neuralmedbench.recording.audit import changed_answers
 from neuralmedbench.recording.metadata import METADATA, OutputRecord, read_metadata, record_name
-from neuralmedbench.recording.record import incomplete_files, incomplete_line, restore_results
+from neuralmedbench.recording.record import incomplete_files, incomplete_line, missing_lines, restore_results
 from neuralmedbench.recording.run_list import list_runs, run_lines
 from neuralmedbench.recording.stages import dvc_yaml, recorded_runs
 from neuralmedbench.records.responses import Response, ResponseState
@@ -332,6 +333,35 @@ def test_a_key_that_is_set_by_now_is_said_to_be(
     assert "MY_KEY is not set" in incomplete_line(incomplete_files(shipped, tmp_path), shipped)
     monkeypatch.setenv("MY_KEY", "x")
     assert "(1 skipped, MY_KEY was not set, and is now)" in incomplete_line(incomplete_files(shipped, tmp_path), shipped)
+
+
+def test_a_key_that_is_not_set_is_named_beside_a_commoner_cause(
+    shipped: Run, tmp_path: Path, write: Callable[[str, list[Response]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MY_KEY", raising=False)
+    rows = [replace(response(item, ResponseState.SKIPPED), error="the prompt is too long") for item in "ab"]
+    write("results/responses/demo/text.parquet", rows)
+    key = "the environment variable MY_KEY is not set"
+    write("results/responses/demo/image.parquet", [replace(response("a", ResponseState.SKIPPED), error=key)])
+    line = incomplete_line(incomplete_files(shipped, tmp_path), shipped)
+    assert line.startswith(f"missing: 3 answers (3 skipped, most often the prompt is too long, {key} (1))")
+
+
+def test_imported_answers_that_are_missing_are_to_be_handed_in_and_never_retried(
+    shipped: Run, tmp_path: Path, write: Callable[[str, list[Response]], None]
+) -> None:
+    theirs = ModelConfig(title="Theirs", backend="imported", id="t/theirs", revision="1").named("theirs")
+    run = replace(shipped, models={**shipped.models, "theirs": theirs})
+    why = "its answers are imported (nmb model import), those that are missing cannot be asked for"
+    rows = [response("a", ResponseState.OK), replace(response("b", ResponseState.SKIPPED), error=why)]
+    write("results/responses/demo/theirs.parquet", rows)
+    assert incomplete_files(run, tmp_path) == []
+    assert missing_lines(run, tmp_path) == [
+        "missing: 1 imported answer of theirs to demo; hand in the rest with `nmb model import FILE --benchmark demo --model theirs`,"
+        " and run again"
+    ]
+    write("results/responses/demo/theirs.parquet", rows[:1])
+    assert missing_lines(run, tmp_path) == []
 
 
 def test_what_is_missing_is_counted_and_its_tables_are_listed(

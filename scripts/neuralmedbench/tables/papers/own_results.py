@@ -241,7 +241,7 @@ def _unanswered(model: str, ours: OwnResults) -> str:
     if not asked or any(int(row["answered"]) for row in asked):
         return ""
     number = sum(int(row["requests"]) for row in asked)
-    return f"{model} answered none of {number:,} requests ({ours.results}/responses/{ours.benchmark}/{model}.parquet): the last line of the run says why, and names the command that asks again"
+    return f"{model} answered none of {number:,} requests ({ours.results}/responses/{ours.benchmark}/{model}.parquet): the last lines of the run say why, and what to do"
 
 
 def check_places(published: PublishedConfig) -> None:
