@@ -110,7 +110,7 @@ class ModelConfig(Section):
         description="Documented end of its training data, `YYYY-MM` or `YYYY-MM-DD`; answers to older and newer cases are compared.",
     )
     knowledge_cutoff_source: str = Field("", description="Where the provider documents it; required with `knowledge_cutoff`.")
-    open_weights: bool = Field(False, description="Whether the weights are available.")
+    open_weights: bool | None = Field(None, description="Whether the weights are available; if it is not stated, the report says so.")
     baseline: bool = Field(False, description="Whether it is a built-in reference, not a vision-language model.")
     reader: Literal["clinician", "simulated"] | None = Field(
         None,

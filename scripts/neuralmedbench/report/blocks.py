@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from html import unescape
 
 from neuralmedbench.figures.style import PRIOR
+from neuralmedbench.records.words import capital, plural
 from neuralmedbench.report.source import PageSource
+from neuralmedbench.tables.words import case_noun
 
 RESULTS, TRUST, DATA, DETAIL = "Results", "Trust", "Data", "Detail"
 TABLES, PAGE = "build_tables", "build_report"
@@ -242,7 +244,7 @@ NAMES_WITHOUT_PICTURES = {"arms": "Controls", "demographics": "Patients"}
 
 def blocks_of(source: PageSource) -> tuple[Block, ...]:
     """Return the blocks that the page of a run includes; without an answer of a model, published numbers come first."""
-    names = {} if source.pictured else NAMES_WITHOUT_PICTURES
+    names = {"cases": capital(plural(2, case_noun(source.noun)))} | ({} if source.pictured else NAMES_WITHOUT_PICTURES)
     blocks = tuple(replace(block, name=names.get(block.id, block.name)) for block in BLOCKS if block.needs(source))
     if any(row["model"] != PRIOR for row in source.tables["leaderboard"]):
         return blocks

@@ -19,7 +19,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.style import PRIOR, Look, looks
 from neuralmedbench.figures.table import groups
-from neuralmedbench.records.results import FAMILY_TITLES, FEWEST, FUNNEL_STEPS
+from neuralmedbench.records.results import FAMILY_TITLES, FEWEST, FUNNEL_STEPS, PATIENT
 from neuralmedbench.records.words import (
     DASH,
     DASHED,
@@ -45,6 +45,7 @@ from neuralmedbench.report.source import DEFAULT_PLACE, ClusterCell, FewPatients
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.form_warnings import TRUNCATED_LIMIT, UNREAD_LIMIT
 from neuralmedbench.tables.papers.shape import shapes
+from neuralmedbench.tables.words import case_noun
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -131,7 +132,7 @@ def render(source: PageSource) -> str:
     script = "\n".join(inlined(name) for name in SCRIPTS)
     models = sorted({row["model"] for row in source.tables["leaderboard"]})
     grey = {name for name, figure in FIGURES.items() if figure.table in source.few and source.profile == "internal"}
-    environment, blocks = templates(source.notes.get("blocks", {}), grey, source.run), blocks_of(source)
+    environment, blocks = templates(source.notes.get("blocks", {}), grey, source.run, source.noun), blocks_of(source)
     context = {
         "source": source,
         "here": {block.id: block.name for block in blocks},
@@ -164,11 +165,13 @@ def _sections(environment: Environment, blocks: list[Block], context: dict[str, 
     return {block.id: environment.get_template(block.template).render(context) for block in blocks}
 
 
-def templates(notes: dict[str, dict[str, str]], grey: Collection[str] = (), run: RunPlace = DEFAULT_PLACE) -> Environment:
+def templates(
+    notes: dict[str, dict[str, str]], grey: Collection[str] = (), run: RunPlace = DEFAULT_PLACE, noun: str = PATIENT
+) -> Environment:
     """Return the environment of the templates: values are made visible and escaped, and an undefined name is an error.
 
     `notes` has takeaway and `n` by block id, from `notes.json`; `grey` names the figures with grey marks, of few patients; `run` is where the
-    page lies.
+    page lies; `noun` is what its benchmarks count as one patient.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -184,6 +187,9 @@ def templates(notes: dict[str, dict[str, str]], grey: Collection[str] = (), run:
     environment.globals |= {"PACKED_ROWS": PACKED_ROWS, "FUNNEL_STEPS": FUNNEL_STEPS}
     environment.globals |= {"UNREAD_LIMIT": UNREAD_LIMIT, "TRUNCATED_LIMIT": TRUNCATED_LIMIT}
     environment.globals |= {"GREY": grey, "RUN": run, "GLOSSARY": yaml.safe_load(inlined("glossary.yaml"))}
+    nouns = plural(2, noun)
+    environment.globals |= {"NOUN": noun, "NOUNS": nouns, "COUNTED": "Patients" if noun == PATIENT else f"Independent {nouns}"}
+    environment.globals |= {"CASE": case_noun(noun), "CASES": plural(2, case_noun(noun))}
     environment.filters |= FILTERS | {
         "group": groups,
         "mask": _mask,

@@ -41,6 +41,7 @@ from neuralmedbench.records.result_columns import TABLES
 from neuralmedbench.records.results import PATIENT, mark_of
 from neuralmedbench.records.words import counted
 from neuralmedbench.report.cases import CaseBlock, case_blocks, pack_bytes, previews
+from neuralmedbench.tables.words import cluster_of
 
 
 def visible_value(value: object) -> object:
@@ -229,6 +230,11 @@ class PageSource:
     def few(self) -> set[str]:
         """Tables with numbers about fewer than `FEWEST` patients."""
         return {name for name, rows in self.tables.items() if any(row.get("few_patients") for row in rows)}
+
+    @property
+    def noun(self) -> str:
+        """What the benchmarks count as one patient, as the sentences of the tables say it."""
+        return cluster_of(self.tables["leaderboard"])
 
     @property
     def pictured(self) -> bool:

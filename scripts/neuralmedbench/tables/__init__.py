@@ -16,5 +16,6 @@ release: Release
 stored_runs: StoredRun, read_stored_run
 study: cluster_noun, read_study
 two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, compare_runs, comparison_answer
+words: case_noun, cluster_of
 write: write_tables
 """

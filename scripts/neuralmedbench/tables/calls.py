@@ -108,18 +108,20 @@ def destination_rows(study: Study) -> list[DestinationRow]:
     """Rows of `destinations.csv`: data sent per model and destination, graders that ask a model included.
 
     `requests` are different calls (each turn of a dialogue is one), `calls` the HTTP requests made for them, retries and failures
-    included; pictures and characters are counted in each of these. A call that several answers share counts once. Destination and day are
+    included; pictures and characters are counted in each of these. A call that several answers share counts once. What was sent for answers
+    of the previous revision and their grades is counted too; earlier ones stand in the ledger alone. Destination and day are
     those recorded with each answer and each failure. An answer from before they were recorded counts for the destination in the model's
     YAML today. A call that never connected sent nothing and is not counted.
     """
     rows = []
     for name, benchmark in study.benchmarks.items():
         for model, responses in benchmark.responses.items():
-            calls = [call for call in distinct_calls(responses) if call.requests]
+            calls = [call for call in distinct_calls([*responses, *benchmark.earlier_responses.get(model, [])]) if call.requests]
             rows += _rows_of(name, model, calls, study.models[model])
         for grader, config in study.all_graders.items():
             if config.model is not None:
-                grades = [grade for (_, one), grades in benchmark.grades.items() if one == grader for grade in grades]
+                given = (*benchmark.grades.items(), *benchmark.earlier_grades.items())
+                grades = [grade for (_, one), grades in given if one == grader for grade in grades]
                 # answers with planted errors are sent like those of a model
                 grades += benchmark.planted_grades.get(grader, [])
                 grades += [grade for (_, one), (_, tested) in benchmark.answer_tests.items() if one == grader for grade in tested]

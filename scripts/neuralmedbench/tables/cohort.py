@@ -18,7 +18,7 @@ from neuralmedbench.tables.outcomes import Counts
 from neuralmedbench.tables.outcomes import Key as Outcome
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, by_benchmark, whole_size
+from neuralmedbench.tables.words import Takeaway, by_benchmark, case_noun, cluster_of, whole_size
 
 QUARANTINE_STAGES = ("ingest", "deidentify", "normalise", "slices")
 
@@ -275,14 +275,15 @@ def cases_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise how many cases no model, and every model, gets right under the arm full, and of how many this is not known."""
     found = [answers for benchmark in study.benchmarks.values() for answers in answers_by_case(study, benchmark)]
     known = [one for one in found if not one.missing]
+    noun = case_noun(cluster_of(tables["leaderboard"]))
     if not found:
-        return Takeaway("No case has a scored answer.", "0 cases")
+        return Takeaway(f"No {noun} has a scored answer.", counted(0, noun))
     never, always = sum(one.passes == 0 for one in known), sum(one.passes == one.expected for one in known)
-    parts = [f"{never} of {counted(len(known), 'case')} no model ever passes, {always} every model always does"] if known else []
+    parts = [f"{never} of {counted(len(known), noun)} no model ever passes, {always} every model always does"] if known else []
     if left := len(found) - len(known):
-        which = counted(left, "more case" if known else "case")
+        which = counted(left, f"more {noun}" if known else noun)
         parts.append(f"of {which} it is not known whether a model passes, because answers are missing or not graded")
-    size = f"{counted(len(known), 'case')} with a grade of every answer; {whole_size(study, tables)}"
+    size = f"{counted(len(known), noun)} with a grade of every answer; {whole_size(study, tables)}"
     return Takeaway(f"{capital('; '.join(parts))}.", size)
 
 

@@ -233,7 +233,7 @@ def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Cells:
     by = benchmark.outcomes.by_patient(study.settings)
     row = _head(benchmark) | {"model": PRIOR, "title": PRIOR_TITLE, "baseline": True, "interval": BRACKET}
     row |= with_ends({name: floor.interval(by) for name, floor in benchmark.floors.items()})
-    note = "the best constant answer, chosen on other patients; the upper end is that of the best in hindsight; not a model"
+    note = f"the best constant answer, chosen on other {plural(2, benchmark.cluster)}; the upper end is that of the best in hindsight; not a model"
     guess = chance(benchmark.outcomes)
     return row | {"chance": guess, "note": note if guess is None else f"{note}. One option at random: {percent(guess)}"}
 

@@ -58,6 +58,8 @@ class BenchmarkStudy:
         By model; of its current revision.
     earlier : dict of str to list of Score
         By model: scores of the previous revision.
+    earlier_responses, earlier_grades : dict
+        Answers of the previous revision by model, and their grades by model and grader: what was sent for them is counted too.
     grades : dict of (str, str) to list of Grade
         By model and grader; of the current revision.
     flow : list of dict
@@ -110,6 +112,8 @@ class BenchmarkStudy:
     stated: int = 0
     participants: dict[str, Participant] = field(default_factory=dict)
     earlier: dict[str, list[Score]] = field(default_factory=dict)
+    earlier_responses: dict[str, list[Response]] = field(default_factory=dict)
+    earlier_grades: dict[tuple[str, str], list[Grade]] = field(default_factory=dict)
     nonfinite: dict[str, int] = field(default_factory=dict)
     planted: list[PlantedAnswer] = field(default_factory=list)
     planted_grades: dict[str, list[Grade]] = field(default_factory=dict)
@@ -318,11 +322,13 @@ def _read_benchmark(
         config=config,
         items=items,
         gold=gold,
-        # rows of the previous revision are kept separately, for the tables of changes
+        # rows of the previous revision are kept separately, for the tables of changes and of what was sent
         scores={model: _present(rows, models[model]) for model, rows in scores.items()},
-        earlier={model: [row for row in rows if row.revision != models[model].revision] for model, rows in scores.items()},
+        earlier={model: _earlier(rows, models[model]) for model, rows in scores.items()},
         responses={model: _present(rows, models[model]) for model, rows in responses.items()},
-        grades={key: _present([row for row in rows if row.model != PLANTED], models[key[0]]) for key, rows in grades.items()},
+        earlier_responses={model: _earlier(rows, models[model]) for model, rows in responses.items()},
+        grades={key: _present(_of_models(rows), models[key[0]]) for key, rows in grades.items()},
+        earlier_grades={key: _earlier(_of_models(rows), models[key[0]]) for key, rows in grades.items()},
         answer_tests=answer_tests,
         layouts={arm.name: arm.layout for arm in arms.values() if arm.layout and arm.shows_all},
         planted=_records_if_there(results / "planted" / f"{name}.parquet", PlantedAnswer),
@@ -379,8 +385,18 @@ def _question_fates(folder: Path, pictures: list[PictureFate]) -> list[tuple[str
 
 
 def _present(rows: list[R], model: ModelConfig) -> list[R]:
-    """Keep the rows of the current revision: all tables but those of changes are made from these alone."""
+    """Keep the rows of the current revision: all tables but those of changes and of what was sent are made from these alone."""
     return [row for row in rows if row.revision == model.revision]
+
+
+def _earlier(rows: list[R], model: ModelConfig) -> list[R]:
+    """Keep the rows of the previous revision."""
+    return [row for row in rows if row.revision != model.revision]
+
+
+def _of_models(rows: list[Grade]) -> list[Grade]:
+    """Keep the grades of answers of models, without those of planted errors."""
+    return [row for row in rows if row.model != PLANTED]
 
 
 @cache

@@ -105,9 +105,14 @@ def largest(rows: Iterable[Cells]) -> str:
 
 
 def cluster_of(rows: Iterable[Cells]) -> str:
-    """Return what the rows count as patients, if they agree (`records.results.CLUSTER_MARKS`); patients otherwise."""
+    """Return what the rows count as patients, if they agree (`records.results.CLUSTER_MARKS`); else patients, or cases where none has patients."""
     nouns = {row.get("cluster") or PATIENT for row in rows}
-    return nouns.pop() if len(nouns) == 1 else PATIENT
+    return nouns.pop() if len(nouns) == 1 else "case" if nouns and PATIENT not in nouns else PATIENT
+
+
+def case_noun(cluster: str) -> str:
+    """Name what the case browser lists: an item where each counts as a patient of its own, else a case."""
+    return "item" if cluster == "item" else "case"
 
 
 def by_benchmark(texts: list[tuple[str, str]]) -> str:

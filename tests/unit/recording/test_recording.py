@@ -356,9 +356,9 @@ def test_imported_answers_that_are_missing_are_to_be_handed_in_and_never_retried
     rows = [response("a", ResponseState.OK), replace(response("b", ResponseState.SKIPPED), error=why)]
     write("results/responses/demo/theirs.parquet", rows)
     assert incomplete_files(run, tmp_path) == []
+    command = "nmb model import FILE --benchmark demo --model theirs"
     assert missing_lines(run, tmp_path) == [
-        "missing: 1 imported answer of theirs to demo; hand in the rest with `nmb model import FILE --benchmark demo --model theirs`,"
-        " and run again"
+        f"missing: 1 imported answer of theirs to demo; hand in the rest with `{command}`, and run again"
     ]
     write("results/responses/demo/theirs.parquet", rows[:1])
     assert missing_lines(run, tmp_path) == []

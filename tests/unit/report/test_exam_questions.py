@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -63,6 +64,24 @@ def test_no_text_of_the_page_calls_questions_patients(exam: tuple[Path, str]) ->
     assert f">{QUESTIONS} items</td>" in blocks["groups"]
     leaderboard = (root / "results" / "figures" / "leaderboard.svg").read_text(encoding="utf-8")
     assert f"{BREADTH} (breadth): {QUESTIONS} items<" in leaderboard
+
+
+def test_explanations_on_a_page_of_exam_questions_have_the_noun_of_its_tables(exam: tuple[Path, str], tmp_path: Path) -> None:
+    root = tmp_path / "exam"
+    shutil.copytree(exam[0], root)
+    blocks = blocks_of(build(root, ("alpha",), figures=False, benchmarks=(BREADTH,)))
+    for name, words in {
+        "leaderboard": "over resampled items",
+        "pairs": "signs of whole items",
+        "arms": "Items who share a request",
+    }.items():
+        assert words in blocks[name]
+    plain = {name: unescape(re.sub(r"<script.*?</script>|<[^>]+>", " ", html, flags=re.DOTALL)) for name, html in blocks.items()}
+    for name in ("leaderboard", "pairs", "confidence", "changed", "repeats", "groups"):
+        assert re.findall(r".{30}[Pp]atients?\b.{20}", plain[name]) == []
+    # the case browser lists the same things; `cases/` is a folder of the results
+    assert re.findall(r".{30}\b[Cc]ases?\b(?!/).{20}", plain["cases"]) == []
+    assert "14 items with a grade of every answer" in plain["cases"]
 
 
 def test_a_page_of_texts_alone_does_not_speak_of_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +22,7 @@ from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models import retry
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun, RunLimits
+from neuralmedbench.models.replay import previous_responses
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestTurn
 from neuralmedbench.records.responses import Response, ResponseState
@@ -104,8 +105,16 @@ def requests_of_all_runners(root: Path) -> list[Request]:
     ]
 
 
-def study_of(rows: list[Response], grades: list[Grade] = (), **changes: Any) -> Study:  # type: ignore[assignment]
-    benchmark = SimpleNamespace(name="b", responses={"m": rows}, grades={("m", "g"): grades}, planted_grades={}, answer_tests={})
+def study_of(
+    rows: list[Response],
+    grades: Sequence[Grade] = (),
+    earlier: Sequence[Response] = (),
+    earlier_grades: Sequence[Grade] = (),
+    **changes: Any,
+) -> Study:
+    present = {"responses": {"m": rows}, "grades": {("m", "g"): grades}}
+    before = {"earlier_responses": {"m": list(earlier)}, "earlier_grades": {("m", "g"): earlier_grades}}
+    benchmark = SimpleNamespace(name="b", **present, **before, planted_grades={}, answer_tests={})
     models = {"m": model_config(prices=PRICES, max_cost_usd=9)}
     return cast(Study, SimpleNamespace(benchmarks={"b": benchmark}, models=models, **({"all_graders": {}} | changes)))
 
@@ -184,6 +193,17 @@ def test_requests_that_went_to_another_host_before_stay_with_that_host(server: B
     assert places == {"far.example.org": (1, 2), "local": (1, 1)}
 
 
+def test_what_was_sent_for_the_previous_revision_is_counted_too(server: Bookkeeper, tmp_path: Path) -> None:
+    requests, ledger = [request("i"), request("j")], tmp_path / "m.jsonl"
+    rows: dict[str, list[Response]] = {}
+    for revision in ("1", "2"):
+        model = model_config(api_base=server.address).model_copy(update={"revision": revision})
+        rows[revision] = answer_requests(requests, ModelRun(model, ledger=ledger, destinations=("local",), max_failed_fraction=None))
+    earlier = previous_responses(requests, model, ledger)
+    (sent,) = destination_rows(study_of(rows["2"], earlier=earlier))
+    assert (sent.requests, sent.calls) == (4, server.counts["requests"]) == (4, 4)
+
+
 def test_the_calls_of_a_grader_are_counted_with_their_tokens_and_cost(server: Bookkeeper, tmp_path: Path) -> None:
     server.modes = ["500", "ok"]
     model = model_config(api_base=server.address, max_attempts=2, prices=PRICES, max_cost_usd=9)
@@ -193,7 +213,8 @@ def test_the_calls_of_a_grader_are_counted_with_their_tokens_and_cost(server: Bo
     settings: dict[str, Any] = {"ledger": tmp_path / "g.jsonl", "destinations": ("local",), "control": RunLimits()}
     answers = [answered(text, repeat=number) for number, text in enumerate(("1. glioma", "1. glioma", "1. abscess"))]
     grades = grade_with_model(answers, {ITEM.item_id: ITEM}, {ITEM.item_id: GOLD}, grader_run("g", config, **settings))
-    study = study_of([], grades, all_graders={"g": config})
+    for study in (study_of([], grades, all_graders={"g": config}), study_of([], earlier_grades=grades, all_graders={"g": config})):
+        assert [row.requests for row in destination_rows(study) if row.model == "grader g"] == [2]
     sent = next(row for row in destination_rows(study) if row.model == "grader g")
     assert (sent.requests, sent.calls, sent.pictures) == (2, server.counts["requests"], 0) == (2, 3, 0)
     assert (sent.prompt_tokens, sent.completion_tokens) == (server.counts["prompt_tokens"], server.counts["completion_tokens"])

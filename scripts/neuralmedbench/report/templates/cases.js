@@ -2,6 +2,7 @@
 const form = document.getElementById("filters");
 const index = form ? JSON.parse(document.getElementById("case-index").textContent) : { models: [], cases: {} };
 const cases = [...document.querySelectorAll("details.case")].map((element, place) => ({ element, place, ...index.cases[element.id] }));
+const NOUN = document.getElementById("case-list")?.dataset.noun ?? "case"; // what one entry is
 const entryOf = new Map(cases.map((entry) => [entry.element, entry]));
 const OUTCOMES = { always: "always passes", sometimes: "sometimes passes", never: "never passes" };
 const outcomeOf = ([passes, answers]) => (!answers ? "unscored" : passes === answers ? "always" : passes ? "sometimes" : "never");
@@ -183,20 +184,20 @@ async function unpack(packed) {
 async function fill(entry) {
   const [body, packed] = [".case-body", ".case-data"].map((part) => entry.element.querySelector(part));
   const say = (text) => body.replaceChildren(make("p", { class: "empty" }, text));
-  if (!packed.textContent) return say("The answers of this case are left out of this page, which would be too large with them.");
+  if (!packed.textContent) return say(`The answers of this ${NOUN} are left out of this page, which would be too large with them.`);
   try {
     entry.opened ??= unpack(packed.textContent);
     const items = (await entry.opened).filter((_, place) => fits(entry.items[place]));
     const step = (label, key, by) => {
-      const button = make("button", { type: "button", title: `${label} case (key ${key})` }, label);
+      const button = make("button", { type: "button", title: `${label} ${NOUN} (key ${key})` }, label);
       button.addEventListener("click", () => stepCase(by, entry));
       return button;
     };
-    const steps = make("p", { class: "steps quiet" }, step("Previous", "k", -1), step("Next", "j", 1), `case ${entry.element.dataset.case}`);
+    const steps = make("p", { class: "steps quiet" }, step("Previous", "k", -1), step("Next", "j", 1), `${NOUN} ${entry.element.dataset.case}`);
     body.replaceChildren(steps, ...items.map(itemElement));
     reach(body);
   } catch (error) {
-    say("This browser could not unpack the case. One of 2023 or later can.");
+    say(`This browser could not unpack the ${NOUN}. One of 2023 or later can.`);
     throw error;
   }
 }
@@ -291,7 +292,7 @@ function compare(entries) {
   });
   const left = [...groups.values()].filter((one) => !one).length;
   box.replaceChildren(make("p", {}, ...buttons), ...(lines.length ? [make("ul", { class: "quiet" }, ...lines)] : []),
-    make("p", { class: "quiet" }, `Right: more than half of a model’s graded answers to a case pass, full request, asked directly.${left ? ` ${left} cases without a graded answer of both are not counted.` : ""}`));
+    make("p", { class: "quiet" }, `Right: more than half of a model’s graded answers to one ${NOUN} pass, full request, asked directly.${left ? ` ${left} ${NOUN}s without a graded answer of both are not counted.` : ""}`));
   return PAIRS[address.get("pair")] ? entries.filter((entry) => groups.get(entry) === address.get("pair")) : entries;
 }
 
@@ -308,7 +309,7 @@ async function filter() {
   }
   arrange();
   const left = wants("q") ? cases.filter((entry) => !entry.element.querySelector(".case-data").textContent).length : 0;
-  count.textContent = `${shown.size} of ${cases.length} cases${left ? `; the answers of ${left} are not on this page and were not searched` : ""}`;
+  count.textContent = `${shown.size} of ${cases.length} ${NOUN}s${left ? `; the answers of ${left} are not on this page and were not searched` : ""}`;
 }
 
 // What is chosen stands in the address, where it differs from the start.
