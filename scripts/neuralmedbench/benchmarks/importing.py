@@ -38,7 +38,7 @@ from neuralmedbench.records.questions import (
     Refusal,
 )
 from neuralmedbench.records.value_rules import problem_of_values
-from neuralmedbench.records.words import listing
+from neuralmedbench.records.words import count_words, listing
 from neuralmedbench.runtime.atomic_write import atomic_file, atomic_folder, write_text
 
 LONG_WORDS = 60
@@ -169,7 +169,7 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPa
             images=len(store.rows),
             without_answer=len(accepted) - len(gold),
             empty=empty_fields(questions),
-            long_questions=sum(len(question.question.split()) > LONG_WORDS for question in questions),
+            long_questions=sum(count_words(question.question) > LONG_WORDS for question in questions),
             answer_in_text={entry.question.question_id: entry.answer_at for entry in accepted if entry.answer_at},
         )
         write_lines(places.tables / QUESTIONS, Question, questions)

@@ -16,6 +16,8 @@ EACH, ONCE, DASHED = "{} % to {} %", "{} to {} %", "{}–{}"
 """Formats of an interval of percentages."""
 
 DECIMALS = 6
+WITHOUT_SPACES, SIGNS_OF_A_WORD = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"), 3
+"""Thai, Lao, Burmese, Khmer, Kana and Chinese signs; three of them count as a word."""
 LONGEST_ANSWER, LONGEST_NAME = 12, 120
 """Longest answer, and longest name of a file or an item, that a message repeats; longer ones are free text."""
 """Numbers are rounded like their CSV cells before they are formatted, so that text and table never differ by a point."""
@@ -235,6 +237,17 @@ def spaced(name: str) -> str:
 
 def _absent(cell: object, missing: str) -> str:
     return str(getattr(cell, "mark", missing))  # an empty cell of a public page may have the mark of its suppression
+
+
+def count_words(text: str) -> int:
+    """Count the words of a text; signs of scripts without spaces count as a word by threes.
+
+    Examples
+    --------
+    >>> count_words("What is the diagnosis?"), count_words("最も考えられる診断はどれか。")
+    (4, 5)
+    """
+    return len(text.split()) + len(WITHOUT_SPACES.findall(text)) // SIGNS_OF_A_WORD
 
 
 def quote(value: str, longest: int) -> str:

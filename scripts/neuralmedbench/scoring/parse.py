@@ -14,6 +14,7 @@ from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import ParseStatus, Prediction, Score
 from neuralmedbench.records.views import ANSWER_ACTION
 from neuralmedbench.records.vocabulary import normal_form
+from neuralmedbench.records.words import count_words
 from neuralmedbench.scoring.checklist import ChecklistCandidate, read_candidate, read_candidates, read_checklist
 from neuralmedbench.scoring.choice import read_choice
 from neuralmedbench.scoring.free_form import LETTER, free_answer, leading_statement, lesion_object, stated_diagnoses
@@ -25,9 +26,6 @@ MAX_CANDIDATES = 5
 
 MAX_WORDS = 14
 """A line of a differential with more words is an explanation, unless it is numbered."""
-
-WITHOUT_SPACES, SIGNS_OF_A_WORD = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"), 3
-"""Thai, Lao, Burmese, Khmer, Kana and Chinese signs; three of them count as a word."""
 
 EXPLANATION = re.compile(r"\s[-–—]\s|:\s|\((?:confidence|probability|likelihood)?[:\s~]*\d{1,3}\s*%\)")
 ABSTENTION = re.compile(
@@ -325,7 +323,7 @@ def _differential(sections: Sections) -> tuple[list[tuple[str, ChecklistCandidat
 
 
 def _is_short(line: str) -> bool:
-    return len(line.split()) + len(WITHOUT_SPACES.findall(line)) // SIGNS_OF_A_WORD <= MAX_WORDS
+    return count_words(line) <= MAX_WORDS
 
 
 def diagnosis_of(text: str) -> str:

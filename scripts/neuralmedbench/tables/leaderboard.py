@@ -9,7 +9,7 @@ import numpy as np
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.estimates.comparisons import rank_ranges, tiers
 from neuralmedbench.estimates.intervals import Floats, Interval, rate_interval
-from neuralmedbench.records.words import are, counted, percent
+from neuralmedbench.records.words import are, counted, percent, plural
 from neuralmedbench.tables.calibrated import CalibratedRow, calibrated_rows, corrects_score
 from neuralmedbench.tables.contrasts import Pair, model_pairs
 from neuralmedbench.tables.declare import Suppression, Table

@@ -88,12 +88,17 @@ def test_the_shipped_mappings_that_part_questions_are_named_in_the_documentation
     assert parting == {name for name in load_mappings(root / "config") if f"`{name}`" in line} != set()
 
 
-def test_the_import_counts_questions_that_tell_a_case_out_of_reach(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("case", "asked"),
+    [("word " * 70 + ".", "What is it?"), ("右手の振戦を主訴に来院した。" * 15, "診断はどれか。"), ("右手震颤三个月。" * 25, "诊断是？")],
+    ids=["English", "Japanese", "Chinese"],
+)
+def test_the_import_counts_questions_that_tell_a_case_out_of_reach(tmp_path: Path, case: str, asked: str) -> None:
     base = {"title": "T", "home": "h", "licence": "l", "axis": "breadth", "files": ["t.jsonl"], "runner": "choice", "question": "q"}
     base |= {"options": {"column": "o"}, "answer": {"column": "a"}}
     put_table(
         tmp_path / "set" / "t.jsonl",
-        [{"q": f"{'word ' * 70}. What is it?", "o": ["l", "r"], "a": "A"}, {"q": "Q?", "o": ["l", "r"], "a": "A"}],
+        [{"q": f"{case} {asked}", "o": ["l", "r"], "a": "A"}, {"q": "Q?", "o": ["l", "r"], "a": "A"}],
     )
     found = {}
     for name, changes in (("whole", {}), ("parted", {"case_in_question": True})):
@@ -106,7 +111,7 @@ def test_the_import_counts_questions_that_tell_a_case_out_of_reach(tmp_path: Pat
             built(places, "full").items[0].question,
         )
     assert found["whole"][:2] == (1, True)
-    assert found["parted"] == (0, False, "What is it?")
+    assert found["parted"] == (0, False, asked)
 
 
 def test_a_case_in_a_question_needs_the_column_of_the_question(tmp_path: Path) -> None:

@@ -45,6 +45,24 @@ def exam(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return root, build(root, ("alpha",))
 
 
+@pytest.fixture(scope="module")
+def questions(exam: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Make a page of the exam questions alone, of a model whose yaml does not say whether its weights are available."""
+    root = tmp_path_factory.mktemp("questions") / "exam"
+    shutil.copytree(exam[0], root)
+    model = root / "config" / "models" / "alpha.yaml"
+    values = yaml.safe_load(model.read_text(encoding="utf-8"))
+    del values["open_weights"]
+    model.write_text(yaml.safe_dump(values), encoding="utf-8")
+    return blocks_of(build(root, ("alpha",), figures=False, benchmarks=(BREADTH,)))
+
+
+def test_weights_of_which_the_yaml_says_nothing_are_not_called_closed(exam: tuple[Path, str], questions: dict[str, str]) -> None:
+    assert "open weights" in blocks_of(exam[1])["leaderboard"]
+    assert "weights: not stated" in questions["leaderboard"]
+    assert "closed" not in questions["leaderboard"]
+
+
 def test_tables_say_what_they_count(exam: tuple[Path, str]) -> None:
     for row in read_table(exam[0] / "results" / "tables" / "rates.csv"):
         assert row["cluster"] == ("patient" if row["benchmark"] == DEPTH else "item")
@@ -66,17 +84,14 @@ def test_no_text_of_the_page_calls_questions_patients(exam: tuple[Path, str]) ->
     assert f"{BREADTH} (breadth): {QUESTIONS} items<" in leaderboard
 
 
-def test_explanations_on_a_page_of_exam_questions_have_the_noun_of_its_tables(exam: tuple[Path, str], tmp_path: Path) -> None:
-    root = tmp_path / "exam"
-    shutil.copytree(exam[0], root)
-    blocks = blocks_of(build(root, ("alpha",), figures=False, benchmarks=(BREADTH,)))
+def test_explanations_on_a_page_of_exam_questions_have_the_noun_of_its_tables(questions: dict[str, str]) -> None:
     for name, words in {
         "leaderboard": "over resampled items",
         "pairs": "signs of whole items",
         "arms": "Items who share a request",
     }.items():
-        assert words in blocks[name]
-    plain = {name: unescape(re.sub(r"<script.*?</script>|<[^>]+>", " ", html, flags=re.DOTALL)) for name, html in blocks.items()}
+        assert words in questions[name]
+    plain = {name: unescape(re.sub(r"<script.*?</script>|<[^>]+>", " ", html, flags=re.DOTALL)) for name, html in questions.items()}
     for name in ("leaderboard", "pairs", "confidence", "changed", "repeats", "groups"):
         assert re.findall(r".{30}[Pp]atients?\b.{20}", plain[name]) == []
     # the case browser lists the same things; `cases/` is a folder of the results

@@ -278,10 +278,12 @@ def test_a_run_without_models_has_a_report(tmp_path: Path) -> None:
 
 def test_blocks_of_simulated_raters_alone_are_folded_and_published_numbers_come_first_without_models() -> None:
     blank = {name: [] for name in COLUMNS}
-    empty = SimpleNamespace(tables=blank, papers=["paper"], cards={}, pictured=True)
+    empty = SimpleNamespace(tables=blank, papers=["paper"], cards={}, pictured=True, noun="patient")
     assert [block.id for block in reported(empty)][:2] == ["published", "glance"]
     prior, model = ({"model": name, "simulated": "true"} for name in ("prior", "alpha"))
-    run = SimpleNamespace(tables=blank | {"leaderboard": [prior, model], "ratings": [model]}, papers=["paper"], cards={}, pictured=True)
+    run = SimpleNamespace(
+        tables=blank | {"leaderboard": [prior, model], "ratings": [model]}, papers=["paper"], cards={}, pictured=True, noun="patient"
+    )
     blocks = [block for block in reported(run) if block.id in ("glance", "ratings", "trust", "published")]
     assert [block.id for block in blocks] == ["glance", "ratings", "trust", "published"]
     sections = {block.id: '<p class="empty"><b>No <i>rating</i> &amp; none.</b> Ask.</p>' for block in blocks}
