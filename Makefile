@@ -79,7 +79,7 @@ drift: setup ## ask a model (MODEL=...) 20 items again; fail if its answers have
 	nmb model drift --model "$(MODEL)" --benchmark $(BENCHMARK) --configfiles $(CONFIGFILE)
 
 # One page per rater, and a key that stays here. An existing round is never replaced.
-# With MODE=answer: a sample of questions, which clinicians answer themselves.
+# With MODE=answer: a sample of questions, which clinicians answer themselves; with MODE=workup they ask for the evidence as well.
 rating-round: setup ## freeze a sample of answers (ROUND=r01) for clinicians
 	$(if $(ROUND),,$(error name the round: make rating-round ROUND=r01))
 	nmb ratings round --round "$(ROUND)" --mode $(MODE) --configfiles $(CONFIGFILE)

@@ -15,7 +15,12 @@ FOLDER = argument("--folder", type=Path, default=Path("data/ratings"), help="fol
 @RATINGS.verb(
     "round",
     ROUND,
-    argument("--mode", choices=("rate", "answer"), default="rate", help="rate the answers of models, or answer the questions"),
+    argument(
+        "--mode",
+        choices=("rate", "answer", "workup"),
+        default="rate",
+        help="rate the answers of models, answer the questions, or work up cases",
+    ),
     CONFIGFILES,
     argument("--form", type=Path, default=Path("config/rating.yaml"), help="axes, and how rounds are drawn"),
     FOLDER,
@@ -25,7 +30,7 @@ def make_rating_round(args: Namespace) -> int:
     """Freeze a round for clinicians: sample, packets and key.
 
     Give each rater one page; the key stays here. An existing round is never replaced. With --mode answer, the sample is one of questions,
-    which the clinicians answer themselves.
+    which the clinicians answer themselves; with --mode workup, they ask for the evidence as well.
     """
     from neuralmedbench.config.load import wildcard
     from neuralmedbench.config.workflow import read_run
@@ -35,12 +40,15 @@ def make_rating_round(args: Namespace) -> int:
     from neuralmedbench.ratings.rounds import RoundMaterial, freeze_round
     from neuralmedbench.recording.rated_answers import model_names, rated_answers
     from neuralmedbench.recording.reader_answers import round_questions
+    from neuralmedbench.records.items import Strategy
 
     folder = args.folder / wildcard(args.round)
     require_new(folder)
     run, form = read_run(args.configfiles), read_form(args.form)
-    if args.mode == "answer":
-        asked = freeze_reader_round(args.round, form.answers, round_questions(run, form.answers.families))
+    if args.mode != "rate":
+        strategy = Strategy.WORKUP if args.mode == "workup" else Strategy.DIRECT
+        questions = round_questions(run, form.answers.families, strategy=strategy)
+        asked = freeze_reader_round(args.round, form.answers, questions)
         write_round(folder, asked)
         print("\n".join(reader_round_lines(folder, asked)))
         return 0

@@ -115,6 +115,10 @@ class BenchmarkConfig(Section):
     max_examinations: int = Field(
         6, ge=1, le=50, description="Most requests under the strategy `workup`, after which the final answer is requested."
     )
+    workup_cases: tuple[str, ...] = Field(
+        (),
+        description="Cases (`case_id`) that are asked under the strategy `workup`, of which every turn is a call; empty: all that have a history and more to ask for.",
+    )
     few_shot: int = Field(20, ge=1, le=100, description="Most examples shown by the strategy `few_shot`.")
     max_case_words: int | None = Field(
         None,

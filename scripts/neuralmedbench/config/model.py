@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from neuralmedbench.config.section import RANDOM_TEXT, Name, Section
+from neuralmedbench.records.items import Strategy
 
 MOST_USD = 1e9
 MOST_SECONDS = 1e6
@@ -115,6 +116,9 @@ class ModelConfig(Section):
     reader: Literal["clinician", "simulated"] | None = Field(
         None,
         description="A person whose answers were imported (`nmb ratings import-readers`), or a program that simulates one; not ranked.",
+    )
+    reader_strategy: Literal[Strategy.DIRECT, Strategy.WORKUP] = Field(
+        Strategy.DIRECT, description="How the questions of a reader's round were asked: `direct`, or as a `workup`."
     )
 
     _name: str = PrivateAttr("")

@@ -106,6 +106,13 @@ def _check_benchmark(name: str, benchmark: BenchmarkConfig, config: PipelineConf
         raise ConfigError(message)
 
 
+def _check_worked_up(name: str, benchmark: BenchmarkConfig, table: Sequence[CaseRow]) -> None:
+    known = {row.case_id for row in table}
+    if table and (unknown := [case for case in benchmark.workup_cases if case not in known]):
+        message = f"{name}: workup_cases: {unknown[0]} is in no row of {name}.cases.tsv; correct the case id, or take it out"
+        raise ConfigError(message)
+
+
 def _missing_file(folder: Path, name: str) -> str:
     """Return the first missing file that a benchmark needs; empty if all exist."""
     path = folder / "benchmarks" / f"{name}.yaml"
@@ -262,6 +269,8 @@ class Run:
             for name, benchmark in benchmarks.items()
             if benchmark.has_cases
         }
+        for name, table in tables.items():
+            mistakes.of(_check_worked_up, name, benchmarks[name], table or ())
         published = {name: mistakes.of(load_published, folder / "published" / f"{name}.yaml") for name in config.published}
         run = cls(
             config=config,

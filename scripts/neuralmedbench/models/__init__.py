@@ -6,7 +6,7 @@ budget: NANO, SpendTotals, account_of, check_paid, cost_usd, read_spend_log
 console: log_served_models
 causes: next_step
 context_length: ContextLength
-conversation: PromptMessage, WorkUpStep, facts_told, held_by, next_messages, questions_asked, released, shown_answer
+conversation: PromptMessage, WorkUpStep, facts_told, next_messages, questions_asked, released, shown_answer
 destinations: LOCAL, check_destination, destination_of, is_allowed
 engine: answer_requests
 explain: explain, explain_stored

@@ -17,7 +17,7 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.models.picture_budget import within_budget
 from neuralmedbench.models.protocol import Message, MessageImage
-from neuralmedbench.records.examinations import EvidenceKind, Examination, RequestMatch, RequestOutcome, match_request
+from neuralmedbench.records.examinations import RequestMatch, RequestOutcome, match_request
 from neuralmedbench.records.fact_matching import matching_facts, matching_statements
 from neuralmedbench.records.requests import (
     Fact,
@@ -172,20 +172,12 @@ class WorkUpStep:
     again: bool = False
 
 
-def held_by(inquiry: Inquiry) -> list[Examination]:
-    """Return the examinations that a work-up can release."""
-    return [
-        Examination(name=fact.name, kind=EvidenceKind(fact.kind), text=fact.text, sequence=fact.sequence, plane=fact.plane)
-        for fact in inquiry.facts
-    ]
-
-
 def released(inquiry: Inquiry, answers: Sequence[str]) -> list[WorkUpStep]:
     """Return what the requests of a work-up released, up to the first answer without one, or to the budget.
 
     Where the order is fixed, each answer brings the next examination, with or without a request.
     """
-    held = held_by(inquiry)
+    held = inquiry.held
     steps: list[WorkUpStep] = []
     for number, answer in enumerate(answers[: inquiry.max_questions]):
         request = request_of(answer)

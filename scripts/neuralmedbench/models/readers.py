@@ -32,11 +32,11 @@ def requests_for(model: ModelConfig, requests: Iterable[Request]) -> list[Reques
     -------
     list of Request
         All requests for a model, but those in the layout of another family. For a human reader one sample per question, with the arm full
-        and the strategy direct: people remember their first answer, and after the full case an arm that shows less of it measures nothing.
+        and the strategy of the reader's round: people remember their first answer, and after the full case an arm that shows less of it measures nothing.
     """
     if model.reader is None:
         return [row for row in requests if fits_layout(row, model)]
-    return [replace(row, samples=1) for row in requests if (row.arm, row.strategy) == (Arm.FULL, Strategy.DIRECT)]
+    return [replace(row, samples=1) for row in requests if (row.arm, row.strategy) == (Arm.FULL, model.reader_strategy)]
 
 
 def fits_layout(request: Request, model: ModelConfig) -> bool:

@@ -210,7 +210,7 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
     if strategy is Strategy.ASK and not ask_applies(item, arm, prompt.order):
         return None
     if (prompt.order and strategy not in (Strategy.WORKUP, Strategy.ASK)) or (
-        strategy is Strategy.WORKUP and not ((prompt.order or arm in ASK_ARMS) and has_work_up(item))
+        strategy is Strategy.WORKUP and not ((prompt.order or arm in ASK_ARMS) and has_work_up(item) and _is_worked_up(item, prompt.config))
     ):
         return None
     sections = checklist_sections(item, prompt.config.answer_form)
@@ -257,6 +257,10 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
         viewer=viewer,
         layout=view.layout.name if view.layout else "",
     )
+
+
+def _is_worked_up(item: Item, config: BenchmarkConfig) -> bool:
+    return not config.workup_cases or item.case_id in config.workup_cases
 
 
 def examples_for(item: Item, exemplars: Sequence[Exemplar], config: BenchmarkConfig) -> list[Exemplar]:

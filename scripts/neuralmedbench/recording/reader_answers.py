@@ -28,8 +28,10 @@ from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.outcomes import can_pass
 
 
-def round_questions(run: Run, families: Collection[Family], root: Path = Path()) -> list[RoundQuestion]:
-    """Collect the questions that a round may draw: those with a reference answer, as asked under arm `full`, strategy `direct`.
+def round_questions(
+    run: Run, families: Collection[Family], root: Path = Path(), *, strategy: Strategy = Strategy.DIRECT
+) -> list[RoundQuestion]:
+    """Collect the questions that a round may draw: those with a reference answer, as asked under arm `full`.
 
     Parameters
     ----------
@@ -39,6 +41,8 @@ def round_questions(run: Run, families: Collection[Family], root: Path = Path())
         Task families to ask about.
     root : Path
         Repository root.
+    strategy : Strategy
+        How they are asked: `direct` or `workup`.
 
     Returns
     -------
@@ -52,23 +56,23 @@ def round_questions(run: Run, families: Collection[Family], root: Path = Path())
     DataError
         If a table is absent.
     """
-    return [one for benchmark in run.benchmarks for one in _benchmark_questions(benchmark, families, root)]
+    return [one for benchmark in run.benchmarks for one in _benchmark_questions(benchmark, families, root, strategy)]
 
 
-def current_questions(benchmark: str, data: Path) -> dict[str, RoundQuestion]:
-    """Read the current questions of a benchmark under arm `full`, strategy `direct`, by item."""
+def current_questions(benchmark: str, data: Path, strategy: Strategy) -> dict[str, RoundQuestion]:
+    """Read the current questions of a benchmark under arm `full` and a strategy, by item."""
     items = {row.item_id: row for row in read_records(data / f"items/{benchmark}.parquet", Item)}
     requests = read_records(data / f"prompts/{benchmark}.parquet", Request)
     return {
         row.item_id: RoundQuestion(items[row.item_id], row)
         for row in requests
-        if row.item_id in items and (row.arm, row.strategy) == (Arm.FULL, Strategy.DIRECT)
+        if row.item_id in items and (row.arm, row.strategy) == (Arm.FULL, strategy)
     }
 
 
-def _benchmark_questions(benchmark: str, families: Collection[Family], root: Path) -> Iterator[RoundQuestion]:
+def _benchmark_questions(benchmark: str, families: Collection[Family], root: Path, strategy: Strategy) -> Iterator[RoundQuestion]:
     gold = {row.item_id: row for row in read_records(root / f"data/gold/{benchmark}.parquet", Gold)}
-    asked = [one for one in current_questions(benchmark, root / "data").values() if one.item.family in families]
+    asked = [one for one in current_questions(benchmark, root / "data", strategy).values() if one.item.family in families]
     answerable = [one for one in asked if can_pass(one.item, gold.get(one.item.item_id))]
     check_asked([one.request for one in answerable], read_audit(root / f"data/deidentified/{benchmark}/audit.json"))
     yield from answerable
@@ -125,7 +129,7 @@ def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = 
     key = _read_key(folder)
     shown = {asked.item_id: asked for packet in key.packets for asked in packet.items.values()}
     # the questions as they are asked now, which must equal those of the key
-    benchmarks = {name: current_questions(name, data) for name in sorted({asked.benchmark for asked in shown.values()})}
+    benchmarks = {name: current_questions(name, data, key.strategy) for name in sorted({asked.benchmark for asked in shown.values()})}
     questions = {item_id: one for asked in benchmarks.values() for item_id, one in asked.items()}
     _check_unchanged(shown, questions, key.round_id)
     forms = {item_id: forms_of(questions[item_id].item, questions[item_id].request) for item_id in shown}
@@ -134,7 +138,7 @@ def import_readers(folder: Path, *, config: Path = Path("config"), data: Path = 
     for file, export in read_exports(folder, key, forms):
         # one import per reader and benchmark of the round
         packet, name = packets[export.packet_id], f"reader-{export.rater.id}"
-        model, given = _model(config, name, export), given_answers((file, export), packet, forms)
+        model, given = _model(config, name, export, key.strategy), given_answers((file, export), packet, forms)
         for benchmark, asked in benchmarks.items():
             requests = requests_for(model, [one.request for one in asked.values()])
             number = sum(one.benchmark == benchmark for one in packet.items.values())
@@ -189,7 +193,7 @@ def _check_unchanged(shown: Mapping[str, AskedItem], questions: Mapping[str, Rou
         raise RatingError(message)
 
 
-def _model(config: Path, name: str, export: AnswerExport) -> ModelConfig:
+def _model(config: Path, name: str, export: AnswerExport, strategy: Strategy) -> ModelConfig:
     """Return the configuration of a reader: the existing one, or a new one."""
     reader = export.rater.id
     person = not export.rater.simulated
@@ -199,15 +203,16 @@ def _model(config: Path, name: str, export: AnswerExport) -> ModelConfig:
         id=f"reader/{reader}",
         revision="1",
         reader="clinician" if person else "simulated",
+        reader_strategy=strategy,
     ).named(name)
     # an existing file of this reader is kept, with edits of title or revision
     path = config / "models" / f"{name}.yaml"
     if not path.exists():
         return model
     known = load_model(path)
-    if (known.backend, known.id, known.reader) != (model.backend, model.id, model.reader):
+    if any(getattr(known, name) != getattr(model, name) for name in ("backend", "id", "reader", "reader_strategy")):
         message = (
-            f"{path.name}: it exists and is not of this reader (backend: imported, id: {model.id}, reader: {model.reader});"
+            f"{path.name}: it exists and is not of this reader (backend: imported, id: {model.id}, reader: {model.reader}, reader_strategy: {model.reader_strategy});"
             " move it, or correct it"
         )
         raise RatingError(message)
@@ -216,5 +221,6 @@ def _model(config: Path, name: str, export: AnswerExport) -> ModelConfig:
 
 def _write_yaml(path: Path, model: ModelConfig, round_id: str) -> None:
     if not path.exists():
-        values = model.model_dump(include={"title", "backend", "id", "revision", "reader"})
+        values = model.model_dump(mode="json", include={"title", "backend", "id", "revision", "reader"})
+        values |= {"reader_strategy": str(model.reader_strategy)} if model.reader_strategy is not Strategy.DIRECT else {}
         write_text(path, HEAD.format(round_id=round_id) + yaml.safe_dump(values, sort_keys=False))

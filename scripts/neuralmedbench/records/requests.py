@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from neuralmedbench.records.examinations import EvidenceKind, Examination
 from neuralmedbench.records.views import Viewer
 
 SCHEMA_VERSION = 7
@@ -121,6 +122,14 @@ class Inquiry:
     def is_work_up(self) -> bool:
         """True under the strategy `workup`."""
         return bool(self.unclear)
+
+    @property
+    def held(self) -> tuple[Examination, ...]:
+        """The examinations that a work-up can release."""
+        return tuple(
+            Examination(name=fact.name, kind=EvidenceKind(fact.kind), text=fact.text, sequence=fact.sequence, plane=fact.plane)
+            for fact in self.facts
+        )
 
     @property
     def is_choice(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from neuralmedbench.models.conversation import WorkUpStep, facts_told, held_by, questions_asked, released, shown_answer
+from neuralmedbench.models.conversation import WorkUpStep, facts_told, questions_asked, released, shown_answer
 from neuralmedbench.records.examinations import RequestOutcome, match_request
 from neuralmedbench.records.requests import Inquiry
 from neuralmedbench.records.vocabulary import normal_form
@@ -171,7 +171,7 @@ def read_work_up(inquiry: Inquiry, answers: Sequence[str], reference: ReferenceA
     """
     steps: list[WorkUpStep | None] = [*released(inquiry, answers[:-1])]
     turns = [read_turn(answer, steps[number] if number < len(steps) else None, reference) for number, answer in enumerate(answers)]
-    places = [match_request(name, held_by(inquiry)).place for name in essential]
+    places = [match_request(name, inquiry.held).place for name in essential]
     names = [inquiry.facts[place].name for place in places if place is not None]
     return WorkUp(inquiry, tuple(turns), tuple(dict.fromkeys(names)))
 

@@ -9,6 +9,7 @@ import numpy as np
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.estimates.comparisons import rank_ranges, tiers
 from neuralmedbench.estimates.intervals import Floats, Interval, rate_interval
+from neuralmedbench.records.items import Strategy
 from neuralmedbench.records.words import are, counted, percent, plural
 from neuralmedbench.tables.calibrated import CalibratedRow, calibrated_rows, corrects_score
 from neuralmedbench.tables.contrasts import Pair, model_pairs
@@ -210,11 +211,14 @@ def _notes(study: Study, benchmark: BenchmarkStudy, key: Key, reader: str | None
     if not outcomes.items:
         notes.append("not scored: no item has a reference that an answer can meet")
     elif reader:
-        given = int((counts.samples - counts.missing).sum())
+        strategy = study.models[key.model].reader_strategy
+        of_round = outcomes.counts.get(key._replace(strategy=strategy))
+        given = int((of_round.samples - of_round.missing).sum()) if of_round else 0
         whose = "a program in the place of a reader" if reader == "simulated" else "a person"
-        notes.append(
-            f"{whose}: no rank; {given} of {len(outcomes.items)} items answered, compared with models on these alone in readers.csv"
+        where = (
+            "worked up, see workup.csv" if strategy == Strategy.WORKUP else "answered, compared with models on these alone in readers.csv"
         )
+        notes.append(f"{whose}: no rank; {given} of {len(outcomes.items)} items {where}")
     elif benchmark.limit:
         notes.append(f"no rank: {limited_words(benchmark.limit)}")
     elif counts.missing_fraction > limit:

@@ -180,21 +180,23 @@ def mean_over_items(study: Study, benchmark: BenchmarkStudy, model: str, values:
 
 def takeaway(study: Study, tables: Tables) -> Takeaway:
     """State how much of the essential evidence the models ask for, and whose list it is."""
-    rows = [row for row in tables["workup"] if row["arm"] == FULL and row["turn"] is None and row["value"] is not None]
+    whole = [row for row in tables["workup"] if row["arm"] == FULL and row["turn"] is None and row["value"] is not None]
+    rows = [row for row in whole if row["model"] not in study.readers]
+    people = readers_sentence(study, whole)
     if not rows:
-        return Takeaway("No model was asked for a work-up.", "0 items")
+        return Takeaway(f"No model was asked for a work-up. {people}".rstrip(), "0 items")
     largest = max(rows, key=lambda row: row["n_items"])
     models = counted(len({row["model"] for row in rows}), "model")
     n = f"{models}, up to {items_of(largest['n_items'], largest['n_patients'], largest.get('cluster'))}"
     asked = [row for row in rows if row["measure"] == "essential_recall"]
-    choice = choice_sentence(study, tables)
+    further = " ".join(filter(None, (people, choice_sentence(study, tables))))
     if not asked:
-        return Takeaway(f"Which evidence a case needs was not stated, so what models ask for is only counted. {choice}".rstrip(), n)
+        return Takeaway(f"Which evidence a case needs was not stated, so what models ask for is only counted. {further}".rstrip(), n)
     best = max(asked, key=lambda row: (row["value"], row["model"]))
     title = study.models[best["model"]].title
     return Takeaway(
         f"{title} asks for {value_share(best)} of the examinations that the case's author calls essential, the most of all models"
-        f" (intervals are not corrected); no expert reviewed that list. {choice}".rstrip(),
+        f" (intervals are not corrected); no expert reviewed that list. {further}".rstrip(),
         n,
     )
 
@@ -204,6 +206,18 @@ def kind_of_gain(row: Mapping[str, Any]) -> str:
     if row["measure"] == CHOICE:
         return CHOSEN
     return OVER_NONE if row["arm"].endswith(f"-{WITHHELD}") else OVER_ALL
+
+
+def readers_sentence(study: Study, rows: Sequence[Cells]) -> str:
+    """State how much of the essential evidence people ask for; empty if none worked up a case with a list."""
+    asked = [row for row in rows if row["model"] in study.readers and row["measure"] == "essential_recall"]
+    several = len({row["benchmark"] for row in asked}) > 1
+    parts = [
+        f"{study.models[row['model']].title} asks for {value_share(row)} of the essential examinations on {items_of(row['n_items'], row['n_patients'], row.get('cluster'))}"
+        + (f" of {study.benchmarks[row['benchmark']].config.title}" if several else "")
+        for row in asked
+    ]
+    return f"{listing(parts)}." if parts else ""
 
 
 def choice_sentence(study: Study, tables: Tables) -> str:

@@ -56,6 +56,17 @@ def test_a_misspelt_key_is_told_with_the_files_in_which_it_may_stand(project: Pa
         read_run([Path("config/study.yaml")])
 
 
+def test_a_case_to_work_up_that_is_in_no_row_of_the_case_table_is_told(project: Path) -> None:
+    benchmark = yaml.safe_load(Path("config/benchmarks/b.yaml").read_text(encoding="utf-8"))
+    listed = CaseRow(case_id="c1", patient_id="p1", source_sha256="0" * 64, sequence_overrides={}, exclude="")
+    write_case_table(Path("config/benchmarks/b.cases.tsv"), [listed])
+    write("config/benchmarks/b.yaml", {**benchmark, "kind": "scans", "workup_cases": ["c1"]})
+    assert read_run().benchmarks["b"].workup_cases == ("c1",)
+    write("config/benchmarks/b.yaml", {**benchmark, "kind": "scans", "workup_cases": ["c1", "c2"]})
+    with pytest.raises(ConfigError, match=r"^b: workup_cases: c2 is in no row of b.cases.tsv; correct the case id, or take it out$"):
+        read_run()
+
+
 def test_host_and_cap_and_other_mistakes_of_all_files_are_reported_at_once(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert said(capfd, "run", "check") == (0, "no mistakes: 1 benchmark, 1 model, 1 grader\n")
     write("config/config.yaml", {"benchmarks": ["b", "c"], "models": ["paid", "other", "absent"], "graders": ["rubric", "llmm"]})

@@ -119,6 +119,17 @@ def test_an_arm_of_work_ups_needs_the_strategy() -> None:
         assemble(made.items, CaseMaterial(arms=load_arms(ROOT / "config", config.arms, "b")), config, TEMPLATES)
 
 
+def test_a_list_of_cases_restricts_who_is_worked_up_and_nothing_else() -> None:
+    config = benchmark_config(
+        arms=["full", "no_image", "evidence-history"], strategies=["direct", "workup"], samples=1, workup_cases=["c2"]
+    )
+    cases = [source(name, notes=NOTES, record=RECORD) for name in ("c1", "c2")]
+    made = build_cases("b", config, cases, {name: answer(name) for name in ("c1", "c2")}, VOCABULARY)
+    found = assemble(made.items, CaseMaterial(arms=load_arms(ROOT / "config", config.arms, "b")), config, TEMPLATES)
+    assert {(row.case_id, row.arm) for row in found if row.strategy == "workup"} == {("c2", arm) for arm in config.arms}
+    assert {row.case_id for row in found if row.strategy == "direct"} == {"c1", "c2"}
+
+
 def test_without_a_history_or_anything_to_ask_for_there_is_no_work_up() -> None:
     config = benchmark_config(arms=["full"], strategies=["direct", "workup"], samples=1)
     made = build_cases("b", config, [source("c1", notes=(), record="")], {"c1": answer("c1")}, VOCABULARY)

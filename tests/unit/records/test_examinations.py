@@ -15,6 +15,7 @@ from neuralmedbench.records.examinations import (
     RequestOutcome,
     group_of_entry,
     match_request,
+    offered_requests,
     section_of_note,
     unique_names,
 )
@@ -59,6 +60,17 @@ def test_requests_of_others_are_read_as_they_were_meant_and_no_wrong_pictures_ar
 
 
 COUNTS = {"right": 1280, "not given": 13, "wrong text": 15}
+
+
+def test_the_requests_that_people_choose_from_reach_all_scans_of_the_invented_cases_and_most_of_the_rest() -> None:
+    found: Counter[str] = Counter()
+    for case in CASES:
+        units = held(case)
+        reached = {match_request(request, units).place for request in offered_requests()}
+        for place, unit in enumerate(units):
+            kind = "scan" if unit.kind is EvidenceKind.PICTURES else "text"
+            found[f"{kind}{'' if place in reached else ', not reached'}"] += 1
+    assert found == {"scan": 441, "text": 419, "text, not reached": 20}
 
 
 FLAIR = Examination(name="FLAIR, axial", kind=EvidenceKind.PICTURES, sequence="FLAIR", plane="axial")

@@ -6,17 +6,19 @@ import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from random import Random
 
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.ratings.answering.answers import AskedItem, ReaderKey, ReaderRoundKey, forms_of
+from neuralmedbench.ratings.answering.work_ups import turns_of, work_up_data
 from neuralmedbench.ratings.form import AnswerSettings
 from neuralmedbench.ratings.page import Json, form_page, read_pictures
 from neuralmedbench.ratings.sampling import StratifiedDraw, draw, opaque_id, presentation_order
-from neuralmedbench.records.items import Item, Level
+from neuralmedbench.records.examinations import offered_requests
+from neuralmedbench.records.items import Item, Level, Strategy
 from neuralmedbench.records.requests import Request
 
 TITLE = "Questions"
@@ -25,7 +27,7 @@ FORM = Path(__file__).with_name("form")
 
 @dataclass(frozen=True)
 class RoundQuestion:
-    """A question that a round may draw: the item, and the request under arm `full`, strategy `direct`."""
+    """A question that a round may draw: the item, and the request under arm `full`, strategy `direct` or `workup`."""
 
     item: Item
     request: Request
@@ -69,7 +71,7 @@ def freeze_reader_round(
     settings : AnswerSettings
         Settings of the draw.
     questions : iterable of RoundQuestion
-        Every question that may be drawn: the population of the draw probabilities.
+        Every question that may be drawn: the population of the draw probabilities. All are asked by one strategy.
     root : Path
         Repository root; paths of pictures are relative to it.
     secret : str
@@ -91,13 +93,18 @@ def freeze_reader_round(
     # sorted, so that the draw does not depend on the order of the input
     frame = sorted(questions, key=lambda one: one.item.item_id)
     if not frame:
-        message = f"{round_id}: there is no question to draw from the families {', '.join(settings.families)}; run the workflow first"
+        message = (
+            f"{round_id}: there is no question to draw from the families {', '.join(settings.families)}; run the workflow first"
+            " (work-ups need `workup` among the strategies of a benchmark)"
+        )
         raise RatingError(message)
     among = _once_per_case(frame, seed) if settings.once_per_case else [_DrawnQuestion(one, 1.0) for one in frame]
     drawn = draw([one.question.stratum for one in among], settings.items, seed)
     chosen = [_with_probability(among[place], drawn) for place in drawn.places]
     # read once, because all readers get the same questions
-    pictures = read_pictures((turn for one in chosen for turn in one.question.request.turns), root)
+    requests = [one.question.request for one in chosen]
+    of_facts = (turn for request in requests if request.inquiry for turn in turns_of(request.inquiry))
+    pictures = read_pictures(chain((turn for request in requests for turn in request.turns), of_facts), root)
     packets, pages = [], {}
     for number in range(settings.readers):
         reader = f"{round_id}-{number + 1}"
@@ -112,6 +119,7 @@ def freeze_reader_round(
         secret=secret,
         strata=drawn.strata,
         packets=packets,
+        strategy=Strategy.WORKUP if frame[0].request.inquiry else Strategy.DIRECT,
     )
     return FrozenReaderRound(whole, pages)
 
@@ -138,6 +146,8 @@ def _packet(reader: str, chosen: Sequence[_DrawnQuestion], secret: str, pictures
     order = presentation_order(shown, cases, _predecessors(shown), Random(f"{secret}/{reader}"))
     items = [_question_data(item_id, opaque_id(secret, reader, f"case/{cases[item_id]}"), shown[item_id].question) for item_id in order]
     data: Json = {"packet_id": opaque_id(secret, reader, "packet"), "rater": reader, "items": items, "pictures": pictures}
+    if any(one.question.request.inquiry for one in chosen):
+        data["requests"] = list(offered_requests())
     # the digest ties an export to this packet
     digest = sha256_of_value(data)
     asked = {
@@ -179,4 +189,5 @@ def _question_data(item_id: str, group: str, question: RoundQuestion) -> Json:
         }
         for turn, form in zip(question.request.turns, forms_of(question.item, question.request), strict=True)
     ]
-    return {"item_id": item_id, "group": group, "told": question.request.system, "turns": turns}
+    data: Json = {"item_id": item_id, "group": group, "told": question.request.system, "turns": turns}
+    return data | ({"work_up": work_up_data(question.request.inquiry)} if question.request.inquiry else {})

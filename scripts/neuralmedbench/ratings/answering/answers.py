@@ -6,7 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
@@ -15,12 +15,20 @@ from pydantic import Field
 
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.external_files import GivenAnswer
+from neuralmedbench.ratings.answering.work_ups import (
+    MOST_STATED,
+    AskedExamination,
+    StatedDiagnosis,
+    candidates_text,
+    problem_of_asking,
+    problem_of_stated,
+)
 from neuralmedbench.ratings.exports import Digest, Pseudonym, Rater, StratumKey, StrictModel, read_file
 from neuralmedbench.ratings.imports import KEY_FILE, checked_entries, packet_of
 from neuralmedbench.records.checklist import SECTIONS, with_places
-from neuralmedbench.records.items import DIAGNOSES, Family, Item, Runner
+from neuralmedbench.records.items import DIAGNOSES, Family, Item, Runner, Strategy
 from neuralmedbench.records.questions import LETTERS
-from neuralmedbench.records.requests import Request
+from neuralmedbench.records.requests import Inquiry, Request
 
 CONFIDENCE = "CONFIDENCE"
 SHORT_DIFFERENTIAL = ("DIFFERENTIAL", "FINDINGS", "RATIONALE", CONFIDENCE)
@@ -43,22 +51,24 @@ LONGEST = 10_000
 class AnswerForm:
     """The form of one answer: its sections in order or the labels of its fields, its options, and whether candidates come with evidence.
 
-    None among the labels of a field means "cannot tell"; `confidence` has no labels, because it is a number.
+    `inquiry` is that of a work-up, every message of which states diagnoses, and whose last one is answered in this form. None among the labels of a field means "cannot tell"; `confidence` has no labels, because it is a number.
     """
 
     sections: tuple[str, ...] = ()
     evidence: bool = False
     options: tuple[str, ...] = ()
     fields: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
+    inquiry: Inquiry | None = None
 
     def shown(self) -> dict[str, Any]:
         """Return the form as the page reads it."""
-        return {
+        shown: dict[str, Any] = {
             "sections": list(self.sections),
             "evidence": self.evidence,
             "options": [[letter, text] for letter, text in zip(LETTERS, self.options, strict=False)],
             "fields": [[name, list(labels)] for name, labels in self.fields.items()],
         }
+        return shown | ({"stated": MOST_STATED} if self.inquiry else {})
 
 
 class FilledCandidate(StrictModel):
@@ -80,11 +90,16 @@ class FilledForm(StrictModel):
 
 
 class FilledTurn(StrictModel):
-    """The answer to one message. `locked`: the reader then saw a later message, or a later question on the case."""
+    """The answer to one message. `locked`: the reader then saw a later message, or a later question on the case.
 
-    status: Literal["open", "answered", "cannot_tell"]
+    In a work-up it states diagnoses, and has the status `asked` if it asks for an examination.
+    """
+
+    status: Literal["open", "answered", "cannot_tell", "asked"]
     locked: bool
     answer: FilledForm
+    stated: list[StatedDiagnosis] = Field(default_factory=list)
+    asked: AskedExamination | None = None
     seconds_active: float = Field(ge=0, le=86_400)
 
 
@@ -138,6 +153,7 @@ class ReaderRoundKey(StrictModel):
     secret: str
     strata: dict[str, StratumKey]
     packets: list[ReaderKey]
+    strategy: Literal[Strategy.DIRECT, Strategy.WORKUP] = Strategy.DIRECT
 
 
 def forms_of(item: Item, request: Request) -> tuple[AnswerForm, ...]:
@@ -148,12 +164,12 @@ def forms_of(item: Item, request: Request) -> tuple[AnswerForm, ...]:
     item : Item
         The question.
     request : Request
-        The request under arm `full`, strategy `direct`.
+        The request under arm `full`, strategy `direct` or `workup`.
 
     Returns
     -------
     tuple of AnswerForm
-        One per message.
+        One per message; a single one for a work-up.
 
     Raises
     ------
@@ -161,7 +177,7 @@ def forms_of(item: Item, request: Request) -> tuple[AnswerForm, ...]:
         If the prompt asks for other sections or for another order: the form would then answer another prompt.
     """
     # earlier turns of a dialogue ask for a short differential, only the last one for the item's own form
-    last = _form(item, request.answer_schema)
+    last = replace(_form(item, request.answer_schema), inquiry=request.inquiry)
     rounds = len(request.turns) - 1
     forms = (*(AnswerForm(sections=SHORT_DIFFERENTIAL) for _ in range(rounds)), last)
     for form, turn in zip(forms, request.turns, strict=True):
@@ -209,9 +225,9 @@ EVIDENCE_LABEL = re.compile(r"\b(for|against)\s*[:：]", re.IGNORECASE)
 EXPLAINS = re.compile(r"\s*[:：]\s+|\s+[-–—]\s+")
 """Signs after which the parser expects an explanation; in a reader's diagnosis they are part of the name."""
 
-OPEN, STATUS_CANNOT_TELL = "open", "cannot_tell"
+OPEN, STATUS_CANNOT_TELL, ASKED = "open", "cannot_tell", "asked"
 NamedExport = tuple[str, AnswerExport]
-Forms = Mapping[str, Sequence[AnswerForm]]
+Forms = Mapping[str, tuple[AnswerForm, ...]]
 
 
 def read_exports(folder: Path, key: ReaderRoundKey, forms: Forms) -> list[NamedExport]:
@@ -257,13 +273,21 @@ def _check(name: str, export: AnswerExport, packets: Mapping[str, ReaderKey], ro
             message = f"{where}: {problem}"
             raise RatingError(message)
     # items that are absent from the export count as unfinished too
-    unfinished = len(packet.items) - sum(all(turn.status != OPEN for turn in item.turns) for item in export.items)
+    unfinished = len(packet.items) - sum(_is_finished(item) for item in export.items)
     if export.complete and unfinished:
         message = f"{name}: it is marked as complete, but {unfinished} questions are not answered"
         raise RatingError(message)
 
 
-def _problem(item: AnsweredItem, forms: Sequence[AnswerForm]) -> str:
+def _is_finished(item: AnsweredItem) -> bool:
+    return all(turn.status != OPEN for turn in item.turns) and item.turns[-1].status != ASKED
+
+
+def _problem(item: AnsweredItem, forms: tuple[AnswerForm, ...]) -> str:
+    if inquiry := forms[0].inquiry:
+        if problem := problem_of_asking(inquiry, [turn.asked for turn in item.turns]):
+            return problem
+        forms = forms * len(item.turns)
     if len(item.turns) != len(forms):
         return f"{len(item.turns)} answers, the question has {len(forms)} messages"
     for number, (form, turn) in enumerate(zip(forms, item.turns, strict=True), start=1):
@@ -272,9 +296,21 @@ def _problem(item: AnsweredItem, forms: Sequence[AnswerForm]) -> str:
             return f"message {number} is locked without an answer"
         if number > 1 and turn.status != OPEN and not item.turns[number - 2].locked:
             return f"message {number} is answered, although the answer to message {number - 1} is not locked"
-        if turn.status != OPEN and (problem := problem_of(form, turn.answer, answered=_is_answered(turn))):
+        if turn.status != OPEN and (problem := _problem_of_turn(form, turn)):
             return f"message {number}: {problem}" if len(forms) > 1 else problem
     return ""
+
+
+def _problem_of_turn(form: AnswerForm, turn: FilledTurn) -> str:
+    if (turn.status == ASKED) is not (turn.asked is not None) or (turn.asked and not form.inquiry):
+        return "a request that the question does not take, or a status that does not fit it"
+    if turn.stated and not form.inquiry:
+        return "diagnoses with probabilities, which the question does not ask for"
+    if form.inquiry and (problem := problem_of_stated(turn.stated, needed=_is_answered(turn))):
+        return problem
+    if turn.asked:
+        return "an answer beside a request" if turn.answer != FilledForm() else ""
+    return problem_of(form, turn.answer, answered=_is_answered(turn))
 
 
 def problem_of(form: AnswerForm, filled: FilledForm, *, answered: bool) -> str:
@@ -354,21 +390,29 @@ def given_answers(named: NamedExport, packet: ReaderKey, forms: Forms) -> dict[s
     for number, item in enumerate(export.items, start=1):
         asked = packet.items[item.item_id]
         # a dialogue is imported only when every turn is answered
-        if any(turn.status == OPEN for turn in item.turns):
+        if not _is_finished(item):
             continue
-        texts = [
-            answer_text(form, turn.answer, answered=_is_answered(turn)) for form, turn in zip(forms[asked.item_id], item.turns, strict=True)
-        ]
+        of_item = forms[asked.item_id]
+        of_turns = of_item * len(item.turns) if of_item[0].inquiry else of_item
+        texts = [_message(form, turn) for form, turn in zip(of_turns, item.turns, strict=True)]
         given[asked.benchmark].append(
             GivenAnswer(
                 where=f"{name}, entry {number}",
                 item=asked.item_id,
                 sample=0,
                 turns=tuple(texts),
+                strategy=Strategy.WORKUP if of_item[0].inquiry else Strategy.DIRECT,
                 seconds=tuple(turn.seconds_active for turn in item.turns),
             )
         )
     return given
+
+
+def _message(form: AnswerForm, turn: FilledTurn) -> str:
+    """Return a reader's message in the format of the prompt; in a work-up with the stated diagnoses before the request or the final answer."""
+    stated = candidates_text([(_name(one.name), one.probability) for one in turn.stated])
+    said = f"REQUEST: {_line(turn.asked.request)}" if turn.asked else answer_text(form, turn.answer, answered=_is_answered(turn))
+    return "\n".join(filter(None, (stated, said)))
 
 
 def answer_text(form: AnswerForm, filled: FilledForm, *, answered: bool) -> str:
@@ -403,8 +447,12 @@ def _section(name: str, form: AnswerForm, filled: FilledForm, *, answered: bool)
     return f"{name}: {_line(filled.texts.get(name, '')) or NOT_STATED}"
 
 
+def _name(text: str) -> str:
+    return EXPLAINS.sub(", ", _line(text).strip(" .,;:-–—").replace("|", "/"))
+
+
 def _candidate(one: FilledCandidate, *, evidence: bool) -> str:
-    name = EXPLAINS.sub(", ", _line(one.name).strip(" .,;:-–—").replace("|", "/"))
+    name = _name(one.name)
     if not evidence:
         return name
     for_it, against = (EVIDENCE_LABEL.sub(r"\1", _line(words).replace("|", "/")) or NOT_STATED for words in (one.speaks_for, one.against))

@@ -330,6 +330,18 @@ def section_of_note(text: str) -> str:
     return next((name for name, pattern in wording.HEADINGS.items() if re.match(rf"(?:{pattern})\b", plain)), wording.FURTHER)
 
 
+def offered_requests() -> tuple[str, ...]:
+    """Return the requests that people choose from where nothing can match their own words: the same for every case."""
+    planes = ("", *(f", {plane}" for plane in wording.PLANES))
+    of_scans = wording.WORDS["offered"]["scans of the head"]
+    return tuple(
+        f"{name}{plane}"
+        for names in wording.WORDS["offered"].values()
+        for name in names
+        for plane in (planes if names is of_scans else ("",))
+    )
+
+
 def unique_names(names: Sequence[str], taken: Collection[str] = ()) -> list[str]:
     """Return names, numbered if they occur more than once: `examination`, `examination (2)`."""
     found: list[str] = []
