@@ -2,8 +2,8 @@
 
 Run on purpose (`python perf/confidence_intervals.py`), never a test. Rates, differences, shares and gaps: the studies of
 `tests/fixtures/coverage.py`, 8, 30 and 120 patients. Patients with unequal numbers of items: 12, 30, 60 and 120 patients, true rates of 5, 10,
-30, 60 and 90 %, and paired differences; it fails if the interval of a rate does not hold the truth in 93 % (the Monte-Carlo interval of the
-coverage ends below that). Rates corrected by raters of unequal leniency: 12 and 120 patients. Seed 1; seed 2 is for closing.
+30, 60 and 90 %, and paired differences, and the measures of work-ups; it fails if the interval of a rate or of such a measure does not hold
+the truth in 93 % (the Monte-Carlo interval of the coverage ends below that). Rates corrected by raters of unequal leniency: 12 and 120 patients. Seed 1; seed 2 is for closing.
 Confidence: answers of one patient are correlated (a random effect of 0.8 on the logit), confidences are on a
 grid of 0.05, and the model is overconfident by 0 to 0.3. The true value is that of 100,000 patients. The nominal coverage is 95 %; with
 1,000 studies, 93.6 to 96.4 % is within chance.
@@ -20,7 +20,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from fixtures.coverage import PAIRS, QUANTITIES, RATES, corrected_rates, coverage, truth
+from fixtures.coverage import PAIRS, QUANTITIES, RATES, WORK_UPS, corrected_rates, coverage, truth
 from neuralmedbench.estimates.calibration import auroc, brier, calibration_error, width_bins
 from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, percentile_interval
@@ -103,6 +103,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_coverage(QUANTITIES, PATIENTS, args.studies, args.seed)
         failed = print_coverage(RATES, UNEVEN_PATIENTS, args.studies, args.seed)
         missed = failed + print_coverage(PAIRS, UNEVEN_PATIENTS, args.studies, args.seed)
+        of_work_ups = print_coverage(WORK_UPS, UNEVEN_PATIENTS, args.studies, args.seed)
+        failed, missed = failed + of_work_ups, missed + of_work_ups
         missed += print_coverage(corrected_rates(), RATED_PATIENTS, args.studies, args.seed)
         print("\n".join(["unequal numbers of items and unequal raters, below 93 %:", *(missed or ["none"])]))
     for too_sure in TOO_SURE if args.samples else ():

@@ -9,7 +9,7 @@ from pathlib import Path
 from neuralmedbench.benchmarks.answers_table import AnswerRow, read_answers
 from neuralmedbench.benchmarks.gold import add_findings_of_others, check_findings, disclosure, gold_of, is_normal, unknown_terms
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
-from neuralmedbench.benchmarks.shown_lesions import lesion_shown, picture_lesions
+from neuralmedbench.benchmarks.shown_lesions import lesion_shown, picture_lesions, with_place
 from neuralmedbench.benchmarks.sources import CaseSource
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import DataError
@@ -75,7 +75,7 @@ def build_cases(
             continue
         lesions += picture_lesions(gold_of(asked[0], answer, vocabulary).lesion, source.images, mask)
         for item in asked:
-            gold.append(_gold(item, answer, vocabulary))
+            gold.append(_gold(item, answer, vocabulary, mask))
             if answer.findings and item.family is not Family.LESION_RECOGNITION:  # findings would contain its answer
                 if not is_normal(answer, vocabulary):  # normal findings can hardly be written without the word
                     check_findings(gold[-1], vocabulary)
@@ -139,8 +139,9 @@ def _dialogue(item: Item, source: CaseSource) -> Item:
     return replace(item, runner=Runner.DIALOGUE, turns=tuple(turns), notes="", record="")
 
 
-def _gold(item: Item, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
+def _gold(item: Item, answer: AnswerRow, vocabulary: Vocabulary, mask: LesionMask | None) -> Gold:
     gold = gold_of(item, answer, vocabulary)
+    gold = replace(gold, lesion=with_place(gold.lesion, mask))
     if item.family is Family.LESION_RECOGNITION and gold.lesion is None:
         gold = replace(gold, answer=NO_LESION, aliases=("normal",), icd10="", differentials=())
     if item.runner is not Runner.DIALOGUE:

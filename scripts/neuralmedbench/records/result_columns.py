@@ -355,6 +355,7 @@ TABLES = {
         "value": "float",
         "low": "float",
         "high": "float",
+        "p_value": "float",
         "n_answers": "int",
         "n_undefined": "int",
         "n_items": "int",

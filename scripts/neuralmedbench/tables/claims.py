@@ -26,6 +26,7 @@ from neuralmedbench.tables.pressure import COMPARED
 from neuralmedbench.tables.revisions import change_tests
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.viewer import DIFFERENCE
 from neuralmedbench.tables.words import (
     ANOTHER,
     CHOSEN,
@@ -43,6 +44,7 @@ from neuralmedbench.tables.words import (
     SIDES,
     SUGGESTIONS,
     TOLD,
+    VIEWED,
     WORDING,
     WORDLESS,
     best_of,
@@ -74,8 +76,12 @@ WORDS = {
     CHOSEN: "between evidence that is asked for and all at once",
     OVER_NONE: "between facts that are asked for and none",
     OVER_ALL: "between facts that are asked for and all of them",
+    VIEWED: "between views that are asked for and the chosen slices",
 }
 """The kinds of comparisons, in words."""
+
+STRATEGIES = {CHOSEN: Strategy.WORKUP, OVER_NONE: Strategy.ASK, OVER_ALL: Strategy.ASK}
+"""Of kinds that compare two arms of a strategy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,11 +189,24 @@ def _comparisons(results: Results) -> Iterator[ClaimRow]:
     for worst in compared:
         keys = Key(worst["model"], worst["arms"].split()[-1]), Key(worst["model"])
         yield _claim(DEGRADED, {**worst, **_unread_of(study, worst, *keys)}, other=worst["arms"])
-    gains = [row for row in tables["workup"] if row["p_value"] is not None and row["model"] not in study.readers]
-    yield from (_claim(kind_of_gain(row), {**row, "difference": row["value"]}, other=row["arm"]) for row in gains)
+    yield from _own_search(study, tables)
     for row in tables["revisions"]:
         if tests := change_tests(dict(row)):  # more changed answers than repeats have, or another pass rate: two tests of one comparison
             yield _claim(REVISION, {**row, "p_value": min(holm(tests))}, other=row["metric"])
+
+
+def _own_search(study: Study, tables: Mapping[str, Sequence[ResultRow]]) -> Iterator[ClaimRow]:
+    """Compare what models make of evidence, and of views, that they ask for with what they make of those that they are given."""
+    for row in tables["workup"]:
+        if row["p_value"] is not None and row["model"] not in study.readers:
+            cells, kind = {**row, "difference": row["value"]}, kind_of_gain(row)
+            own, other = (Key(row["model"], arm, STRATEGIES[kind]) for arm in row["arm"].split())
+            yield _claim(kind, {**cells, **_unread_of(study, cells, own, other)}, other=row["arm"])
+    for row in tables["viewer"]:
+        if row["measure"] == DIFFERENCE and row["p_value"] is not None and row["model"] not in study.readers:
+            cells = {**row, "difference": row["value"]}
+            keys = Key(row["model"], Arm.FULL, Strategy.VIEWER), Key(row["model"])
+            yield _claim(VIEWED, {**cells, **_unread_of(study, cells, *keys)})
 
 
 def _claim(kind: str, row: Mapping[str, Any], **names: str | None) -> ClaimRow:
@@ -340,10 +359,11 @@ def _labels(row: Cells) -> list[Label]:
     families = [(f"{SCORED} family", row[name]) for name in ("family", "breadth_family") if row[name]]
     arms: dict[str, str] = {PICTURES: Arm.NO_IMAGE, TOLD: Arm.FINDINGS_DISCLOSED}
     arms |= dict.fromkeys((ANOTHER, WORDLESS, CONSTANT, MIRROR), str(row["other"]))
-    strategies = {CHOSEN: Strategy.WORKUP, OVER_NONE: Strategy.ASK, OVER_ALL: Strategy.ASK}
-    if row["kind"] in {*COMPARED.values(), DEGRADED, *strategies}:
-        strategy = strategies.get(row["kind"], Strategy.DIRECT)
+    if row["kind"] in {*COMPARED.values(), DEGRADED, *STRATEGIES}:
+        strategy = STRATEGIES.get(row["kind"], Strategy.DIRECT)
         return families + [label for arm in row["other"].split() for label in arm_labels({"arm": arm, "strategy": strategy})]
+    if row["kind"] == VIEWED:
+        return families + arm_labels({"arm": Arm.FULL, "strategy": Strategy.VIEWER})
     return families + (arm_labels({"arm": arms[row["kind"]]}) if row["kind"] in arms else [])
 
 

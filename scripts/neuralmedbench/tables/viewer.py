@@ -21,12 +21,15 @@ from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, value_share
+from neuralmedbench.tables.words import VIEWED, GainWords, Takeaway, passes_sentence, value_share
 from neuralmedbench.tables.workup import mean_over_items
 
 INVISIBLE = "isointense"
-NUMBERS = ("views", "views_to_lesion")
-"""Measures that are not shares; the budget of views is the most that they can be."""
+TO_LESION = "views_to_lesion"
+"""The measure that is the number of a view, from 1."""
+DIFFERENCE = "pass1_difference"
+"""pass@1 of a model that looks for itself, minus that with the chosen slices."""
+LOOKS = GainWords(doing="Looking for itself", does="looks for itself", than="with the chosen slices")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +43,7 @@ class ViewerRow(ResultRow):
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    p_value: float | None = None
     n_answers: int | None = None
     n_undefined: int | None = None
     n_items: int | None = None
@@ -68,7 +72,7 @@ def viewer_measures(steps: Sequence[ViewStep], lesion: Lesion | None) -> dict[st
     return {
         "lesion_found": float(any(found)) if placed else None,
         "views_on_lesion": sum(found) / len(found) if found else None,
-        "views_to_lesion": found.index(True) + 1.0 if any(found) else None,
+        TO_LESION: found.index(True) + 1.0 if any(found) else None,
         "wasted_views": sum(wasted) / len(wasted) if wasted else None,
         "corrections": sum(step.mistake is not None for step in steps) / len(steps) if steps else None,
         "views": float(len(views)),
@@ -101,12 +105,12 @@ def _rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[ViewerRow]:
             for name, value in viewer_measures(steps, lesions.get(response.item_id)).items():
                 answers[name].append((places[response.item_id], value))
         for name, values in answers.items():
-            most = float(budget) if name in NUMBERS else 1.0
+            most = {"views": float(budget), TO_LESION: budget + 1.0}.get(name, 1.0)
             yield ViewerRow(
                 benchmark=benchmark.name,
                 model=model,
                 measure=name,
-                **mean_over_items(study, benchmark, model, values, most),
+                **mean_over_items(study, benchmark, model, values, most=most, least=float(name == TO_LESION)),
             )
         if answers:
             yield from _passes(study, benchmark, model)
@@ -127,16 +131,18 @@ def _passes(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Vie
         return np.where(both, values, np.nan)
 
     rates = {"pass1": rate_interval(of_both(own), by)[:3], "pass1_chosen_slices": rate_interval(of_both(chosen), by)[:3]}
-    difference = paired_difference(own, chosen, by)
-    rates["pass1_difference"] = (difference.value, difference.low, difference.high)
+    found = paired_difference(own, chosen, by)
     sizes: Cells = {
         "n_answers": int(outcomes.counts[looks].samples[both].sum()),
         "n_undefined": int(outcomes.counts[looks].samples[~both].sum()),
         "n_items": int(both.sum()),
         "n_patients": len(np.unique(outcomes.patients[both])),
     }
+    head: Cells = {"benchmark": benchmark.name, "model": model}
     for name, (value, low, high) in rates.items():
-        yield ViewerRow(benchmark=benchmark.name, model=model, measure=name, value=value, low=low, high=high, **sizes)
+        yield ViewerRow(**head, measure=name, value=value, low=low, high=high, **sizes)
+    difference: Cells = {"value": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
+    yield ViewerRow(**head, measure=DIFFERENCE, **difference, **sizes)
 
 
 def takeaway(study: Study, tables: Tables) -> Takeaway:
@@ -148,12 +154,14 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
     models = counted(len({row["model"] for row in rows}), "model")
     n = f"{models}, up to {items_of(largest['n_items'], largest['n_patients'], largest.get('cluster'))}"
     found = [row for row in rows if row["measure"] == "lesion_found"]
+    gain = passes_sentence(study, tables, VIEWED, LOOKS)
     if not found:
-        return Takeaway("Models looked through scans; no lesion has a known place, so whether they found it is not known.", n)
+        none = "Models looked through scans; no lesion has a known place, so whether they found it is not known."
+        return Takeaway(f"{none} {gain}".rstrip(), n)
     best = max(found, key=lambda row: (row["value"], row["model"]))
     return Takeaway(
         f"{study.models[best['model']].title} had the lesion before it in {value_share(best)} of its answers, the most of all models (intervals are"
-        " not corrected); whether it recognised it is another question.",
+        f" not corrected); whether it recognised it is another question. {gain}".rstrip(),
         n,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from neuralmedbench.records.results import PATIENT
@@ -14,7 +14,7 @@ from neuralmedbench.tables.study import Study
 MODELS, PICTURES, TOLD, SIDES, REVISION, LAYOUT = "models", "pictures", "findings", "breadth and depth", "revision", "layout"
 ANOTHER, WORDLESS, CONSTANT, MIRROR = "another's pictures", "no text", "same without text", "mirrored pictures"
 SUGGESTIONS, COLLEAGUE, ORDER, WORDING = "suggestions", "colleague", "order of options", "wording"
-DEGRADED, CHOSEN = "degraded pictures", "chosen evidence"
+DEGRADED, CHOSEN, VIEWED = "degraded pictures", "chosen evidence", "chosen views"
 OVER_NONE, OVER_ALL = "facts asked for or none", "facts asked for or all"
 """Kinds of comparisons in `claims.csv`."""
 
@@ -23,6 +23,37 @@ def claims_of(tables: Tables, kind: str, *, significant: bool = True, **cells: s
     """Return the comparisons of one kind that have the given cells; only those that are significant after correction, or all that were made."""
     rows = [row for row in tables["claims"] if row["kind"] == kind and all(row[name] == value for name, value in cells.items())]
     return [row for row in rows if row["significant"]] if significant else rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class GainWords:
+    """Words for what a model does itself: to begin a sentence, behind "a model that", and what it is compared with."""
+
+    doing: str
+    does: str
+    than: str
+
+
+def passes_sentence(study: Study, tables: Tables, kind: str, words: GainWords) -> str:
+    """State which models pass more or fewer items when they do something themselves; empty if no such comparison was made."""
+    claims = claims_of(tables, kind, significant=False)
+    if not claims:
+        return ""
+    several = len({row["benchmark"] for row in claims}) > 1
+
+    def listed(rows: Sequence[Cells]) -> str:
+        on = [f" on {study.benchmarks[row['benchmark']].config.title}" if several else "" for row in rows]
+        return listing([f"{study.models[row['model']].title}{where}" for row, where in zip(rows, on, strict=True)])
+
+    shown = [row for row in claims if row["significant"]]
+    sides = [([row for row in shown if row["difference"] > 0], "more"), ([row for row in shown if row["difference"] < 0], "fewer")]
+    when = f"than {words.than}, on the same items"
+    if not shown:
+        return f"Whether a model that {words.does} passes more or fewer items {when}, cannot be told of {listed(claims)}."
+    parts = [f"{listed(rows)} {'pass' if len(rows) > 1 else 'passes'} significantly {word} items {when}" for rows, word in sides if rows]
+    left = [row for row in claims if not row["significant"]]
+    untold = f"; of {listed(left)} this cannot be told" if left else ""
+    return f"{words.doing}, {'; '.join(parts)}{untold}."
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from neuralmedbench.estimates.intervals import Interval, rate_interval
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Runner, Strategy
 from neuralmedbench.records.responses import MISSING_STATES
-from neuralmedbench.records.words import counted, items_of, listing
+from neuralmedbench.records.words import counted, items_of
 from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.workup import MOST_BRIER, MOST_LOG_LOSS, WorkUp, measures_of_asking, read_work_up
 from neuralmedbench.tables.contrasts import answered
@@ -22,10 +22,13 @@ from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels,
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import CHOSEN, OVER_ALL, OVER_NONE, Takeaway, claims_of, value_share
+from neuralmedbench.tables.words import CHOSEN, OVER_ALL, OVER_NONE, GainWords, Takeaway, passes_sentence, value_share
 
 LARGEST = {"brier": MOST_BRIER, "log_loss": MOST_LOG_LOSS}
 """Largest value of measures that are not shares."""
+
+TURNS = "turns_to_diagnosis"
+"""The measure that counts messages from 1."""
 
 CHOICE = "choice_gain"
 """pass@1 of the final answers of a model that chooses the evidence, minus that where it gets all of it at once."""
@@ -37,9 +40,9 @@ WITHHELD, TOGETHER = "history", "together"
 """Orders of evidence that asking is compared with: none of it, and all of it at once."""
 
 GAINS = {
-    CHOSEN: ("Choosing the evidence itself", "with all of it at once"),
-    OVER_NONE: ("Asking for the facts", "with none of them"),
-    OVER_ALL: ("Asking for the facts", "with all of them at once"),
+    CHOSEN: GainWords(doing="Choosing the evidence itself", does="chooses the evidence", than="with all of it at once"),
+    OVER_NONE: GainWords(doing="Asking for the facts", does="asks for the facts", than="with none of them"),
+    OVER_ALL: GainWords(doing="Asking for the facts", does="asks for the facts", than="with all of them at once"),
 }
 """What a model does under `full`, and what it gets under the other arm, by kind of comparison."""
 
@@ -111,10 +114,12 @@ def _asking(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Cel
         most = max(1.0, *(values["questions"] or 0.0 for _, values in answers))
         for name in ASKING[:-2]:
             values = [(place, of_answer[name]) for place, of_answer in answers]
-            yield {"arm": arm, "measure": name} | mean_over_items(study, benchmark, model, values, most if name == "questions" else 1.0)
+            yield {"arm": arm, "measure": name} | mean_over_items(
+                study, benchmark, model, values, most=most if name == "questions" else 1.0
+            )
         if (key := Key(model, arm, Strategy.ASK)) in benchmark.outcomes.counts:
             passes = [(place, None if np.isnan(value) else float(value)) for place, value in enumerate(answered(benchmark.outcomes, key))]
-            yield {"arm": arm, "measure": PASS1} | mean_over_items(study, benchmark, model, passes, 1.0)
+            yield {"arm": arm, "measure": PASS1} | mean_over_items(study, benchmark, model, passes)
     for order in (WITHHELD, TOGETHER):
         if cells := _choice(study, benchmark, model, Strategy.ASK, order):
             yield {"measure": ASKING_GAIN} | cells
@@ -142,8 +147,9 @@ def arms_of_order(benchmark: BenchmarkStudy, order: str) -> list[str]:
 def _measures(study: Study, benchmark: BenchmarkStudy, model: str, found: Sequence[tuple[int, WorkUp]]) -> Iterator[Cells]:
     of_answers = [(place, work_up.measures()) for place, work_up in found]
     for name in of_answers[0][1]:
-        most = 1.0 + max(len(work_up.turns) for _, work_up in found) if name == "turns_to_diagnosis" else LARGEST.get(name, 1.0)
-        yield {"measure": name} | mean_over_items(study, benchmark, model, [(place, values[name]) for place, values in of_answers], most)
+        values = [(place, of_answer[name]) for place, of_answer in of_answers]
+        most = 1.0 + max(len(work_up.turns) for _, work_up in found) if name == TURNS else LARGEST.get(name, 1.0)
+        yield {"measure": name} | mean_over_items(study, benchmark, model, values, most=most, least=float(name == TURNS))
     for turn in range(1, max(len(work_up.turns) for _, work_up in found) + 1):
         at = [(place, work_up.turns[min(turn, len(work_up.turns)) - 1]) for place, work_up in found]
         by_turn = {
@@ -152,21 +158,29 @@ def _measures(study: Study, benchmark: BenchmarkStudy, model: str, found: Sequen
             "log_loss": [(place, one.log_loss) for place, one in at],
         }
         for name, values in by_turn.items():
-            yield {"measure": name, "turn": turn} | mean_over_items(study, benchmark, model, values, LARGEST.get(name, 1.0))
+            yield {"measure": name, "turn": turn} | mean_over_items(study, benchmark, model, values, most=LARGEST.get(name, 1.0))
 
 
-def mean_over_items(study: Study, benchmark: BenchmarkStudy, model: str, values: Sequence[tuple[int, float | None]], most: float) -> Cells:
-    """Return a mean over items with its interval, by patient; `most` is the largest possible value."""
+def mean_over_items(
+    study: Study,
+    benchmark: BenchmarkStudy,
+    model: str,
+    values: Sequence[tuple[int, float | None]],
+    *,
+    most: float = 1.0,
+    least: float = 0.0,
+) -> Cells:
+    """Return a mean over items with its interval, by patient; `least` and `most` are the smallest and the largest possible value."""
     outcomes = benchmark.outcomes
     sums, numbers = np.zeros(len(outcomes.items)), np.zeros(len(outcomes.items))
     for place, value in values:
         if value is not None:
-            sums[place] += value / most
+            sums[place] += (value - least) / (most - least)
             numbers[place] += 1
     means = np.where(numbers > 0, sums / np.maximum(numbers, 1), np.nan)
     known = numbers > 0
     rate = rate_interval(means, outcomes.by_patient(study.settings, Key(model))) if known.any() else Interval()
-    scaled = [None if end is None else end * most for end in rate[:3]]
+    scaled = [None if end is None else least + end * (most - least) for end in rate[:3]]
     return {
         "value": scaled[0],
         "low": scaled[1],
@@ -222,30 +236,7 @@ def readers_sentence(study: Study, rows: Sequence[Cells]) -> str:
 
 def choice_sentence(study: Study, tables: Tables) -> str:
     """State whether models do better or worse when they choose the evidence; empty if none was asked both ways."""
-    return " ".join(filter(None, (_sentence_on(kind, study, tables) for kind in GAINS)))
-
-
-def _sentence_on(kind: str, study: Study, tables: Tables) -> str:
-    claims = claims_of(tables, kind, significant=False)
-    if not claims:
-        return ""
-    several = len({row["benchmark"] for row in claims}) > 1
-
-    def listed(rows: Sequence[Cells]) -> str:
-        on = [f" on {study.benchmarks[row['benchmark']].config.title}" if several else "" for row in rows]
-        return listing([f"{study.models[row['model']].title}{where}" for row, where in zip(rows, on, strict=True)])
-
-    shown = [row for row in claims if row["significant"]]
-    sides = [([row for row in shown if row["difference"] > 0], "more"), ([row for row in shown if row["difference"] < 0], "fewer")]
-    doing, other = GAINS[kind]
-    when = f"than {other}, on the same items"
-    if not shown:
-        chooses = "chooses the evidence" if kind == CHOSEN else "asks for the facts"
-        return f"Whether a model that {chooses} passes more or fewer items {when}, cannot be told of {listed(claims)}."
-    parts = [f"{listed(rows)} {'pass' if len(rows) > 1 else 'passes'} significantly {word} items {when}" for rows, word in sides if rows]
-    left = [row for row in claims if not row["significant"]]
-    untold = f"; of {listed(left)} this cannot be told" if left else ""
-    return f"{doing}, {'; '.join(parts)}{untold}."
+    return " ".join(filter(None, (passes_sentence(study, tables, kind, words) for kind, words in GAINS.items())))
 
 
 def _labels(row: Cells) -> list[Label]:

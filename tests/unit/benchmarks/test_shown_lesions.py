@@ -13,7 +13,7 @@ from scipy import ndimage
 from fixtures.items import VOCABULARY, answer, benchmark_config, slice_row
 from fixtures.places import POSITIONS, row
 from neuralmedbench.benchmarks.case_items import build_cases
-from neuralmedbench.benchmarks.shown_lesions import picture_lesions
+from neuralmedbench.benchmarks.shown_lesions import picture_lesions, with_place
 from neuralmedbench.benchmarks.sources import CaseSource
 from neuralmedbench.demo.cohort import Patient, read_cohort
 from neuralmedbench.demo.generate import Phantom, lesion_volume, main_lesion, make_phantom, measure_lesion
@@ -184,6 +184,17 @@ def test_a_lesion_thinner_than_half_a_slice_is_on_the_slice_that_holds_it() -> N
     ]
     shown = picture_lesions(LESION, [slice_row("a1", tile.index, tiles=(tile,), size_px=(20, 20)) for tile in tiles], mask)
     assert [one.shown for one in shown] == [False, False, True, False]
+
+
+def test_a_lesion_that_only_its_mask_places_has_the_middle_and_the_widths_of_the_marked_voxels() -> None:
+    voxels = np.zeros((6, 2, 3), dtype=bool)
+    voxels[0, 0, 0] = voxels[5, 1, 2] = True
+    mask = LesionMask(voxels, np.array([[2.0, 0, 0, 10], [0, 0, 3, 20], [0, 1, 0, 30], [0, 0, 0, 1]]))
+    found = with_place(replace(LESION, position_mm=None, extent_mm=None), mask)
+    assert found == replace(LESION, position_mm=(15.0, 23.0, 30.5), extent_mm=(12.0, 9.0, 2.0))
+    assert found is not None
+    assert with_place(found, replace(mask, affine=np.eye(4))) == found, "a place in the table comes first"
+    assert with_place(None, mask) is None
 
 
 def test_a_mask_is_read_in_any_orientation_or_refused_with_the_case_and_the_reason(tmp_path: Path) -> None:

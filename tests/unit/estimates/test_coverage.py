@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fixtures.coverage import QUANTITIES, coverage, truth
+from fixtures.coverage import intervals as intervals_of
 from neuralmedbench.estimates import intervals
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
 from neuralmedbench.estimates.prediction_powered import RatedAnswers, calibrated_rate
@@ -72,6 +73,21 @@ def test_a_plain_percentile_interval_of_eight_patients_would_not_hold_it() -> No
 def test_intervals_hold_the_truth_where_few_patients_have_most_items(kind: tuple[str, str], patients: int) -> None:
     """Bounds by the variance between patients alone hold it in 86 to 92 % of these."""
     assert coverage(kind, patients, STUDIES, SETTINGS)[0] >= 0.93
+
+
+@pytest.mark.parametrize(
+    ("kind", "patients"),
+    [
+        (("work-up, turns_to_diagnosis", "poor, 1 to 4 items"), 12),
+        (("work-up, mass_moved_right", "poor, 1 to 4 items"), 30),
+        (("work-up, brier", "poor, 1 to 4 items"), 30),
+    ],
+    ids=str,
+)
+def test_means_over_work_ups_hold_the_truth_and_lie_where_the_measure_can_be(kind: tuple[str, str], patients: int) -> None:
+    assert coverage(kind, patients, STUDIES, SETTINGS)[0] >= 0.92
+    least = 1.0 if "turns" in kind[0] else 0.0
+    assert min(low for low, _ in intervals_of(kind, patients, 20, SETTINGS)) >= least
 
 
 def test_percentiles_are_taken_of_resamples_that_are_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:

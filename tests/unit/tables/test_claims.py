@@ -21,7 +21,7 @@ from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.pressure import COMPARED
 from neuralmedbench.tables.revisions import RevisionRow, change_sentences
 from neuralmedbench.tables.verdict import _leader
-from neuralmedbench.tables.words import CHOSEN, DEGRADED, LAYOUT, OVER_ALL, OVER_NONE, PICTURES, REVISION, SIDES, claims_of
+from neuralmedbench.tables.words import CHOSEN, DEGRADED, LAYOUT, OVER_ALL, OVER_NONE, PICTURES, REVISION, SIDES, VIEWED, claims_of
 from neuralmedbench.tables.words import MODELS as PAIRS
 
 
@@ -44,6 +44,7 @@ def test_every_comparison_is_in_the_family_and_holm_is_over_all_of_them(drawn) -
         CHOSEN,
         OVER_NONE,
         OVER_ALL,
+        VIEWED,
         *CONTRASTS,
         *COMPARED.values(),
     }
@@ -180,7 +181,7 @@ def test_what_is_claimed_of_true_findings_is_held_by_the_test_and_by_the_interva
     rng, sizes, settings = np.random.default_rng(21), [1, 1, 2, 2, 3, 3, 8, 12], IntervalSettings(resamples=500)
     codes = np.repeat(np.arange(8), sizes)
     by, seen = ByPatient(codes, settings), Counter[tuple[bool, bool, bool | None]]()
-    none = {name: [] for name in ("pairwise", "arms", "axes", "pressure", "degradation", "workup", "revisions")}
+    none = {name: [] for name in ("pairwise", "arms", "axes", "pressure", "degradation", "workup", "viewer", "revisions")}
     for _ in range(150):
         chance = rng.beta(1, 3, 8)[codes]
         passed = {name: (rng.random(len(codes)) < chance).astype(float) for name in ("f", "donor", "leak")}

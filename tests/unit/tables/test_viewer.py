@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,11 @@ from fixtures.confidence import answer, open_item, study_of
 from fixtures.viewing import VIEWER, action, final, show
 from neuralmedbench.records.items import Gold, Lesion, Strategy
 from neuralmedbench.records.views import view_steps
+from neuralmedbench.tables.claims import TABLE as CLAIMS
+from neuralmedbench.tables.claims import claim_rows
+from neuralmedbench.tables.declare import Results
 from neuralmedbench.tables.viewer import takeaway, viewer_measures, viewer_rows
+from neuralmedbench.tables.words import VIEWED
 
 LESION = Lesion(location="putamen", side="left", behaviour={"T1w": "isointense"}, size_mm=12.0, position_mm=(50.0, 20.0, 16.0))
 """FLAIR slices 11, 12 and 13 (z = 10, 15 and 20 mm) are within 6 mm of its centre; T1w does not show it."""
@@ -55,11 +60,11 @@ def test_without_a_lesion_of_known_place_nothing_is_said_about_it(lesion: Lesion
     assert found["wasted_views"] == 1 / 4
 
 
-def study_of_viewers() -> Any:
-    """Give four patients, whose models look by one script each; with their own views two are right, with the chosen slices one is."""
-    items = [open_item(number, f"p{number}") for number in range(4)]
-    looked = [replace(answer(one, None, place < 2), model="m", strategy=Strategy.VIEWER) for place, one in enumerate(items)]
-    fixed = [replace(answer(one, None, place < 1), model="m") for place, one in enumerate(items)]
+def study_of_viewers(patients: int = 4, looking: int = 2, shown: int = 1) -> Any:
+    """Give patients, of whom the first four are looked at by one script each; with own views `looking` are right, with the chosen slices `shown`."""
+    items = [open_item(number, f"p{number}") for number in range(patients)]
+    looked = [replace(answer(one, None, place < looking), model="m", strategy=Strategy.VIEWER) for place, one in enumerate(items)]
+    fixed = [replace(answer(one, None, place < shown), model="m") for place, one in enumerate(items)]
     study = study_of(items, {"m": [*looked, *fixed]}, sampled=False)
     (benchmark,) = study.benchmarks.values()
     study.models = {"m": SimpleNamespace(title="M", max_images=None)}
@@ -68,7 +73,7 @@ def study_of_viewers() -> Any:
     benchmark.responses = {
         "m": [
             SimpleNamespace(item_id=one.item_id, strategy=Strategy.VIEWER, state="ok", text=turns[-1], turns=tuple(turns))
-            for one, turns in zip(items, SCRIPTS.values(), strict=True)
+            for one, turns in zip(items, SCRIPTS.values(), strict=False)
         ]
     }
     return study
@@ -90,6 +95,31 @@ def test_rows_are_means_over_patients_and_what_is_undefined_is_counted_and_left_
         "pass1_difference": (pytest.approx(1 / 4), 4, 0),
     }
     assert all(row.low <= row.value <= row.high and row.n_patients == row.n_items for row in rows.values())
-    told = takeaway(study, {"viewer": [vars(row) for row in rows.values()]})  # type: ignore[dict-item]
+    told = takeaway(study, {"viewer": [vars(row) for row in rows.values()], "claims": []})
     assert told.takeaway.startswith("M had the lesion before it in 75 % (")
     assert told.n == "1 model, up to 4 items, 4 patients"
+
+
+@pytest.mark.parametrize(
+    ("looking", "sentence"),
+    [
+        (30, "Looking for itself, M passes significantly more items than with the chosen slices, on the same items."),
+        (
+            12,
+            "Whether a model that looks for itself passes more or fewer items than with the chosen slices, on the same items, cannot be told of M.",
+        ),
+    ],
+)
+def test_whether_looking_helps_is_one_of_the_corrected_comparisons(looking: int, sentence: str) -> None:
+    study = study_of_viewers(40, looking, 10)
+    rows = [vars(row) for row in viewer_rows(study)]
+    results = Results(study)
+    results.tables = defaultdict(list, {"viewer": rows})  # type: ignore[assignment]
+    (benchmark,) = study.benchmarks.values()
+    benchmark.config.axis, benchmark.config.arms, benchmark.arms = "depth", ("full",), {}
+    claims = claim_rows(results)
+    assert [(row.kind, row.difference, row.n_patients, row.unread) for row in claims] == [
+        (VIEWED, pytest.approx((looking - 10) / 40), 40, 0.0)
+    ]
+    assert CLAIMS.suppression.labels(vars(claims[0])) == [("asked full viewer", "")]
+    assert takeaway(study, {"viewer": rows, "claims": [vars(row) for row in claims]}).takeaway.endswith(sentence)
