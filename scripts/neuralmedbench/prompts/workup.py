@@ -11,7 +11,14 @@ from neuralmedbench.config.benchmark import ViewerConfig
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.labels import labelled_images
 from neuralmedbench.records.case import Plane
-from neuralmedbench.records.examinations import EvidenceKind, Examination, group_of_entry, match_request, section_of_note, unique_names
+from neuralmedbench.records.examinations import REQUEST_KINDS, match_request
+from neuralmedbench.records.examinations.inventory import (
+    EvidenceKind,
+    Examination,
+    group_of_entry,
+    section_of_note,
+    unique_names,
+)
 from neuralmedbench.records.items import ESSENTIAL_SEPARATOR, Arm, Family, Item, Runner, evidence_images
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import STATEMENT, Fact, Inquiry, RequestTurn
@@ -133,7 +140,9 @@ def work_up_of(
         fixed=order in ("random", "author"),
     )
     if not at_once:
-        first = templates.render("workup", history=history, questions=inquiry.max_questions, fixed=inquiry.fixed, sections=sections)
+        first = templates.render(
+            "workup", history=history, questions=inquiry.max_questions, fixed=inquiry.fixed, sections=sections, kinds=REQUEST_KINDS
+        )
         return RequestTurn(text=first), inquiry
     shown = (
         facts if order == "together" else tuple(fact for fact in facts if fact.kind != EvidenceKind.PICTURES) if order == "findings" else ()

@@ -12,7 +12,8 @@ checklist: ONLY_IN_CHECKLISTS, PLACES, SECTIONS, with_places
 columns: ANSWER_COLUMNS, ANSWER_KEY_COLUMNS, PICTURE_COLUMNS, RECORD_COLUMNS, UNKNOWN_DAY
 coordinates: Convention, full_scale, half_width_px, to_fractions, to_picture
 curation: CurationRecord, DECISION_COLUMNS, Decision, KEPT, KeptQuestion, PoolModel, RECORD, REMOVED, RemovedQuestion, StageCount
-examinations: EvidenceKind, Examination, RequestMatch, RequestOutcome, group_of_entry, match_request, offered_requests, section_of_note, unique_names
+examinations: REQUEST_KINDS, match_request, offered_requests
+examinations.inventory: EvidenceKind, Examination, RequestMatch, RequestOutcome, group_of_entry, section_of_note, unique_names
 fact_matching: MOST_FACTS, matching_facts, matching_statements
 items: Arm, Axis, CURRENT_SCAN, Criterion, DIAGNOSES, Disclosure, ESSENTIAL_SEPARATOR, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, LesionOnSlice, Level, NEEDED, NO_LESION, OPTION, PART, PRIOR_SCAN, ReferenceValue, Runner, ShownLesion, Strategy, Turn, discloses_findings, evenly_spaced, evidence_images, gold_fields, slice_of, with_only
 keys: Key, response_key, text_digest

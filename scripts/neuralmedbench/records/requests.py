@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from neuralmedbench.records.examinations import EvidenceKind, Examination
+from neuralmedbench.records.examinations.inventory import EvidenceKind, Examination
 from neuralmedbench.records.views import Viewer
 
 SCHEMA_VERSION = 7
@@ -127,7 +127,13 @@ class Inquiry:
     def held(self) -> tuple[Examination, ...]:
         """The examinations that a work-up can release."""
         return tuple(
-            Examination(name=fact.name, kind=EvidenceKind(fact.kind), text=fact.text, sequence=fact.sequence, plane=fact.plane)
+            Examination(
+                name=fact.name,
+                kind=EvidenceKind(fact.kind),
+                text=fact.text.removeprefix(f"{fact.name}:").lstrip(),  # without the name under which it is given
+                sequence=fact.sequence,
+                plane=fact.plane,
+            )
             for fact in self.facts
         )
 

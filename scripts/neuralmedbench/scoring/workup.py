@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from neuralmedbench.models.conversation import WorkUpStep, facts_told, questions_asked, released, shown_answer
-from neuralmedbench.records.examinations import RequestOutcome, match_request
+from neuralmedbench.records.examinations import match_request
+from neuralmedbench.records.examinations.inventory import RequestOutcome
 from neuralmedbench.records.requests import Inquiry
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.choice import read_choice

@@ -240,7 +240,7 @@ def test_a_work_up_is_asked_for_by_rule_and_answered_by_what_was_released(models
     by_names = [turn.step.request for turn in read.turns if turn.step]
     mass = [turn.mass for turn in read.turns]
     if order == "asked":
-        assert by_names[:2] == ["FLAIR", "DWI"]
+        assert by_names[:2] == ["MRI: FLAIR", "MRI: DWI"]
         assert mass[0] is None
         assert mass[1] < mass[-1], "what the ADC map adds"
     assert max(len(turn.candidates) for turn in read.turns) == 4

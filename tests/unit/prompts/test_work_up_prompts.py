@@ -15,7 +15,8 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.models.conversation import next_messages, released
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
-from neuralmedbench.records.examinations import RequestOutcome
+from neuralmedbench.records.examinations import REQUEST_KINDS
+from neuralmedbench.records.examinations.inventory import RequestOutcome
 from neuralmedbench.records.items import Level
 from neuralmedbench.records.requests import Request
 
@@ -25,10 +26,12 @@ RECORD = "age: 61 years\nsodium: 138 mmol/L\nINR: 2.9\ncerebrospinal fluid prote
 ORDERS = ("evidence-history", "evidence-together", "evidence-random", "evidence-author", "evidence-findings")
 
 
-def requests(level: Level = Level.DIRECT, arms: tuple[str, ...] = ("full",), **changes: object) -> dict[str, Request]:
+def requests(
+    level: Level = Level.DIRECT, arms: tuple[str, ...] = ("full",), notes: tuple[str, ...] = NOTES, **changes: object
+) -> dict[str, Request]:
     """Give the work-ups of one case by arm."""
     config = benchmark_config(arms=list(arms), strategies=["direct", "workup"], samples=1)
-    one = source("c1", notes=NOTES, record=RECORD)
+    one = source("c1", notes=notes, record=RECORD)
     told = answer("c1", level=level, essential=("spinal tap", "FLAIR"), **changes)
     variants = load_arms(ROOT / "config", config.arms, "b")
     made = add_told_answers(build_cases("b", config, [one], {"c1": told}, VOCABULARY), variants.values(), VOCABULARY)
@@ -73,6 +76,23 @@ def test_each_turn_releases_one_examination_and_says_what_the_case_does_not_hold
     assert "INR: 2.9" in told[4].text
     assert "Requests left: 1." in told[4].text
     assert next_messages(one, [*answers, "REQUEST: medication", "DIFFERENTIAL:\n1. stroke"], None) is None
+
+
+def test_the_first_message_offers_kinds_and_a_request_that_begins_with_one_is_matched_within_it() -> None:
+    notes = (
+        "Sudden weakness.\n\nBedside tests of the ward: two of four words.\n\nSkin and hair: pale patches.\n\nRepeat prescriptions: warfarin.",
+    )
+    one = requests(notes=notes)["full"]
+    assert f"<kind> is one of: {', '.join(REQUEST_KINDS)}." in one.turns[0].text
+    answers = [
+        f"REQUEST: {wish}"
+        for wish in ("medication: any blood thinner?", "**general examination**: skin under Wood's lamp", "MRI: FLAIR", "CT: FLAIR")
+    ]
+    assert one.inquiry is not None
+    steps = released(one.inquiry, answers)
+    given = [one.inquiry.facts[step.place].text for step in steps if step.place is not None]
+    assert ["warfarin" in given[0], "pale patches" in given[1], given[2].startswith("FLAIR")] == [True, True, True]
+    assert [step.outcome for step in steps] == [RequestOutcome.GIVEN] * 3 + [RequestOutcome.UNCLEAR]
 
 
 def test_an_answer_without_a_request_ends_the_work_up() -> None:

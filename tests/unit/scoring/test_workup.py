@@ -8,7 +8,7 @@ import pytest
 
 from fixtures.items import VOCABULARY
 from fixtures.scoring import GOLD, ITEM, answered, differential, vocabulary
-from neuralmedbench.records.examinations import EvidenceKind
+from neuralmedbench.records.examinations.inventory import EvidenceKind
 from neuralmedbench.records.items import Gold
 from neuralmedbench.records.requests import Fact, Inquiry
 from neuralmedbench.records.scores import ParseStatus

@@ -236,7 +236,14 @@ class FusionReader:
     """
 
     name = "fusion"
-    wishes: tuple[str, ...] = ("neurological examination", "FLAIR", "DWI", "ADC map", "T1 with contrast", "further history")
+    wishes: tuple[str, ...] = (
+        "neurological examination: findings",
+        "MRI: FLAIR",
+        "MRI: DWI",
+        "MRI: ADC map",
+        "MRI: T1 with contrast",
+        "history: further history",
+    )
     questions = (*ImageReader.questions, *TextReader.questions)
 
     def __init__(self, text: TextReader, image: ImageReader) -> None:

@@ -38,7 +38,7 @@ class ImageReader:
     """
 
     name = "image"
-    wishes: tuple[str, ...] = ("FLAIR", "DWI", "ADC map", "T1 with contrast", "SWI", "CT without contrast")
+    wishes: tuple[str, ...] = ("MRI: FLAIR", "MRI: DWI", "MRI: ADC map", "MRI: T1 with contrast", "MRI: SWI", "CT: without contrast")
     questions: tuple[str, ...] = ("What does the imaging of the brain show?",)
 
     def __init__(self, vocabulary: Vocabulary) -> None:

@@ -145,12 +145,12 @@ class TextReader:
 
     name = "text"
     wishes: tuple[str, ...] = (
-        "neurological examination",
-        "further history",
-        "cerebrospinal fluid",
-        "blood tests",
-        "medication",
-        "scales and bedside tests",
+        "neurological examination: findings",
+        "history: further history",
+        "cerebrospinal fluid: results",
+        "blood tests: results",
+        "medication: list",
+        "scales and bedside tests: results",
     )
     questions: tuple[str, ...] = (
         "When did the symptoms start?",

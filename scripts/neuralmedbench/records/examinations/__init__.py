@@ -8,63 +8,26 @@ nothing is released on a guess.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Collection, Sequence
 
 from neuralmedbench.records.case import Sequence as Scan
 from neuralmedbench.records.examinations import wording
+from neuralmedbench.records.examinations.inventory import (
+    SHORTEST_PART,
+    TITLE_FILLERS,
+    TITLE_WORDS,
+    EvidenceKind,
+    Examination,
+    RequestMatch,
+    RequestOutcome,
+    entry_names,
+    group_of,
+    heading_of,
+    kinds_of,
+    singular,
+    title_of,
+)
 from neuralmedbench.records.vocabulary import normal_form
-
-
-class EvidenceKind(StrEnum):
-    """Source of an examination: pictures, the health record, or the notes."""
-
-    PICTURES = "pictures"
-    RECORD = "record"
-    NOTE = "note"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Examination:
-    """One unit of evidence.
-
-    Attributes
-    ----------
-    name : str
-        `FLAIR, axial`, `cerebrospinal fluid`, `examination`; unique in the case.
-    kind : EvidenceKind
-        Its source.
-    text : str
-        What it says; empty for pictures.
-    sequence, plane : str
-        Of pictures.
-    image_ids : tuple of str
-        Of pictures.
-    """
-
-    name: str
-    kind: EvidenceKind
-    text: str = ""
-    sequence: str = ""
-    plane: str = ""
-    image_ids: tuple[str, ...] = ()
-
-
-class RequestOutcome(StrEnum):
-    """Reply to a request: the examination, that the case does not hold it, or that no examination was named."""
-
-    GIVEN = "given"
-    ABSENT = "absent"
-    UNCLEAR = "unclear"
-
-
-@dataclass(frozen=True)
-class RequestMatch:
-    """The outcome of a request, and the place of the examination that it asks for."""
-
-    outcome: RequestOutcome
-    place: int | None = None
 
 
 def match_request(request: str, held: Sequence[Examination]) -> RequestMatch:
@@ -73,7 +36,7 @@ def match_request(request: str, held: Sequence[Examination]) -> RequestMatch:
     Parameters
     ----------
     request : str
-        The request.
+        The request; it may begin with one of `REQUEST_KINDS` and a colon.
     held : sequence of Examination
         What the case holds, in the order of the case.
 
@@ -81,7 +44,7 @@ def match_request(request: str, held: Sequence[Examination]) -> RequestMatch:
     -------
     RequestMatch
         If the request names several, the first of them that the case holds. Of a scan whose plane is not named, the first in the order of
-        the case. A plane, a contrast agent or a sequence that is asked for and not held is `absent`, and nothing else is given for it.
+        the case. If a kind is stated, only examinations of that kind and those that may hold the same are considered. A plane, a contrast agent or a sequence that is asked for and not held is `absent`, and nothing else is given for it.
 
     Examples
     --------
@@ -89,9 +52,116 @@ def match_request(request: str, held: Sequence[Examination]) -> RequestMatch:
     >>> match_request("Please show the FLAIR to look for lesions.", [flair]).outcome, match_request("MR angiography", [flair]).outcome
     (<RequestOutcome.GIVEN: 'given'>, <RequestOutcome.ABSENT: 'absent'>)
     """
+    kind, said = wording.kind_of_request(request)
+    return _match_kind(kind, said, held) if kind else _match_words(request, held)
+
+
+NOT_CONSIDERED = Examination(name="", kind=EvidenceKind.NOTE)
+"""Stands for an examination that a request cannot mean, so that places stay those of the case."""
+REQUEST_KINDS = tuple(wording.KINDS)
+"""Kinds that a request may begin with (`CT: without contrast`), the same for every case."""
+OF_PICTURES = ("MRI", "CT")
+
+
+def _match_kind(kind: str, said: str, held: Sequence[Examination]) -> RequestMatch:
+    """Match a request whose kind is stated: its words are compared with the examinations of that kind and of those near to it.
+
+    Sections of notes are given by their kind alone if the words are not understood; scans, values and reports only if they are named.
+    """
+    rules = wording.KINDS[kind]
+    near = {kind, *rules.get("near", ())}
+    if kind == wording.ANY_KIND:
+        return _match_words(said, held)
+    if wording.contradicts(kind, said):
+        return RequestMatch(RequestOutcome.UNCLEAR)
+    if kind in OF_PICTURES:
+        elsewhere = wording.is_of_body(said)
+        meant = _considered(
+            held,
+            lambda one: (
+                not (elsewhere and one.kind is EvidenceKind.PICTURES)
+                and not wording.is_of_other_modality(kind, title_of(one))
+                and (not kinds_of(one) or bool(kinds_of(one) & near))
+            ),
+        )
+        return _match_first(said, meant, kind)
+    texts = _considered(held, lambda one: one.kind is not EvidenceKind.PICTURES)
+    match = _match_first(said, _considered(texts, lambda one: not kinds_of(one) or bool(kinds_of(one) & near)))
+    of_kind = [place for place, one in enumerate(held) if kind in kinds_of(one)]
+    of_kind += [place for place, one in enumerate(held) if kinds_of(one) & near & set(wording.ORGANS) and _shared(said, one)]
+    named = _named_elsewhere(kind, said, texts)
+    if of_kind and rules.get("whole") and (match.place is None or match.place != named):
+        match = RequestMatch(RequestOutcome.GIVEN, _closest(kind, said, of_kind, held, match.place))
+    elif match.place is None and of_kind and not wording.rare_words(wording.VAGUE.sub(" ", normal_form(said))):
+        match = RequestMatch(RequestOutcome.GIVEN, of_kind[0])
+    if match.place is None:
+        match = RequestMatch(RequestOutcome.ABSENT if named is None else RequestOutcome.GIVEN, named)
+    return match
+
+
+VALUES = frozenset({"blood tests", "other laboratory tests", wording.SPINAL_FLUID})
+
+
+def _named_elsewhere(kind: str, said: str, texts: Sequence[Examination]) -> int | None:
+    """Return the examination whose title or entry a request names, of whatever kind; of values only those of the fluid asked for."""
+    words = normal_form(wording.plain_request(said))
+    report = wording.ELSEWHERE.search(words)
+    if kind == wording.SPINAL_FLUID:
+        allowed = _considered(texts, lambda one: kind in kinds_of(one))
+    else:
+        barred = VALUES if wording.KINDS[kind].get("whole") else {wording.SPINAL_FLUID}
+        allowed = _considered(texts, lambda one: not kinds_of(one) & barred)
+    place = _of_entries(report[0] if report else words, allowed)[0]
+    return _of_words(words, allowed) if place is None and len(wording.rare_words(words)) > 1 else place
+
+
+def _considered(held: Sequence[Examination], is_meant: Callable[[Examination], bool]) -> list[Examination]:
+    """Return what a case holds with a placeholder for each examination that a request cannot mean."""
+    return [one if is_meant(one) else NOT_CONSIDERED for one in held]
+
+
+def _match_first(said: str, held: Sequence[Examination], modality: str = "") -> RequestMatch:
+    """Match the first sentence, behind which the reasons stand, unless it is a statement itself; else all of them.
+
+    `modality` is that of a scan, which the words need not repeat.
+    """
+    first, whole = (
+        text if wording.names_scan(text) or not modality else f"{modality} {text}" for text in (wording.SENTENCES.split(said)[0], said)
+    )
+    if not wording.STATEMENT.search(first.casefold()):
+        match = _match_words(first, held)
+        if match.place is not None or wording.names_sequence(first):
+            return match
+    return _match_words(whole, held)
+
+
+def _closest(kind: str, said: str, places: Sequence[int], held: Sequence[Examination], matched: int | None) -> int:
+    """Return the examination of a kind that is closest to a request, or the one that its words matched if that has more of them.
+
+    First counts how many rare words of the request a text has; then if it was matched, if its title has words of the kind, and if it is of no
+    other kind.
+    """
+    own = set(kind.split()) - TITLE_WORDS - wording.POLITE_WORDS
+
+    def closeness(place: int) -> tuple[int, bool, int, bool, int]:
+        one = held[place]
+        return _shared(said, one), place == matched, len(own & set(heading_of(one).split())), kinds_of(one) == {kind}, -place
+
+    return max(places if matched is None else {*places, matched}, key=closeness)
+
+
+def _shared(said: str, one: Examination) -> int:
+    """Return how many rare words of a request the text of an examination has."""
+    return sum(_is_in(word, normal_form(one.text)) for word in wording.rare_words(said))
+
+
+def _match_words(request: str, held: Sequence[Examination]) -> RequestMatch:
+    """Match a request without a kind."""
     if wording.EVERYTHING.match(normal_form(request)):
         return RequestMatch(RequestOutcome.UNCLEAR)
-    entries = tuple(sorted({word for one in held for name in _names(one) for word in name.split() if len(word) >= wording.MISSPELT_FROM}))
+    entries = tuple(
+        sorted({word for one in held for name in entry_names(one) for word in name.split() if len(word) >= wording.MISSPELT_FROM})
+    )
     said = [sentence for sentence in wording.SENTENCES.split(wording.without_reason(request)) if re.search(r"[^\W\d_]", sentence)]
     plains = [wording.plain_request(sentence, entries) for sentence in said]
     named = wording.named_scan(" ".join(plains))
@@ -194,10 +264,11 @@ def _of_text(words: str, held: Sequence[Examination], groups: Collection[str] = 
         groups = [name for name in groups if name in wording.WORDS["sections"]]
     asked = {name: match.start() for name in groups if (match := re.search(wording.ASKED_BY[name], words))}
     for name in sorted(asked, key=lambda name: (asked[name], [*wording.ASKED_BY].index(name))):
-        of_group = [(place, one) for place, one in texts if _group_of(one) == name]
+        of_group = [(place, one) for place, one in texts if group_of(one) == name]
+        of_group = of_group or [(place, one) for place, one in texts if wording.OF_SECTION.get(name, name) in kinds_of(one)]
         if name == wording.FURTHER:  # notes without a heading, and those whose heading is of a history, before reports
-            histories = [(place, one) for place, one in of_group if wording.HISTORY.search(_head(one)) or not _head(one)]
-            of_group = histories or [(place, one) for place, one in texts if _group_of(one) == "past history"] or of_group
+            histories = [(place, one) for place, one in of_group if wording.ANY_HISTORY in kinds_of(one)]
+            of_group = histories or [(place, one) for place, one in texts if group_of(one) == "past history"] or of_group
         if of_group:
             told = [
                 place
@@ -213,75 +284,40 @@ def _of_entries(words: str, held: Sequence[Examination]) -> tuple[int | None, bo
     """Return the note or group whose title or entry words name, by its own words or by synonyms, and whether they name one that is known."""
     texts = [(place, one) for place, one in enumerate(held) if one.kind is not EvidenceKind.PICTURES]
     # an entry by its name, before the group of entries or the section that would hold it
-    fluid = next((place for place, one in texts if _group_of(one) == wording.SPINAL_FLUID), None)
+    fluid = next((place for place, one in texts if group_of(one) == wording.SPINAL_FLUID), None)
     if fluid is not None and re.search(wording.ASKED_BY[wording.SPINAL_FLUID], words):
         return fluid, True
     if (place := _by_title(words, held)) is not None or (place := _by_name(words, held)) is not None:
         return place, True
     meant = [entry for pattern, entry in wording.SYNONYMS if re.search(pattern, words)]
     for place, one in texts:
-        if any(entry and re.search(entry, name) for entry in meant for name in (*_names(one), _title(one))):
+        if any(entry and re.search(entry, name) for entry in meant for name in (*entry_names(one), title_of(one))):
             return place, True
     return None, bool(meant)
 
 
 def _by_name(words: str, held: Sequence[Examination]) -> int | None:
-    near = {place: max((_nearness(words, name) for name in _names(one)), default=0) for place, one in enumerate(held)}
+    near = {place: max((_nearness(words, name) for name in entry_names(one)), default=0) for place, one in enumerate(held)}
     best = max(near.values(), default=0)
     return next((place for place, value in near.items() if value == best), None) if best else None
 
 
-def _names(examination: Examination) -> list[str]:
-    if examination.kind is not EvidenceKind.RECORD:
-        return []
-    return [normal_form(line.partition(":")[0]) for line in examination.text.splitlines()]
-
-
-def _title(examination: Examination) -> str:
-    """Return the hospital's own words for a note or a group of entries, in normal form; empty if they say nothing of their own."""
-    if examination.kind is EvidenceKind.PICTURES:
-        return ""
-    title = normal_form(examination.name) if examination.kind is EvidenceKind.RECORD else _head(examination)
-    title = " ".join(word for word in title.split() if not word.isdecimal())
-    telling = {_single(word) for word in title.split()} - wording.POLITE_WORDS - TITLE_WORDS
-    return title if telling and len(title.split()) <= LONGEST_TITLE else ""
-
-
-def _head(note: Examination) -> str:
-    """Return what stands before the first colon of a note, in normal form; empty if that is no heading."""
-    head, colon, _ = note.text.partition(":")
-    return normal_form(head) if colon and len(head.split()) <= LONGEST_TITLE + 2 else ""
-
-
 def _by_title(words: str, held: Sequence[Examination]) -> int | None:
     """Return the note or group of entries all of whose title stands in a request, the longest title first."""
-    said = {_single(word) for word in normal_form(words).split()}
+    said = {singular(word) for word in normal_form(words).split()}
     found = [
         (len(title), -place)
         for place, one in enumerate(held)
-        if (title := _title(one)) and {_single(word) for word in title.split()} - TITLE_FILLERS <= said
+        if (title := title_of(one)) and {singular(word) for word in title.split()} - TITLE_FILLERS <= said
     ]
     return -max(found)[1] if found else None
-
-
-def _single(word: str) -> str:
-    return word.removesuffix("s") if len(word) >= SHORTEST_PART else word
-
-
-LONGEST_TITLE = 5
-TITLE_WORDS = frozenset(("history", "report", "note", "finding", "summary", "course", "blood", "test", "level", "record", "chart", "list"))
-"""Words that many titles have."""
-TITLE_FILLERS = frozenset(
-    ("of", "the", "and", "in", "on", "at", "for", "current", "detailed", "full", "regular", "report", "record", "list", "chart", "note")
-)
-"""Words of a title that a request may leave out."""
 
 
 def _nearness(words: str, name: str) -> int:
     """Return how much of the name of an entry a request holds: all of it, its initials, or one long word of it in short; 0 if none."""
     initials = "".join(word[0] for word in name.split())
-    said = {_single(word) for word in words.split()}
-    if name and {_single(word) for word in name.split()} - NAME_FILLERS <= said:
+    said = {singular(word) for word in words.split()}
+    if name and {singular(word) for word in name.split()} - NAME_FILLERS <= said:
         return len(name)
     if len(initials) > 1 and initials in words.split():
         return len(initials)
@@ -294,12 +330,6 @@ def _nearness(words: str, name: str) -> int:
 
 
 NAME_FILLERS = frozenset(("in", "of", "serum", "plasma", "blood", "total"))
-SHORTEST_PART = 4
-"""Letters of a word that is written in short: `mammo`."""
-
-
-def _group_of(examination: Examination) -> str:
-    return examination.name.partition(" (")[0]
 
 
 def _of_words(words: str, held: Sequence[Examination]) -> int | None:
@@ -318,18 +348,6 @@ def _is_in(word: str, text: str) -> bool:
     return bool(re.search(rf"\b{re.escape(word)}" + ("" if len(word) > SHORTEST_PART else r"\b"), text))
 
 
-def group_of_entry(variable: str) -> str:
-    """Return the group of a record entry; an entry of no group is one of its own."""
-    plain = normal_form(variable)
-    return next((name for name, pattern in wording.ENTRIES.items() if re.search(pattern, plain)), variable)
-
-
-def section_of_note(text: str) -> str:
-    """Return the section that a paragraph of a note is, by its heading; `further history` if it has none."""
-    plain = normal_form(text)
-    return next((name for name, pattern in wording.HEADINGS.items() if re.match(rf"(?:{pattern})\b", plain)), wording.FURTHER)
-
-
 def offered_requests() -> tuple[str, ...]:
     """Return the requests that people choose from where nothing can match their own words: the same for every case."""
     planes = ("", *(f", {plane}" for plane in wording.PLANES))
@@ -340,12 +358,3 @@ def offered_requests() -> tuple[str, ...]:
         for name in names
         for plane in (planes if names is of_scans else ("",))
     )
-
-
-def unique_names(names: Sequence[str], taken: Collection[str] = ()) -> list[str]:
-    """Return names, numbered if they occur more than once: `examination`, `examination (2)`."""
-    found: list[str] = []
-    for name in names:
-        number = 1 + sum(other.partition(" (")[0] == name for other in (*taken, *found))
-        found.append(name if number == 1 else f"{name} ({number})")
-    return found

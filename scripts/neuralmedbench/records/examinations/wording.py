@@ -20,8 +20,9 @@ def _any(words: Sequence[str]) -> str:
     return r"\b(?:" + "|".join(words).replace("*", r"\w*") + r")\b"
 
 
+ANY_KIND, ANY_HISTORY = "other", "history"
+"""Kinds of what no other kind is named for: any examination, and any history."""
 SPINAL_FLUID, FURTHER = "cerebrospinal fluid", "further history"
-HISTORY = re.compile(r"histor|course|onset|presentation|collateral|informant|progress|complaint|scene|prehospital|witness|admission")
 WORDS: Mapping[str, Any] = yaml.load(
     Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 )
@@ -47,11 +48,19 @@ OTHER_PEOPLE, BLOOD_SENSITIVE, WITH, GADOLINIUM, WITHOUT, ELSEWHERE, NOT_HEAD, V
     )
 )
 REASON, WISH, REFUSED = (re.compile(rf"\b(?:{'|'.join(WORDS[name])})\b") for name in ("reason", "wish", "refused"))
+KINDS: Mapping[str, Mapping[str, Any]] = WORDS["kinds"]
+"""Kinds of examinations that a request may begin with, in the order of the prompt."""
+CALLED = {name: rf"(?:kind )?(?:{'|'.join((normal_form(name), *kind.get('called', ())))})" for name, kind in KINDS.items()}
+TITLES = {name: re.compile(_any(kind["titles"])) for name, kind in KINDS.items() if "titles" in kind}
+ORGANS = {name: re.compile(_any(titles)) for name, titles in WORDS["organs"].items()}
+OF_SECTION = {"examination": "neurological examination", "further history": "history"}
+"""Kinds of the sections of notes that have another name."""
 POLITE_WORDS = frozenset(normal_form(" ".join(WORDS["polite"])).split())
 
 
 EITHER = re.compile(r"\b(?:ct|mri?) or (?:ct|mri?)\b")
 """A choice that is left to others."""
+HEAD = re.compile(r"\b(?:head|brain|cranial|cerebral|skull|intracranial)\b")
 MODALITIES = frozenset({"ct", "mr", "mri", "either", "preferably"})
 """Examinations that a case of scans of the head with notes and record seldom holds: given only if a note or an entry names them."""
 ASKS = re.compile(r"\b(?:please|pls|could you|can you|any|done|request|show|give)\b|^(?:or|has|have|else)\b")
@@ -60,9 +69,12 @@ EVERYTHING = re.compile(
     r"| images?| labs?| laboratory| bloods?| tests?| investigations?| results?| studies| data| information| sequences?| pictures?| and| you have| there is)*$"
 )
 OTHER_ONE = re.compile(r"\b(?:ones?|version|too|plane|view|as well|also|images?|slices?|cuts?)\b")
+STATEMENT = re.compile(
+    r"\b(?:ve|already|thanks?|thank|shows?|showed|shown|demonstrat\w+|is|was|were|are|has|have|had|do|did|does|doesn|didn|tells?|told|suggest\w*|explain\w*|can|may)\b"
+)
 SHORT = 8
 """Words of a sentence that is likely to be the request itself."""
-SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n+")
+SENTENCES = re.compile(r"(?<=[.!?;])(?<!\s\d\.)(?<!^\d\.)\s+|\n+")
 REQUEST_LABEL = re.compile(r"\brequest(?:ed)?\s*\**:\**", re.IGNORECASE)
 REASON_KEY = re.compile(r'"(?:rationale|reason|indication|justification|why|purpose)"', re.IGNORECASE)
 JSON_KEY = re.compile(r'"\w+"\s*:')
@@ -126,6 +138,10 @@ def names_scan(plain: str) -> bool:
     return any(re.search(pattern, normal_form(plain)) for _, pattern in SCANS)
 
 
+def names_sequence(plain: str) -> bool:
+    return any(re.search(pattern, normal_form(plain)) for name, pattern in SCANS if name not in ("CT", "MRI"))
+
+
 def scan_of(words: str, last: str) -> str | None:
     """Return the scan that some words name; `last` is the scan named just before, to which "post contrast" alone belongs."""
     if BLOOD_SENSITIVE.search(words):
@@ -146,3 +162,40 @@ def scan_of(words: str, last: str) -> str | None:
 
 def rare_words(words: str, least: int = 3) -> list[str]:
     return [word for word in normal_form(words).split() if word not in POLITE_WORDS and len(word) >= least]
+
+
+KIND_MARK = re.compile(r"\s*:[\s*_]*|\s+[-\u2013\u2014|]\s+|$")
+
+
+GENERAL = ("MRI", "CT", "blood tests")
+"""Kinds whose other names say nothing either: `brain MRI`, `labs`."""
+
+
+def kind_of_request(request: str) -> tuple[str, str]:
+    """Return the kind that a request begins with (`CT: without contrast`), empty if none, and the words that say what is asked for."""
+    said = without_reason(request).strip()
+    head, _, behind = KIND_MARK.sub("\n", said, count=1).partition("\n")
+    plain = normal_form(re.sub(r"\([^)]*\)", " ", head))
+    if plain == "kind" and behind:
+        return kind_of_request(behind)
+    kind = next((name for name, pattern in CALLED.items() if re.fullmatch(pattern, plain)), "")
+    # another name than that of the prompt says something itself: `EEG: awake and asleep`
+    return kind, behind if kind in GENERAL or plain == normal_form(kind) else said
+
+
+def is_of_body(said: str) -> bool:
+    """Return True if a scan of another part of the body is asked for, and none of the head."""
+    asked = REASON.split(plain_request(said), maxsplit=1)[0]
+    return bool(NOT_HEAD.search(asked)) and not HEAD.search(asked)
+
+
+def is_of_other_modality(kind: str, title: str) -> bool:
+    """Return True if a title names CT under MRI, or MR under CT."""
+    return bool(re.search(r"\bct\w?\b" if kind == "MRI" else r"\bmr\w?\b", title))
+
+
+def contradicts(kind: str, said: str) -> bool:
+    """Return True if a request begins with a scan of MR under another kind, or with CT under MRI, and is short."""
+    plain = plain_request(SENTENCES.split(said)[0])
+    other = names_sequence(plain) if kind != "MRI" else scan_of(plain, "") in (Scan.CT, Scan.CE_CT)
+    return other and len(said.split()) <= SHORT
