@@ -66,6 +66,7 @@ def plan_calls(args: Namespace) -> int:
 )
 def explain_request(args: Namespace) -> int:
     """Show what a model is sent for one item, why its answer is present or missing, and how it was read."""
+    from neuralmedbench.config.arms import load_arms
     from neuralmedbench.config.load import load_model_for
     from neuralmedbench.config.run_names import results_of
     from neuralmedbench.errors import ConfigError
@@ -107,12 +108,14 @@ def explain_request(args: Namespace) -> int:
         raise ConfigError(message)
     place, code = f"{args.benchmark}/{args.model}", code_of(model, read_vocabulary(args.vocabulary))
     ledger, table = Path(f"data/ledger/{place}.jsonl"), Path(f"{results}/responses/{place}.parquet")
-    items = Path(f"data/items/{args.benchmark}.parquet")
+    items, stored = Path(f"data/items/{args.benchmark}.parquet"), Path(f"{results}/scores/{place}.parquet")
     item = next((row for row in read_records(items, Item) if row.item_id == args.item), None) if items.is_file() else None
-    stored = Path(f"{results}/scores/{place}.parquet")
     rows = [row for row in read_records(stored, Score) if (row.item_id, row.arm) == (args.item, args.arm)] if stored.is_file() else []
     scores = {row.text_sha256: row for row in rows if row.revision == model.revision}
     asked = as_asked(item, args.arm) if item else None
+    # an answer numbers the pictures as the arm sends them
+    if asked and (layout := next((arm.layout for arm in load_arms(Path("config"), [args.arm], args.benchmark).values()), None)):
+        asked = layout.item_as_shown(asked)
     reading = (lambda text: describe_reading(text, asked, scores.get(text_digest(text)))) if asked else None
     print(for_terminal(explain_stored(selected, model, code=code, ledger=ledger, table=table, reading=reading)))
     if any(row.scored and not row.missing and row.passed is None for row in scores.values()):

@@ -266,7 +266,7 @@ def pairwise_takeaway(study: Study, tables: Tables) -> Takeaway:
     shown = [row for row in tested if shows_difference(row["p_holm"], row["low"], row["high"], alpha)]
     differ = sum(not row.get("unread_may_turn") for row in shown)
     unread = len(shown) - differ
-    told = f" Of {counted(unread, 'pair')} it cannot be told, because answers of the lower model could not be read." if unread else ""
+    told = f" Of {counted(unread, 'pair')} it cannot be told (unread answers of the lower model)." if unread else ""
     text = (
         f"{differ} of {counted(len(tested), 'pair')} of models {'differs' if differ == 1 else 'differ'} after Holm's correction;"
         f" the others were not shown to be alike.{told}"

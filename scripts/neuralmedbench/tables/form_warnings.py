@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from neuralmedbench.records.words import counted, listing, percent
+from neuralmedbench.records.words import are, listing, percent
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import models_of
@@ -13,6 +13,8 @@ UNREAD_LIMIT, TRUNCATED_LIMIT = 0.1, 0.5
 """Shares of the answers above which a model has a warning beside its rank. (Our rules.)"""
 
 UNREAD, TRUNCATED = "could not be read", "were cut off at the limit of tokens"
+SHORT = {UNREAD: "unread", TRUNCATED: "cut off"}
+"""The same beside the sentence of the first screen, which says what the answers count as."""
 
 
 def form_shares(tally: dict[str, int], present: int) -> Cells:
@@ -35,20 +37,20 @@ def form_faults(row: Cells) -> list[tuple[str, float, str]]:
 
 def form_notes(row: Cells) -> list[str]:
     """Return the notes on a model's row; without its shares, because notes are shown where these are hidden."""
-    return [f"warning: more than {words} of the answers {what}" for what, _, words in form_faults(row)]
+    return [f"warning: more than {words} of the answers are {SHORT[what]}" for what, _, words in form_faults(row)]
 
 
 def form_sentences(study: Study, tables: Tables) -> list[str]:
-    """State for every benchmark which models were not read or were cut off above the limits, and what counts as wrong."""
-    found = []
+    """State which models were not read or were cut off above the limits, and once what such answers count as."""
+    found: dict[str, list[str]] = {}
     for name, benchmark in study.benchmarks.items():
         for row in models_of(tables, name):
             faults = form_faults(row)
             if faults:
                 shares = f"of the answers of {row['title']} {listing([f'{percent(share)} {what}' for what, share, _ in faults])}"
                 unread = any(what == UNREAD for what, _, _ in faults)
-                found.append(f"{benchmark.config.title}: {shares}; {_counted_as(row, unread, len(faults) > 1)}.")
-    return found
+                found.setdefault(_counted_as(row, unread, len(faults) > 1), []).append(f"{benchmark.config.title}: {shares}")
+    return [f"{'; '.join(whose)}; {count}." for count, whose in found.items()]
 
 
 def _counted_as(row: Cells, unread: bool, cut: bool) -> str:
@@ -67,7 +69,7 @@ def form_badges(study: Study, rows: Iterable[Cells]) -> list[Cells]:
     titles: dict[str, set[str]] = {}
     for row in rows:
         for what, _, words in form_faults(row):
-            titles.setdefault(f"more than {words} {what}", set()).add(str(row["title"]))
+            titles.setdefault(f"more than {words} {SHORT[what]}", set()).add(str(row["title"]))
     text = "; ".join(f"{what}: {listing(sorted(who))}" for what, who in titles.items())
     return [{"name": "Form of the answers", "state": "warn", "text": text}] if text else []
 
@@ -80,4 +82,4 @@ def contradiction_note(tally: dict[str, int]) -> list[str]:
 def unread_words(rows: Iterable[Cells]) -> str:
     """Count the answers of some rows that could not be read; empty without any."""
     number = sum(row.get("unparsable") or 0 for row in rows)
-    return f"{counted(number, 'answer')} could not be read" if number else ""
+    return f"{number:,} {are(number)} unread" if number else ""

@@ -228,11 +228,10 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
         sentence += f"; {listing(others)} {'does' if len(others) == 1 else 'do'} not score significantly lower{rest}"
     elif worse:
         sentence += f"; {rest} {'scores' if len(worse) == 1 else 'score'} significantly lower"
-    untold, several = [row for row in ranked[1:] if row["model"] in unread], len(unread) > 1
+    untold = [row for row in ranked[1:] if row["model"] in unread]
     if untold:
         shares = listing([percent(unread[row["model"]]) for row in untold], len(untold))
-        sentence += f"; it cannot be told whether {listing(list(map(_named, untold)))} score{'' if several else 's'} lower: "
-        sentence += f"{shares} of {'their' if several else 'its'} answers could not be read"
+        sentence += f"; it cannot be told whether {listing(list(map(_named, untold)))} score{'' if len(untold) > 1 else 's'} lower ({shares} unread)"
     return f"{sentence}."
 
 

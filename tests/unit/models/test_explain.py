@@ -11,6 +11,7 @@ import pytest
 
 from conftest import ROOT
 from fixtures.models import model_config, picture, request
+from fixtures.places import cases
 from fixtures.scoring import GOLD, ITEM, answered, differential, grader_run
 from neuralmedbench.cli.model import explain_request
 from neuralmedbench.config.load import load_grader
@@ -24,9 +25,9 @@ from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.models.retry import CallError
-from neuralmedbench.records.items import Runner
+from neuralmedbench.records.items import Item, Runner
 from neuralmedbench.records.keys import response_key, text_digest
-from neuralmedbench.records.requests import RequestTurn
+from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.responses import Response
 from neuralmedbench.scoring.grade_explanations import explain_grades, recorded_run
 from neuralmedbench.scoring.llm.model_grading import grade_with_model
@@ -356,3 +357,22 @@ def test_terminal_codes_and_direction_marks_of_an_answer_reach_no_terminal(bench
     assert "right⟨U+001B⟩[2J⟨U+001B⟩]0;owned⟨U+0007⟩⟨U+009B⟩31m\nwrong⟨U+202E⟩thgir⟨U+E0041⟩⟨U+0008⟩" in shown
     assert "What is⟨U+001B⟩[8m it?" in shown
     assert not set(shown) & set("\x1b\x07\x9b\r\u202e\x08")
+
+
+def test_pictures_are_numbered_as_the_arm_sends_them(bench, monkeypatch, capsys, tmp_path):
+    """A layout of one picture shows the middle one: an answer about picture 3 names none."""
+    item = cases(4).items[0]
+    (tmp_path / "config").symlink_to(ROOT / "config")
+    write_records(tmp_path / "data" / "items" / "b.parquet", Item, [item], key=lambda row: row.item_id)
+    asked = [replace(request("i", arm=arm), item_id=item.item_id) for arm in ("full", "layout-llama3.2")]
+    write_records(tmp_path / "data" / "prompts" / "b.parquet", Request, asked, key=lambda row: (row.item_id, row.arm))
+    text = "DIFFERENTIAL:\n1. glioma\nPICTURE: 3\nBOX: none"
+    monkeypatch.setattr("neuralmedbench.config.load.load_model_for", lambda *_: bench.model())
+    monkeypatch.setattr("neuralmedbench.models.explain.explain_stored", lambda *_, reading, **__: reading(text))
+    monkeypatch.chdir(tmp_path)
+    read = {}
+    for arm in ("full", "layout-llama3.2"):
+        assert explain_request.main(["--benchmark", "b", "--model", "m", "--item", item.item_id, "--arm", arm]) == 0
+        read[arm] = capsys.readouterr().out
+    assert "picture 3" in read["full"]
+    assert "there is no picture of that number" in read["layout-llama3.2"]

@@ -119,7 +119,9 @@ def test_no_sentence_names_a_difference_that_is_not_significant_in_the_family(dr
         assert ("answers otherwise than the one before" in told[0] and "not shown" not in told[0]) is significant
 
 
-@pytest.mark.parametrize(("unread", "words"), [(0, "scores significantly lower"), (20, "cannot be told whether Beta scores lower: 67 %")])
+@pytest.mark.parametrize(
+    ("unread", "words"), [(0, "scores significantly lower"), (20, "cannot be told whether Beta scores lower (67 % unread)")]
+)
 def test_unread_answers_that_could_turn_a_comparison_leave_it_open(unread: int, words: str) -> None:
     """Beta fails 20 of 30 items that alpha passes: if all of these are unread, nobody knows what it answered."""
     study, tables = null_study(np.random.default_rng(MENDING_SEED), 30, 0.3)

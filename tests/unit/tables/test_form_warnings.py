@@ -67,17 +67,23 @@ def test_a_model_that_is_not_read_is_warned_of_beside_its_rank_and_on_the_first_
     assert (int(row["unparsable"]), float(row["unread_fraction"])) == (number, pytest.approx(share, abs=1e-6))
     # it keeps its rank: unread is wrong, but never in silence
     assert row["rank"]
-    assert row["note"].startswith("warning: more than 10 % of the answers could not be read")
+    assert row["note"].startswith("warning: more than 10 % of the answers are unread")
     words = f"{share:.0%}".replace("%", " %")
     line = line_of(blocks["leaderboard"], "Beta VLM")
     assert f'<small class="warned">{words} unread</small></td>' in line
     assert "warned" not in line_of(blocks["leaderboard"], "Alpha VLM")
     assert f"{words} unread" in blocks["glance"]
     assert f"Of the answers of Beta VLM {words} could not be read; these count as wrong, whatever the model knows." in blocks["glance"]
-    assert f"{number} answers could not be read" in blocks["glance"]
+    # the sentence stands once, where the eye is; other places say it in a word
+    assert f"{number} are unread" in blocks["glance"]
+    assert sum(html.count("could not be read; these count as wrong") for html in blocks.values()) == 1
+    assert (
+        f"Answers in another form than the one asked for were read too and count in pass@1; {number} could not be read"
+        in blocks["leaderboard"]
+    )
     found = badges(tmp_path)
     assert found["Answers"] == ("none", "complete")
-    assert found["Form of the answers"] == ("warn", "more than 10 % could not be read: Beta VLM")
+    assert found["Form of the answers"] == ("warn", "more than 10 % unread: Beta VLM")
 
 
 def test_a_model_that_is_mostly_cut_off_is_warned_of(tmp_path: Path) -> None:
@@ -86,7 +92,7 @@ def test_a_model_that_is_mostly_cut_off_is_warned_of(tmp_path: Path) -> None:
     block = blocks_of(build(tmp_path, MODELS, figures=False))["leaderboard"]
     row = board(tmp_path)
     assert 0.5 < float(row["truncated_fraction"]) < 1
-    assert row["note"].startswith("warning: more than half of the answers were cut off at the limit of tokens")
+    assert row["note"].startswith("warning: more than half of the answers are cut off")
     assert re.search(r"\d\d % cut off</small>", block)
     assert badges(tmp_path)["Form of the answers"][0] == "warn"
 
@@ -184,7 +190,7 @@ def test_the_warning_stands_where_a_public_run_hides_the_numbers(tmp_path: Path)
     changed(tmp_path, lambda row: row.repeat < 2, **UNREAD)
     build(tmp_path, MODELS, "--profile", "public")
     row = board(tmp_path)
-    assert "warning: more than 10 % of the answers could not be read" in row["note"]
+    assert "warning: more than 10 % of the answers are unread" in row["note"]
     assert not row["unread_fraction"].startswith("0.")
     assert BREADTH != DEPTH
 
