@@ -109,8 +109,12 @@ def _named_elsewhere(kind: str, said: str, texts: Sequence[Examination]) -> int 
     if kind == wording.SPINAL_FLUID:
         allowed = _considered(texts, lambda one: kind in kinds_of(one))
     else:
-        barred = VALUES if wording.KINDS[kind].get("whole") else {wording.SPINAL_FLUID}
-        allowed = _considered(texts, lambda one: not kinds_of(one) & barred)
+        whole = wording.KINDS[kind].get("whole")
+        barred = VALUES if whole else {wording.SPINAL_FLUID}
+        # a group of entries of no kind has values
+        allowed = _considered(
+            texts, lambda one: not kinds_of(one) & barred and not (whole and one.kind is EvidenceKind.RECORD and not kinds_of(one))
+        )
     place = _of_entries(report[0] if report else words, allowed)[0]
     return _of_words(words, allowed) if place is None and len(wording.rare_words(words)) > 1 else place
 
@@ -152,7 +156,8 @@ def _closest(kind: str, said: str, places: Sequence[int], held: Sequence[Examina
 
 def _shared(said: str, one: Examination) -> int:
     """Return how many rare words of a request the text of an examination has."""
-    return sum(_is_in(word, normal_form(one.text)) for word in wording.rare_words(said))
+    text = normal_form(one.text)
+    return sum(_is_in(word, text) or _is_in(f"{word}s", text) for word in wording.rare_words(said))
 
 
 def _match_words(request: str, held: Sequence[Examination]) -> RequestMatch:
@@ -287,13 +292,16 @@ def _of_entries(words: str, held: Sequence[Examination]) -> tuple[int | None, bo
     fluid = next((place for place, one in texts if group_of(one) == wording.SPINAL_FLUID), None)
     if fluid is not None and re.search(wording.ASKED_BY[wording.SPINAL_FLUID], words):
         return fluid, True
-    if (place := _by_title(words, held)) is not None or (place := _by_name(words, held)) is not None:
-        return place, True
     meant = [entry for pattern, entry in wording.SYNONYMS if re.search(pattern, words)]
-    for place, one in texts:
-        if any(entry and re.search(entry, name) for entry in meant for name in (*entry_names(one), title_of(one))):
-            return place, True
-    return None, bool(meant)
+
+    def holds(one: Examination) -> bool:
+        return any(entry and re.search(entry, name) for entry in meant for name in (*entry_names(one), title_of(one)))
+
+    if (place := _by_title(words, held)) is not None and held[place].kind is EvidenceKind.RECORD and meant and not holds(held[place]):
+        place = None  # a group that may have such a value, and has not the one that is named
+    if place is not None or (place := _by_name(words, held)) is not None:
+        return place, True
+    return next((place for place, one in texts if holds(one)), None), bool(meant)
 
 
 def _by_name(words: str, held: Sequence[Examination]) -> int | None:
@@ -321,6 +329,9 @@ def _nearness(words: str, name: str) -> int:
         return len(name)
     if len(initials) > 1 and initials in words.split():
         return len(initials)
+    first = " ".join(name.split()[:2])
+    if " " in first and len(first) >= LONG_NAME and re.search(rf"\b{re.escape(first)}\b", words):
+        return len(first)
     rare = wording.rare_words(words)
     return (
         len(rare)
@@ -329,6 +340,8 @@ def _nearness(words: str, name: str) -> int:
     )
 
 
+LONG_NAME = 12
+"""Letters from which the first two words of a name stand for it: `Taenia solium immunoblot`."""
 NAME_FILLERS = frozenset(("in", "of", "serum", "plasma", "blood", "total"))
 
 
