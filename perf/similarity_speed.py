@@ -33,6 +33,7 @@ from neuralmedbench.scoring.similarity import (  # noqa: E402
     PACKAGED,
     TransformerEncoder,
     bertscore_f1,
+    weights_folder,
 )
 
 VOCABULARY = ROOT / "config" / "vocabulary" / "neurology.yaml"
@@ -95,7 +96,7 @@ def ours(folder: Path, items: list[Item], gold: list[Gold], responses: list[Resp
 def naive(items: list[Item], gold: list[Gold], responses: list[Response]) -> tuple[float, float]:
     """Encode both texts of every response in a separate call; return wall and CPU seconds."""
     asked, right = {row.item_id: row for row in items}, {row.item_id: row.answer for row in gold}
-    encoder = TransformerEncoder(PACKAGED, layer=LAYER)
+    encoder = TransformerEncoder(weights_folder(PACKAGED), layer=LAYER)
     dict(encoder.encode(["the first call is slower"]))
     wall, cpu = time.perf_counter(), time.process_time()
     for row in responses:

@@ -13,7 +13,7 @@ from neuralmedbench.records.responses import Response, current_rows
 from neuralmedbench.records.scores import SimilarityRow
 from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.runtime.machine import not_installed
-from neuralmedbench.scoring.similarity import PACKAGES, TransformerEncoder, comparable_responses, similarity_rows
+from neuralmedbench.scoring.similarity import PACKAGES, TransformerEncoder, comparable_responses, similarity_rows, weights_folder
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if responses and (lacking := not_installed(PACKAGES)):
         print(f"similarity is left out: {lacking}", file=sys.stderr)
     elif responses:
-        encoder = TransformerEncoder(args.encoder, layer=args.layer)
+        encoder = TransformerEncoder(weights_folder(args.encoder), layer=args.layer)
         rows = similarity_rows(responses, items, gold, read_vocabulary(args.vocabulary), encoder)
     write_records(args.out, SimilarityRow, rows, key=response_key)
     return 0

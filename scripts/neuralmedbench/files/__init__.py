@@ -3,7 +3,6 @@
 Doors
 -----
 answer_key: NAME, contains_planted, find_planted, plain, read_answer_key, searchable, write_answer_key
-bert: BertEncoder, MAX_TOKENS
 bids: write_description
 case_flow: MIN_PATIENTS, PHANTOM, case_outcome, counts_as_patient, flow_of_cases, stopping_share
 cases: CASE_STAGES, CaseRow, KINDS, LEFT_OUT, case_files, quarantine_on_error, read_audit, read_case, read_case_table, read_overrides, read_pictures, run_case_stage, split_override, unlisted_cases, unlisted_notice, write_audit, write_case, write_case_table, write_overrides, write_pictures

