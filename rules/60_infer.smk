@@ -13,6 +13,8 @@ rule run_inference:
         model_config="config/models/{model}.yaml",
         vocabulary=RUN.config.vocabulary,
         names=RUN.names_files,
+        # the model that tells facts
+        informant=lambda wildcards: RUN.informant_files(wildcards.benchmark),
         # the scans from which views are cut
         volumes=lambda wildcards: RUN.view_volumes(wildcards.benchmark, wildcards.model),
     output:

@@ -121,8 +121,8 @@ def mb_of_cases(wildcards, base, of_case):
 
 
 def slots_of_model(wildcards):
-    """Return the resources (slots) of a model's job; see neuralmedbench/models/resources.py."""
-    return resources_of(RUN.models[wildcards.model])
+    """Return the resources (slots) of a model's job, and of its informant; see neuralmedbench/models/resources.py."""
+    return resources_of(*RUN.asked(wildcards.benchmark, wildcards.model))
 
 
 def slots_of_grader(wildcards):

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.config.load import load_benchmark, load_model_for
+from neuralmedbench.config.load import load_benchmark, load_informant, load_model_for
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.vocabulary import read_vocabulary
@@ -44,11 +44,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     audit = read_audit(args.audit)
     check_asked(requests, audit)
     views = ViewService(lambda view: check_view(audit, view))
-    allowed = load_benchmark(args.config, args.benchmark).allowed_destinations
+    allowed, informant = load_benchmark(args.config, args.benchmark).allowed_destinations, load_informant(args.config, args.benchmark)
     known = {"vocabulary": read_vocabulary(args.vocabulary), "why_unread": early_check(args.items)}
-    responses = answer_requests(requests, ModelRun(model, destinations=allowed, views=views, **known, **call_arguments(args)))
+    responses = answer_requests(
+        requests, ModelRun(model, destinations=allowed, views=views, informant=informant, **known, **call_arguments(args))
+    )
     log_served_models(args.model, responses)
-    responses += previous_responses(requests, model, args.ledger, views)
+    responses += previous_responses(requests, model, args.ledger, views, informant)
     # the current revision comes first (records.responses.current_rows)
     write_records(args.out, Response, responses, key=lambda row: (row.revision != model.revision, response_key(row)))
     return 0

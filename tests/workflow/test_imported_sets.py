@@ -15,10 +15,11 @@ import pytest
 import yaml
 
 from conftest import LEFT_OUT, NMB, ROOT, copy_project, snakemake, table
-from fixtures.asking_server import MAX_QUESTIONS, Asker
+from fixtures.asking_server import INVENTED, MAX_QUESTIONS, Asker
 from fixtures.imports import put_mixed, put_pairs
 from fixtures.models import running_server
 from neuralmedbench.files.tables import read_records
+from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.records.items import Arm, Strategy
 from neuralmedbench.records.requests import Request
@@ -114,7 +115,7 @@ def try_few(project: Path, server: Asker, environment: dict[str, str]) -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, server: Asker, without_torch: dict[str, str]) -> Path:
-    """Make a project with two imported small data sets and a run finished without torch; only the last test of this file may change it."""
+    """Make a project with two imported small data sets and a run finished without torch; only the last two tests of this file may change it."""
     folder = tmp_path_factory.mktemp("imported")
     project = copy_project(folder / "project")
     pairs = put_pairs(folder / "downloaded", PAIRS)
@@ -290,3 +291,37 @@ def test_a_second_run_has_nothing_to_do_and_one_more_arm_asks_its_own_requests_a
     assert known < ledger
     assert len(ledger - known) == len(server.bodies) - before
     assert {arm for _, arm, _ in responses(run)} == {*ITEMS_OF_ARM, Arm.SHUFFLED_IMAGE}
+
+
+def test_a_language_model_that_tells_the_facts_is_planned_asked_and_counted_and_invents_nothing(run: Path, server: Asker) -> None:
+    asker = yaml.safe_load((run / "config" / "models" / "asker.yaml").read_text(encoding="utf-8"))
+    (run / "config" / "models" / "teller.yaml").write_text(
+        yaml.safe_dump({**asker, "title": "Teller", "id": "openai/teller"}), encoding="utf-8"
+    )
+    (run / "config" / "benchmarks" / "mixed.yaml").write_text(yaml.safe_dump({**MIXED, "informant": "teller"}), encoding="utf-8")
+    done = snakemake(run, *ARGUMENTS, "data/prompts/mixed.parquet")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
+    words = [*NMB, "model", "plan", "--configfiles", "config/imported.yaml"]
+    plan = subprocess.run(words, cwd=run, capture_output=True, text=True, check=True).stdout
+    (row,) = [line.split() for line in plan.splitlines() if "informant teller on asker" in line]
+    before = len(server.bodies)
+    done = snakemake(run, *ARGUMENTS, "results/imported/tables/workup.csv")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
+    told = [body["messages"] for body in server.bodies[before:] if server.informs(body["messages"])]
+    assert 0 < len(told) <= int(row[7]), "no more than were planned"
+    entries = read_ledger(run / "data" / "ledger" / "mixed" / "asker.jsonl").values()
+    assert sum(entry.strategy == INFORMANT for entry in entries) == len(told)
+    asked = [body["messages"] for body in server.bodies[before:] if not server.informs(body["messages"])]
+    assert asked
+    assert not any(INVENTED in str(messages) for messages in asked), "what is in no case is told to nobody"
+    for row_of in responses(run)["endless", Arm.FULL, Strategy.ASK]:
+        assert (len(row_of.turns), set(row_of.informed)) == (MAX_QUESTIONS + 1, {"FACTS: 1", INVENTED})
+    of_full = [line for line in table(run, "workup", "imported") if line["arm"] == Arm.FULL and line["measure"].startswith(INFORMANT)]
+    measures = {line["measure"]: float(line["value"]) for line in of_full}
+    assert measures["informant_corrected"] == measures["informant_unusable"] > 0
+    places = {line["model"]: line for line in table(run, "destinations", "imported") if line["benchmark"] == "mixed"}
+    assert places["informant of asker"]["requests"] == str(len(told))
+    before = len(server.bodies)
+    replayed = snakemake(run, "--forcerun", "run_inference", "--config", "replay=true", *ARGUMENTS, ANSWERS)
+    assert replayed.returncode == 0, replayed.stdout[-3000:] + replayed.stderr[-6000:]
+    assert len(server.bodies) == before

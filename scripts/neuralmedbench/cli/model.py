@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, CONFIGFILES, DATA, VerbGroup, argument
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralmedbench.config.model import ModelConfig
     from neuralmedbench.records.requests import Request
     from neuralmedbench.records.responses import Response
 
@@ -117,10 +120,29 @@ def explain_request(args: Namespace) -> int:
     if asked and (layout := next((arm.layout for arm in load_arms(Path("config"), [args.arm], args.benchmark).values()), None)):
         asked = layout.item_as_shown(asked)
     reading = (lambda text: describe_reading(text, asked, scores.get(text_digest(text)))) if asked else None
-    print(for_terminal(explain_stored(selected, model, code=code, ledger=ledger, table=table, reading=reading)))
+    print(
+        for_terminal(
+            explain_stored(
+                selected,
+                model,
+                code=code,
+                ledger=ledger,
+                table=table,
+                reading=reading,
+                informant=_informant_of(selected, args.benchmark),
+            )
+        )
+    )
     if any(row.scored and not row.missing and row.passed is None for row in scores.values()):
         print(*not_graded_lines(results, [args.benchmark]), sep="\n")
     return 0
+
+
+def _informant_of(requests: Sequence[Request], benchmark: str) -> ModelConfig | None:
+    from neuralmedbench.config.load import load_informant
+
+    informed = any(request.inquiry and request.inquiry.informant for request in requests)
+    return load_informant(Path("config"), benchmark) if informed else None
 
 
 @MODEL.verb(

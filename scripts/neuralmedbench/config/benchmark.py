@@ -112,6 +112,11 @@ class BenchmarkConfig(Section):
     max_questions: int = Field(
         10, ge=1, le=50, description="Most questions under the strategy `ask`, after which the final answer is requested."
     )
+    informant: Name | None = Field(
+        None,
+        description="Under the strategy `ask`, a file of `config/models/`: this language model finds the facts that answer a question, and they are told word for"
+        " word (its destination must be allowed, and its own caps hold). Absent: words decide, without a model.",
+    )
     max_examinations: int = Field(
         6, ge=1, le=50, description="Most requests under the strategy `workup`, after which the final answer is requested."
     )
@@ -219,6 +224,13 @@ class BenchmarkConfig(Section):
     def _says_what_may_be_shown(self) -> Self:
         if Strategy.VIEWER in self.strategies and self.viewer is None:
             message = "the strategy `viewer` needs the key `viewer`: what may be shown on request (`viewer: {}` for its defaults)"
+            raise ValueError(message)
+        return self
+
+    @model_validator(mode="after")
+    def _informs_where_facts_are_asked_for(self) -> Self:
+        if self.informant and Strategy.ASK not in self.strategies:
+            message = "`informant` tells facts under the strategy `ask`; add `ask` to `strategies`, or take `informant` out"
             raise ValueError(message)
         return self
 

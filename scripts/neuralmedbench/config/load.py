@@ -245,6 +245,24 @@ def load_model(path: Path) -> ModelConfig:
     return _load(ModelConfig, path).named(path.stem)
 
 
+def load_informant(folder: Path, benchmark: str) -> ModelConfig | None:
+    """Read the model that tells the facts of a benchmark under the strategy `ask`; None if words decide.
+
+    Raises
+    ------
+    ConfigError
+        As in `read_yaml` and `check`; also if it is no model that can be asked to read.
+    """
+    name = load_benchmark(folder, benchmark).informant
+    if name is None:
+        return None
+    model = load_model(folder / "models" / f"{name}.yaml")
+    if model.backend in ("builtin", "imported"):
+        message = f"{benchmark}: informant {name}: a model of `backend: {model.backend}` cannot look for facts; name one that is asked (litellm, transformers)"
+        raise ConfigError(message)
+    return model
+
+
 def load_model_for(folder: Path, benchmark: str, model: str) -> ModelConfig:
     """Read one model's YAML with the seed for a benchmark.
 

@@ -13,7 +13,16 @@ from neuralmedbench.config.arms import ArmVariant, load_arms
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.juries import jury_members
 from neuralmedbench.config.layouts import load_layout
-from neuralmedbench.config.load import group_limit, load_benchmark, load_grader, load_model, load_pipeline, load_published, read_yaml
+from neuralmedbench.config.load import (
+    group_limit,
+    load_benchmark,
+    load_grader,
+    load_informant,
+    load_model,
+    load_pipeline,
+    load_published,
+    read_yaml,
+)
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.published import PublishedConfig
@@ -247,6 +256,8 @@ class Run:
         for name, benchmark in benchmarks.items():
             mistakes.of(_check_benchmark, name, benchmark, config, folder)
             mistakes.of(load_arms, folder, benchmark.arms, name)
+            if informant := mistakes.of(load_informant, folder, name):
+                mistakes.of(group_limit, informant, config.rate_limits)
         # models and graders, all of whose rate limit groups must exist
         if PLANTED in config.models:
             mistakes.add(
@@ -525,6 +536,21 @@ class Run:
     def arms(self) -> dict[str, dict[str, ArmVariant]]:
         """Arms with a file of each benchmark."""
         return {name: load_arms(self.folder, benchmark.arms, name) for name, benchmark in self.benchmarks.items()}
+
+    @cached_property
+    def informants(self) -> dict[str, ModelConfig]:
+        """The models that tell facts under the strategy `ask`, by benchmark; without one words decide."""
+        found = {name: load_informant(self.folder, name) for name, benchmark in self.benchmarks.items() if benchmark.informant}
+        return {name: model for name, model in found.items() if model}
+
+    def asked(self, benchmark: str, model: str) -> tuple[ModelConfig | None, ...]:
+        """Return the models that the inference of a model asks: itself, and its informant."""
+        return self.models[model], self.informants.get(benchmark)
+
+    def informant_files(self, *benchmarks: str) -> list[str]:
+        """Return the files of these models."""
+        names = {self.informants[name].name for name in benchmarks if name in self.informants}
+        return [f"{self.folder.as_posix()}/models/{name}.yaml" for name in sorted(names)]
 
     def arm_files(self, benchmark: str) -> list[str]:
         """Return the files of a benchmark's arms and of their layouts; empty if all are built in."""

@@ -10,8 +10,9 @@ conversation: PromptMessage, WorkUpStep, facts_told, next_messages, questions_as
 destinations: LOCAL, check_destination, destination_of, is_allowed
 engine: answer_requests
 explain: explain, explain_stored
-forecast: Forecast, forecast_calls
+forecast: Forecast, forecast_calls, forecast_informant
 imported_answers: ImportCounts, check_import, import_answers
+informant: INFORMANT, MOST_REPLIES, informed_questions
 ledger: LedgerEntry, add_missing, open_ledger, read_ledger
 model_run: MONEY, ModelRun, RunLimits, UNLIMITED, add_call_arguments, call_arguments, spending_folder
 picture_budget: too_many_pictures, within_budget
@@ -20,6 +21,6 @@ refusals: refusals
 registry: code_of, unavailable_reason
 replay: previous_responses, rebuild
 resources: resources_of
-samples: SampleWalk, response_row
+samples: SampleWalk, has_informant, response_row
 token_estimate: longest_answer
 """

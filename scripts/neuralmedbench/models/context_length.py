@@ -141,6 +141,7 @@ def check_lengths(due: Sequence[SampleWalk], run: ModelRun, *, total: int) -> in
         If these are more than `max_failed_fraction` of all answers; nothing is sent then.
     """
     model, length, found = run.model, ContextLength(run.model, run.root), LengthCount()
+    due = [walk for walk in due if not walk.asks_informant]
     calls = {(walk.request.item_id, walk.request.arm, walk.request.strategy): walk for walk in due}
     for walk in calls.values():
         found.add(length.count([DueCall(walk.messages, sent_schema(walk.request, model))]))

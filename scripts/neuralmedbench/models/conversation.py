@@ -1,7 +1,8 @@
 """The messages of a call: fixed turns, or the case's replies to a model that asks. Pictures are digests until a call is really made.
 
-With the strategy `viewer` the model is shown the slices that it asks for. With the strategies `ask` and `workup` a matcher that knows only the case answers the model. It compares words and nothing else, so that the
-same question gets the same reply on every machine, and a conversation can be rebuilt from the model's answers alone.
+With the strategy `viewer` the model is shown the slices that it asks for. With the strategies `ask` and `workup` a matcher that knows only the
+case answers the model. It compares words and nothing else, so that the same question gets the same reply on every machine, and a conversation can
+be rebuilt from the model's answers alone; with an informant (`models.informant`), from these and its replies.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.models.informant import informed_questions
 from neuralmedbench.models.picture_budget import within_budget
 from neuralmedbench.models.protocol import Message, MessageImage
 from neuralmedbench.records.examinations import match_request
@@ -69,7 +71,7 @@ def stored_view(view: SliceView, root: Path = Path()) -> str:
 
 
 def next_messages(
-    request: Request, answers: Sequence[str], max_images: int | None, views: ViewSource = stored_view
+    request: Request, answers: Sequence[str], max_images: int | None, views: ViewSource = stored_view, replies: Sequence[str] = ()
 ) -> tuple[PromptMessage, ...] | None:
     """Return the messages of the next call of a sample.
 
@@ -83,6 +85,8 @@ def next_messages(
         The model's picture budget.
     views : callable
         Source of the slices that a model asks for; by default those that were cut before.
+    replies : sequence of str
+        What the informant replied, if a language model tells the facts; without any reply words decide.
 
     Returns
     -------
@@ -95,7 +99,7 @@ def next_messages(
         request, answers = with_earlier_answer(request, shown_answer(answers[first - 1])), answers[first:]
     turns = within_budget(request.turns, max_images)
     if request.inquiry is not None:
-        turns = _with_replies(turns, request.inquiry, answers, max_images)
+        turns = _with_replies(turns, request.inquiry, answers, max_images, replies)
     if request.viewer is not None:
         turns = (*turns, *viewer_replies(request.viewer, answers, max_images, views))
     if len(answers) >= len(turns):
@@ -112,17 +116,31 @@ def shown_answer(answer: str) -> str:
     return THINKING.sub("", answer).strip()
 
 
+def informant_messages(request: Request, answers: Sequence[str], replies: Sequence[str]) -> tuple[PromptMessage, ...] | None:
+    """Return the messages of the informant's next call, after the model's answers to the request and its own replies; None if none is due."""
+    inquiry = request.inquiry
+    if inquiry is None or not inquiry.informant:
+        return None
+    asked = informed_questions(inquiry, questions_asked(inquiry, answers), replies)
+    if (due := next((one for one in asked if one.facts is None), None)) is None:
+        return None
+    messages = [PromptMessage("system", inquiry.informant), PromptMessage("user", due.question)]
+    for reply in due.replies:
+        messages += [PromptMessage("assistant", reply or NO_WORDS), PromptMessage("user", inquiry.correction)]
+    return tuple(messages)
+
+
 def _with_replies(
-    turns: tuple[RequestTurn, ...], inquiry: Inquiry, answers: Sequence[str], max_images: int | None
+    turns: tuple[RequestTurn, ...], inquiry: Inquiry, answers: Sequence[str], max_images: int | None, replies: Sequence[str]
 ) -> tuple[RequestTurn, ...]:
     """Append the reply to each of the model's questions, up to its first answer without one."""
-    replies = work_up_replies if inquiry.is_work_up else question_replies
-    return (*turns, *within_budget(replies(inquiry, answers), max_images))
+    told = work_up_replies(inquiry, answers) if inquiry.is_work_up else question_replies(inquiry, answers, replies)
+    return (*turns, *within_budget(told, max_images))
 
 
-def question_replies(inquiry: Inquiry, answers: Sequence[str]) -> list[RequestTurn]:
+def question_replies(inquiry: Inquiry, answers: Sequence[str], replies: Sequence[str] = ()) -> list[RequestTurn]:
     """Return the replies to the questions of a model (strategy `ask`)."""
-    return [respond(inquiry, question, asked) for asked, question in enumerate(questions_asked(inquiry, answers), start=1)]
+    return [_respond(inquiry, facts, asked) for asked, facts in enumerate(facts_told(inquiry, answers, replies), start=1)]
 
 
 def questions_asked(inquiry: Inquiry, answers: Sequence[str]) -> list[str]:
@@ -237,15 +255,17 @@ def _last_asked(pattern: re.Pattern[str], answer: str, final: re.Pattern[str]) -
     return "" if final.search(said) or not asked else asked[-1].strip()
 
 
-def respond(inquiry: Inquiry, question: str, asked: int) -> RequestTurn:
-    """Answer a question from the case, and say how many questions are left."""
-    facts = facts_told(inquiry, question)
+def _respond(inquiry: Inquiry, facts: Sequence[Fact], asked: int) -> RequestTurn:
+    """Answer a question with facts of the case, and say how many questions are left."""
     reply = "\n".join(fact.text for fact in facts) or inquiry.unknown
     left = inquiry.max_questions - asked
     closing = inquiry.closing if left <= 0 else inquiry.left.replace("{left}", str(left))
     return RequestTurn(text=f"{reply}\n\n{closing}", images=tuple(image for fact in facts for image in fact.images))
 
 
-def facts_told(inquiry: Inquiry, question: str) -> list[Fact]:
-    """Return the facts with which the case answers a question; none if it does not say."""
-    return (matching_statements if inquiry.is_choice else matching_facts)(question, inquiry.facts)
+def facts_told(inquiry: Inquiry, answers: Sequence[str], replies: Sequence[str] = ()) -> list[Sequence[Fact]]:
+    """Return the facts with which the case answers each question of a model (none if it does not say), as far as an informant has replied."""
+    questions = questions_asked(inquiry, answers)
+    if inquiry.informant and replies:
+        return [one.facts for one in informed_questions(inquiry, questions, replies) if one.facts is not None]
+    return [(matching_statements if inquiry.is_choice else matching_facts)(question, inquiry.facts) for question in questions]

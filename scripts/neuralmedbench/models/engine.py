@@ -7,10 +7,11 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.errors import InterruptedRunError, ProviderError, StorageError
+from neuralmedbench.errors import ConfigError, InterruptedRunError, ProviderError, StorageError
 from neuralmedbench.models.budget import check_paid
 from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.calls import Caller
@@ -18,12 +19,13 @@ from neuralmedbench.models.causes import next_step
 from neuralmedbench.models.console import Progress, UnreadWarning, graceful_interrupt, print_to_person
 from neuralmedbench.models.context_length import ContextLength, check_lengths
 from neuralmedbench.models.destinations import address_of, check_destination
+from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import Ledger, LedgerEntry, check_recorded_ledger, open_ledger
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.picture_budget import too_many_pictures
 from neuralmedbench.models.registry import BackendHandle, code_of, open_backend
 from neuralmedbench.models.replay import replay_requests
-from neuralmedbench.models.samples import MissingAnswer, SampleWalk, no_earlier_answer, response_row
+from neuralmedbench.models.samples import MissingAnswer, SampleWalk, has_informant, no_earlier_answer, response_row
 from neuralmedbench.records.items import Arm, Strategy
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
@@ -65,10 +67,12 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
     """
     model, name = run.model, run.model.name
     if run.replay:
-        return replay_requests(requests, model, run.ledger, run.vocabulary, run.views)
+        return replay_requests(requests, model, run.ledger, run.vocabulary, views=run.views, informant=run.informant)
     # refusals first: nothing below may run for a model that must not be asked
     destination = check_destination(model, run.destinations)
     check_paid(model)
+    if any(has_informant(request, model) for request in requests):
+        _check_informant(run)
     check_recorded_ledger(model, run.ledger)
     code = code_of(model, run.vocabulary)
     total = sum(request.samples for request in requests)
@@ -79,7 +83,7 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
                 f"{name}: {ledger.unreadable} lines of its ledger cannot be read; answers that only they hold are asked for again"
             )
         walks = [
-            SampleWalk(request, model, run.first_repeat + number, code=code, views=run.views).resume(ledger)
+            SampleWalk(request, model, run.first_repeat + number, code=code, views=run.views, informant=run.informant).resume(ledger)
             for request in requests
             for number in range(request.samples)
         ]
@@ -87,10 +91,14 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
         due = [walk for walk in walks if not walk.complete and not too_many_pictures(walk.request, model.max_images)]
         must_ask = check_lengths(due, run, total=total) < len(due)
         handle = open_backend(model, run.vocabulary) if must_ask else BackendHandle(None)
+        informed = handle.backend is not None and run.informant is not None and any(walk.informant for walk in due)
+        informant = open_backend(run.informant, run.vocabulary) if informed and run.informant else BackendHandle(None)
         most_failed = math.inf if run.max_failed_fraction is None else run.max_failed_fraction * total
-        scheduler = _Scheduler(run, handle, ledger, most_failed)
+        scheduler = _Scheduler(run, handle, ledger, most_failed, informant)
         responses = asyncio.run(scheduler.responses(walks))
     _report(name, responses, kept, scheduler.caller, handle)
+    if run.informant and scheduler.informant.calls and scheduler.informant is not scheduler.caller:
+        print(f"{name}: {counted(scheduler.informant.calls, 'call')} made to its informant {run.informant.name}", file=sys.stderr)
     failed = sum(response.state is ResponseState.FAILED for response in responses)
     if run.max_failed_fraction is not None and failed > run.max_failed_fraction * total:
         worst = Counter(response.error for response in responses if response.error).most_common(1)[0][0]
@@ -107,6 +115,16 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
     return responses
 
 
+def _check_informant(run: ModelRun) -> None:
+    """Say who tells the facts, and refuse a model that may not be sent them or may cost without a limit, as any other."""
+    if run.informant is None:
+        message = f"model {run.model.name}: a language model tells the facts of these requests, and none is given; run prompts again"
+        raise ConfigError(message)
+    destination = check_destination(run.informant, run.destinations)
+    check_paid(run.informant)
+    print(f"{run.model.name}: {run.informant.name} tells the facts that it asks for; destination: {destination}", file=sys.stderr)
+
+
 def _never_reached(model: ModelConfig, error: str, failed: int) -> str:
     """Say what is wrong if nothing was ever reached at the address of a model."""
     address = urlsplit(address_of(model))
@@ -120,11 +138,15 @@ def _never_reached(model: ModelConfig, error: str, failed: int) -> str:
 class _Scheduler:
     """Distributes the samples of one run over as many workers as the backend takes calls at once."""
 
-    def __init__(self, run: ModelRun, handle: BackendHandle, ledger: Ledger, most_failed: float) -> None:
+    def __init__(self, run: ModelRun, handle: BackendHandle, ledger: Ledger, most_failed: float, informant: BackendHandle) -> None:
         self._model, self._ledger, self._handle, self._first = run.model, ledger, handle, run.first_repeat
         self._benchmark = run.ledger.parent.name
         self.caller = Caller(run, handle, ledger, most_failed)
-        self._length = ContextLength(run.model, run.root)
+        self._informant = informant
+        # its samples count from 0 in every run: equal questions of all samples share one call
+        self.informant = Caller(replace(run, model=run.informant, first_repeat=0), informant, ledger) if run.informant else self.caller
+        self._lengths = {False: ContextLength(run.model, run.root), True: ContextLength(run.informant or run.model, run.root)}
+        self._informing = asyncio.Semaphore(informant.backend.in_flight if informant.backend else 1)
         self._warning = UnreadWarning(run.model.name, run.why_unread if handle.backend else None)
         self._calls: dict[str, asyncio.Task[dict[int, LedgerEntry | MissingAnswer]]] = {}  # every call made in this run, by key
         self._failed: set[str] = set()
@@ -151,7 +173,7 @@ class _Scheduler:
                     self._warning.count(row, len(walks) - len(rows))
                 except Exception as error:  # calls in flight are paid for: finish them before raising
                     problems.append(error)
-                    self.caller.stop()
+                    self._stop()
                 if self.caller.stopped:
                     return
 
@@ -161,29 +183,35 @@ class _Scheduler:
         )
         reporting = asyncio.create_task(shown.keep_reported())
         try:
-            with shown as progress, graceful_interrupt(self.caller.stop, self._model.name):
+            with shown as progress, graceful_interrupt(self._stop, self._model.name):
                 await asyncio.gather(*(work() for _ in range(min(backend.in_flight if backend else 1, len(walks)))))
         finally:
             flushing.cancel()
             reporting.cancel()
-            if backend:
-                await backend.close()
+            for opened in filter(None, (backend, self._informant.backend)):
+                await opened.close()
         if problems:
             raise problems[0]
-        if self.caller.storage_error:
+        if storage_error := self.caller.storage_error or self.informant.storage_error:
             message = (
-                f"model {self._model.name}: {self.caller.storage_error}; no more calls were made and the answers so far are kept:"
+                f"model {self._model.name}: {storage_error}; no more calls were made and the answers so far are kept:"
                 " free some space and run the same command again"
             )
             raise StorageError(message)
-        if len(rows) < len(walks) or self.caller.cut_short:  # an interrupt after the last answer leaves nothing to do
+        if (
+            len(rows) < len(walks) or self.caller.cut_short or self.informant.cut_short
+        ):  # an interrupt after the last answer leaves nothing to do
             message = f"model {self._model.name}: interrupted; the answers so far are kept: run the same command again"
             raise InterruptedRunError(message)
         return sorted(rows, key=response_key)
 
+    def _stop(self) -> None:
+        self.caller.stop()
+        self.informant.stop()
+
     def _new_cost(self, row: Response) -> float | None:
         """Return the cost of the calls of an answer that were made in this run and not counted with another answer."""
-        new = [call for call in row.calls if call.key in self._calls and call.key not in self._counted]
+        new = [call for call in (*row.calls, *row.informant_calls) if call.key in self._calls and call.key not in self._counted]
         self._counted.update(call.key for call in new)
         costs = [call.cost_usd for call in new if call.cost_usd is not None]
         return sum(costs) if costs else None
@@ -191,12 +219,17 @@ class _Scheduler:
     async def _sample(self, walk: SampleWalk) -> Response:
         reason = too_many_pictures(walk.request, self._model.max_images)
         missing = MissingAnswer(ResponseState.SKIPPED, reason) if reason else None
+        if not missing and walk.informant and self._informant.reason and not walk.resume(self._ledger).complete:
+            # without it nobody would tell what is asked for: nothing is paid for
+            missing = MissingAnswer(ResponseState.SKIPPED, f"{INFORMANT} {walk.informant.name}: {self._informant.reason}")
         while not missing and not walk.resume(self._ledger).complete:
-            if reason := self._length.reason(walk.messages, sent_schema(walk.request, self._model)):
+            if reason := self._lengths[walk.asks_informant].reason(walk.messages, sent_schema(walk.request, walk.asked_model)):
                 missing = MissingAnswer(ResponseState.SKIPPED, reason)
                 break
             outcome = await self._call(walk)
-            if isinstance(outcome, MissingAnswer):
+            if isinstance(outcome, MissingAnswer) and walk.asks_informant:
+                missing = replace(outcome, error=f"{INFORMANT}: {outcome.error}")
+            elif isinstance(outcome, MissingAnswer):
                 # without the earlier answer there is nothing to show: that call counts with the arm that asks it
                 earlier = walk.due[0] is not walk.request
                 missing = no_earlier_answer(outcome.error or outcome.state) if earlier else outcome
@@ -209,9 +242,9 @@ class _Scheduler:
         # no await between this look-up and the entry below, so no second worker starts the same call
         if key not in self._calls:  # identical requests share one call
             keys = self._together(walk)
-            task = asyncio.create_task(self.caller.ask(walk, keys))
+            task = asyncio.create_task(self._inform(walk, keys) if walk.asks_informant else self.caller.ask(walk, keys))
             self._calls |= dict.fromkeys(keys.values(), task)
-        outcome = (await self._calls[key])[walk.repeat]
+        outcome = (await self._calls[key])[walk.number]
         if not isinstance(outcome, MissingAnswer):
             return outcome
         if key in self._failed:  # attempts and destination of a failed call count once, with the first request that shares it
@@ -219,11 +252,15 @@ class _Scheduler:
         self._failed.add(key)
         return outcome
 
+    async def _inform(self, walk: SampleWalk, keys: dict[int, str]) -> dict[int, LedgerEntry | MissingAnswer]:
+        async with self._informing:
+            return await self.informant.ask(walk, keys)
+
     def _together(self, walk: SampleWalk) -> dict[int, str]:
         """Return the samples of a conversation that one call asks for, with their keys: those neither in the ledger nor in flight."""
         backend = self._handle.backend
         if walk.entries or backend is None or not backend.several:
-            return {walk.repeat: walk.key}
+            return {walk.number: walk.key}
         keys = {number: walk.key_of(number) for number in range(self._first, self._first + walk.request.samples)}
         return {number: key for number, key in keys.items() if self._ledger.get(key) is None and key not in self._calls}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.config.model import ModelConfig
@@ -12,6 +13,7 @@ from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.call_keys import KEY_VERSION, request_key, sent_schema
 from neuralmedbench.models.causes import next_step
 from neuralmedbench.models.conversation import PromptMessage, next_messages
+from neuralmedbench.models.informant import INFORMANT, MOST_REPLIES
 from neuralmedbench.models.ledger import SAMPLING, LedgerEntry, picture_digests, read_ledger, text_digests
 from neuralmedbench.models.registry import unavailable_reason
 from neuralmedbench.models.replay import model_of_entry
@@ -39,18 +41,18 @@ def nearest_entry(entries: Iterable[LedgerEntry], request: Request, repeat: int,
 
 def differences(entry: LedgerEntry, walk: SampleWalk) -> list[str]:
     """List what differs between the call that is due and a ledger entry, as "... then, ... now"; never the texts."""
-    (request, turn), model, messages = walk.due, walk.model, walk.messages
+    (request, turn), model, messages = walk.due, walk.asked_model, walk.messages
     now: dict[str, object] = {"model id": withhold_outside_paths(model.id), "revision": model.revision}
     now |= {name: getattr(model, name) for name in SAMPLING}
     then: dict[str, object] = {"model id": entry.model, "revision": entry.revision} | {name: getattr(entry, name) for name in SAMPLING}
     if not entry.revision:  # written before settings were stored: compare only what follows
         then = dict(now)
-    now |= {"arm": request.arm, "strategy": request.strategy, "sample": walk.repeat, "call": turn + 1, "key version": KEY_VERSION}
+    now |= {"arm": request.arm, "strategy": request.strategy, "sample": walk.number, "call": turn + 1, "key version": KEY_VERSION}
     then |= {"arm": entry.arm, "strategy": entry.strategy, "sample": entry.repeat, "call": entry.turn + 1, "key version": entry.key_version}
     changes = [f"{name} {_shown(then[name])} then, {_shown(now[name])} now" for name in now if then[name] != now[name]]
     if entry.code != walk.code:
         changes.append("the code or vocabulary of the built-in model has changed")
-    if (entry.arm, entry.strategy, entry.turn) == (request.arm, request.strategy, turn):
+    if (entry.arm, entry.strategy, entry.turn) == (request.arm, request.strategy, turn) and not walk.asks_informant:
         changes += _content_changes(entry, request, model, messages)
     return changes
 
@@ -144,6 +146,7 @@ def explain(
     ledger: Path | None = None,
     rows: Sequence[Response] | None = None,
     reading: Callable[[str], str] | None = None,
+    informant: ModelConfig | None = None,
 ) -> str:
     """Describe one request: its conversation, its ledger entries, and its rows in the table of responses.
 
@@ -163,6 +166,8 @@ def explain(
         Responses of the present revision; None if there is no table.
     reading : callable or None
         Says how the text of an answer to this item is read, or why it is not; None: nothing is said of it.
+    informant : ModelConfig or None
+        As in `models.samples.SampleWalk`.
 
     Returns
     -------
@@ -176,7 +181,7 @@ def explain(
     unavailable = unavailable_reason(model)
     by_repeat = None if rows is None else {row.repeat: row for row in rows if _is_of(row, request)}
     for repeat in range(request.samples):
-        walk = SampleWalk(request, model, repeat, code=code).resume(entries)
+        walk = SampleWalk(request, model, repeat, code=code, informant=informant).resume(entries)
         there, answered = len(walk.entries), walk.complete and not walk.skipped
         if repeat == 0:
             lines += [line for message in walk.messages for line in _message(message)]
@@ -206,6 +211,7 @@ def explain_stored(
     ledger: Path,
     table: Path,
     reading: Callable[[str], str] | None = None,
+    informant: ModelConfig | None = None,
 ) -> str:
     """Explain requests from the files of a run.
 
@@ -219,7 +225,7 @@ def explain_stored(
         As in `models.call_keys.call_key`.
     ledger, table : Path
         Its ledger and its table of responses; either may be absent.
-    reading : callable or None
+    reading, informant
         As in `explain`.
 
     Returns
@@ -234,7 +240,8 @@ def explain_stored(
     """
     entries = read_ledger(ledger)
     rows = [row for row in read_records(table, Response) if row.revision == model.revision] if table.exists() else None
-    return "\n\n".join(explain(request, model, entries, code=code, ledger=ledger, rows=rows, reading=reading) for request in requests)
+    known: dict[str, Any] = {"code": code, "ledger": ledger, "rows": rows, "reading": reading, "informant": informant}
+    return "\n\n".join(explain(request, model, entries, **known) for request in requests)
 
 
 def _is_of(row: Response, request: Request) -> bool:
@@ -244,7 +251,8 @@ def _is_of(row: Response, request: Request) -> bool:
 def _expected(request: Request, walk: SampleWalk) -> str:
     if walk.complete:
         return str(len(walk.entries))
-    return f"up to {request.most_calls}" if request.asks_back else str(len(request.earlier) + request.most_calls)
+    most = request.most_calls + (walk.informant is not None) * MOST_REPLIES * (request.most_calls - 1)
+    return f"up to {most}" if request.asks_back else str(len(request.earlier) + request.most_calls)
 
 
 def _entry_words(entry: LedgerEntry, request: Request) -> str:
@@ -252,6 +260,8 @@ def _entry_words(entry: LedgerEntry, request: Request) -> str:
     place = f", destination {entry.destination}" if entry.destination else ""
     words = f"key {entry.key[:SHORT]}, {entry.state}, answered{f' on {entry.called_on}' if entry.called_on else ''}{served}{place}"
     target = (entry.item_id, entry.arm, entry.strategy)
+    if entry.strategy == INFORMANT:
+        return f"{INFORMANT} {withhold_outside_paths(entry.model)}, {words}"
     if entry.item_id and target != (request.item_id, request.arm, request.strategy):
         words += f"; first asked for {entry.item_id}, arm {entry.arm}, strategy {entry.strategy}, with the same prompt"
     return words

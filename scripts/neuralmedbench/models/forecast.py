@@ -12,14 +12,18 @@ from neuralmedbench.models.budget import cost_usd
 from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.context_length import ContextLength, DueCall, LengthCount
 from neuralmedbench.models.conversation import PromptMessage, next_messages
+from neuralmedbench.models.informant import INFORMANT, MOST_REPLIES
 from neuralmedbench.models.ledger import LedgerEntry
-from neuralmedbench.models.samples import SampleWalk
+from neuralmedbench.models.samples import SampleWalk, has_informant
 from neuralmedbench.models.token_estimate import Estimator, answers_of_a_call, longest_answer
 from neuralmedbench.records.fact_matching import MOST_FACTS
 from neuralmedbench.records.requests import Request, RequestImage
 
 ENOUGH_ANSWERS = 10
 """With at least this many answers in the ledger their mean length is the likely one, with fewer half of the longest allowed."""
+
+LIKELY_REPLY = 12
+"""Tokens of an informant's reply in its form."""
 
 
 @dataclass(kw_only=True)
@@ -58,7 +62,13 @@ class Forecast:
 
 
 def forecast_calls(
-    requests: Sequence[Request], model: ModelConfig, entries: Mapping[str, LedgerEntry], *, code: str = "", root: Path = Path()
+    requests: Sequence[Request],
+    model: ModelConfig,
+    entries: Mapping[str, LedgerEntry],
+    *,
+    code: str = "",
+    root: Path = Path(),
+    informant: ModelConfig | None = None,
 ) -> Forecast:
     """Count what the ledger lacks.
 
@@ -74,24 +84,57 @@ def forecast_calls(
         As in `models.call_keys.call_key`.
     root : Path
         Folder to which the paths of pictures are relative.
+    informant : ModelConfig or None
+        As in `models.samples.SampleWalk`; its calls are counted by `forecast_informant`.
 
     Returns
     -------
     Forecast
         The counts.
     """
-    return _Forecaster(model, entries, code, root).over(requests)
+    return _Forecaster(model, entries, code, root, informant).over(requests)
+
+
+def forecast_informant(
+    requests: Sequence[Request], model: ModelConfig, informant: ModelConfig, entries: Mapping[str, LedgerEntry], *, code: str = ""
+) -> Forecast:
+    """Count what the ledger lacks of the informant's replies to the questions of one model; parameters as in `forecast_calls`.
+
+    An upper bound: the model may ask less, several samples may ask the same, and hardly any reply needs its correction.
+    """
+    asked = [request for request in requests if has_informant(request, model)]
+    forecast, estimator = Forecast(requests=len(asked), samples=sum(request.samples for request in asked)), Estimator(informant, Path())
+    most, seen = longest_answer(informant) or 0, set[str]()
+    for request in asked:
+        assert request.inquiry
+        for repeat in range(request.samples):
+            walk = SampleWalk(request, model, repeat, code=code, informant=informant).resume(entries)
+            seen |= {entry.key for entry in walk.entries if entry.strategy == INFORMANT}
+            left = 0 if walk.complete else request.inquiry.max_questions - len(walk.own_entries) + walk.asks_informant
+            messages = (PromptMessage("system", request.inquiry.informant), PromptMessage("user", request.inquiry.correction))
+            forecast.calls += left * MOST_REPLIES
+            forecast.prompt_tokens += left * estimator.prompt_probably(messages, "")
+            forecast.most_prompt_tokens += left * MOST_REPLIES * (estimator.prompt_at_most(messages, "") + most)
+            forecast.completion_tokens += left * min(LIKELY_REPLY, most)
+            forecast.most_completion_tokens += left * MOST_REPLIES * most
+    forecast.answered = len(seen)
+    forecast.usd = cost_usd(informant, forecast.prompt_tokens, forecast.completion_tokens)
+    forecast.most_usd = cost_usd(informant, forecast.most_prompt_tokens, forecast.most_completion_tokens)
+    return forecast
 
 
 class _Forecaster:
     """One walk over the requests of a benchmark."""
 
-    def __init__(self, model: ModelConfig, entries: Mapping[str, LedgerEntry], code: str, root: Path) -> None:
+    def __init__(
+        self, model: ModelConfig, entries: Mapping[str, LedgerEntry], code: str, root: Path, informant: ModelConfig | None
+    ) -> None:
+        self._informant = informant
         self._model, self._entries, self._code = model, entries, code
         self._estimator, self._length = Estimator(model, root), ContextLength(model, root)
         self._due: list[DueCall] = []
         self._most = longest_answer(model) or 0
-        lengths = [entry.completion_tokens for entry in entries.values() if entry.completion_tokens]
+        lengths = [entry.completion_tokens for entry in entries.values() if entry.completion_tokens and entry.strategy != INFORMANT]
         self._likely = sum(lengths) // len(lengths) if len(lengths) >= ENOUGH_ANSWERS else self._most // 2
         self._seen: set[str] = set()
         self._counted: set[tuple[str, int, tuple[PromptMessage, ...]]] = set()
@@ -110,15 +153,15 @@ class _Forecaster:
 
     def _sample(self, request: Request, repeat: int, forecast: Forecast, *, shared: bool) -> bool:
         """Walk one sample through the ledger and count the calls it lacks; True if its first call is new and still to be made."""
-        walk = SampleWalk(request, self._model, repeat, code=self._code).resume(self._entries)
-        for entry in walk.entries:
+        walk = SampleWalk(request, self._model, repeat, code=self._code, informant=self._informant).resume(self._entries)
+        for entry in walk.answers:
             forecast.answered += entry.key not in self._seen
             self._seen.add(entry.key)
         if walk.complete:
             return False
         is_new = walk.key not in self._seen
         self._seen.add(walk.key)
-        answers = [entry.text for entry in walk.entries]
+        answers = [entry.text for entry in walk.answers]
         self._remaining_calls(request, answers, forecast, key=walk.key, shared=shared and not answers)
         return is_new and not answers
 

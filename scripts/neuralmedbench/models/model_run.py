@@ -161,6 +161,9 @@ class ModelRun:
         Source of the slices that a model asks for (strategy `viewer`); by default those that were cut before.
     why_unread : callable or None
         Returns why an answer cannot be read, empty if it can: after the first of these a warning is printed. None: nobody is warned.
+    informant : ModelConfig or None
+        The model that tells the facts under the strategy `ask`, where the requests have one; its calls are in the same ledger, and its own
+        caps, limits and destination hold for it.
     """
 
     model: ModelConfig
@@ -175,6 +178,7 @@ class ModelRun:
     control: RunLimits = UNLIMITED
     views: ViewSource = stored_view
     why_unread: Callable[[Response], str] | None = None
+    informant: ModelConfig | None = None
 
 
 def add_call_arguments(parser: argparse.ArgumentParser) -> None:

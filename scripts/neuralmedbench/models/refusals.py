@@ -40,6 +40,12 @@ def _refusals(run: Run) -> Iterator[str]:
         for name in run.benchmarks:
             if refused := _not_allowed(model, run, name):
                 yield f"{name}: {refused}"
+    for name, informant in run.informants.items():
+        yield from _unpaid(informant)
+        if lacking := missing_packages(informant):
+            yield lacking
+        if refused := _not_allowed(informant, run, name):
+            yield f"{name}: informant: {refused}"
     for grader in run.all_graders.values():
         model_of = grader.model
         if model_of and not unavailable_reason(model_of) and any(not _not_allowed(model_of, run, name) for name in run.benchmarks):

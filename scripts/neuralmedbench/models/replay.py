@@ -18,6 +18,7 @@ from neuralmedbench.files.dvc_lock import read_dvc_lock
 from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.context_length import ContextLength
 from neuralmedbench.models.conversation import ViewSource, stored_view
+from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import SAMPLING, LedgerEntry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_pictures
 from neuralmedbench.models.registry import code_of, unavailable_reason
@@ -31,7 +32,13 @@ NOTHING_RECORDED = "its ledger is empty: nothing was asked when the run was reco
 REMEDY = "`nmb run pull` brings the recorded ledger; to ask the model, take `replay` out of the configuration"
 
 
-def previous_responses(requests: Sequence[Request], model: ModelConfig, ledger: Path, views: ViewSource = stored_view) -> list[Response]:
+def previous_responses(
+    requests: Sequence[Request],
+    model: ModelConfig,
+    ledger: Path,
+    views: ViewSource = stored_view,
+    informant: ModelConfig | None = None,
+) -> list[Response]:
     """Return the answers of the previous revision to the present requests.
 
     Parameters
@@ -44,6 +51,8 @@ def previous_responses(requests: Sequence[Request], model: ModelConfig, ledger: 
         Ledger file of this benchmark and model.
     views : callable
         As in `models.conversation.next_messages`.
+    informant : ModelConfig or None
+        As in `models.samples.SampleWalk`.
 
     Returns
     -------
@@ -55,7 +64,7 @@ def previous_responses(requests: Sequence[Request], model: ModelConfig, ledger: 
     first = previous_entry(entries.values(), model.revision)
     if first is None:
         return []
-    rows = rebuild(requests, model_of_entry(first, model), entries, code=first.code, views=views)
+    rows = rebuild(requests, model_of_entry(first, model), entries, code=first.code, views=views, informant=informant)
     print(f"{model.name}: {len(rows)} answers of revision {first.revision} are in the ledger, for comparison", file=sys.stderr)
     return rows
 
@@ -65,7 +74,7 @@ def previous_entry(entries: Iterable[LedgerEntry], revision: str) -> LedgerEntry
     # first entry of each revision and combination of settings; entries come in the order of the ledger
     variants: dict[str, dict[tuple[object, ...], LedgerEntry]] = {}
     for entry in entries:
-        if entry.revision not in ("", revision):
+        if entry.revision not in ("", revision) and entry.strategy != INFORMANT:
             settings = (entry.model, entry.code, *(repr(getattr(entry, name)) for name in SAMPLING))
             variants.setdefault(entry.revision, {}).setdefault(settings, entry)
     return list(list(variants.values())[-1].values())[-1] if variants else None
@@ -84,7 +93,13 @@ def model_of_entry(entry: LedgerEntry, model: ModelConfig) -> ModelConfig:
 
 
 def rebuild(
-    requests: Sequence[Request], model: ModelConfig, entries: Mapping[str, LedgerEntry], *, code: str = "", views: ViewSource = stored_view
+    requests: Sequence[Request],
+    model: ModelConfig,
+    entries: Mapping[str, LedgerEntry],
+    *,
+    code: str = "",
+    views: ViewSource = stored_view,
+    informant: ModelConfig | None = None,
 ) -> list[Response]:
     """Rebuild samples from the ledger alone.
 
@@ -100,6 +115,8 @@ def rebuild(
         As in `models.call_keys.call_key`.
     views : callable
         As in `models.conversation.next_messages`.
+    informant : ModelConfig or None
+        As in `models.samples.SampleWalk`.
 
     Returns
     -------
@@ -108,7 +125,7 @@ def rebuild(
         are not missing, they were never requested.
     """
     walks = (
-        SampleWalk(request, model, repeat, code=code, views=views).resume(entries)
+        SampleWalk(request, model, repeat, code=code, views=views, informant=informant).resume(entries)
         for request in requests
         for repeat in range(request.samples)
     )
@@ -119,17 +136,23 @@ def _too_long(walks: Iterable[SampleWalk], entries: Mapping[str, LedgerEntry]) -
     """Yield the samples whose next call is too long for the model: it was not made in the recorded run either."""
     for walk in walks:
         walk.resume(entries)
-        if reason := ContextLength(walk.model).reason(walk.messages, sent_schema(walk.request, walk.model)):
+        if reason := ContextLength(walk.asked_model).reason(walk.messages, sent_schema(walk.request, walk.asked_model)):
             yield response_row(walk, MissingAnswer(ResponseState.SKIPPED, reason))
 
 
 def replay_requests(
-    requests: Sequence[Request], model: ModelConfig, ledger: Path, vocabulary: Vocabulary | None, views: ViewSource = stored_view
+    requests: Sequence[Request],
+    model: ModelConfig,
+    ledger: Path,
+    vocabulary: Vocabulary | None,
+    *,
+    views: ViewSource = stored_view,
+    informant: ModelConfig | None = None,
 ) -> list[Response]:
     """Rebuild the responses of one model; no backend is opened, so no key, weights or network are needed."""
     code = code_of(model, vocabulary)
     entries = _entries(model.name, ledger)
-    rows = rebuild(requests, model, entries, code=code, views=views)
+    rows = rebuild(requests, model, entries, code=code, views=views, informant=informant)
     samples = [(request, repeat) for request in sorted(requests, key=_order) for repeat in range(request.samples)]
     if not entries:
         skipped = MissingAnswer(ResponseState.SKIPPED, NOTHING_RECORDED)
@@ -151,7 +174,7 @@ def replay_requests(
     present |= {(row.item_id, row.arm, row.strategy, row.repeat) for row in rows}
     rows += _too_long(
         (
-            SampleWalk(request, model, repeat, code=code, views=views)
+            SampleWalk(request, model, repeat, code=code, views=views, informant=informant)
             for request, repeat in samples
             if (*_order(request), repeat) not in present
         ),

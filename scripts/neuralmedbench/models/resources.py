@@ -10,13 +10,13 @@ API, GPU = "api_slots", "gpu"
 """Names of the resources; the profiles set how many there are."""
 
 
-def resources_of(model: ModelConfig | None) -> dict[str, int]:
-    """Return the resources that a job takes while it asks a model.
+def resources_of(*models: ModelConfig | None) -> dict[str, int]:
+    """Return the resources that a job takes while it asks a model, or a model and its informant.
 
     Parameters
     ----------
-    model : ModelConfig or None
-        Its yaml; None for a grader that asks no model.
+    *models : ModelConfig or None
+        Their yaml; None for a grader that asks no model.
 
     Returns
     -------
@@ -25,6 +25,13 @@ def resources_of(model: ModelConfig | None) -> dict[str, int]:
         weights that the job loads take one `gpu` (on a machine without one it limits the models that compute at once). A server on this
         machine has its own queue and takes nothing.
     """
+    found: dict[str, int] = {}
+    for model in models:
+        found |= _resources_of(model)
+    return found
+
+
+def _resources_of(model: ModelConfig | None) -> dict[str, int]:
     if model is None or model.backend in ("builtin", "imported"):
         return {}
     if model.backend == "transformers":

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.models.budget import cost_usd
-from neuralmedbench.models.call_keys import request_key
-from neuralmedbench.models.conversation import PromptMessage, ViewSource, next_messages, shown_answer, stored_view
+from neuralmedbench.models.call_keys import call_key, request_key
+from neuralmedbench.models.conversation import PromptMessage, ViewSource, informant_messages, next_messages, shown_answer, stored_view
 from neuralmedbench.models.failed_calls import FailedRequests
+from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import LedgerEntry
 from neuralmedbench.records.requests import Request, earlier_request
 from neuralmedbench.records.responses import Response, ResponseState, SentCall
@@ -57,11 +58,14 @@ class SampleWalk:
         As in `models.call_keys.call_key`.
     views : callable
         As in `models.conversation.next_messages`.
+    informant : ModelConfig or None
+        The model that tells the facts, if the request has one; its calls stand between those of the model that asks. None, and of imported
+        answers: words decide.
 
     Attributes
     ----------
     entries : list of LedgerEntry
-        The answers to its calls, in order; those to `Request.earlier` come first.
+        The answers to its calls, in order, replies of the informant among them; those to `Request.earlier` come first.
     sent : list of tuple of PromptMessage
         The conversation of each answered call.
     messages : tuple of PromptMessage
@@ -69,10 +73,23 @@ class SampleWalk:
     key : str
         Key of the next call, which depends on the answers before it; empty if all are answered, or if the earlier answer that the request
         shows is none (`skipped`).
+    asks_informant : bool
+        True if the next call goes to the informant.
     """
 
-    def __init__(self, request: Request, model: ModelConfig, repeat: int, *, code: str = "", views: ViewSource = stored_view) -> None:
+    def __init__(
+        self,
+        request: Request,
+        model: ModelConfig,
+        repeat: int,
+        *,
+        code: str = "",
+        views: ViewSource = stored_view,
+        informant: ModelConfig | None = None,
+    ) -> None:
         self.request, self.model, self.repeat, self.code, self._views = request, model, repeat, code, views
+        self.informant = informant if informant and has_informant(request, model) else None
+        self.asks_informant = False
         self.entries: list[LedgerEntry] = []
         self.sent: list[tuple[PromptMessage, ...]] = []
         self.messages: tuple[PromptMessage, ...] = ()
@@ -86,29 +103,51 @@ class SampleWalk:
 
     @property
     def own_entries(self) -> list[LedgerEntry]:
-        """The answers to its own conversation, without the earlier one that it shows."""
-        return self.entries[len(self.request.earlier) :]
+        """The model's answers to its own conversation, without the earlier one that it shows."""
+        return self.answers[len(self.request.earlier) :]
+
+    @property
+    def answers(self) -> list[LedgerEntry]:
+        """The answers of the model, without replies of the informant."""
+        return [entry for entry in self.entries if entry.strategy != INFORMANT]
+
+    @property
+    def informed(self) -> list[str]:
+        """The replies of the informant; empty ones were cut off or refused."""
+        return [entry.text if entry.state == ResponseState.OK else "" for entry in self.entries if entry.strategy == INFORMANT]
+
+    @property
+    def asked_model(self) -> ModelConfig:
+        """The model that the next call goes to."""
+        return self.informant if self.asks_informant and self.informant else self.model
+
+    @property
+    def number(self) -> int:
+        """Number of the sample in the next call; the informant is asked an equal question once for all samples."""
+        return 0 if self.asks_informant else self.repeat
 
     @property
     def due(self) -> tuple[Request, int]:
         """The request that the next call belongs to, that of the arm `full` until its answer is there, and the number of the call in it."""
-        first, number = len(self.request.earlier), len(self.entries)
+        if self.asks_informant:
+            return replace(self.request, strategy=INFORMANT), len(self.informed)
+        first, number = len(self.request.earlier), len(self.answers)
         return (earlier_request(self.request), number) if number < first else (self.request, number - first)
 
     @property
     def skipped(self) -> MissingAnswer | None:
         """Why the sample cannot be asked: the earlier answer that it shows is none."""
         first = len(self.request.earlier)
-        if not first or len(self.entries) < first:
+        if not first or len(self.answers) < first:
             return None
-        earlier = self.entries[first - 1]
+        earlier = self.answers[first - 1]
         if earlier.state == ResponseState.OK and shown_answer(earlier.text):
             return None
         return no_earlier_answer(earlier.state if earlier.state != ResponseState.OK else "empty")
 
     def resume(self, store: AnswerStore) -> SampleWalk:
         """Add stored answers up to the first call without one, and return the walk itself."""
-        while self.key and (entry := stored_answer(store, self.request, self.model, self.key)) is not None:
+        while self.key and (entry := self._stored(store)) is not None:
             self.add(entry)
         return self
 
@@ -120,14 +159,28 @@ class SampleWalk:
 
     def key_of(self, repeat: int) -> str:
         """Return the key of the next call for another sample of the same conversation."""
+        if self.asks_informant:
+            return call_key(self.asked_model, self.messages, repeat)
         return request_key(self.request, self.model, self.messages, repeat, code=self.code)
+
+    def _stored(self, store: AnswerStore) -> LedgerEntry | None:
+        return store.get(self.key) if self.asks_informant else stored_answer(store, self.request, self.model, self.key)
 
     def _advance(self) -> None:
         # the key depends on the answers so far: a dialogue's next message follows them
-        texts = [entry.text for entry in self.entries]
-        due = None if self.skipped else next_messages(self.request, texts, self.model.max_images, self._views)
+        texts, replies = [entry.text for entry in self.answers], self.informed
+        to_informant = informant_messages(self.request, texts, replies) if self.informant else None
+        self.asks_informant = to_informant is not None
+        due = to_informant
+        if due is None and not self.skipped:
+            due = next_messages(self.request, texts, self.model.max_images, self._views, replies)
         self.messages = self.messages if due is None else due
-        self.key = "" if due is None else self.key_of(self.repeat)
+        self.key = "" if due is None else self.key_of(self.number)
+
+
+def has_informant(request: Request, model: ModelConfig) -> bool:
+    """Return True if a language model tells the facts to a model that asks; answers that were imported had another one, so words decide."""
+    return request.inquiry is not None and bool(request.inquiry.informant) and model.backend != "imported"
 
 
 @dataclass(frozen=True)
@@ -168,6 +221,8 @@ def response_row(walk: SampleWalk, missing: MissingAnswer | None = None, failed:
     last = entries[-1] if entries else None
     # count what left the machine: a failed call did; of a call that was never sent the last answer and message did not
     sent = messages if not missing or missing.destination else messages[:-2] if entries else ()
+    if walk.asks_informant:  # what the model was sent last
+        sent = next(messages for messages, entry in zip(reversed(walk.sent), reversed(walk.entries), strict=True) if entry is last)
     prompt, completion = _total([entry.prompt_tokens for entry in entries]), _total([entry.completion_tokens for entry in entries])
     latencies = [entry.latency_s for entry in entries if entry.latency_s is not None]
     return Response(
@@ -202,11 +257,16 @@ def response_row(walk: SampleWalk, missing: MissingAnswer | None = None, failed:
         characters_sent=_characters(sent),
         mean_logprob=_mean(last.token_logprobs) if last and not missing else None,
         calls=tuple(_sent_calls(walk, failed)),
+        informed=tuple(walk.informed),
+        informant_calls=tuple(_sent_calls(walk, failed, of_informant=True)),
     )
 
 
-def _sent_calls(walk: SampleWalk, failed: Sequence[FailedRequests]) -> Iterator[SentCall]:
+def _sent_calls(walk: SampleWalk, failed: Sequence[FailedRequests], *, of_informant: bool = False) -> Iterator[SentCall]:
+    model = walk.informant if of_informant and walk.informant else walk.model
     for entry, messages in zip(walk.entries, walk.sent, strict=False):
+        if (entry.strategy == INFORMANT) is not of_informant:
+            continue
         prompt, completion = entry.prompt_tokens, entry.completion_tokens
         yield SentCall(
             key=entry.key,
@@ -215,12 +275,13 @@ def _sent_calls(walk: SampleWalk, failed: Sequence[FailedRequests]) -> Iterator[
             characters=_characters(messages),
             prompt_tokens=prompt,
             completion_tokens=completion,
-            cost_usd=cost_usd(walk.model, prompt, completion),
+            cost_usd=cost_usd(model, prompt, completion),
             destination=entry.destination,
             called_on=entry.called_on,
         )
         yield from _failed_calls(entry.key, entry.failed, messages)
-    yield from _failed_calls(walk.key, failed, walk.messages)
+    if walk.asks_informant is of_informant:
+        yield from _failed_calls(walk.key, failed, walk.messages)
 
 
 def _failed_calls(key: str, failed: Sequence[FailedRequests], messages: Sequence[PromptMessage]) -> Iterator[SentCall]:

@@ -24,6 +24,7 @@ from neuralmedbench.prompts.workup import (
     has_work_up,
     inquiry_of,
     viewer_of,
+    with_informant,
     work_up_of,
 )
 from neuralmedbench.records.altered import AlteredPicture
@@ -229,6 +230,7 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
         turns = (single_turn(asked, templates, examples, stepwise=stepwise, sections=sections),)
     if strategy is Strategy.ASK:
         first, inquiry = inquiry_of(item, prompt.config.max_questions, templates, order=prompt.order, sections=sections)
+        inquiry = with_informant(inquiry, templates) if prompt.config.informant else inquiry
         turns = (first,)
     if strategy is Strategy.WORKUP:
         most = prompt.config.max_examinations
@@ -327,6 +329,8 @@ def request_digest(
             [[fact.text, fact.asked_by, _digests(fact.images)] for fact in inquiry.facts],
             [inquiry.max_questions, inquiry.unknown, inquiry.left, inquiry.closing],
         ]
+    if inquiry is not None and inquiry.informant:
+        value["informant"] = [inquiry.informant, inquiry.correction]
     if inquiry is not None and inquiry.is_work_up:
         value["work_up"] = [
             [[fact.name, fact.kind, fact.sequence, fact.plane] for fact in inquiry.facts],

@@ -19,6 +19,7 @@ from neuralmedbench.records.examinations.inventory import (
     section_of_note,
     unique_names,
 )
+from neuralmedbench.records.fact_matching import MOST_FACTS
 from neuralmedbench.records.items import ESSENTIAL_SEPARATOR, Arm, Family, Item, Runner, evidence_images
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import STATEMENT, Fact, Inquiry, RequestTurn
@@ -223,6 +224,22 @@ def start_and_facts(item: Item) -> tuple[str, list[str]]:
     """Return the start of a case with options, its first paragraph, and its facts: the lines of the others, and then those of the record."""
     start, *others = [part.strip() for part in PARAGRAPH.split(item.notes) if part.strip()] or [""]
     return start, [line.strip() for part in (*others, item.record) for line in part.splitlines()] if others else []
+
+
+OWN_NUMBER = re.compile(r"^\d{1,3}[.)]\s+")
+"""Numbers with which a data set begins its facts."""
+
+
+def with_informant(inquiry: Inquiry, templates: Templates) -> Inquiry:
+    """Let a language model find the facts of an inquiry that answer a question; it gets them numbered from 1, without numbers of their own."""
+    if not inquiry.facts:
+        return inquiry
+    facts = [OWN_NUMBER.sub("", fact.text) for fact in inquiry.facts]
+    return replace(
+        inquiry,
+        informant=templates.render("informant", facts=facts, most=MOST_FACTS),
+        correction=templates.render("informant_again", most=MOST_FACTS, number=len(facts)),
+    )
 
 
 def choice_inquiry_of(item: Item, order: str, most: int, templates: Templates) -> tuple[RequestTurn, Inquiry]:

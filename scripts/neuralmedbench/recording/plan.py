@@ -22,12 +22,13 @@ from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.models.budget import NANO, SpendTotals, account_of, check_paid
 from neuralmedbench.models.context_length import ContextLength
 from neuralmedbench.models.destinations import check_destination, destination_of, is_allowed
-from neuralmedbench.models.forecast import Forecast, forecast_calls
+from neuralmedbench.models.forecast import Forecast, forecast_calls, forecast_informant
+from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import LedgerEntry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_pictures
 from neuralmedbench.models.readers import limited_requests, requests_for
 from neuralmedbench.models.registry import code_of, unavailable_reason
-from neuralmedbench.models.samples import SampleWalk, response_row
+from neuralmedbench.models.samples import SampleWalk, has_informant, response_row
 from neuralmedbench.models.token_estimate import longest_answer
 from neuralmedbench.recording.grader_switch import GraderSwitch, grader_switches, switch_lines
 from neuralmedbench.records.items import Arm, Gold, Item, Runner, Strategy
@@ -60,7 +61,7 @@ class PlanRow:
     Attributes
     ----------
     grader : str
-        Name of the grader; empty for the model itself.
+        Name of the grader, or `informant` and its name; empty for the model itself.
     outlook : Forecast
         Calls, tokens and cost.
     destination : str
@@ -166,8 +167,12 @@ class _Planner:
             asked = [request for request in requests_for(model, requests) if not too_many_pictures(request, model.max_images)]
             asked = limited_requests(model, asked, self._run.config.limit, self._root / f"data/items/{self._benchmark}.parquet")
             entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/{name}.jsonl")
-            outlook = forecast_calls(asked, model, entries, code=code_of(model, self._vocabulary), root=self._root)
+            code, informant = code_of(model, self._vocabulary), self._run.informants.get(self._benchmark)
+            outlook = forecast_calls(asked, model, entries, code=code, root=self._root, informant=informant)
             yield self._row(name, "", model, outlook, _earlier_revisions(model, entries.values()) if outlook.calls else "")
+            if informant and any(has_informant(request, model) for request in asked):
+                told = forecast_informant(asked, model, informant, entries, code=code)
+                yield self._row(name, f"{INFORMANT} {informant.name}", informant, told)
             # graders follow their model: their calls depend on its answers, present or still to come
             for grader, config in self._llm.items():
                 yield self._grader_row(name, model, grader, config, asked)
@@ -293,7 +298,7 @@ class _Planner:
 
 def _earlier_revisions(model: ModelConfig, entries: Iterable[LedgerEntry]) -> str:
     """Say which answers of other revisions stay while those of the present one are asked for; empty if there are none."""
-    others = Counter(entry.revision for entry in entries if entry.revision not in ("", model.revision))
+    others = Counter(entry.revision for entry in entries if entry.strategy != INFORMANT and entry.revision not in ("", model.revision))
     stay = listing([f"{counted(number, 'answer')} of revision {revision}" for revision, number in others.items()]) if others else ""
     return f"these calls are of revision {model.revision}; {stay} stay in the ledger and are compared with it" if stay else ""
 

@@ -141,6 +141,8 @@ def _result_stages(run: Run, shared: list[str]) -> Stages:
     # the stages of one matrix share their dependencies: the members of all juries
     members = list(dict.fromkeys(member for jury in graders["jury"] for member in run.graders[jury].members))
     asked, looking = [PROMPTS, LEAKS, f"config/models/{MODEL}.yaml"], [name for name in shared if run.view_tables(name)]
+    # DVC takes no file twice: the yaml of a model of the run list is a dependency of its own stage
+    asked += [path for path in run.informant_files(*shared) if Path(path).stem not in run.models]
     stages = {
         "infer": _stage({"benchmark": [name for name in shared if name not in looking], "model": models}, asked, [responses]),
         "infer_with_views": _stage({"benchmark": looking, "model": models}, [*asked, VIEWS, f"data/normalised/{BENCHMARK}"], [responses]),

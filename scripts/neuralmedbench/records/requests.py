@@ -8,7 +8,7 @@ from typing import Protocol
 from neuralmedbench.records.examinations.inventory import EvidenceKind, Examination
 from neuralmedbench.records.views import Viewer
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +107,9 @@ class Inquiry:
         In a work-up: for a request that names no examination, and for one that was given already. Empty under `ask`.
     fixed : bool
         In a work-up: True if the facts come one by one in their order, whatever is asked for.
+    informant, correction : str
+        Under `ask`, where a language model finds the facts that answer a question: its system message, with the numbered facts, and what it
+        is told after a reply in no form. Empty: words decide (`records.fact_matching`).
     """
 
     facts: tuple[Fact, ...]
@@ -117,6 +120,8 @@ class Inquiry:
     unclear: str = ""
     again: str = ""
     fixed: bool = False
+    informant: str = ""
+    correction: str = ""
 
     @property
     def is_work_up(self) -> bool:

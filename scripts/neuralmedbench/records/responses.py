@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 class ResponseState(StrEnum):
@@ -107,6 +107,10 @@ class Response:
         Date of the last call, also of a failed one (UTC, YYYY-MM-DD).
     calls : tuple of SentCall
         Its calls with what each of them sent, failed ones included; sums over answers count a call once (`distinct_calls`).
+    informed : tuple of str
+        Where a language model told the facts (`Inquiry.informant`): its replies in order; empty ones were cut off or refused.
+    informant_calls : tuple of SentCall
+        The calls to it, as `calls`.
     """
 
     item_id: str
@@ -140,6 +144,8 @@ class Response:
     characters_sent: int = 0
     mean_logprob: float | None = None
     calls: tuple[SentCall, ...] = ()
+    informed: tuple[str, ...] = ()
+    informant_calls: tuple[SentCall, ...] = ()
 
 
 def token_count(value: object) -> int | None:

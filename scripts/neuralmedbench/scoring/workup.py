@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from neuralmedbench.models.conversation import WorkUpStep, facts_told, questions_asked, released, shown_answer
+from neuralmedbench.models.informant import MOST_REPLIES, informed_questions
 from neuralmedbench.records.examinations import match_request
 from neuralmedbench.records.examinations.inventory import RequestOutcome
 from neuralmedbench.records.requests import Inquiry
@@ -177,16 +178,24 @@ def read_work_up(inquiry: Inquiry, answers: Sequence[str], reference: ReferenceA
     return WorkUp(inquiry, tuple(turns), tuple(dict.fromkeys(names)))
 
 
-def measures_of_asking(inquiry: Inquiry, answers: Sequence[str], options: Sequence[str]) -> dict[str, float | None]:
-    """Return the measures of one answer to a question with options whose facts were asked for, by name; None where one is not defined."""
+def measures_of_asking(
+    inquiry: Inquiry, answers: Sequence[str], options: Sequence[str], replies: Sequence[str] = ()
+) -> dict[str, float | None]:
+    """Return the measures of one answer to a question with options whose facts were asked for, by name; None where one is not defined.
+
+    `replies` are those of the language model that told the facts, if there is one.
+    """
     questions = questions_asked(inquiry, answers)
-    told = [facts_told(inquiry, question) for question in questions]
+    told = facts_told(inquiry, answers, replies)
+    unusable = [one.unusable for one in informed_questions(inquiry, questions, replies)] if replies else []
     letter, _ = read_choice(answers[-1], options)
     return {
         "questions": float(len(questions)) if inquiry.facts else None,
         "facts_asked": len({fact for facts in told for fact in facts}) / len(inquiry.facts) if inquiry.facts else None,
         "not_answered": sum(not facts for facts in told) / len(told) if told else None,
         "no_option": float(not letter),
+        "informant_corrected": sum(number > 0 for number in unusable) / len(unusable) if unusable else None,
+        "informant_unusable": sum(number == MOST_REPLIES for number in unusable) / len(unusable) if unusable else None,
     }
 
 

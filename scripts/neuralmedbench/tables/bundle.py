@@ -125,7 +125,11 @@ def turns_of(response: Response, request: Request | None, reference: ReferenceAn
     """
     # the last answer is shown by itself, unless the dialogue was interrupted
     came = response.turns if response.state in MISSING_STATES else response.turns[:-1]
-    messages = next_messages(replace(request, earlier=()), came, None) if request and came else None
+    messages = None
+    if request and came:
+        own, replies = replace(request, earlier=()), response.informed
+        # the last question has no reply if its informant failed
+        messages = next_messages(own, came, None, replies=replies) or next_messages(own, came[:-1], None, replies=replies)
     sent = [message for message in messages or () if message.role == "user"][1 : len(came) + 1]
     turns = [
         BundleTurn(

@@ -11,6 +11,7 @@ import numpy as np
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import destination_of
+from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.records.responses import MISSING_STATES, Response, SentCall, distinct_calls
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.records.served import served_by
@@ -105,7 +106,7 @@ class DestinationRow(ResultRow):
 
 
 def destination_rows(study: Study) -> list[DestinationRow]:
-    """Rows of `destinations.csv`: data sent per model and destination, graders that ask a model included.
+    """Rows of `destinations.csv`: data sent per model and destination, graders that ask a model and informants included.
 
     `requests` are different calls (each turn of a dialogue is one), `calls` the HTTP requests made for them, retries and failures
     included; pictures and characters are counted in each of these. A call that several answers share counts once. What was sent for answers
@@ -116,8 +117,11 @@ def destination_rows(study: Study) -> list[DestinationRow]:
     rows = []
     for name, benchmark in study.benchmarks.items():
         for model, responses in benchmark.responses.items():
-            calls = [call for call in distinct_calls([*responses, *benchmark.earlier_responses.get(model, [])]) if call.requests]
+            answers = [*responses, *benchmark.earlier_responses.get(model, [])]
+            calls = [call for call in distinct_calls(answers) if call.requests]
             rows += _rows_of(name, model, calls, study.models[model])
+            if told := [call for call in dict.fromkeys(call for row in answers for call in row.informant_calls) if call.requests]:
+                rows += _rows_of(name, f"{INFORMANT} of {model}", told, study.models[model])
         for grader, config in study.all_graders.items():
             if config.model is not None:
                 given = (*benchmark.grades.items(), *benchmark.earlier_grades.items())

@@ -33,8 +33,14 @@ TURNS = "turns_to_diagnosis"
 CHOICE = "choice_gain"
 """pass@1 of the final answers of a model that chooses the evidence, minus that where it gets all of it at once."""
 
-ASKING = (*("questions", "facts_asked", "not_answered", "no_option"), PASS1 := "pass1", ASKING_GAIN := "asking_gain")
+ASKING = (
+    *("questions", "facts_asked", "not_answered", "no_option", "informant_corrected", "informant_unusable"),
+    PASS1 := "pass1",
+    ASKING_GAIN := "asking_gain",
+)
 """Measures of questions with options whose facts are asked for (strategy `ask`)."""
+
+OF_INFORMANT = ("informant_corrected", "informant_unusable")
 
 WITHHELD, TOGETHER = "history", "together"
 """Orders of evidence that asking is compared with: none of it, and all of it at once."""
@@ -100,24 +106,30 @@ def _rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[WorkUpRow]:
 
 def _asking(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Cells]:
     """Measure how a model asks for the facts of questions with options, and what it makes of them, beside all of them and none."""
-    asked = [row for row in benchmark.requests if row.inquiry is not None and not row.inquiry.is_work_up and row.runner == Runner.CHOICE]
-    requests = {(row.item_id, row.arm): row.inquiry for row in asked}
+    asked = [row for row in benchmark.requests if row.inquiry is not None and not row.inquiry.is_work_up]
+    requests = {
+        (row.item_id, row.arm): row.inquiry for row in asked if row.inquiry and (row.runner == Runner.CHOICE or row.inquiry.informant)
+    }
     items = {item.item_id: (place, item) for place, item in enumerate(benchmark.outcomes.items)}
     found: dict[str, list[tuple[int, dict[str, float | None]]]] = defaultdict(list)
     for response in benchmark.responses.get(model, []) if requests else ():
         inquiry = requests.get((response.item_id, response.arm)) if response.strategy == Strategy.ASK else None
         if inquiry is None or response.state in MISSING_STATES:
             continue
-        place, item = items[response.item_id]
-        found[response.arm].append((place, measures_of_asking(inquiry, response.turns or (response.text,), item.options)))
+        (place, item), turns = items[response.item_id], response.turns or (response.text,)
+        measures = measures_of_asking(inquiry, turns, item.options, response.informed)
+        # a dialogue that ends in a differential has only those of its informant
+        found[response.arm].append((place, measures if item.options else {name: measures[name] for name in OF_INFORMANT}))
     for arm, answers in sorted(found.items(), key=lambda pair: (pair[0] != FULL, pair[0])):
-        most = max(1.0, *(values["questions"] or 0.0 for _, values in answers))
+        most = max(1.0, *(values.get("questions") or 0.0 for _, values in answers))
         for name in ASKING[:-2]:
-            values = [(place, of_answer[name]) for place, of_answer in answers]
+            values = [(place, of_answer[name]) for place, of_answer in answers if name in of_answer]
+            if not values or (name in OF_INFORMANT and all(value is None for _, value in values)):
+                continue  # a dialogue, or words decided
             yield {"arm": arm, "measure": name} | mean_over_items(
                 study, benchmark, model, values, most=most if name == "questions" else 1.0
             )
-        if (key := Key(model, arm, Strategy.ASK)) in benchmark.outcomes.counts:
+        if (key := Key(model, arm, Strategy.ASK)) in benchmark.outcomes.counts and any("questions" in values for _, values in answers):
             passes = [(place, None if np.isnan(value) else float(value)) for place, value in enumerate(answered(benchmark.outcomes, key))]
             yield {"arm": arm, "measure": PASS1} | mean_over_items(study, benchmark, model, passes)
     for order in (WITHHELD, TOGETHER):

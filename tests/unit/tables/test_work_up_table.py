@@ -132,7 +132,7 @@ def test_asking_for_facts_is_measured_beside_all_of_them_and_none() -> None:
     benchmark.gold, benchmark.vocabulary = [], VOCABULARY
     benchmark.responses = {
         "m": [
-            SimpleNamespace(item_id=one.item_id, arm=arm, strategy="ask", state="ok", text=said[-1], turns=said)
+            SimpleNamespace(item_id=one.item_id, arm=arm, strategy="ask", state="ok", text=said[-1], turns=said, informed=())
             for arm in right
             for one, said in zip(items, turns if arm == "full" else (("ANSWER: B",), ("ANSWER: A",)), strict=False)
         ]
@@ -169,3 +169,16 @@ def test_asking_for_facts_is_measured_beside_all_of_them_and_none() -> None:
     assert choice_sentence(study, {"claims": unsure}).startswith(  # type: ignore[arg-type]
         "Whether a model that asks for the facts passes more or fewer items than with none of them, on the same items, cannot be told of M."
     )
+    assert not [name for _, name in rows if name.startswith("informant")], "words decided"
+    # told by a language model: of three questions two replies had to be corrected, one of them in vain
+    for request in benchmark.requests:
+        request.inquiry = replace(request.inquiry, informant="You keep the record.", correction="Again.")
+    for response, replies in zip(benchmark.responses["m"], (("FACTS: 1", "lupus", "FACTS: 4, 2"), ("FACTS: 9", "")), strict=False):
+        response.informed = replies
+    rows = {(row.arm, row.measure): row for row in work_up_rows(study)}
+    assert {name: rows["full", name].value for name in ("informant_corrected", "informant_unusable", "facts_asked", "not_answered")} == {
+        "informant_corrected": pytest.approx((1 / 2 + 1) / 2),
+        "informant_unusable": pytest.approx((0 + 1) / 2),
+        "facts_asked": pytest.approx(3 / 4 / 2),
+        "not_answered": pytest.approx((0 + 1) / 2),
+    }
