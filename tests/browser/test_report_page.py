@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fixtures.chromium import CHROMIUM, FLAGS, browser
+from fixtures.conversations import QUESTION, add_conversations
 from fixtures.report import build
-from fixtures.tables import DEPTH, HOSTILE, write_study
-from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.records.items import Item
-from neuralmedbench.records.keys import response_key
-from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestImage, RequestTurn
-from neuralmedbench.records.responses import Response, ResponseState
-from neuralmedbench.records.scores import Score
+from fixtures.tables import HOSTILE, write_study
 
-STATED = f"CANDIDATES:\n1. {HOSTILE.replace('|', '')} | 0.5\n2. glioblastoma | 0.25\n"
-MESSAGES = (f"{STATED}REQUEST: the FLAIR {HOSTILE}", f"{STATED}REQUEST: PET", f"{STATED}DIFFERENTIAL:\n1. meningioma")
 PLAYED = """(() => {
   const [turns] = document.querySelectorAll(".turns");
   const shown = [...turns.children].filter((one) => one.matches("div:not(.later)"));
@@ -30,7 +22,6 @@ PLAYED = """(() => {
     reference: say(".reference span[dir]"), ends: [...turns.querySelectorAll("[aria-disabled=true]")].map((one) => one.textContent), visible: shown.length };
 })()"""
 """What is to be seen of the first work-up."""
-QUESTION = f"QUESTION: Is there a headache? {HOSTILE}"
 SHOWN = """(() => {
   const item = document.querySelector("details.case .item");
   const say = (selector, root = item) => [...root.querySelectorAll(selector)].map((one) => one.textContent);
@@ -64,51 +55,9 @@ def test_an_opened_case_shows_hostile_answers_as_text_and_breaks_no_rule_of_the_
     assert not re.search(r"Content Security Policy|Uncaught|CONSOLE.*[Ee]rror", done.stderr)
 
 
-def with_dialogues(root: Path) -> None:
-    """Add answers under `ask` to the first item: one is complete, one ended after a question."""
-    responses, scores = (root / "results" / kind / DEPTH / "alpha.parquet" for kind in ("responses", "scores"))
-    rows, scored = read_records(responses, Response), read_records(scores, Score)
-    first = next(row for row in rows if (row.arm, row.repeat) == ("full", 0))
-    whole = replace(first, strategy="ask", turns=(QUESTION, first.text))
-    broken = replace(first, strategy="ask", repeat=1, turns=(QUESTION,), text="", state=ResponseState.FAILED, error="Timeout (no status)")
-    worked = replace(first, strategy="workup", turns=MESSAGES, text=MESSAGES[-1])
-    write_records(responses, Response, [*rows, whole, broken, worked], key=response_key)
-    of_first = next(row for row in scored if response_key(row) == response_key(first))
-    lost = replace(of_first, strategy="ask", repeat=1, passed=None, state="failed", missing=True, differential=())
-    write_records(scores, Score, [*scored, *(replace(of_first, strategy=name) for name in ("ask", "workup")), lost], key=response_key)
-    inquiry = Inquiry(
-        facts=(Fact(text="A headache for three weeks."),),
-        max_questions=2,
-        unknown="The case does not say.",
-        left="{left} left.",
-        closing="Answer.",
-    )
-    asked = Request(
-        item_id=first.item_id,
-        case_id=first.case_id,
-        patient_id=first.patient_id,
-        benchmark=first.benchmark,
-        arm="full",
-        strategy="ask",
-        request_id="r",
-        runner="dialogue",
-        system="",
-        turns=(RequestTurn(text="Ask."),),
-        answer_schema="",
-        samples=2,
-        inquiry=inquiry,
-    )
-    item = next(row for row in read_records(root / "data" / "items" / f"{DEPTH}.parquet", Item) if row.item_id == first.item_id)
-    images = tuple(RequestImage(path=image.path, sha256=image.sha256, label=image.sequence) for image in item.images[:1])
-    scan = Fact(text="FLAIR, axial:", name="FLAIR, axial", kind="pictures", sequence="FLAIR", plane="axial", images=images)
-    evidence = replace(inquiry, facts=(scan,), unclear="Name one.", again="Given already.")
-    worked_up = replace(asked, strategy="workup", inquiry=evidence)
-    write_records(root / "data" / "prompts" / f"{DEPTH}.parquet", Request, [asked, worked_up], key=lambda row: row.strategy)
-
-
 def test_the_answers_of_another_strategy_are_one_press_away_with_what_was_asked_and_told(tmp_path: Path) -> None:
     write_study(tmp_path, models=("alpha",), patients=1)
-    with_dialogues(tmp_path)
+    add_conversations(tmp_path)
     build(tmp_path, ("alpha",))
     with browser(tmp_path) as page:
         page.open(tmp_path / "results" / "report.html")
@@ -116,7 +65,7 @@ def test_the_answers_of_another_strategy_are_one_press_away_with_what_was_asked_
         page.until("document.querySelector('details.case .item')")
         direct = page.run(SHOWN)
         assert (direct["title"], direct["items"], len(direct["answers"])) == ("Answers, arm full, strategy direct", 2, 5)
-        assert [name.split()[0] for name in direct["strategies"]] == ["direct", "ask", "workup"]
+        assert [name.split()[0] for name in direct["strategies"]] == ["direct", "ask", "viewer", "workup"]
         page.run("document.querySelectorAll('.strategies button')[1].click()")
         asked = page.run(SHOWN)
         assert (asked["title"], asked["items"]) == ("Answers, arm full, strategy ask", 1)
@@ -126,7 +75,7 @@ def test_the_answers_of_another_strategy_are_one_press_away_with_what_was_asked_
         assert (whole[2], lines[:2], lines[2:]) == ("sample 1, 2 turns", [QUESTION, told], direct["answers"][0][1])
         assert (broken[0], broken[2], rest) == ("failed", "sample 2, 1 turn", [QUESTION, told, "(no text)"])
         # a work-up is played message by message, with the keys alone
-        page.run("document.querySelectorAll('.strategies button')[2].click()")
+        page.run("document.querySelectorAll('.strategies button')[3].click()")
         page.run("document.querySelector('.answer summary').focus()")
         page.run("document.querySelector('.answer').open = true")
         stated = [f"{HOSTILE}50 %", "✓ glioblastoma25 %"]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fixtures.chromium import CHROMIUM, Browser, browser
+from fixtures.conversations import add_conversations
 from fixtures.hostile import ANSWERS, worsen
 from fixtures.report import MODELS, build
 from fixtures.tables import write_study
@@ -57,6 +58,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     folder = tmp_path_factory.mktemp("used")
     write_study(folder, models=MODELS, patients=6)
     worsen(folder, MODELS[0])
+    add_conversations(folder, MODELS[1])
     build(folder)
     with browser(folder) as opened:
         opened.open(folder / "results" / "report.html")
@@ -68,6 +70,13 @@ def column(page: Browser, number: int) -> list[str]:
     """Return the cells of a column of the first leaderboard table, in their sorted order."""
     script = f"[...document.querySelector('#leaderboard table.sortable').tBodies[0].rows].map((row) => row.cells[{number}].dataset.value ?? row.cells[{number}].textContent)"
     return list(page.run(script))
+
+
+def open_work_up(page: Browser) -> None:
+    """Show the answers under `workup` of the open case, and the first of them."""
+    page.run(f"[...document.querySelectorAll('#{CASE} .strategies button')].find((one) => one.textContent.startsWith('workup')).click()")
+    page.until(f"document.querySelector('#{CASE} .turns')")
+    page.run(f"document.querySelector('#{CASE} .answer:has(.turns)').open = true")
 
 
 def open_case(page: Browser) -> None:
@@ -110,11 +119,22 @@ def test_a_checker_of_accessibility_finds_nothing_with_everything_unfolded(
         page.run("contents.hidePopover()")
     page.run("enlarge([['0', 'T2w, axial, -5 mm'], ['0', 'T2w, axial, +9 mm']], 1)")
     found += page.run(FINDINGS % json.dumps(rules))
-    page.run("viewer.close(); document.querySelectorAll('#models input')[1].click()")
+    page.run("viewer.close()")
+    open_work_up(page)
+    found += page.run(FINDINGS % json.dumps(rules))
+    page.run("document.getElementById('filters').elements.strategy.value = 'direct'")
+    page.run("document.getElementById('filters').dispatchEvent(new Event('change'))")
+    page.run("document.querySelectorAll('#models input')[1].click()")
     page.run("for (const one of document.querySelectorAll('main details')) one.open = false")
     page.run(LAY_OUT % "")
     size(page, 1280)
     assert found == []
+
+
+def test_no_two_elements_have_one_id(page: Browser) -> None:
+    ids = page.run("[...document.querySelectorAll('[id]')].map((one) => one.id)")
+    assert {"viewer", "enlarged", "workup"} <= set(ids)
+    assert len(ids) == len(set(ids))
 
 
 def test_a_click_on_a_head_sorts_and_another_one_turns_the_order(page: Browser) -> None:

@@ -124,6 +124,10 @@ class BenchmarkConfig(Section):
         (),
         description="Cases (`case_id`) that are asked under the strategy `workup`, of which every turn is a call; empty: all that have a history and more to ask for.",
     )
+    workup_arms: tuple[Literal["full", "no_image", "shuffled_image"], ...] = Field(
+        ("full", "no_image", "shuffled_image"),
+        description="Of these `arms`, those that are asked under the strategy `workup` too; arms by the order of evidence (`evidence-history`) always are.",
+    )
     few_shot: int = Field(20, ge=1, le=100, description="Most examples shown by the strategy `few_shot`.")
     max_case_words: int | None = Field(
         None,

@@ -17,7 +17,6 @@ from neuralmedbench.prompts.labels import labelled_images
 from neuralmedbench.prompts.parts import render_message
 from neuralmedbench.prompts.stages import stage_turns
 from neuralmedbench.prompts.workup import (
-    ASK_ARMS,
     ASK_ORDERS,
     ask_applies,
     has_viewer,
@@ -211,7 +210,7 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
     if strategy is Strategy.ASK and not ask_applies(item, arm, prompt.order):
         return None
     if (prompt.order and strategy not in (Strategy.WORKUP, Strategy.ASK)) or (
-        strategy is Strategy.WORKUP and not ((prompt.order or arm in ASK_ARMS) and has_work_up(item) and _is_worked_up(item, prompt.config))
+        strategy is Strategy.WORKUP and not ((prompt.order or arm in prompt.config.workup_arms) and _is_worked_up(item, prompt.config))
     ):
         return None
     sections = checklist_sections(item, prompt.config.answer_form)
@@ -262,7 +261,7 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
 
 
 def _is_worked_up(item: Item, config: BenchmarkConfig) -> bool:
-    return not config.workup_cases or item.case_id in config.workup_cases
+    return has_work_up(item) and (not config.workup_cases or item.case_id in config.workup_cases)
 
 
 def examples_for(item: Item, exemplars: Sequence[Exemplar], config: BenchmarkConfig) -> list[Exemplar]:

@@ -217,24 +217,3 @@ def test_a_model_whose_packages_are_not_installed_is_a_mistake_while_it_has_no_l
     assert [line.partition(":")[0] for line in refusals(run)] == ["model text"]
     with pytest.raises(ConfigError, match="model weights: not installed here: torch"):
         open_backend(run.models["weights"], None)
-
-
-def test_an_informant_is_refused_before_the_run_as_any_model_is(project: Path) -> None:
-    benchmark = yaml.safe_load(Path("config/benchmarks/b.yaml").read_text(encoding="utf-8"))
-    write("config/benchmarks/b.yaml", {**benchmark, "informant": "teller"})
-    with pytest.raises(ConfigError, match="`informant` tells facts under the strategy `ask`; add `ask` to `strategies`"):
-        read_run()
-    write("config/benchmarks/b.yaml", {**benchmark, "informant": "teller", "strategies": ["direct", "ask"]})
-    with pytest.raises(ConfigError, match=r"config/models/teller\.yaml: the file is not there"):
-        read_run()
-    write("config/models/teller.yaml", {"title": "T", "backend": "builtin", "id": "text", "revision": "1"})
-    with pytest.raises(ConfigError, match="b: informant teller: a model of `backend: builtin` cannot look for facts"):
-        read_run()
-    write("config/models/teller.yaml", {**PAID, "api_base": "https://elsewhere.example/v1"})
-    run = read_run()
-    assert run.informant_files("b") == ["config/models/teller.yaml"]
-    assert run.asked("b", "paid") == (run.models["paid"], run.informants["b"])
-    unpaid, _, elsewhere = refusals(run)
-    assert unpaid.startswith("model teller: it may cost money")
-    assert elsewhere.startswith("b: informant: ")
-    assert "elsewhere.example" in elsewhere

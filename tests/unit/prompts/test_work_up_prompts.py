@@ -139,15 +139,20 @@ def test_an_arm_of_work_ups_needs_the_strategy() -> None:
         assemble(made.items, CaseMaterial(arms=load_arms(ROOT / "config", config.arms, "b")), config, TEMPLATES)
 
 
-def test_a_list_of_cases_restricts_who_is_worked_up_and_nothing_else() -> None:
+@pytest.mark.parametrize("few", [{}, {"workup_arms": ["full"]}])
+def test_lists_of_cases_and_arms_restrict_what_is_worked_up_and_nothing_else(few: dict[str, list[str]]) -> None:
     config = benchmark_config(
-        arms=["full", "no_image", "evidence-history"], strategies=["direct", "workup"], samples=1, workup_cases=["c2"]
+        arms=["full", "no_image", "evidence-history"], strategies=["direct", "workup"], samples=1, workup_cases=["c2"], **few
     )
     cases = [source(name, notes=NOTES, record=RECORD) for name in ("c1", "c2")]
     made = build_cases("b", config, cases, {name: answer(name) for name in ("c1", "c2")}, VOCABULARY)
     found = assemble(made.items, CaseMaterial(arms=load_arms(ROOT / "config", config.arms, "b")), config, TEMPLATES)
-    assert {(row.case_id, row.arm) for row in found if row.strategy == "workup"} == {("c2", arm) for arm in config.arms}
-    assert {row.case_id for row in found if row.strategy == "direct"} == {"c1", "c2"}
+    assert {(row.case_id, row.arm) for row in found if row.strategy == "workup"} == {
+        ("c2", arm) for arm in config.arms if not few or arm != "no_image"
+    }
+    assert {(row.case_id, row.arm) for row in found if row.strategy == "direct"} == {
+        (name, arm) for name in ("c1", "c2") for arm in config.arms[:2]
+    }
 
 
 def test_without_a_history_or_anything_to_ask_for_there_is_no_work_up() -> None:

@@ -1,5 +1,5 @@
 // Pictures of a case: previews, and a dialog that shows them large. A picture stands on the page once, whichever cases show it.
-const viewer = document.getElementById("viewer");
+const viewer = document.getElementById("enlarged");
 // sequence, plane and window without the level and the size of the lesion: pictures alike in it are one stack
 const stackOf = (label) => label.split(", ").filter((part) => !/ mm$|^lesion /.test(part)).join(", ");
 // the label without a sequence that nobody knows
