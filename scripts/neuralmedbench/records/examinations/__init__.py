@@ -60,7 +60,7 @@ NOT_CONSIDERED = Examination(name="", kind=EvidenceKind.NOTE)
 """Stands for an examination that a request cannot mean, so that places stay those of the case."""
 REQUEST_KINDS = tuple(wording.KINDS)
 """Kinds that a request may begin with (`CT: without contrast`), the same for every case."""
-OF_PICTURES = ("MRI", "CT")
+OF_PICTURES, OTHER_IMAGING = ("MRI", "CT"), "other imaging"
 
 
 def _match_kind(kind: str, said: str, held: Sequence[Examination]) -> RequestMatch:
@@ -70,7 +70,7 @@ def _match_kind(kind: str, said: str, held: Sequence[Examination]) -> RequestMat
     """
     rules = wording.KINDS[kind]
     near = {kind, *rules.get("near", ())}
-    if kind == wording.ANY_KIND:
+    if kind == wording.ANY_KIND or (kind == OTHER_IMAGING and wording.names_sequence(said)):
         return _match_words(said, held)
     if wording.contradicts(kind, said):
         return RequestMatch(RequestOutcome.UNCLEAR)
@@ -142,14 +142,14 @@ def _match_first(said: str, held: Sequence[Examination], modality: str = "") -> 
 def _closest(kind: str, said: str, places: Sequence[int], held: Sequence[Examination], matched: int | None) -> int:
     """Return the examination of a kind that is closest to a request, or the one that its words matched if that has more of them.
 
-    First counts how many rare words of the request a text has; then if it was matched, if its title has words of the kind, and if it is of no
-    other kind.
+    First counts how many rare words of the request a text has; then if its title has words of the kind, if it is of no other kind, and if it
+    was matched.
     """
     own = set(kind.split()) - TITLE_WORDS - wording.POLITE_WORDS
 
-    def closeness(place: int) -> tuple[int, bool, int, bool, int]:
+    def closeness(place: int) -> tuple[int, int, bool, bool, int]:
         one = held[place]
-        return _shared(said, one), place == matched, len(own & set(heading_of(one).split())), kinds_of(one) == {kind}, -place
+        return _shared(said, one), len(own & set(heading_of(one).split())), kinds_of(one) == {kind}, place == matched, -place
 
     return max(places if matched is None else {*places, matched}, key=closeness)
 
@@ -340,8 +340,8 @@ def _nearness(words: str, name: str) -> int:
     )
 
 
-LONG_NAME = 12
-"""Letters from which the first two words of a name stand for it: `Taenia solium immunoblot`."""
+LONG_NAME = 8
+"""Letters from which the first two words of a name stand for it: `Taenia solium` of `Taenia solium immunoblot`."""
 NAME_FILLERS = frozenset(("in", "of", "serum", "plasma", "blood", "total"))
 
 
