@@ -73,6 +73,13 @@ def test_the_requests_that_people_choose_from_reach_all_scans_of_the_invented_ca
     assert found == {"scan": 642, "text": 699, "text, not reached": 22}
 
 
+@pytest.mark.parametrize("request_", ["examination", "neurological examination", "neurological examination: findings", "the examination"])
+def test_a_note_that_begins_as_an_examination_is_one_without_a_colon_too(request_: str) -> None:
+    text = "Examination, 2030-10-13\nAwake, follows no commands.\nForm fields left open: Parkinson rating."
+    note = Examination(name=section_of_note(text), kind=EvidenceKind.NOTE, text=text)
+    assert match_request(request_, [note]).place == 0
+
+
 FLAIR = Examination(name="FLAIR, axial", kind=EvidenceKind.PICTURES, sequence="FLAIR", plane="axial")
 T1, CE_T1 = (Examination(name=f"{one}, axial", kind=EvidenceKind.PICTURES, sequence=one, plane="axial") for one in ("T1w", "ceT1w"))
 

@@ -107,12 +107,17 @@ def group_of(examination: Examination) -> str:
 
 
 def kinds_of(examination: Examination) -> frozenset[str]:
-    """Return the kinds that a request may call an examination by; none if its title says nothing. A note without a title is a history."""
+    """Return the kinds that a request may call an examination by; none if its title says nothing.
+
+    A note without a heading and its colon is of the section as which it begins (`Examination, in the evening`), or a history.
+    """
     if examination.kind is EvidenceKind.PICTURES:
         return frozenset({"CT" if examination.sequence in (Scan.CT, Scan.CE_CT) else "MRI"})
     if not examination.text:
         return frozenset()
-    title = heading_of(examination) if examination.kind is EvidenceKind.NOTE else normal_form(group_of(examination))
+    title = normal_form(group_of(examination))
+    if examination.kind is EvidenceKind.NOTE:
+        title = heading_of(examination) or ("" if title == wording.FURTHER else title)
     patterns = wording.TITLES | wording.ORGANS
     kinds = {name for name, pattern in patterns.items() if pattern.search(title)} if title else {wording.ANY_HISTORY}
     return frozenset(kinds - {wording.ANY_HISTORY} if len(kinds) > 1 else kinds)
