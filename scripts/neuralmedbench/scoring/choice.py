@@ -16,15 +16,17 @@ from neuralmedbench.scoring.sections import MAX_CHARACTERS
 MARKER = re.compile(
     r"""
       (?P<boxed>\\boxed\s*\{)
-    | ["'](?:[a-z]{1,20}[_ ]?){0,2}(?:answer|choice|option)(?:[_ ]?(?:choice|letter|option|key|label|text))?["']\s*:\s*(?P<quote>["'])
+    | ["'](?:[a-z]{1,20}[_ ]?){0,2}(?:answer|choice|option|réponse|respuesta|antwort|resposta|risposta|ответ)(?:[_ ]?(?:choice|letter|option|key|label|text))?["']\s*:\s*(?P<quote>["'])
     | (?<![^\W_])(?:answer|choice|option)(?:_(?:choice|letter|option))?(?![a-z])[\s*_`"]*
       (?:is|are|(?:would|should|must)(?:\s+most)?(?:\s+likely)?\s+be|:|=)
     | \b(?:option|choice|answer)\s+(?=\(?[A-J]\)?\s+(?:is|would\s+be)\s+(?:the\s+)?(?:correct|right|best|most\s+(?:likely|appropriate)))
     | \bI(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|select|pick|go\s+with)\b
     | <(?:final_)?answer>
     | (?:答案|答え|回答|正答|正解|정답|답)[\s:：是为は은이]*
-    | \b(?:antwort|respuesta|réponse|risposta|resposta|odpowiedź|ответ|відповідь|απάντηση|الإجابة|الجواب|پاسخ|תשובה|उत्तर|คำตอบ)[\s*_`]*[:=]
-    | \b(?:antwort|option|respuesta|opción|resposta|opção|alternativa|risposta|opzione|réponse)
+    | \b(?:antwort|respuesta|réponse|risposta|resposta|odpowiedź|ответ|відповідь|απάντηση|الإجابة|الجواب|پاسخ|תשובה|उत्तर|คำตอบ)
+      (?:\s+(?:correct[ae]?|corret[ao]|corrett[ao]|exacte|final[ae]?|definitiva|richtige?|правильный|верный))?[\s*_`]*[:=]
+    | \bje\s+choisis\b | \bc['’]est\s+(?:donc\s+)?la\s+(?=[A-J]\b)
+    | \b(?:antwort|option|respuesta|opción|resposta|opção|alternativa|risposta|opzione|réponse|proposition)
       (?:\s+(?!(?:no|não|non|nicht|keine?|ne|nunca)\b)[^\W\d_]{1,20}){0,3}\s+(?:es|será|é|è|est|ist)\b
     | (?:选项|選項)\s*(?=[A-J]\s*(?:是|为|為)\s*(?:正确|正確|最)) | (?:故选|故選|应选|應選|答案选|答案選)[择擇]?[\s:：]*
     | ^[^\S\n]*+[>\#*_`]*+[^\S\n]*+(?:final\s+)?answer[^\S\n]*+[*_`]*+[^\S\n]*+$
@@ -42,7 +44,7 @@ IN_WORD = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 BEFORE = re.compile(
     r"(?:[\s*_`\"'“”$(（\[{<>:：=#-]|\\[(\[]|\\(?:boxed|text|textbf|mathrm|mathbf)\b"
     r"|\b(?:most|likely|probably|therefore|thus|clearly|definitely|hence|indeed|option|choice|letter|answer|the|is)\b"
-    r"|\b(?:opción|opção|opzione|alternativa|letra|lettera|lettre|antwort|la|el|die|l['’]|a(?=\s+(?:letra|alternativa|opção|[*_(]{0,3}[B-J]\b)))\s)*",
+    r"|\b(?:donc|proposition|opción|opção|opzione|alternativa|letra|lettera|lettre|antwort|la|el|die|l['’]|a(?=\s+(?:letra|alternativa|opção|[*_(]{0,3}[B-J]\b)))\s)*",
     re.IGNORECASE,
 )
 """Characters and words between a marker and its letter."""
@@ -54,6 +56,7 @@ AFTER = re.compile(r"[^\S\n]*[*_`\"'“”$)）\]}>.．。:：,，、; \t-]*")
 UNDECIDED = re.compile(r"(?:not|neither|none|either|both|unclear|unknown|uncertain|impossible)\b", re.IGNORECASE)
 DENIED = re.compile(
     rf"""
+    (?<!\w)
     (?: (?:not|rather\s+than|instead\s+of|nicht|keine?|statt|no(?:\s+es)?|não(?:\s+é)?(?:\s+a)?|pas|non(?:\s+è)?|plutôt\s+que|anziché)\s+
         (?:(?:[Oo]ption|opción|opção|opzione|alternativa|Antwort|la|el|die)\s+){{0,2}}
       | (?:不是|并非|並非|而非)\s*
@@ -63,6 +66,17 @@ DENIED = re.compile(
     re.VERBOSE,
 )
 """A letter that an answer denies: `not B`, `rather than (C)`, `nicht B`, `no la B`, `不是B`, `Bではなく`."""
+REJECTED = re.compile(
+    r"\?\s*\S|(?:(?:is|was|est|es|é|è|ist)\s+)(?:not|false|wrong|incorrect|untrue|faux|fausse|falsch|fals[ao]|incorrect[aeo])\b"
+    r"|(?:no|non|nein|não|false|wrong|faux|fausse|falsch)\s*(?:[.,;!]|$)",
+    re.IGNORECASE,
+)
+"""What follows a letter that is not chosen: `E is false`, `A? No`, `E: no.`"""
+WITHDRAWN = re.compile(
+    r"(?:^|[.!?]\s)[\s*_]*(?:no,\s+)?(?:wait|hold\s+on|actually|correction|scratch\s+that|on\s+second\s+thought|attendez|en\s+fait|moment|warte|espera|aspetta)\b(.*)",
+    re.IGNORECASE | re.DOTALL | re.MULTILINE,
+)
+"""Words that take an answer back, and what follows them."""
 SEVERAL = re.compile(
     r"\b(?:[Cc]orrect|[Rr]ight|[Bb]est|[Tt]he|[Mm]y)\s+(?:answers|choices|options)\s+(?:are|would\s+be)[\s:*_`(]{0,6}(?:both\s+)?(?:option\s+)?"
     r"([A-J])\b[^\n]{0,200}?(?:\band\b|&|,)[\s*_`(]{0,5}(?:option\s+)?(?!\1)[A-J](?:\b(?![.)]?\s?['\w])|[.):*])"
@@ -79,6 +93,9 @@ ADJACENT = re.compile(
 OTHER = re.compile(rf"(?<!{IN_WORD})(?<!['-])([A-J])(?!{IN_WORD}|['-]\w)(?!\s+[a-z0-9]|选项|選項|不|错|錯|은|는|は|が)")
 """A letter later in the sentence. Before a lower-case word (`A选项`) it does not count: it is the subject of a reason (`A is less likely`), the article
 or the pronoun I."""
+
+OTHER_LETTER = re.compile(rf"(?<!{IN_WORD})(?<!['-])([A-J])(?!{IN_WORD}|['-]\w)(?!\s+(?!is\b|est\b|es\b|ist\b|é\b|è\b)[a-z0-9])")
+"""The same where the letter may be what is said to be right."""
 
 LINE_LETTER = re.compile(r"(?:(?:the\s+)?(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s+)?([A-J])[*_`]{0,3}\s?[.):\]}．）、][*_`\s]*(.*)")
 """A letter at the beginning of a line, with a sign that no article or pronoun has."""
@@ -160,7 +177,9 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
         choice = _chosen(content, options)
         if choice is not None:
             word = _words_of(content[_length(BEFORE, content) :], options)
-            return Choice() if choice.letter in denied or (opened and word not in {"", opened}) else choice
+            withdrawn = WITHDRAWN.search(content)
+            others = set(OTHER_LETTER.findall(withdrawn[1] if withdrawn else "")) & set(LETTERS[: len(options)]) - {choice.letter}
+            return Choice() if choice.letter in denied or others or (opened and word not in {"", opened}) else choice
         denied |= set(DENIED.findall(content[: _length(BEFORE, content) + 40].partition("\n")[0]))
     if SEVERAL.search(plain) or (opened and _reversed(opened, behind, options)):
         return Choice()
@@ -223,7 +242,7 @@ def _chosen(content: str, options: Sequence[str]) -> Choice | None:
         return None
     name, rest = letter[1].upper(), content[letter.end() :]
     words = rest[_length(AFTER, rest) :]
-    if name not in LETTERS[: len(options)] or _second(name, words, options):
+    if name not in LETTERS[: len(options)] or _second(name, words, options) or _rejects(name, words, options):
         return Choice()
     return Choice(name, _contradicts(name, words, options))
 
@@ -270,6 +289,11 @@ def _second(name: str, words: str, options: Sequence[str]) -> bool:
     return bool(set(OTHER.findall(sentence)) & set(LETTERS[: len(options)]) - {name}) or _whole(following, options) not in {"", name}
 
 
+def _rejects(name: str, words: str, options: Sequence[str]) -> bool:
+    """Return True if the words behind a letter say that it is not the answer, and are not those of its option."""
+    return bool(REJECTED.match(words)) and not _option_length(name, words, options)
+
+
 def _option_length(name: str, words: str, options: Sequence[str]) -> int:
     """Return the length of an option's text if `words` begin with it; 0 otherwise."""
     place = LETTERS.find(name)
@@ -299,7 +323,7 @@ def _named(text: str, options: Sequence[str]) -> str:
 
 def _form(text: str) -> str:
     """Return the normal form plus letters of other scripts, which it drops: options may be Korean or Chinese."""
-    return f"{normal_form(text)} {''.join(sign for sign in text if sign > LATIN and sign.isalnum())}".strip()
+    return f"{normal_form(text)} {''.join(sign for sign in text.casefold() if sign > LATIN and sign.isalnum())}".strip()
 
 
 def _unmarked(text: str, options: Sequence[str]) -> Choice | None:
@@ -320,7 +344,7 @@ def _leading(text: str, options: Sequence[str]) -> Choice:
     if match is None or named != {match[1]}:
         return Choice()
     words = match[2]
-    if ADJACENT.match(words) or ANOTHER.search(words) or UNDECIDED.match(words):
+    if ADJACENT.match(words) or ANOTHER.search(words) or UNDECIDED.match(words) or _rejects(match[1], words, options):
         return Choice()
     return Choice(match[1], _contradicts(match[1], words, options))
 

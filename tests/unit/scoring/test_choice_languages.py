@@ -50,3 +50,50 @@ def test_a_choice_is_read_in_the_words_of_its_language(text: str, letter: str) -
 )
 def test_a_denied_choice_several_and_a_list_are_none(text: str) -> None:
     assert read_choice(text, OPTIONS).letter == ""
+
+
+STAGES = ("Glycolyse", "Lipolyse", "Néoglucogénèse", "Glycogénolyse", "Cétogénèse")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Réponse : E est fausse, D est vraie.",
+        "Answer: E is false, D is true.",
+        "Réponse : A ? Non. E.",
+        "Answer: A? No. E.",
+        "Option E : non. Option D : oui.",
+        "La réponse est E.\n\nAttendez, après vérification, A est exacte.",
+        "The answer is E.\n\nWait, on checking, A is the correct one.",
+        "Si le patient est à jeun, la réponse est C, sinon D.",
+    ],
+)
+def test_a_letter_that_the_answer_takes_back_or_denies_is_not_read(text: str) -> None:
+    assert not read_choice(text, STAGES).letter
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("La bonne réponse est la proposition E, car le glucose monte.", "E"),
+        ("**Réponse correcte : D**", "D"),
+        ("Réponse finale : C", "C"),
+        ("La proposition exacte est A.", "A"),
+        ("L'option correcte est donc la C.", "C"),
+        ("C'est la B.", "B"),
+        ("Je choisis D.", "D"),
+        ('{"réponse": "C"}', "C"),
+        ("The answer is B. Wait, let me check: B is right.", "B"),
+        ("The answer is D. Actually the glucose rises in A later.", "D"),
+        ("Answer: C. No other stage fits.", "C"),
+    ],
+)
+def test_french_answers_and_later_remarks_are_read(text: str, letter: str) -> None:
+    assert read_choice(text, STAGES).letter == letter
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"), [("Да.", "A"), ("**Да**", "A"), ("Нет.", "B"), ("Ответ: Да", "A"), ("Правильный ответ: нет", "B")]
+)
+def test_yes_and_no_in_russian_are_read_in_capitals_too(text: str, letter: str) -> None:
+    assert read_choice(text, ["да", "нет"]).letter == letter
