@@ -133,7 +133,7 @@ def test_rows_of_the_test_tables_have_no_answer_and_a_wrong_letter_is_refused(tm
     record, built = imported("gmai-mmbench", tmp_path / "set", tmp_path)
     assert (record.found, record.imported, record.without_answer, built.gold) == (3, 2, 2, ())
     assert [(row.where, row.reason) for row in record.refused] == [
-        ("GMAI_mm_bench_TEST_part_2.tsv, row 2", "the right letter is not one of A to C")
+        ("GMAI_mm_bench_TEST_part_2.tsv, row 2", "the right letter is not one of A to C; correct the answer of that row")
     ]
 
 
