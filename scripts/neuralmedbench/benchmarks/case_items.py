@@ -73,9 +73,11 @@ def build_cases(
         items += asked
         if answer is None:
             continue
-        lesions += picture_lesions(gold_of(asked[0], answer, vocabulary).lesion, source.images, mask)
+        lesion = gold_of(asked[0], answer, vocabulary).lesion
+        lesions += picture_lesions(lesion, source.images, mask)
+        placed = with_place(lesion, mask)
         for item in asked:
-            gold.append(_gold(item, answer, vocabulary, mask))
+            gold.append(replace(_gold(item, answer, vocabulary), lesion=placed))
             if answer.findings and item.family is not Family.LESION_RECOGNITION:  # findings would contain its answer
                 if not is_normal(answer, vocabulary):  # normal findings can hardly be written without the word
                     check_findings(gold[-1], vocabulary)
@@ -139,9 +141,8 @@ def _dialogue(item: Item, source: CaseSource) -> Item:
     return replace(item, runner=Runner.DIALOGUE, turns=tuple(turns), notes="", record="")
 
 
-def _gold(item: Item, answer: AnswerRow, vocabulary: Vocabulary, mask: LesionMask | None) -> Gold:
+def _gold(item: Item, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
     gold = gold_of(item, answer, vocabulary)
-    gold = replace(gold, lesion=with_place(gold.lesion, mask))
     if item.family is Family.LESION_RECOGNITION and gold.lesion is None:
         gold = replace(gold, answer=NO_LESION, aliases=("normal",), icd10="", differentials=())
     if item.runner is not Runner.DIALOGUE:

@@ -19,7 +19,7 @@ items: Arm, Axis, CURRENT_SCAN, Criterion, DIAGNOSES, Disclosure, ESSENTIAL_SEPA
 keys: Key, response_key, text_digest
 options: NONE_ARM, SHUFFLED, as_asked, is_movable, option_name, order_under
 questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal
-requests: EARLIER, Fact, Inquiry, Request, RequestImage, RequestTurn, STATEMENT, earlier_request, joined_words, order_of_parts, with_earlier_answer
+requests: EARLIER, Fact, Inquiry, MOST_CANDIDATES, Request, RequestImage, RequestTurn, STATEMENT, earlier_request, joined_words, order_of_parts, with_earlier_answer
 responses: MISSING_STATES, Response, ResponseState, SentCall, THINKING, current_rows, distinct_calls, token_count
 result_columns: TABLES
 results: CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, FUNNEL_STEPS, HIDDEN, MARK, NOT_SHOWN, PATIENT, POOL_MARKS, RANKED_DIFFERENTIAL, mark_of

@@ -10,6 +10,9 @@ from neuralmedbench.records.views import Viewer
 
 SCHEMA_VERSION = 8
 
+MOST_CANDIDATES = 4
+"""Diagnoses that are stated with a probability in each message of a work-up, as `workup_candidates.j2` asks for them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RequestImage:

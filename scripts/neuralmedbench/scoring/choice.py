@@ -90,11 +90,13 @@ ADJACENT = re.compile(
     rf"[\s,/&+*)(]*(?:(?:\b(?:or|and|oder|und|ou|et|o|y|e)\b|和|或|及|与|と|や|또는|와|과)\s*)?(?:(?:option|la|a|opción|opção|alternativa|letra)\s+)*\(?([A-J])\)?(?!{IN_WORD}|['-]\w)(?!\s+[a-z0-9])"
 )
 """A letter directly after the first one, or joined to it by `or`, `and`, a comma..."""
-OTHER = re.compile(rf"(?<!{IN_WORD})(?<!['-])([A-J])(?!{IN_WORD}|['-]\w)(?!\s+[a-z0-9]|选项|選項|不|错|錯|은|는|は|が)")
+ALONE = rf"(?<!{IN_WORD})(?<!['-])([A-J])(?!{IN_WORD}|['-]\w)"
+"""A capital letter that is no part of a word."""
+OTHER = re.compile(rf"{ALONE}(?!\s+[a-z0-9]|选项|選項|不|错|錯|은|는|は|が)")
 """A letter later in the sentence. Before a lower-case word (`A选项`) it does not count: it is the subject of a reason (`A is less likely`), the article
 or the pronoun I."""
 
-OTHER_LETTER = re.compile(rf"(?<!{IN_WORD})(?<!['-])([A-J])(?!{IN_WORD}|['-]\w)(?!\s+(?!is\b|est\b|es\b|ist\b|é\b|è\b)[a-z0-9])")
+OTHER_LETTER = re.compile(rf"{ALONE}(?!\s+(?!is\b|est\b|es\b|ist\b|é\b|è\b)[a-z0-9])")
 """The same where the letter may be what is said to be right."""
 
 LINE_LETTER = re.compile(r"(?:(?:the\s+)?(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s+)?([A-J])[*_`]{0,3}\s?[.):\]}．）、][*_`\s]*(.*)")

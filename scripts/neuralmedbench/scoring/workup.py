@@ -12,7 +12,7 @@ from neuralmedbench.models.conversation import WorkUpStep, facts_told, questions
 from neuralmedbench.models.informant import MOST_REPLIES, informed_questions
 from neuralmedbench.records.examinations import match_request
 from neuralmedbench.records.examinations.inventory import RequestOutcome
-from neuralmedbench.records.requests import Inquiry
+from neuralmedbench.records.requests import MOST_CANDIDATES, Inquiry
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.choice import read_choice
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, relation
@@ -23,7 +23,6 @@ CANDIDATE = re.compile(
     r"^[\s>]*(?:\d+\s*[.)]|[-*•])\s*(?P<name>.*?\w.*?)[\s*_]*(?:\||[:–—=(]|\s-\s)\s*(?:p(?:robability)?\s*[:=]?\s*)?(?P<value>\d*\.?\d+)\s*(?P<percent>%)?[)\s*_.]*$",
     re.IGNORECASE,
 )
-MOST_CANDIDATES = 4
 LEAST_PROBABILITY = 0.01
 """Probability that a reference counts with at least, so that one turn does not decide the mean of the log losses."""
 MOST_LOG_LOSS, MOST_BRIER = -math.log(LEAST_PROBABILITY), 2.0

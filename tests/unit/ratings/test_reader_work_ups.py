@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fixtures.reader import ANSWER, ROUND, make_round, put_export, responses_of_reader, work_ups, write_asked
+from fixtures.reader import ANSWER, ROUND, export_with, make_round, put_export, responses_of_reader, work_ups, write_asked
 from neuralmedbench.config.load import load_model
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.tables import read_records
@@ -56,16 +56,7 @@ def export_of(root: Path, frozen: FrozenReaderRound, *wishes: str) -> dict[str, 
         ]
         turns.append({"status": "answered", "locked": False, "answer": FINAL, "asked": None} | common)
         entries.append({"item_id": name, "position": place, "turns": turns})
-    return {
-        "schema": "neuralmedbench.answers/1",
-        "packet_id": packet.packet_id,
-        "packet_sha256": packet.packet_sha256,
-        "rater": {"id": packet.rater, "role": "neurologist", "years": 7, "simulated": False},
-        "started": "2026-01-01T08:00:00Z",
-        "exported": "2026-01-01T09:00:00Z",
-        "complete": True,
-        "items": entries,
-    }
+    return export_with(packet, entries, simulated=False)
 
 
 def imported(root: Path, export: dict[str, Any]) -> list[Any]:

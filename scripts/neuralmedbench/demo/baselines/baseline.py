@@ -27,6 +27,7 @@ from neuralmedbench.demo.baselines.text import SentenceEncoder, TextReader
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import NO_LESION
 from neuralmedbench.records.questions import LETTERS
+from neuralmedbench.records.requests import MOST_CANDIDATES
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary
 
 NORMAL = "normal"
@@ -44,8 +45,8 @@ DIFFUSE_PLACES = {
 COLD = 1e-9
 """Temperature at which only ties are decided by the random draw."""
 
-MOST_CANDIDATES, SURE = 4, 0.9
-"""Diagnoses stated in each message of a work-up, and the probability of the first at which it ends."""
+SURE = 0.9
+"""Probability of the first diagnosis at which a work-up ends."""
 
 SURE_OF_CLASS = 0.35
 """Below this probability the class of a single picture is left open."""

@@ -16,7 +16,6 @@ from pydantic import Field
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.external_files import GivenAnswer
 from neuralmedbench.ratings.answering.work_ups import (
-    MOST_STATED,
     AskedExamination,
     StatedDiagnosis,
     candidates_text,
@@ -28,7 +27,7 @@ from neuralmedbench.ratings.imports import KEY_FILE, checked_entries, packet_of
 from neuralmedbench.records.checklist import SECTIONS, with_places
 from neuralmedbench.records.items import DIAGNOSES, Family, Item, Runner, Strategy
 from neuralmedbench.records.questions import LETTERS
-from neuralmedbench.records.requests import Inquiry, Request
+from neuralmedbench.records.requests import MOST_CANDIDATES, Inquiry, Request
 
 CONFIDENCE = "CONFIDENCE"
 SHORT_DIFFERENTIAL = ("DIFFERENTIAL", "FINDINGS", "RATIONALE", CONFIDENCE)
@@ -68,7 +67,7 @@ class AnswerForm:
             "options": [[letter, text] for letter, text in zip(LETTERS, self.options, strict=False)],
             "fields": [[name, list(labels)] for name, labels in self.fields.items()],
         }
-        return shown | ({"stated": MOST_STATED} if self.inquiry else {})
+        return shown | ({"stated": MOST_CANDIDATES} if self.inquiry else {})
 
 
 class FilledCandidate(StrictModel):

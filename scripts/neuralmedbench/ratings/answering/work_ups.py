@@ -12,10 +12,8 @@ from pydantic import Field
 
 from neuralmedbench.ratings.exports import StrictModel
 from neuralmedbench.records.examinations import match_request, offered_requests
-from neuralmedbench.records.requests import Inquiry, RequestTurn
+from neuralmedbench.records.requests import MOST_CANDIDATES, Inquiry, RequestTurn
 
-MOST_STATED = 4
-"""Diagnoses stated in each message."""
 LARGEST_SUM = 1.001
 """Most that the probabilities of a message may add up to; more than 1 only by rounding."""
 
@@ -36,10 +34,11 @@ class AskedExamination(StrictModel):
 
 def work_up_data(inquiry: Inquiry) -> dict[str, Any]:
     """Return what a page needs to play the case: its sentences, its examinations, and the place of the one that each offered request releases."""
+    held = inquiry.held
     return {
         "most": inquiry.max_questions,
         "facts": [{"text": fact.text, "pictures": [[image.sha256, image.label] for image in fact.images]} for fact in inquiry.facts],
-        "released": [released_by(inquiry, request) for request in offered_requests()],
+        "released": [match_request(request, held).place for request in offered_requests()],
         "unknown": inquiry.unknown,
         "again": inquiry.again,
         "left": inquiry.left,
@@ -74,8 +73,8 @@ def problem_of_stated(stated: Sequence[StatedDiagnosis], *, needed: bool) -> str
     """Return the first problem of the diagnoses of a message, without quoting them; empty if they are valid."""
     if needed and not stated:
         return "no diagnosis with a probability"
-    if len(stated) > MOST_STATED:
-        return f"{len(stated)} diagnoses with probabilities, at most {MOST_STATED} are asked for"
+    if len(stated) > MOST_CANDIDATES:
+        return f"{len(stated)} diagnoses with probabilities, at most {MOST_CANDIDATES} are asked for"
     if not all(any(letter.isalpha() for letter in one.name) for one in stated):
         return "a probability without a diagnosis"
     if sum(one.probability for one in stated) > LARGEST_SUM:
