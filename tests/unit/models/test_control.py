@@ -96,7 +96,9 @@ def test_two_benchmarks_of_one_run_share_its_cap_and_a_raised_cap_asks_for_what_
     assert ask("b2", cap=1.0) == {OK: 2, OVER: 6}
     assert backend.calls == 10
     assert ask("b2", cap=1.0) == {OK: 2, OVER: 6}  # the same run again: still nothing left
-    run = SimpleNamespace(results="results", benchmarks=["b1", "b2"], models={"m": SimpleNamespace(reader=None)}, all_graders=[])
+    run = SimpleNamespace(
+        results="results", benchmarks=["b1", "b2"], models={"m": SimpleNamespace(reader=None, backend="litellm")}, all_graders=[]
+    )
     assert [(entry.path, entry.states) for entry in incomplete_files(run, tmp_path)] == [
         ("results/responses/b2/m.parquet", {"over_budget": 6})  # what `nmb run retry` makes again
     ]

@@ -268,7 +268,7 @@ def project(bench, tmp_path, monkeypatch):
         "config/benchmarks/b.yaml",
         {"title": "B", "kind": "pictures", "axis": "depth", "source": "x", "subjects": "phantom", "private": False},
     )
-    write("config/models/m.yaml", bench.place.model.model_dump(exclude_none=True))
+    write("config/models/m.yaml", bench.place.model.model_dump(mode="json", exclude_none=True))
     write("config/graders/rubric.yaml", {"title": "Rubric", "kind": "rubric"})
     Path("config/vocabulary").mkdir()
     shutil.copy(ROOT / "config" / "vocabulary" / "neurology.yaml", "config/vocabulary")

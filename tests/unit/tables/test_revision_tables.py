@@ -173,6 +173,9 @@ def test_the_present_revision_stands_first_in_a_table_of_responses() -> None:
     assert current_rows([]) == []
 
 
+SENT = "tables/destinations.csv"
+
+
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes], str, str]:
     """Give a study whose model alpha has an earlier revision, its files from before it had one, and the report without and with it."""
@@ -188,10 +191,21 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, byt
 
 def test_no_other_table_no_case_and_no_provenance_sees_the_revision_before(study: tuple[Path, dict[str, bytes], str, str]) -> None:
     root, before, _, _ = study
-    names = {f"tables/{name}.csv" for name in COLUMNS} - {"tables/revisions.csv", "tables/flips.csv", "tables/claims.csv"}
+    names = {f"tables/{name}.csv" for name in COLUMNS} - {"tables/revisions.csv", "tables/flips.csv", "tables/claims.csv", SENT}
     names |= {"metrics.json", "provenance.json", f"cases/{DEPTH}.parquet", f"cases/{BREADTH}.parquet"}
     assert names < set(before)
     assert [name for name in sorted(names) if (root / "results" / name).read_bytes() != before[name]] == []
+
+
+def test_what_was_sent_for_the_revision_before_is_counted_too(study: tuple[Path, dict[str, bytes], str, str]) -> None:
+    root, before, _, _ = study
+
+    def calls(table: str) -> dict[tuple[str, str], int]:
+        return {(row["benchmark"], row["model"]): int(row["calls"]) for row in csv.DictReader(table.splitlines())}
+
+    old, new = calls(before[SENT].decode()), calls((root / "results" / SENT).read_text(encoding="utf-8"))
+    assert new == {key: number * (2 if key[1] == "alpha" else 1) for key, number in old.items()}
+    assert old[DEPTH, "alpha"] > 0
 
 
 def test_the_tables_of_what_changed_hold_the_model_that_has_a_revision_before(study: tuple[Path, dict[str, bytes], str, str]) -> None:
