@@ -87,7 +87,7 @@ def explain_request(args: Namespace) -> int:
     from neuralmedbench.records.requests import Request
     from neuralmedbench.records.scores import Score
     from neuralmedbench.scoring.grade_explanations import explain_stored_grades
-    from neuralmedbench.scoring.parse import describe_reading
+    from neuralmedbench.scoring.why_unread import describe_reading
 
     def wanted(row: Request | Response) -> bool:
         return (row.item_id, row.arm) == (args.item, args.arm) and args.strategy in (None, row.strategy)

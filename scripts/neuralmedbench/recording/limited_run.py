@@ -25,7 +25,7 @@ from neuralmedbench.records.options import as_asked
 from neuralmedbench.records.responses import Response, ResponseState, distinct_calls
 from neuralmedbench.records.words import ONCE, counted, listing, percent, percent_span
 from neuralmedbench.runtime.atomic_write import write_text
-from neuralmedbench.scoring.parse import why_unread
+from neuralmedbench.scoring.why_unread import why_unread
 from neuralmedbench.tables.study import cluster_noun
 
 SERVER = {"revision": "1", "temperature": 1.0, "seed": 1, "max_tokens": 1024, "max_images": 32, "concurrency": 8}

@@ -20,7 +20,7 @@ from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.options import as_asked
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import ParseStatus, Score
-from neuralmedbench.scoring.parse import why_unread
+from neuralmedbench.scoring.why_unread import why_unread
 from neuralmedbench.tables.outcomes import can_pass
 
 DIRECT = "direct"

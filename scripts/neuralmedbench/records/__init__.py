@@ -20,7 +20,7 @@ keys: Key, response_key, text_digest
 options: NONE_ARM, SHUFFLED, as_asked, is_movable, option_name, order_under
 questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal
 requests: EARLIER, Fact, Inquiry, MOST_CANDIDATES, Request, RequestImage, RequestTurn, STATEMENT, earlier_request, joined_words, order_of_parts, with_earlier_answer
-responses: MISSING_STATES, Response, ResponseState, SentCall, THINKING, current_rows, distinct_calls, token_count
+responses: MISSING_STATES, Response, ResponseState, SentCall, THINKING, current_rows, distinct_calls, is_only_thoughts, token_count
 result_columns: TABLES
 results: CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, FUNNEL_STEPS, HIDDEN, MARK, NOT_SHOWN, PATIENT, POOL_MARKS, RANKED_DIFFERENTIAL, mark_of
 review: AcceptedIdentityLeak, AcceptedIdentityLeaks, ExcludeReason, IdentityLeak, OwnRule, ReviewedFiles, SignedReview

@@ -161,6 +161,17 @@ def token_count(value: object) -> int | None:
     return int(value) if value == int(value) else None
 
 
+def is_only_thoughts(text: str) -> bool:
+    """Return True if a text holds thoughts between tags, closed or not, and no answer behind them.
+
+    Examples
+    --------
+    >>> is_only_thoughts("<think>B or C?"), is_only_thoughts("<think>B or C?</think> C"), is_only_thoughts("")
+    (True, False, False)
+    """
+    return bool(text.strip()) and not THINKING.sub("", text).strip()
+
+
 def current_rows(rows: Sequence[Response]) -> list[Response]:
     """Return the responses of the current revision: the first rows of a model's table, before those of the previous revision."""
     return [row for row in rows if row.revision == rows[0].revision]

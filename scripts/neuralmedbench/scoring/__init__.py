@@ -16,7 +16,7 @@ llm.reasoning: COMPLETENESS, EFFICIENCY, FACTUALITY
 llm.task: MAX_CHARACTERS
 matching: RIGHT, ReferenceAnswer, says_no_lesion
 pairs: DIAGNOSES, STATEMENTS, grade_diagnoses, grade_statements, read_pairs, summary
-parse: describe_reading, parse_under, plain_text, why_unread
+parse: parse_under, plain_text
 picture_claims: argues_from_picture, describes_picture, describes_unsent
 planted.answers: plant_errors, planted_responses
 planted.checks: EditCheck, asked_of_all, believed_grades, check_grader, check_together, unused_criteria, usable_grades
@@ -32,4 +32,5 @@ structured.metrics: compatible_metrics, corrected_metrics
 structured.prediction_rows: read_predictions
 structured_answer: FIELDS, find_answer_object, gold_labels
 workup: MOST_BRIER, MOST_LOG_LOSS, WorkUp, measures_of_asking, read_turn, read_work_up
+why_unread: describe_reading, why_unread
 """

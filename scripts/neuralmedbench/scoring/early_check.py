@@ -9,7 +9,7 @@ from neuralmedbench.files.tables import read_records
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.options import as_asked
 from neuralmedbench.records.responses import Response
-from neuralmedbench.scoring.parse import why_unread
+from neuralmedbench.scoring.why_unread import why_unread
 
 
 def early_check(items: Path) -> Callable[[Response], str]:
@@ -23,7 +23,7 @@ def early_check(items: Path) -> Callable[[Response], str]:
     Returns
     -------
     callable
-        Takes a response; returns a few words without any of the answer's own, empty if it is read (`parse.why_unread`).
+        Takes a response; returns a few words without any of the answer's own, empty if it is read (`why_unread.why_unread`).
 
     Raises
     ------

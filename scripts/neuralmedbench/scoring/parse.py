@@ -11,14 +11,14 @@ from neuralmedbench.records.checklist import PLACES, SECTIONS, with_places
 from neuralmedbench.records.items import Family, Item, ItemImage, Runner
 from neuralmedbench.records.options import NONE_ARM, as_asked, order_under
 from neuralmedbench.records.questions import LETTERS
-from neuralmedbench.records.scores import ParseStatus, Prediction, Score
+from neuralmedbench.records.scores import ParseStatus, Prediction
 from neuralmedbench.records.views import ANSWER_ACTION
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.records.words import count_words
 from neuralmedbench.scoring.checklist import ChecklistCandidate, read_candidate, read_candidates, read_checklist
 from neuralmedbench.scoring.choice import read_choice
 from neuralmedbench.scoring.free_form import LETTER, free_answer, leading_statement, lesion_object, stated_diagnoses
-from neuralmedbench.scoring.places import describe_place, numbered_images, read_place
+from neuralmedbench.scoring.places import numbered_images, read_place
 from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections, without_thoughts
 from neuralmedbench.scoring.structured_answer import parse_structured
 
@@ -39,12 +39,6 @@ NONE_SEEN = re.compile(
     r"\s*(?:there (?:is|are) )?no (?:visible |focal |definite )?lesions?(?: (?:is|are) (?:seen|visible|shown|present))?\s*(?:[.\n]|$)", re.I
 )
 NO_LESION = {"lesion": "no lesion", "location": "", "side": ""}
-
-COPIED = re.compile(
-    r"<(?:(?:most likely|next) diagnosis|your whole answer|the letter of one option|anatomical region|one paragraph)[^<>\n]*>"
-)
-LOOP = 60
-"""An answer whose last characters, this many, stand in it three times repeats itself."""
 
 FREE_ANSWER = ("REASONING", "ANSWER", "CONFIDENCE")
 """Sections of a free-text answer."""
@@ -114,8 +108,9 @@ def parse_answer(text: str, item: Item, *, y_first: bool = False) -> Prediction:
     if prediction.parse_status is ParseStatus.FAILED and item.runner in (Runner.OPEN, Runner.DIALOGUE):
         prediction = _parse_other_form(without_thoughts(text), item.family) or prediction
     if prediction.parse_status is ParseStatus.FAILED:
-        undecided = item.runner is Runner.CHOICE and NOT_KNOWN.search(text)
-        return Prediction(parse_status=ParseStatus.FAILED, abstained=not text.strip() or bool(undecided or REFUSAL.search(text)))
+        plain = without_thoughts(text)
+        undecided = item.runner is Runner.CHOICE and NOT_KNOWN.search(plain)
+        return Prediction(parse_status=ParseStatus.FAILED, abstained=not text.strip() or bool(undecided or REFUSAL.search(plain)))
     return prediction
 
 
@@ -147,82 +142,6 @@ def parse_under(text: str, item: Item, arm: str, *, right: str = "", y_first: bo
     place = order_under(item, arm)[LETTERS.index(prediction.choice)]
     own = shown.options[place] if arm == NONE_ARM else item.options[place]
     return replace(prediction, choice=LETTERS[place], differential=(own,))
-
-
-def why_unread(text: str, item: Item) -> str:
-    """Say why nothing was read from an answer.
-
-    Parameters
-    ----------
-    text : str
-        The model's answer.
-    item : Item
-        The question.
-
-    Returns
-    -------
-    str
-        A few words without any of the answer's own; empty if it was read.
-    """
-    if parse_answer(text, item).parse_status is not ParseStatus.FAILED:
-        return ""
-    plain = without_thoughts(plain_text(text)).strip()
-    reasons = (
-        (not text.strip(), "empty"),
-        (not plain, "nothing but thoughts"),
-        (REFUSAL.search(plain) is not None, "refuses"),
-        (COPIED.search(plain) is not None, "copies the form without filling it in"),
-        (_loops(plain), "repeats itself until its end, without an answer"),
-        (item.runner is Runner.CHOICE, "names no option, more than one, or one that is not offered"),
-        (item.runner is Runner.STRUCTURED, "has no JSON object with one of the fields, or no value that its rule reads"),
-        (item.family is Family.LESION_RECOGNITION, "has no LESION, in lines or in JSON"),
-        (item.family is Family.QUESTION_ANSWERING, "has no ANSWER and is too long to be one"),
-    )
-    nothing = "calls nothing the diagnosis: no section, label, sentence, list or JSON does"
-    return next((words for holds, words in reasons if holds), nothing)
-
-
-def _loops(text: str) -> bool:
-    """Return True if a text repeats itself until its end, whether or not it numbers the repetitions."""
-    plain = re.sub(r"\d+", "", text)
-    return len(plain) > 3 * LOOP and plain.count(plain[-LOOP:]) > 2
-
-
-READ = {
-    ParseStatus.STRICT: "in the form that was asked for",
-    ParseStatus.REPAIRED: "in another usual form, which counts",
-    ParseStatus.CONTRADICTED: "the letter, which counts, stands before the words of another option",
-}
-
-
-UNGRADED = "it has no grade, so it is missing, neither right nor wrong"
-
-
-def describe_reading(text: str, item: Item, score: Score | None = None) -> str:
-    """Say what was read from an answer, or why nothing was.
-
-    Parameters
-    ----------
-    text : str
-        The model's answer.
-    item : Item
-        The question.
-    score : Score or None
-        Its score, if there is one: an answer without a verdict is missing, whether it could be read or not.
-
-    Returns
-    -------
-    str
-        How it was read, and the option, the fields or the diagnoses by rank; what it counts as if nothing was read or nobody graded it.
-    """
-    ungraded = score is not None and score.scored and not score.missing and score.passed is None
-    if reason := why_unread(text, item):
-        return f"not read: the answer {reason}; {UNGRADED if ungraded else 'it counts as wrong'}"
-    found = parse_answer(text, item)
-    fields = "; ".join(f"{name} {value}" for name, value in (found.fields or {}).items() if value)
-    what = "declines to answer" if found.abstained else found.choice or fields or "; ".join(found.differential)
-    what += describe_place(found.place) if found.place else ""
-    return f"{READ[found.parse_status]}: {what}{f'; {UNGRADED}' if ungraded else ''}"
 
 
 def plain_text(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from neuralmedbench.records.items import Criterion, Family, Gold, Item, Lesion, Runner
 from neuralmedbench.records.keys import text_digest
-from neuralmedbench.records.responses import Response, ResponseState
+from neuralmedbench.records.responses import Response, ResponseState, is_only_thoughts
 from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Prediction
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.lines import REFERENCE_KEY
@@ -47,8 +47,8 @@ GRADED_RUNNERS = frozenset({Runner.OPEN, Runner.DIALOGUE})
 
 
 def gradable(response: Response, item: Item) -> bool:
-    """Return True if graders grade a response: an answered open item or dialogue."""
-    return item.runner in GRADED_RUNNERS and response.state is ResponseState.OK
+    """Return True if graders grade a response: an answered open item or dialogue; thoughts alone are no answer."""
+    return item.runner in GRADED_RUNNERS and response.state is ResponseState.OK and not is_only_thoughts(response.text)
 
 
 def grade_with_rubric(

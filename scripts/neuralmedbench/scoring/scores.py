@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from neuralmedbench.errors import ScoringError
 from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
 from neuralmedbench.records.keys import Key, response_key, text_digest
-from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
+from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_only_thoughts
 from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Prediction, Score
 from neuralmedbench.records.value_rules import RULES, is_right, read_value, share_of
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
@@ -199,8 +199,8 @@ def _verdict(
     *,
     rubrics: RubricGraders,
 ) -> dict[str, Any]:
-    """Return the fields of a score that say right or wrong; a refused or truncated answer is wrong whatever its text."""
-    answered = response.state is ResponseState.OK
+    """Return the fields of a score that say right or wrong; a refused or truncated answer, and thoughts alone, are wrong whatever their text."""
+    answered = response.state is ResponseState.OK and not is_only_thoughts(response.text)
     if item.runner is Runner.STRUCTURED:
         # the turns before a last one that was refused or cut off were answered
         return _structured(prediction, reference.gold, answered=answered or in_stages(item))

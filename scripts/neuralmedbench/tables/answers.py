@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from neuralmedbench.records.items import Item, Runner
+from neuralmedbench.records.responses import ResponseState, is_only_thoughts
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.records.value_rules import fields_of
 from neuralmedbench.records.words import counted, percent
@@ -114,7 +115,7 @@ def validity_rows(study: Study) -> list[ValidityRow]:
 
     `answered` is a share of the expected answers; every other step is a share of the answers that are present, refused and truncated ones
     included. `parse_strict`, `parse_repaired`, `parse_failed` and, of choices, `parse_contradicted` (a letter before the words of another
-    option) add up to all of them. Structured answers also have the steps of `form.STEPS`, each of which counts only answers that pass the
+    option) add up to all of them; `thoughts_alone` is the part of `parse_failed` that never came to an answer, where there is any. Structured answers also have the steps of `form.STEPS`, each of which counts only answers that pass the
     steps before it.
     """
     rows = []
@@ -138,6 +139,8 @@ def _steps(benchmark: BenchmarkStudy, runner: Runner, scores: list[Score]) -> li
     states = Counter(row.parse_status for row in came)
     parsed = (*PARSED, ParseStatus.CONTRADICTED) if runner is Runner.CHOICE else PARSED
     rows += [_step(f"parse_{status}", states[status], len(came)) for status in parsed]
+    thoughts = sum(row.state == ResponseState.OK and is_only_thoughts(row.text) for row in came)
+    rows += [_step("thoughts_alone", thoughts, len(came))] if thoughts else []
     if runner is Runner.STRUCTURED:
         items = {item.item_id: item for item in benchmark.items}
         # of an item that is asked in stages a score holds the last text alone

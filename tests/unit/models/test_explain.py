@@ -31,7 +31,7 @@ from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.responses import Response
 from neuralmedbench.scoring.grade_explanations import explain_grades, recorded_run
 from neuralmedbench.scoring.llm.model_grading import grade_with_model
-from neuralmedbench.scoring.parse import describe_reading
+from neuralmedbench.scoring.why_unread import describe_reading
 
 SYSTEM = "You are a neurologist."
 HELLO = "http://127.0.0.1:9/v1"

@@ -18,7 +18,7 @@ from neuralmedbench.models.api.replies import readable_by_litellm
 from neuralmedbench.models.call_keys import strict_schema
 from neuralmedbench.models.protocol import Call, Message, MessageImage
 from neuralmedbench.models.retry import CallError
-from neuralmedbench.records.responses import MOST_TOKENS
+from neuralmedbench.records.responses import MOST_TOKENS, is_only_thoughts
 
 ASKED = (Message("system", "You are a neurologist."), Message("user", "What is it?"))
 SCHEMA = {
@@ -185,8 +185,6 @@ def test_nonsense_with_status_200_is_no_answer_and_perhaps_paid(answers, body, k
     [
         ({"content": "Glioblastoma.", "reasoning_content": "The lesion looks like an abscess."}, "Glioblastoma."),
         ({"content": "<think>Is it an abscess?</think>\n\nGlioblastoma."}, "Glioblastoma."),
-        ({"content": "<think>Is it an abscess? It may be, because"}, ""),
-        ({"content": "", "reasoning_content": "An abscess."}, ""),
         ({"content": "The tag <think> is no reasoning here."}, "The tag <think> is no reasoning here."),
     ],
 )
@@ -194,7 +192,29 @@ def test_reasoning_is_never_the_answer(answers, message, text):
     said = reply("")
     said["choices"][0]["message"] = {"role": "assistant", **message}
     ((answer,), _) = answers(said)
-    assert (answer.text, answer.state) == (text, "ok" if text else "refused")
+    assert (answer.text, answer.state) == (text, "ok")
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"content": "<think>Is it an abscess? It may be, because"}, "<think>Is it an abscess? It may be, because"),
+        ({"content": "<think>An abscess.</think>\n"}, "<think>An abscess.</think>"),
+        ({"content": "", "reasoning_content": "An abscess."}, "<think>An abscess.</think>"),
+    ],
+)
+def test_reasoning_without_an_answer_is_kept_and_is_no_refusal(answers, message, text):
+    said = reply("")
+    said["choices"][0]["message"] = {"role": "assistant", **message}
+    ((answer,), _) = answers(said)
+    assert (answer.text, answer.state) == (text, "ok")
+    assert is_only_thoughts(answer.text)
+
+
+def test_reasoning_up_to_the_limit_is_cut_off_and_is_not_kept(answers):
+    said = reply("<think>Is it an abscess?", "length")
+    ((answer,), _) = answers(said)
+    assert (answer.text, answer.state) == ("", "truncated")
 
 
 def test_tokens_that_the_provider_does_not_count_are_not_taken_for_none(answers):

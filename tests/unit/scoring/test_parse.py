@@ -11,7 +11,8 @@ from fixtures.scoring import GOLD, ITEM, LESION_ITEM, PICTURE_ITEM, differential
 from neuralmedbench.records.items import Family, Runner
 from neuralmedbench.records.scores import ParseStatus
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, relation
-from neuralmedbench.scoring.parse import parse_answer, why_unread
+from neuralmedbench.scoring.parse import parse_answer
+from neuralmedbench.scoring.why_unread import why_unread
 
 CHOICE_ITEM = replace(ITEM, runner=Runner.CHOICE, options=("glioma", "meningioma", "brain abscess"))
 CHOICE_IN_CHINESE = replace(CHOICE_ITEM, options=("脑梗死", "脑出血", "脑肿瘤（左）", "正常"))
@@ -563,8 +564,10 @@ def test_two_choices_or_none_are_not_read_in_other_languages_either(text):
     ("text", "item", "why"),
     [
         (differential("glioblastoma"), ITEM, ""),
-        (" ", ITEM, "empty"),
-        ("<think>It is a glioma.", ITEM, "nothing but thoughts"),
+        (" ", ITEM, "is empty"),
+        ("<think>It is a glioma.", ITEM, "never closed its thinking"),
+        ("<think>I cannot tell B from C.", CHOICE_ITEM, "never closed its thinking"),
+        ("<think>It is a glioma.</think>\n", ITEM, "is nothing but thoughts"),
         ("I'm sorry, but I cannot help with that.", ITEM, "refuses"),
         ("1. <most likely diagnosis>\n2. <next diagnosis>", ITEM, "copies the form"),
         ("The patient fell. " + "She was brought in by her neighbour at eight in the morning and was awake. " * 9, ITEM, "repeats itself"),
@@ -578,6 +581,11 @@ def test_why_an_answer_was_not_read_is_said_without_its_words(text, item, why):
     said = why_unread(text, item)
     assert said.startswith(why)
     assert bool(said) == bool(why)
+
+
+def test_what_a_model_thinks_is_neither_an_abstention_nor_a_refusal():
+    prediction = parse_answer("<think>I cannot tell B from C. ANSWER: not known", CHOICE_ITEM)
+    assert (prediction.parse_status, prediction.abstained) == (ParseStatus.FAILED, False)
 
 
 def test_a_paragraph_without_spaces_is_no_candidate():

@@ -12,7 +12,7 @@ from neuralmedbench.records.items import Criterion, GoldFields, Runner
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import GradeState
-from neuralmedbench.scoring.rubric import grade_with_rubric
+from neuralmedbench.scoring.rubric import gradable, grade_with_rubric
 from neuralmedbench.scoring.scores import RubricGraders, score_responses
 
 
@@ -43,6 +43,13 @@ def test_a_refused_or_truncated_answer_is_wrong_even_when_it_names_the_reference
 def test_an_unparsable_answer_is_wrong():
     row = score(answered("A glioblastoma can look like this."))
     assert (row.missing, row.passed, row.relation, row.parse_status) == (False, False, "", "failed")
+
+
+@pytest.mark.parametrize("text", [f"<think>{differential('GBM')}", f"<think>{differential('GBM')}</think>"])
+def test_thoughts_without_an_answer_are_unread_and_wrong_and_nobody_grades_them(text):
+    assert not gradable(answered(text), ITEM)
+    row = score(answered(text), grades=[[]])
+    assert (row.state, row.missing, row.passed, row.core_diagnosis, row.parse_status) == ("ok", False, False, 0.0, "failed")
 
 
 @pytest.mark.parametrize("state", [ResponseState.FAILED, ResponseState.OVER_BUDGET, ResponseState.SKIPPED])

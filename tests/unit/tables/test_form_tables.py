@@ -85,3 +85,17 @@ def test_validity_counts_every_step_of_every_runner(study: Study) -> None:
         ("structured", "consistency"): (4, 7),
     }
     assert all(row["share"] == row["count"] / row["n"] for row in rows)
+
+
+def test_answers_of_thoughts_alone_are_a_count_of_their_own(study: Study) -> None:
+    texts = (f"<think>{differential('glioblastoma')}", differential("glioblastoma"), "A glioblastoma can look like this.")
+    scores = [row for repeat, answer in enumerate(texts) for row in scored(ITEM, answer, repeat=repeat)]
+    benchmark = SimpleNamespace(name="demo", items=[ITEM], gold=GOLD, scores={"m": scores})
+    rows = validity_rows(cast(Study, SimpleNamespace(benchmarks={"demo": benchmark})))
+    assert {row["step"]: row["count"] for row in rows} == {
+        "answered": 3,
+        "parse_strict": 1,
+        "parse_repaired": 0,
+        "parse_failed": 2,
+        "thoughts_alone": 1,
+    }

@@ -21,7 +21,7 @@ from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import ParseStatus, Score
-from neuralmedbench.scoring.parse import describe_reading
+from neuralmedbench.scoring.why_unread import describe_reading
 from neuralmedbench.tables.missing import bounds_of, is_left_open
 from neuralmedbench.tables.outcomes import Key, Outcomes, gather_outcomes
 from neuralmedbench.tables.rows import Cells

@@ -80,15 +80,18 @@ def answers_of(reply: Any, body: bytes, key: str) -> tuple[Answer, ...]:
     answers: list[Answer] = []
     for choice, row in _in_order(reply.choices, raw):
         reason = _end(row) or str(choice.finish_reason or "")
-        text, refusal = _text(choice.message), (row.get("message") or {}).get("refusal") or ""
+        (text, thoughts), refusal = _parts(choice.message), (row.get("message") or {}).get("refusal") or ""
         if reason.lower() in BROKEN or row.get("error") or _is_error(text):  # dropped, so the engine asks for this sample again
             continue
         if len(text) > LONGEST_ANSWER:
             text, reason = text[:LONGEST_ANSWER], "length"
+        state = _state(text or thoughts, reason.lower(), str(choice.finish_reason), refused=bool(refusal))
+        # reasoning alone refuses nothing; it is kept in place of the answer, and nothing is read from it
+        text = text or (thoughts[:LONGEST_ANSWER] if state == "ok" else refusal)
         answers.append(
             Answer(
-                text=_scrubbed(text or refusal, key),
-                state=_state(text, reason.lower(), str(choice.finish_reason), refused=bool(refusal)),
+                text=_scrubbed(text, key),
+                state=state,
                 finish_reason=_scrubbed(reason, key)[:LONGEST_NAME],
                 prompt_tokens=0 if answers else prompt,
                 completion_tokens=0 if answers else completion,
@@ -140,12 +143,12 @@ def _end(row: Mapping[str, Any]) -> str:
     return str(row.get("finish_reason") or row.get("finishReason") or row.get("stop_reason") or "")
 
 
-def _text(message: Any) -> str:
-    """Return the answer without reasoning, whether the server left it in the text or litellm moved it out."""
-    text = message.content or ""
-    if THOUGHTS.match(text):
-        text = THOUGHTS.sub("", text, count=1)
-    return text.lstrip() if getattr(message, "reasoning_content", None) else text
+def _parts(message: Any) -> tuple[str, str]:
+    """Return the answer without reasoning, whether the server left it in the text or litellm moved it out, and the reasoning between tags."""
+    text, moved = message.content or "", getattr(message, "reasoning_content", None) or ""
+    if found := THOUGHTS.match(text):
+        return text[found.end() :], found[0]
+    return (text.lstrip(), f"<think>{moved}</think>") if moved else (text, "")
 
 
 def _wrote(choice: Any) -> bool:
