@@ -308,7 +308,7 @@ def _cell(value: object) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return f"{value:.6f}"
+        return f"{value:z.6f}"
     if isinstance(value, str):  # csv does not quote a lone carriage return, which would end the row
         return value.replace("\r\n", "\n").replace("\r", "\n")
     return value

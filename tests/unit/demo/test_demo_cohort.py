@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import fields, replace
 
 import pytest
 
 from conftest import ROOT
-from fixtures.scoring import vocabulary
+from fixtures.items import slice_row
+from fixtures.scoring import ITEM, vocabulary
 from neuralmedbench.demo.cohort import TINY, Patient, find_patient, read_cohort, read_patient
 from neuralmedbench.demo.identity import KINDS
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import read_case_table
 from neuralmedbench.files.pseudonyms import read_key
+from neuralmedbench.files.yaml_text import load_yaml
+from neuralmedbench.prompts.workup import examinations_of
+from neuralmedbench.records.examinations import match_request
+from neuralmedbench.records.examinations.inventory import RequestOutcome
+from neuralmedbench.records.items import ItemImage
 
 KEY = read_key(ROOT / "config" / "demo.key")
 COHORT = read_cohort()
@@ -107,6 +114,27 @@ def test_a_dialogue_has_a_leading_diagnosis_for_each_note_and_for_the_pictures(p
 def test_the_day_of_birth_gives_the_age_that_the_header_states(patient: Patient) -> None:
     born, day = patient.identity.born(), patient.identity.scanned
     assert day.year - born.year - ((day.month, day.day) < (born.month, born.day)) == patient.identity.age
+
+
+LABELS = {"T1": "T1w", "T1-3D": "T1w", "T1C+": "ceT1w", "T2": "T2w", "DWI": "dwi"}
+"""Labels of the sequences whose name in the cohort is another."""
+
+
+def test_the_patients_of_the_work_ups_hold_every_examination_that_their_author_calls_essential() -> None:
+    chosen = load_yaml((ROOT / "config" / "benchmarks" / "demo.yaml").read_text(encoding="utf-8"))["workup_cases"]
+    listed = {patient.case_id(KEY): patient for patient in COHORT if patient.answer.essential}
+    assert set(listed) == set(chosen)
+    for patient in listed.values():
+        rows = [slice_row("c1", 0, LABELS.get(sequence, sequence)) for sequence in patient.series]
+        images = [
+            ItemImage(**{field.name: getattr(row, field.name) for field in fields(ItemImage) if hasattr(row, field.name)}, role="slice")
+            for row in rows
+        ]
+        record = "\n".join(f"{row.variable}: {row.value}" for row in patient.record)
+        _, held = examinations_of(replace(ITEM, notes="\n\n".join(patient.written()), record=record, images=tuple(images)))
+        found = [match_request(name, held) for name in patient.answer.essential]
+        assert [match.outcome for match in found] == [RequestOutcome.GIVEN] * len(found), patient.key
+        assert len({match.place for match in found}) == len(found), patient.key
 
 
 def test_an_unknown_case_is_refused_with_the_reason() -> None:

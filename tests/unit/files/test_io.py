@@ -155,9 +155,9 @@ def test_a_result_table_refuses_a_key_without_a_column(tmp_path: Path) -> None:
         write_table(tmp_path / "t.csv", [{"a": 1, "b": 2}], ["a"])
 
 
-def test_cells_have_six_decimals_and_nothing_is_an_empty_cell(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv", [{"a": 1 / 3, "b": None, "c": True, "d": float("nan")}], ["a", "b", "c", "d"])
-    assert (tmp_path / "t.csv").read_text() == "a,b,c,d\n0.333333,,true,\n"
+def test_cells_have_six_decimals_without_a_negative_zero_and_nothing_is_an_empty_cell(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv", [{"a": 1 / 3, "b": None, "c": True, "d": float("nan"), "e": -1e-9}], ["a", "b", "c", "d", "e"])
+    assert (tmp_path / "t.csv").read_text() == "a,b,c,d,e\n0.333333,,true,,0.000000\n"
 
 
 TEXTS_OF_CELLS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "＝1+1", "'=1", "''=1", "-", "'tis", "glioma", "-1 °C"]
