@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, TypeVar, get_args, get_origin
@@ -19,9 +20,9 @@ from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.readiness import ReadinessConfig
-from neuralmedbench.config.section import NAME, RANDOM_TEXT, looks_like_key
+from neuralmedbench.config.section import NAME, RANDOM_TEXT, looks_like_key, name_rule
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.files.yaml_text import NestingError, load_yaml
+from neuralmedbench.files.yaml_text import NestingError, load_yaml, yaml_fault
 
 NOT_SHOWN = "a value that is not shown"
 WITHHELD = "(withheld: a place on the machine of the run)"
@@ -66,6 +67,8 @@ def _shortened(text: str) -> str:
 
 C = TypeVar("C", bound=BaseModel)
 
+RUN_LISTS = frozenset({"benchmarks", "models", "graders", "published", "rating_rounds"})
+
 SEED_STRIDE, SEED_PLACES = 1000, 1_000_000
 """Each benchmark has its own range of seeds: longer than the samples of any request (100), and within 31 bits."""
 
@@ -90,9 +93,9 @@ def read_yaml(path: Path) -> Any:
         message = f"{path.as_posix()}: {error}; write it out, a configuration is short"
         raise ConfigError(message) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        message = f"{path.as_posix()}{line}: not valid YAML"
+        number, fault = yaml_fault(error)
+        line = f", line {number}" if number else ""
+        message = f"{path.as_posix()}{line}: not valid YAML{f': {fault}' if fault else ''}"
         raise ConfigError(message) from None
 
 
@@ -176,6 +179,8 @@ def _place(value: Any, loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
 
 def _misfit(error: Mapping[str, Any], where: str) -> str:
     reason = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "string_pattern_mismatch" and error["ctx"]["pattern"] == f"^{NAME}$" and "key" not in where:
+        return f"{where}: {shown(error['input'])} cannot be a name: {name_rule(error['input'])}"
     expected = f"{reason[0].lower()}{reason[1:]}".replace("valid tuple", "list, as in [one, two]")
     # never show an API key pasted in place of the name of its variable
     found = NOT_SHOWN if "key" in where else shown(error["input"])
@@ -225,7 +230,7 @@ def _nearest_file(path: Path) -> str:
 def wildcard(name: str) -> str:
     """Return a name that is used as a wildcard; ConfigError if it is not valid."""
     if not re.fullmatch(NAME, name):
-        message = f"{name!r} cannot be a name: lower-case letters and digits, joined by single dots or hyphens"
+        message = f"{name!r} cannot be a name: {name_rule(name)}"
         raise ConfigError(message)
     return name
 
@@ -233,6 +238,19 @@ def wildcard(name: str) -> str:
 def load_pipeline(value: Any, files: Sequence[str] = ("config",)) -> PipelineConfig:
     """Check the merged configuration that Snakemake read; mistakes name its files."""
     return check(PipelineConfig, value, " with ".join(files))
+
+
+def readable_part(value: Any) -> PipelineConfig:
+    """Return what can be read of a wrong configuration, so that the mistakes in the files that it names are found too; the rest has its defaults."""
+    entries = dict(value) if isinstance(value, dict) else {}
+    for name in RUN_LISTS & entries.keys():
+        given = entries[name] if isinstance(entries[name], list) else ()
+        entries[name] = [one for one in given if isinstance(one, str) and re.fullmatch(NAME, one)]
+    found: dict[str, Any] = {"benchmarks": (), "models": ()}
+    for name in PipelineConfig.model_fields.keys() & entries.keys():
+        with suppress(ValidationError):
+            found[name] = getattr(PipelineConfig.model_validate({"benchmarks": ["x"], "models": ["x"], name: entries[name]}), name)
+    return PipelineConfig.model_construct(**found)
 
 
 def load_benchmark(folder: Path, benchmark: str) -> BenchmarkConfig:

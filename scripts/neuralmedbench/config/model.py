@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Iterable, Iterator
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -185,6 +186,40 @@ class ModelConfig(Section):
             message = f"reader: {self.reader} needs backend: imported, because no program can ask a person"
             raise ValueError(message)
         return self
+
+
+ASKED_WITH = {"id", "backend", "api_base", "revision", "temperature", "top_p", "seed", "max_tokens", "parameters", "structured_output"} | {
+    "logprobs",
+    "max_images",
+    "layout",
+}
+"""Settings of a model by which its answers may differ from those of another one."""
+
+
+def indistinct_models(models: Iterable[ModelConfig]) -> Iterator[str]:
+    """Yield one line for each pair that nobody could tell apart: of one title, or of one id with the same settings.
+
+    Parameters
+    ----------
+    models : iterable of ModelConfig
+        The models of a run, with their names.
+
+    Yields
+    ------
+    str
+        What is wrong, and what to do.
+    """
+    seen: dict[str, str] = {}
+    for model in models:
+        faults = {f"title {model.title.strip().casefold()}": f"are both called {model.title!r} in the report: give one another `title`"}
+        if not model.reader:  # of people the id says nothing
+            same = repr(model.model_dump(include=ASKED_WITH))
+            faults[f"id {same}"] = (
+                "have the same `id` and settings, so they are one model: correct the `id` of one, or take it out of `models`"
+            )
+        for key, fault in faults.items():
+            if (other := seen.setdefault(key, model.name)) != model.name:
+                yield f"models {other} and {model.name} {fault}"
 
 
 class GraderValidation(Section):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.config.section import NAME
+from neuralmedbench.config.section import NAME, name_rule
 from neuralmedbench.errors import ConfigError
 
 
@@ -42,7 +42,7 @@ def run_name(configfiles: Sequence[str | Path]) -> str:
         message = f"{path.name}: a run is called like its last configfile, and results/{'' if path.stem == DEFAULT_RUN else path.stem + '/'} {taken}; rename the file"
         raise ConfigError(message)
     if not re.fullmatch(NAME, path.stem):
-        message = f"{path.name}: a run is called like its last configfile, so its name has lower-case letters and digits, joined by . or -; rename the file"
+        message = f"{path.name}: a run is called like its last configfile, so its name has {name_rule(path.stem)}; rename the file"
         raise ConfigError(message)
     return path.stem
 

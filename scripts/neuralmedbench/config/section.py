@@ -9,7 +9,22 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 NAME = r"[a-z0-9]+(?:[.-][a-z0-9]+)*"
 """Pattern of wildcards: lower-case letters and digits, joined by single dots or hyphens."""
+LONGEST_NAME = 40
+"""Longest wrong name for which another one is suggested; longer ones may be something else."""
 Name = Annotated[str, Field(pattern=f"^{NAME}$")]
+
+
+def name_rule(name: str) -> str:
+    """Say how a name is written, with the nearest one that can be used, if any; the end of a message.
+
+    Examples
+    --------
+    >>> name_rule("My_Study")
+    'lower-case letters and digits, joined by single dots or hyphens, such as my-study'
+    """
+    near = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip(".-")
+    rule = "lower-case letters and digits, joined by single dots or hyphens"
+    return f"{rule}, such as {near}" if re.fullmatch(NAME, near) and not looks_like_key(name) and len(name) < LONGEST_NAME else rule
 
 
 API_KEY = re.compile(

@@ -22,8 +22,9 @@ from neuralmedbench.config.load import (
     load_pipeline,
     load_published,
     read_yaml,
+    readable_part,
 )
-from neuralmedbench.config.model import GraderConfig, ModelConfig
+from neuralmedbench.config.model import GraderConfig, ModelConfig, indistinct_models
 from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.run_names import extra_configfiles, results_folder, run_name, run_of
@@ -241,8 +242,8 @@ class Run:
         ConfigError
             If keys, files or tables are wrong or missing: all of them.
         """
-        config = load_pipeline(value, _sources(value, folder, configfiles))
         mistakes = Mistakes()
+        config = mistakes.of(load_pipeline, value, _sources(value, folder, configfiles)) or readable_part(value)
         if config.limit and not configfiles:
             mistakes.add(
                 "limit: a limited run has a configfile and results of its own; take `limit` out of config.yaml (`nmb run try --help`)"
@@ -275,6 +276,8 @@ class Run:
         for name, found in models.items():
             if found and found.layout:
                 mistakes.of(load_layout, folder, found.layout, f"model {name}: layout")
+        for line in indistinct_models(model for model in models.values() if model):
+            mistakes.add(line)
         tables = {
             name: mistakes.of(read_case_table, folder / "benchmarks" / f"{name}.cases.tsv")
             for name, benchmark in benchmarks.items()

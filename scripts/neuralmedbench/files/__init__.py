@@ -33,5 +33,5 @@ urgency: read_urgency, urgency_path
 vocabulary: diseases_path, names_path, read_vocabulary
 volumes: Matrix, as_matrix, as_stored, as_transform, centre_of, grid_over, homogeneous, image_like, read_volume, resample_to, write_volume
 words: word_set
-yaml_text: NestingError, load_yaml
+yaml_text: NestingError, load_yaml, yaml_fault
 """

@@ -45,6 +45,31 @@ def load_yaml(text: str) -> Any:
     return value
 
 
+OPENED_ABOVE = {
+    "while scanning a simple key": "expected `key: value`",
+    "while scanning a quoted scalar": "its quotation mark is not closed",
+}
+"""Faults that libyaml notices only below the line that holds them, and what is wrong there."""
+NOTICED = {
+    "mapping values": "a second `: ` in a value needs quotation marks, or the line is indented too far",
+    "cannot start any token": "a tab does not indent (use spaces), and a value that begins with a sign such as @ needs quotation marks",
+    "expected": "its indentation does not fit the lines above, or a quotation mark is closed too early",
+}
+
+
+def yaml_fault(error: Exception) -> tuple[int, str]:
+    """Return the number of the faulty line of a text that is not YAML, and what is wrong in it; 0 and nothing where neither is known."""
+    noticed, opened = (getattr(error, name, None) for name in ("problem_mark", "context_mark"))
+    context, problem = (str(getattr(error, name, None) or "") for name in ("context", "problem"))
+    if opened and context in OPENED_ABOVE:
+        return opened.line + 1, OPENED_ABOVE[context]
+    if noticed is None:
+        return 0, ""
+    if opened and context.startswith("while parsing a flow"):
+        return noticed.line + 1, f"the bracket that opens in line {opened.line + 1} is not closed before it"
+    return noticed.line + 1, next((words for start, words in NOTICED.items() if start in problem), "")
+
+
 def _depth(text: str) -> int:
     depth = deepest = 0
     for event in yaml.parse(text, Loader=LOADER):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -202,10 +203,10 @@ def test_a_model_whose_packages_are_not_installed_is_a_mistake_while_it_has_no_l
 ) -> None:
     """Such as local weights in an installation for APIs; with a ledger it may be that nothing is left to ask."""
     monkeypatch.setattr(machine, "find_spec", lambda name: None if name in {"torch", "sentence_transformers"} else object())
-    free = {"title": "F", "revision": "1"}
-    write("config/models/weights.yaml", {**free, "backend": "transformers", "id": "data/weights/x"})
-    write("config/models/text.yaml", {**free, "backend": "builtin", "id": "text"})
-    write("config/models/image.yaml", {**free, "backend": "builtin", "id": "image"})
+    free = {"revision": "1"}
+    write("config/models/weights.yaml", {**free, "title": "weights", "backend": "transformers", "id": "data/weights/x"})
+    write("config/models/text.yaml", {**free, "title": "text", "backend": "builtin", "id": "text"})
+    write("config/models/image.yaml", {**free, "title": "image", "backend": "builtin", "id": "image"})
     write("config/config.yaml", {"benchmarks": ["b"], "models": ["paid", "weights", "text", "image"], "graders": ["rubric"]})
     remedy = "`make setup EXTRAS=all` installs what runs models in this process"
     run = read_run()
@@ -217,3 +218,61 @@ def test_a_model_whose_packages_are_not_installed_is_a_mistake_while_it_has_no_l
     assert [line.partition(":")[0] for line in refusals(run)] == ["model text"]
     with pytest.raises(ConfigError, match="model weights: not installed here: torch"):
         open_backend(run.models["weights"], None)
+
+
+def test_two_models_that_nobody_could_tell_apart_are_one_mistake_each(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    paid = {**PAID, "max_cost_usd": 1, "prices": PRICES}
+    write("config/models/twin.yaml", {**paid, "id": "openai/gpt-4o-mini"})
+    write("config/models/again.yaml", {**paid, "title": "Q", "max_cost_usd": 2})
+    write("config/models/warm.yaml", {**paid, "title": "R", "temperature": 1.0})
+    write("config/config.yaml", {"benchmarks": ["b"], "models": ["paid", "twin", "again", "warm"], "graders": ["rubric"]})
+    code, text = said(capfd, "run", "check")
+    assert (code, text.splitlines()) == (
+        ConfigError.exit_code,
+        [
+            "ConfigError: 2 mistakes",
+            "  models paid and twin are both called 'P' in the report: give one another `title`",
+            "  models paid and again have the same `id` and settings, so they are one model: correct the `id` of one, or take it out of `models`",
+        ],
+    )
+
+
+def test_mistakes_of_the_run_do_not_hide_those_of_the_files_that_it_names(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write("config/models/paid.yaml", PAID)
+    write(
+        "config/myStudy.yaml", {"benchmarks": ["b", "Exam_2"], "models": ["paid", "absent"], "max_failed_fraction": 3, "grader": ["rubric"]}
+    )
+    code, text = said(capfd, "run", "check", "--configfiles", "config/myStudy.yaml")
+    rule = "lower-case letters and digits, joined by single dots or hyphens"
+    expected = (
+        "ConfigError: 7 mistakes",
+        "config/config.yaml with config/myStudy.yaml: unknown key 'grader'; did you mean 'graders'?",
+        f"config/config.yaml with config/myStudy.yaml: benchmarks.1: 'Exam_2' cannot be a name: {rule}, such as exam-2",
+        "config/config.yaml with config/myStudy.yaml: max_failed_fraction: ",
+        f"myStudy.yaml: a run is called like its last configfile, so its name has {rule}, such as mystudy; rename the file",
+        "config/models/absent.yaml: the file is not there",
+        "model paid: it may cost money; set max_cost_usd",
+        "model paid: max_cost_usd cannot be kept without prices",
+    )
+    lines = [line.strip() for line in text.splitlines()]
+    assert code == ConfigError.exit_code
+    assert len(lines) == len(expected)
+    assert all(any(line.startswith(start) for line in lines) for start in expected), text
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("title: M\nbackend litellm\nid: m\n", "line 2: not valid YAML: expected `key: value`"),
+        ("title: 'M\nid: m\n", "line 1: not valid YAML: its quotation mark is not closed"),
+        ("title: Exam: part 2\nid: m\n", "line 1: not valid YAML: a second `: ` in a value needs quotation marks"),
+        ("models: [a\nb: 1\n", "line 2: not valid YAML: the bracket that opens in line 1 is not closed before it"),
+        ("prices:\n\tdated: x\n", "line 2: not valid YAML: a tab does not indent (use spaces)"),
+        ("models:\n  - a\n - b\n", "line 3: not valid YAML: its indentation does not fit the lines above"),
+        ("title: @m\n", "line 1: not valid YAML: a tab does not indent (use spaces), and a value that begins with a sign such as @"),
+    ],
+)
+def test_the_line_that_is_no_yaml_is_named_with_what_is_wrong_in_it(tmp_path: Path, text: str, fault: str) -> None:
+    write(str(tmp_path / "m.yaml"), text)
+    with pytest.raises(ConfigError, match=re.escape(f"m.yaml, {fault}")):
+        load_model(tmp_path / "m.yaml")
