@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -92,6 +93,7 @@ def test_every_out_persists_and_belongs_to_one_stage(shipped: Run) -> None:
 
 def test_accepted_leaks_are_a_dependency_of_the_benchmarks_that_have_such_a_file_and_of_no_other(shipped: Run, tmp_path: Path) -> None:
     (tmp_path / "benchmarks").mkdir()
+    shutil.copytree(ROOT / "config" / "arms", tmp_path / "arms")
     assert stages_of(replace(shipped, folder=tmp_path)) == stages_of(shipped)
     (tmp_path / "benchmarks" / "demo.leaks.json").write_text("{}", encoding="utf-8")
     plain, stages = stages_of(shipped), stages_of(replace(shipped, folder=tmp_path))
