@@ -5,8 +5,8 @@ rule cut_slices:
     """Cut the pictures that models are sent from one normalised case."""
     input:
         case="data/normalised/{benchmark}/sub-{case}/case.json",
-        # only the policy `lesion` reads the answers, and its pictures are marked as oracle
-        answers=lambda wildcards: RUN.oracle_files(wildcards.benchmark),
+        # only oracle slices read the answers, and are marked as such
+        answers=lambda wildcards: RUN.oracle_files(wildcards.benchmark, wildcards.case),
     output:
         case="data/slices/{benchmark}/sub-{case}/case.json",
         pictures=directory("data/slices/{benchmark}/sub-{case}/png"),
@@ -25,11 +25,14 @@ rule cut_slices:
         layout=lookup(within=config, dpath="slices/layout"),
         ct_windows=lookup(within=config, dpath="slices/ct_windows"),
         marker="--side-marker" if RUN.config.slices.side_marker else "",
+        at_lesion=lambda wildcards: (
+            "--at-lesion" if RUN.shows_oracle(wildcards.benchmark) else ""
+        ),
         code=code_hash("cut_slices"),
     shell:
         "python scripts/cut_slices.py --case {input.case} --policy {params.policy}"
         " --per-sequence {params.per_sequence} --field-of-view-mm {params.field_of_view_mm}"
-        " --sent-px {params.sent_px} --layout {params.layout} --ct-windows {params.ct_windows} {params.marker}"
+        " --sent-px {params.sent_px} --layout {params.layout} --ct-windows {params.ct_windows} {params.marker} {params.at_lesion}"
         " --out-pictures {output.pictures} --out {output.case} &> {log}"
 
 

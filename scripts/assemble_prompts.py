@@ -42,7 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     altered = read_records(args.altered, AlteredPicture) if args.altered else []
     arms = load_arms(args.config, config.arms, args.benchmark)
     views = read_records(args.views, ViewScan) if args.views else []
-    material = CaseMaterial(read_records(args.disclosures, Disclosure), read_records(args.exemplars, Exemplar), arms, altered, views)
+    told = read_records(args.disclosures, Disclosure), read_records(args.exemplars, Exemplar)
+    material = CaseMaterial(*told, arms, altered, views, oracle=[row for row in slices if row.oracle])
     audit = read_audit(args.audit)
     check_pictures([*items, *(exemplar.item for exemplar in material.exemplars)], slices, audit)
     check_scans(views, audit)

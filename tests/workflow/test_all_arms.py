@@ -39,6 +39,7 @@ from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.case import Sequence as Kind
+from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import Disclosure, Item, evidence_images
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
@@ -87,6 +88,8 @@ RUN = {
     "models": [*MODELS],
     "graders": ["rubric"],
     "rating_rounds": [ROUND],
+    # as many as the scans were cut with; oracle slices are cut anew with them
+    "slices": {"per_sequence": len(SHOWN_SLICES)},
     # so many that the smallest p value is significant beside all other comparisons
     "statistics": {"resamples": 5000},
 }
@@ -246,15 +249,19 @@ def test_altered_pictures_lie_beside_their_case_and_are_what_is_sent(run: Path, 
                 assert all((arm, digest) in made or digest in own[request.case_id] for digest in sent(request))
 
 
-def test_pictures_of_another_are_those_of_another_patient_and_without_the_lesion_of_the_case_itself(run: Path, requests) -> None:
-    for name, chosen in (("scans", {"image_of_another", "lesion_left_out"}), ("choices", {"image_of_another"})):
+def test_pictures_of_another_are_those_of_another_patient_and_without_or_at_the_lesion_of_the_case_itself(run: Path, requests) -> None:
+    cut = {(row.case_id, row.image_id): row for row in read_records(run / "data/slices/scans/slices.parquet", SliceRow)}
+    for name, chosen in (("scans", {"image_of_another", "lesion_left_out", "oracle_slices"}), ("choices", {"image_of_another"})):
         items = {row.item_id: row for row in read_records(run / f"data/items/{name}.parquet", Item)}
         rows = [row for row in read_records(run / f"data/disclosures/{name}.parquet", Disclosure) if row.images]
         assert {row.arm for row in rows} == chosen
         for row in rows:
             own, shown = items[row.item_id], items[row.images_of]
             assert (own.patient_id != shown.patient_id) is (row.arm == "image_of_another")
-            digests = [next(image.sha256 for image in shown.images if image.image_id == one) for one in row.images]
+            there = {image.image_id: image for image in shown.images}
+            there |= {image.image_id: image for (case, _), image in cut.items() if case == shown.case_id and image.oracle}
+            digests = [there[one].sha256 for one in row.images]
+            assert {there[one].oracle for one in row.images} == {row.arm == "oracle_slices"}
             assert sent(requests[name][row.arm][row.item_id]) == digests
 
 

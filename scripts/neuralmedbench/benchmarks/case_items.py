@@ -75,6 +75,10 @@ def build_cases(
             continue
         lesion = gold_of(asked[0], answer, vocabulary).lesion
         lesions += picture_lesions(lesion, source.images, mask)
+        if source.oracle:
+            # the spacing of a scan's slices is better known from all of them
+            beside = {row.image_id for row in source.oracle}
+            lesions += [row for row in picture_lesions(lesion, (*source.images, *source.oracle), mask) if row.image_id in beside]
         placed = with_place(lesion, mask)
         for item in asked:
             gold.append(replace(_gold(item, answer, vocabulary), lesion=placed))
@@ -82,7 +86,8 @@ def build_cases(
                 if not is_normal(answer, vocabulary):  # normal findings can hardly be written without the word
                     check_findings(gold[-1], vocabulary)
                 shown.append(disclosure(gold[-1]))
-    built = BenchmarkItems(tuple(items), tuple(gold), tuple(shown), tuple(lesions))
+    oracle = tuple(row for source in sources for row in source.oracle)
+    built = BenchmarkItems(tuple(items), tuple(gold), tuple(shown), tuple(lesions), oracle=oracle)
     return add_findings_of_others(built, config.arms, vocabulary).checked(benchmark)
 
 

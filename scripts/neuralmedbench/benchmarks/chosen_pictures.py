@@ -1,4 +1,4 @@
-"""Pictures that arms show instead of those of an item, chosen with the answer: of a patient with another disease, or without the lesion."""
+"""Pictures that arms show instead of those of an item, chosen with the answer: of a patient with another disease, without the lesion, or at it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
-from neuralmedbench.config.arms import ArmVariant
+from neuralmedbench.config.arms import AT_LESION, ArmVariant
 from neuralmedbench.files.digests import sha256_of_value
+from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import Disclosure, Gold, Item, ItemImage, ShownLesion, evidence_images
 from neuralmedbench.records.vocabulary import Vocabulary
 
@@ -35,6 +36,8 @@ def add_chosen_pictures(built: BenchmarkItems, arms: Iterable[ArmVariant], vocab
     for arm in arms:
         if arm.config.pictures == "another":
             rows += pictures_of_others(built.items, gold, vocabulary, arm.name)
+        elif arm.config.pictures == AT_LESION:
+            rows += oracle_slices(built.items, built.oracle, built.lesions, arm.name)
         else:
             rows += pictures_without_lesion(built.items, built.lesions, arm.name)
     return replace(built, disclosures=(*built.disclosures, *rows))
@@ -129,3 +132,16 @@ def pictures_without_lesion(items: Sequence[Item], lesions: Iterable[ShownLesion
             left = tuple(name for name, shown in of_item.items() if not shown)
             rows.append(Disclosure(item_id=item.item_id, arm=arm, text="", images=left, images_of=item.item_id))
     return rows
+
+
+def oracle_slices(items: Sequence[Item], slices: Iterable[SliceRow], lesions: Iterable[ShownLesion], arm: str) -> list[Disclosure]:
+    """List for each item the slices that were cut at the lesion of its case; only where one of them shows it."""
+    shows = {(row.case_id, row.image_id): row.shown for row in lesions}
+    of_case = defaultdict[str, list[str]](list)
+    for row in slices:
+        of_case[row.case_id].append(row.image_id)
+    return [
+        Disclosure(item_id=item.item_id, arm=arm, text="", images=tuple(names), images_of=item.item_id)
+        for item in sorted(items, key=lambda one: one.item_id)
+        if (names := of_case[item.case_id]) and any(shows.get((item.case_id, name)) for name in names)
+    ]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import Disclosure, Exemplar, Family, Gold, Item, Runner, ShownLesion, gold_fields
 from neuralmedbench.records.value_rules import example_of, fields_of, problem_of_values
 
@@ -26,6 +27,8 @@ class BenchmarkItems:
         Texts that an arm may disclose, and the visibility of the lesion per picture.
     exemplars : tuple
         Few-shot examples.
+    oracle : tuple
+        Slices that were cut at the lesion for an arm, beside the pictures of the items.
     """
 
     items: tuple[Item, ...]
@@ -33,6 +36,7 @@ class BenchmarkItems:
     disclosures: tuple[Disclosure, ...] = ()
     lesions: tuple[ShownLesion, ...] = ()
     exemplars: tuple[Exemplar, ...] = ()
+    oracle: tuple[SliceRow, ...] = ()
 
     def checked(self, benchmark: str) -> BenchmarkItems:
         """Validate, and return itself.

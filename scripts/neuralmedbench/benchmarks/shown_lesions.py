@@ -30,13 +30,8 @@ def with_place(lesion: Lesion | None, mask: LesionMask | None) -> Lesion | None:
     """Return the lesion with the middle and the widths of its marked voxels, where the answers table gives no place."""
     if lesion is None or mask is None or lesion.position_mm is not None:
         return lesion
-    steps = mask.affine[:3, :3]
-    centres = np.argwhere(mask.voxels) @ steps.T + mask.affine[:3, 3]
-    half = np.abs(steps).sum(axis=1) / 2
-    low, high = centres.min(axis=0) - half, centres.max(axis=0) + half
-    x, y, z = ((low + high) / 2).tolist()
-    width, depth, height = (high - low).tolist()
-    return replace(lesion, position_mm=(x, y, z), extent_mm=(width, depth, height))
+    place = mask.place
+    return replace(lesion, position_mm=place.position_mm, extent_mm=place.extent_mm)
 
 
 def picture_lesions(lesion: Lesion | None, slices: Sequence[SliceRow], mask: LesionMask | None = None) -> list[ShownLesion]:

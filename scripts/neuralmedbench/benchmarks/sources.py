@@ -15,15 +15,12 @@ from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.records.case import CaseRecord, PictureFate, SliceRow, State
 from neuralmedbench.records.columns import RECORD_COLUMNS
-from neuralmedbench.records.items import ItemImage
+from neuralmedbench.records.items import ItemImage, slice_image
 
 TEMPLATE = "record"
 """Template of the health record."""
 
 WHOLE_DAYS = re.compile(r"[+-]?\d{1,6}")
-
-NAMED_WINDOWS = ("blood", "bone", "soft-tissue", "wide")
-"""CT windows that a label names; the brain window is the default and is not named."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +35,22 @@ class PromptRecordRow:
 
 @dataclass(frozen=True, kw_only=True)
 class CaseSource:
-    """One case without its answer: record, notes, and pictures, either cut from scans or supplied as pictures."""
+    """One case without its answer: record, notes, and pictures, either cut from scans or supplied as pictures.
+
+    `oracle` are slices that were cut at the lesion for an arm, beside the others; no item has them.
+    """
 
     case: CaseRecord
     images: tuple[SliceRow, ...]
     notes: tuple[str, ...]
     record: str
     pictures: tuple[ItemImage, ...] = ()
+    oracle: tuple[SliceRow, ...] = ()
 
     @property
     def shown(self) -> tuple[ItemImage, ...]:
         """All pictures in the form of an item."""
-        return (*(_slice(row) for row in self.images), *self.pictures)
+        return (*map(slice_image, self.images), *self.pictures)
 
 
 def read_sources(paths: Iterable[Path], slices: Sequence[SliceRow], templates: Templates) -> list[CaseSource]:
@@ -82,12 +83,16 @@ def read_sources(paths: Iterable[Path], slices: Sequence[SliceRow], templates: T
     sources = []
     for path in paths:
         case = read_case(path)
-        images = tuple(sorted(cut[case.case_id], key=_reading_order))
+        rows = sorted(cut[case.case_id], key=_reading_order)
+        # under the policy lesion all slices are oracle slices, and are those of the items
+        images = tuple(row for row in rows if not row.oracle) or tuple(rows)
         # pictures that were not cut from scans
         loose = [item_image(picture, path.parent) for picture in case.pictures if picture.state is State.OK]
         if case.state is State.OK and (images or loose):
             notes, record = read_notes(case, path.parent), read_record(case, path.parent, templates)
-            sources.append(CaseSource(case=case, images=images, notes=notes, record=record, pictures=tuple(sorted(loose, key=_place))))
+            beside = tuple(row for row in rows if row not in images)
+            pictures = tuple(sorted(loose, key=_place))
+            sources.append(CaseSource(case=case, images=images, notes=notes, record=record, pictures=pictures, oracle=beside))
     return sorted(sources, key=lambda source: source.case.case_id)
 
 
@@ -160,20 +165,3 @@ def record_rows(case: CaseRecord, folder: Path) -> list[PromptRecordRow]:
         if not cell or (days is not None and days <= 0):
             kept.append(PromptRecordRow(row["variable"], row["value"], row["unit"], days))
     return kept
-
-
-def _slice(row: SliceRow) -> ItemImage:
-    return ItemImage(
-        image_id=row.image_id,
-        path=row.path,
-        sha256=row.sha256,
-        volume_sha256=row.volume_sha256,
-        sequence=row.sequence,
-        plane=row.plane,
-        role="slice" if len(row.tiles) == 1 else "montage",
-        position_mm=row.position_mm,
-        mm_per_px=row.mm_per_px,
-        oracle=row.oracle,
-        tiles_mm=tuple(tile.position_mm for tile in row.tiles) if len(row.tiles) > 1 else (),
-        window=row.window_name if row.window_name in NAMED_WINDOWS else "",
-    )

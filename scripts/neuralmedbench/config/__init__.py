@@ -2,7 +2,7 @@
 
 Doors
 -----
-arms: ArmConfig, ArmVariant, load_arms
+arms: AT_LESION, ArmConfig, ArmVariant, load_arms
 benchmark: BenchmarkConfig, ViewerConfig
 checklists: ANSWERED, ANSWER_WORDS, Answer, AnswerSheet, ChecklistConfig, ChecklistItem, PLACES
 code_hash: code_hash

@@ -22,7 +22,10 @@ from neuralmedbench.records.words import plural
 ALTERED = frozenset({"blank", "degraded", "mirrored"})
 """Changes of pictures that make new pictures, by the rule `alter_pictures`."""
 
-CHOSEN = frozenset({"another", "without_lesion"})
+AT_LESION = "at_lesion"
+"""Change of pictures to oracle slices, which are cut at the known lesion for this arm alone."""
+
+CHOSEN = frozenset({"another", "without_lesion", AT_LESION})
 """Changes of pictures that need the answer: `build_items` chooses what is shown."""
 
 SUFFIX = r"[a-z0-9_.]+"
@@ -45,18 +48,20 @@ class ArmConfig(Section):
     """`config/arms/<arm>.yaml`: what an arm changes; everything else is as in the arm `full`."""
 
     title: str = Field(description="Name shown in the report.")
-    group: Literal["grounding", "pressure", "wording", "degradation", "layout", "evidence"] = Field(description="What the arm tests.")
+    group: Literal["grounding", "pressure", "wording", "degradation", "layout", "evidence", "oracle"] = Field(
+        description="What the arm tests."
+    )
     description: str = Field(description="What the arm shows, in a sentence.")
     parameters: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
         description="Parts of the arm's name that follow the name of the file, each after a hyphen, in this order, with their allowed values.",
     )
-    pictures: Literal["keep", "none", "blank", "degraded", "mirrored", "another", "without_lesion"] = Field(
+    pictures: Literal["keep", "none", "blank", "degraded", "mirrored", "another", "without_lesion", "at_lesion"] = Field(
         "keep",
         description="The pictures of the case: `keep`, `none`, `blank` (black pictures of the same size), `degraded` (by the artefact"
         " of the parameter `operator`, at the parameter `level`), `mirrored` (left and right exchanged; only"
-        " slices that were cut here, whose orientation is known), `another` (those of a patient with a disease of another family), or"
-        " `without_lesion` (without those that show the known lesion).",
+        " slices that were cut here, whose orientation is known), `another` (those of a patient with a disease of another family),"
+        " `without_lesion` (without those that show the known lesion), or `at_lesion` (oracle slices, cut at the known lesion).",
     )
     labels: Literal["keep", "number"] = Field(
         "keep", description="Labels of the pictures: `keep` those of the benchmark, or the `number` alone."
@@ -104,6 +109,9 @@ class ArmConfig(Section):
         if self.layout and self.layout.startswith("<") and self.layout.strip("<>") not in self.parameters:
             message = f"layout: {self.layout} is none of the `parameters` ({', '.join(self.parameters) or 'there are none'})"
             raise ValueError(message)
+        if self.layout and self.pictures == AT_LESION:
+            message = f"`pictures: {AT_LESION}` is shown in the layout `common` alone; take `layout` out"
+            raise ValueError(message)
         return self
 
 
@@ -149,11 +157,20 @@ class ArmVariant:
     @property
     def degradation(self) -> tuple[str, int] | None:
         """Artefact and level of an arm that shows nothing else than `full` but degraded pictures."""
-        config = self.config
-        rest = (config.labels, config.text, config.options, config.wording, config.adds)
-        if config.pictures != "degraded" or self.layout or rest != ("keep", "keep", "keep", "keep", "nothing"):
+        if self.config.pictures != "degraded" or not self._changes_pictures_alone:
             return None
         return self.values["operator"], int(self.values["level"])
+
+    @property
+    def is_oracle(self) -> bool:
+        """True if the arm shows nothing else than `full` but oracle slices."""
+        return self.config.pictures == AT_LESION and self._changes_pictures_alone
+
+    @property
+    def _changes_pictures_alone(self) -> bool:
+        config = self.config
+        rest = (config.labels, config.text, config.options, config.wording, config.adds)
+        return self.layout is None and rest == ("keep", "keep", "keep", "keep", "nothing")
 
     @property
     def chosen(self) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from neuralmedbench.config.arms import ArmVariant, load_arms
+from neuralmedbench.config.arms import AT_LESION, ArmVariant, load_arms
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.juries import jury_members
 from neuralmedbench.config.layouts import load_layout
@@ -114,6 +114,17 @@ def _check_benchmark(name: str, benchmark: BenchmarkConfig, config: PipelineConf
             f"{name}: slices.policy is lesion, which needs positions from an answers table; name it as `answers`, or choose another policy"
         )
         raise ConfigError(message)
+
+
+def _check_oracle(name: str, benchmark: BenchmarkConfig, arms: Mapping[str, ArmVariant], policy: str) -> None:
+    for arm in (arm for arm, variant in arms.items() if variant.config.pictures == AT_LESION):
+        lacking = "slices of scans" if benchmark.kind is not Kind.SCANS else "" if benchmark.answers else "positions from an answers table"
+        if lacking:
+            message = f"{name}: the arm {arm} needs {lacking}, which this benchmark has not; take it out of `arms`"
+            raise ConfigError(message)
+        if policy == "lesion":
+            message = f"{name}: slices.policy is lesion, so the arm {arm} would show what `full` shows; choose another policy, or take it out of `arms`"
+            raise ConfigError(message)
 
 
 def _check_worked_up(name: str, benchmark: BenchmarkConfig, table: Sequence[CaseRow]) -> None:
@@ -256,7 +267,7 @@ class Run:
         benchmarks = {name: benchmark for name, benchmark in read.items() if benchmark}
         for name, benchmark in benchmarks.items():
             mistakes.of(_check_benchmark, name, benchmark, config, folder)
-            mistakes.of(load_arms, folder, benchmark.arms, name)
+            mistakes.of(_check_oracle, name, benchmark, mistakes.of(load_arms, folder, benchmark.arms, name) or {}, config.slices.policy)
             if informant := mistakes.of(load_informant, folder, name):
                 mistakes.of(group_limit, informant, config.rate_limits)
         # models and graders, all of whose rate limit groups must exist
@@ -502,10 +513,10 @@ class Run:
         masks = self.lesion_masks(benchmark)
         return files | self.audit_files(benchmark) | slices | ({"lesion_masks": masks} if masks else {})
 
-    def lesion_masks(self, benchmark: str) -> list[str]:
-        """Return the lesion masks of a benchmark's cases: those of phantoms, which are made, and those that are there."""
+    def lesion_masks(self, benchmark: str, *cases: str) -> list[str]:
+        """Return the lesion masks of some cases of a benchmark, of all if none is named: those of phantoms, which are made, and those that are there."""
         folder, made = self.benchmarks[benchmark].lesion_masks, self.benchmarks[benchmark].source == "phantoms"
-        paths = [Path(folder, f"{case}{MASK_SUFFIX}") for case in self.cases(benchmark)] if folder else []
+        paths = [Path(folder, f"{case}{MASK_SUFFIX}") for case in cases or self.cases(benchmark)] if folder else []
         return [path.as_posix() for path in paths if made or path.is_file()]
 
     def question_files(self, benchmark: str) -> list[str]:
@@ -530,10 +541,16 @@ class Run:
         path = urgency_path(Path(self.config.vocabulary))
         return [path.as_posix()] if path.is_file() else []
 
-    def oracle_files(self, benchmark: str) -> list[str]:
-        """Return the answers table if slices are chosen with it (policy `lesion`); else empty."""
+    def oracle_files(self, benchmark: str, case: str) -> list[str]:
+        """Return the answers table, and the lesion mask of a case if there is one, if slices are chosen with them; else empty."""
         answers = self.benchmarks[benchmark].answers
-        return [answers] if answers and self.config.slices.policy == "lesion" else []
+        if not answers or not (self.config.slices.policy == "lesion" or self.shows_oracle(benchmark)):
+            return []
+        return [answers, *self.lesion_masks(benchmark, case)]
+
+    def shows_oracle(self, benchmark: str) -> bool:
+        """Return True if an arm of a benchmark shows oracle slices."""
+        return any(arm.config.pictures == AT_LESION for arm in self.arms[benchmark].values())
 
     @cached_property
     def arms(self) -> dict[str, dict[str, ArmVariant]]:

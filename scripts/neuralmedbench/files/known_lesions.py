@@ -1,4 +1,4 @@
-"""Read what is known of the lesion of a case: its position in the answers table (slice policy `lesion`), and its voxels."""
+"""Read what is known of the lesion of a case: its place, for oracle slices, and its voxels."""
 
 from __future__ import annotations
 
@@ -24,33 +24,36 @@ class KnownLesion:
         Its centre in the space of the reference, (x, y, z), LPS+.
     size_mm : float
         Its largest diameter; 0 if unknown.
+    extent_mm : tuple of float or None
+        Its widths along x, y and z, if its voxels give the place.
     """
 
     position_mm: tuple[float, float, float]
     size_mm: float
+    extent_mm: tuple[float, float, float] | None = None
 
 
 def read_known_lesion(config: Path, benchmark: str, case_id: str) -> KnownLesion | None:
-    """Look up the lesion of a case in the answers table.
+    """Look up the lesion of a case: in the answers table, else by its marked voxels.
 
     Parameters
     ----------
     config : Path
-        The folder `config/`; the benchmark's YAML file names the table, so that its path gets into no log.
+        The folder `config/`; the benchmark's YAML file names the table and the masks, so that their paths get into no log.
     benchmark, case_id : str
         Names of benchmark and case.
 
     Returns
     -------
     KnownLesion or None
-        None if the table has no row or no position for the case.
+        None if the table has no row for the case, or neither a position nor a mask gives the place.
 
     Raises
     ------
     ConfigError
         If the benchmark has no answers table, or it cannot be read.
     DataError
-        If the position is not three numbers, or the size not a number.
+        If the position is not three numbers, or the size not a number; as in `read_lesion_mask`.
     """
     from neuralmedbench.files.yaml_text import load_yaml
 
@@ -59,11 +62,15 @@ def read_known_lesion(config: Path, benchmark: str, case_id: str) -> KnownLesion
         with Path(settings["answers"]).open(encoding="utf-8-sig", newline="") as file:
             rows = [row for row in csv.DictReader(file) if (row.get("case_id") or "").strip() == case_id]
     except (KeyError, TypeError, OSError, UnicodeDecodeError):
-        message = f"{benchmark}: slices.policy is lesion, and there is no answers table to read positions from; name it as `answers`"
+        message = (
+            f"{benchmark}: slices at the lesion are asked for, and there is no answers table to read positions from; name it as `answers`"
+        )
         raise ConfigError(message) from None
     words = (rows[0].get("lesion_position_mm") or "").split() if rows else []
     if not words:
-        return None
+        masks = settings.get("lesion_masks") if rows else None
+        mask = read_lesion_mask(Path(masks), case_id) if masks else None
+        return mask.place if mask else None
     try:
         x, y, z = (float(word) for word in words)
         return KnownLesion((x, y, z), float((rows[0].get("lesion_size_mm") or "").strip() or 0.0))
@@ -86,6 +93,17 @@ class LesionMask:
 
     voxels: npt.NDArray[np.bool_]
     affine: npt.NDArray[np.float64]
+
+    @property
+    def place(self) -> KnownLesion:
+        """The middle and the widths of the marked voxels."""
+        steps = self.affine[:3, :3]
+        centres = np.argwhere(self.voxels) @ steps.T + self.affine[:3, 3]
+        half = np.abs(steps).sum(axis=1) / 2
+        low, high = centres.min(axis=0) - half, centres.max(axis=0) + half
+        x, y, z = ((low + high) / 2).tolist()
+        width, depth, height = (high - low).tolist()
+        return KnownLesion((x, y, z), max(width, depth, height), (width, depth, height))
 
 
 def read_lesion_mask(folder: Path, case_id: str) -> LesionMask | None:

@@ -47,7 +47,9 @@ Grey = npt.NDArray[np.uint8]
 MIN_TILE_PX = 8
 
 
-def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePolicy, lesion: KnownLesion | None = None) -> tuple[Slice, ...]:
+def cut_slices(
+    case: CaseRecord, source: Path, pictures: Path, policy: SlicePolicy, lesion: KnownLesion | None = None, *, at_lesion: bool = False
+) -> tuple[Slice, ...]:
     """Cut the pictures of a case.
 
     Parameters
@@ -61,13 +63,15 @@ def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePoli
     policy : SlicePolicy
         Choice and display of slices.
     lesion : KnownLesion or None
-        For the policy `lesion`. A case without a lesion gets the slices of `uniform`, marked as oracle too, because the absence of a lesion
-        is part of the answer.
+        For the policy `lesion` and `at_lesion`. Under the policy a case without a lesion gets the slices of `uniform`, marked as oracle too,
+        because the absence of a lesion is part of the answer.
+    at_lesion : bool
+        True to cut oracle slices too, after the others, in the same planes; a case without a lesion has none.
 
     Returns
     -------
     tuple of Slice
-        In the order of the series; within a series from feet to head (right to left, front to back).
+        In the order of the series; within a series from feet to head (right to left, front to back). Oracle slices are marked.
 
     Raises
     ------
@@ -81,23 +85,26 @@ def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePoli
     """
     import SimpleITK as sitk
 
-    leaders: dict[Plane, tuple[Points, Points]] = {}  # per plane: rigid transform of its first series, and its points there
+    # names of oracle slices begin with a word of their own, so that the other pictures are called the same with and without them
+    choices = {"": policy} | ({"oracle-": replace(policy, policy="lesion")} if at_lesion and lesion else {})
+    leaders: dict[tuple[Plane, str], tuple[Points, Points]] = {}  # per plane: rigid transform of its first series, and its points there
     slices: dict[str, Slice] = {}
     with atomic_folder(pictures) as folder:
         for series in case.series:
             scan = load_scan(series, source)
             voxels = sitk.GetArrayViewFromImage(scan.image)
-            for plane in PLANES if policy.policy == "three_plane" else (scan.plane,):
-                if plane not in leaders:
-                    indices = _indices(case, source, scan, plane, policy, lesion=lesion)
-                    leaders[plane] = scan.rigid, centre_points(scan, plane, indices)
-                rigid, points = leaders[plane]
+            planes = PLANES if policy.policy == "three_plane" else (scan.plane,)
+            for (prefix, chosen), plane in product(choices.items(), planes):
+                if (plane, prefix) not in leaders:
+                    indices = _indices(case, source, scan, plane, chosen, lesion=lesion)
+                    leaders[plane, prefix] = scan.rigid, centre_points(scan, plane, indices)
+                rigid, points = leaders[plane, prefix]
                 # the points of the leader, in the space of this series
                 positions = nearest_slices(scan, plane, transform_points(points, scan.rigid @ np.linalg.inv(rigid)))
                 groups = [[place] for place in positions] if policy.layout == "single" else [positions] * bool(positions)
                 for (name, window), group in product(_windows(scan, policy), groups):
                     grey, rendered = draw(scan, voxels, plane, group, policy, window=window)
-                    image_id = _image_id(scan, plane, group, policy, taken=slices, window=name)
+                    image_id = _image_id(scan, plane, group, policy, taken=slices, window=name, prefix=prefix)
                     write_grey(folder / f"{image_id}.png", grey)
                     slices[image_id] = replace(
                         describe(scan, plane, group, (grey, rendered), policy),
@@ -106,7 +113,7 @@ def cut_slices(case: CaseRecord, source: Path, pictures: Path, policy: SlicePoli
                         sha256=sha256_of(folder / f"{image_id}.png"),
                         window=window,
                         window_name=name,
-                        oracle=policy.policy == "lesion",
+                        oracle=chosen.policy == "lesion",
                     )
     return tuple(slices.values())
 
@@ -160,7 +167,8 @@ def _indices(case: CaseRecord, source: Path, scan: Scan, plane: Plane, policy: S
     if policy.policy == "lesion" and lesion is not None:
         centre = transform_points(np.array([lesion.position_mm]), scan.rigid)[0]
         spacing = scan.image.GetSpacing()[2 - SLICE_AXIS[plane]]
-        return lesion_slices(slice_index(scan, plane, centre), lesion.size_mm / 2 / spacing, policy.per_sequence, len(brain))
+        across = lesion.extent_mm["xyz".index(plane.axis)] if lesion.extent_mm else lesion.size_mm
+        return lesion_slices(slice_index(scan, plane, centre), across / 2 / spacing, policy.per_sequence, len(brain))
     return uniform_slices(brain, count)
 
 
@@ -183,12 +191,14 @@ def _scores(case: CaseRecord, source: Path, leader: Scan, plane: Plane) -> npt.N
     return total
 
 
-def _image_id(scan: Scan, plane: Plane, group: list[SlicePlace], policy: SlicePolicy, *, taken: Container[str], window: str) -> str:
+def _image_id(
+    scan: Scan, plane: Plane, group: list[SlicePlace], policy: SlicePolicy, *, taken: Container[str], window: str, prefix: str
+) -> str:
     """Return an id of sequence, axis and position; a letter is added for a second series of the kind and slices closer than 1 mm."""
     kind = scan.series.sequence.value.lower()
     head = f"{kind}-{window}" if scan.series.sequence in COMPUTED and window != "brain" else kind
     where = f"{plane.axis}{round(group[0].position_mm):+04d}" if policy.layout == "single" else f"montage-{plane.axis}"
-    name = f"{head}-{where}"
+    name = f"{prefix}{head}-{where}"
     return next(f"{name}{letter}" for letter in ("", *"bcdefghijklmnopqrstuvwxyz") if f"{name}{letter}" not in taken)
 
 

@@ -8,12 +8,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from neuralmedbench.config.arms import ArmVariant
+from neuralmedbench.config.arms import AT_LESION, ArmVariant
 from neuralmedbench.config.layouts import COMMON_ORDER, Layout
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.labels import PICTURE
 from neuralmedbench.records.altered import AlteredPicture
+from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import (
     FIRST_PART,
     OPTION,
@@ -24,6 +25,7 @@ from neuralmedbench.records.items import (
     Runner,
     Turn,
     evidence_images,
+    slice_image,
     slice_of,
     with_only,
 )
@@ -67,15 +69,22 @@ def with_images(item: Item, images: tuple[ItemImage, ...]) -> Item:
 
 
 def variant_views(
-    items: Sequence[Item], arm: ArmVariant, altered: Iterable[AlteredPicture], disclosures: Iterable[Disclosure] = ()
+    items: Sequence[Item],
+    arm: ArmVariant,
+    altered: Iterable[AlteredPicture],
+    disclosures: Iterable[Disclosure] = (),
+    oracle: Iterable[SliceRow] = (),
 ) -> list[View]:
-    """Return the views of the items that an arm with a file changes."""
+    """Return the views of the items that an arm with a file changes; `oracle` are the slices that were cut at lesions."""
     by_case = defaultdict[str, list[AlteredPicture]](list)
     for made in altered:
         if made.arm == arm.name:
             by_case[made.case_id].append(made)
     chosen = {row.item_id: row for row in disclosures if row.arm == arm.name}
     by_id = {item.item_id: item for item in items}
+    at_lesion = defaultdict[str, list[ItemImage]](list)
+    for cut in oracle:
+        at_lesion[cut.case_id].append(slice_image(cut))
     shown = []
     for item in items:
         row = chosen.get(item.item_id)
@@ -86,7 +95,8 @@ def variant_views(
         if arm.config.evidence == "ordered" and arm.values["order"] in ("author", "findings") and row is None:
             continue  # the author names no order, or no findings
         source = by_id[row.images_of] if row and arm.chosen else item
-        pictures = of_names(source, row.images) if row and arm.chosen else ()
+        there = at_lesion[item.case_id] if arm.config.pictures == AT_LESION else evidence_images(source)
+        pictures = of_names(item.item_id, there, row.images) if row and arm.chosen else ()
         changed = _changed(item, arm, by_case[source.case_id], pictures)
         if changed is None and arm.config.pictures != "keep":
             continue
@@ -115,11 +125,11 @@ def with_added_text(view: View, arm: ArmVariant | None, templates: Templates) ->
     return replace(view, disclosed=templates.render(arm.config.adds, **{name: view.disclosed}, **arm.values))
 
 
-def of_names(item: Item, names: Sequence[str]) -> tuple[ItemImage, ...]:
-    """Return pictures of an item by their ids, in the order given; DataError if one is not there."""
-    images = {image.image_id: image for image in evidence_images(item)}
+def of_names(item_id: str, there: Iterable[ItemImage], names: Sequence[str]) -> tuple[ItemImage, ...]:
+    """Return pictures by their ids, in the order given; DataError if one is not there."""
+    images = {image.image_id: image for image in there}
     if not set(names) <= images.keys():
-        message = f"{item.item_id}: a picture that an arm shows is not one of the item; run build_items again"
+        message = f"{item_id}: a picture that an arm shows is not one of its pictures; run build_items again"
         raise DataError(message)
     return tuple(images[name] for name in names)
 
@@ -131,7 +141,7 @@ def _changed(item: Item, arm: ArmVariant, altered: Sequence[AlteredPicture], cho
         return None  # of unknown orientation
     if config.pictures == "none":
         new = with_images(new, ())
-    elif config.pictures == "another":
+    elif config.pictures in ("another", AT_LESION):
         new = with_images(new, chosen)
     elif config.pictures == "without_lesion":
         new = with_only(new, {image.image_id for image in chosen})

@@ -27,6 +27,7 @@ from neuralmedbench.prompts.workup import (
     work_up_of,
 )
 from neuralmedbench.records.altered import AlteredPicture
+from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.checklist import SECTIONS, with_places
 from neuralmedbench.records.coordinates import Convention
 from neuralmedbench.records.items import (
@@ -54,6 +55,7 @@ LACKING = {
     "mirrored": "no item has axial or coronal slices that were cut here (the orientation of other pictures is unknown)",
     "another": "no item has a patient with a disease of another family in the vocabulary and pictures of the same sequence and plane",
     "without_lesion": "no item has the known lesion on some, but not all, of its pictures",
+    "at_lesion": "no item has a lesion of known place that a slice there shows",
     "suggestion": "no item has a plausible wrong answer",
     "shuffle": "no item has options that say the same in another order",
     "none_of_the_above": "no item has options of which the right one can be taken away",
@@ -63,13 +65,14 @@ LACKING = {
 
 @dataclass(frozen=True)
 class CaseMaterial:
-    """Material besides the items: what arms disclose, few-shot examples, arms with a file, their altered pictures, and scans to look through."""
+    """Material besides the items: what arms disclose, few-shot examples, arms with a file, their altered pictures, scans to look through, oracle slices."""
 
     disclosures: Sequence[Disclosure] = ()
     exemplars: Sequence[Exemplar] = ()
     arms: Mapping[str, ArmVariant] = field(default_factory=dict)
     altered: Sequence[AlteredPicture] = ()
     views: Sequence[ViewScan] = ()
+    oracle: Sequence[SliceRow] = ()
 
 
 def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkConfig, templates: Templates) -> list[Request]:
@@ -100,7 +103,7 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
     cut = {item.item_id: within_words(item, config.max_case_words) for item in items}
     shortened = [item for item, _ in cut.values()]
     by_arm = {
-        arm: variant_views(shortened, material.arms[arm], material.altered, material.disclosures)
+        arm: variant_views(shortened, material.arms[arm], material.altered, material.disclosures, material.oracle)
         if arm in material.arms
         else views(shortened, arm, material.disclosures)
         for arm in config.arms

@@ -66,15 +66,16 @@ def _check_rules(audit: Audit, plane: str, window: str, zoom: int = 1) -> None:
         raise DeidentificationError(message)
 
 
-def check_pictures(items: Iterable[Item], slices: Iterable[SliceRow], audit: Audit) -> None:
+def check_pictures(items: Iterable[Item], slices: Sequence[SliceRow], audit: Audit) -> None:
     """Trace every picture to its scan and every scan to the audit, by digest.
 
     Parameters
     ----------
     items : iterable of Item
         All items of a benchmark.
-    slices : iterable of SliceRow
-        Pictures cut from scans; none for a benchmark of pictures, where the audit covers the pictures themselves.
+    slices : sequence of SliceRow
+        Pictures cut from scans; none for a benchmark of pictures, where the audit covers the pictures themselves. Oracle slices, which an
+        arm shows beside the items, are traced to the audit too.
     audit : Audit
         Audit of the same benchmark.
 
@@ -85,7 +86,7 @@ def check_pictures(items: Iterable[Item], slices: Iterable[SliceRow], audit: Aud
         cover the scan.
     """
     cut = {(row.sha256, row.volume_sha256) for row in slices}
-    digests: set[str] = set()
+    digests = {row.volume_sha256 for row in slices if row.oracle}
     for item in items:
         for image in item.images:
             # a loose picture is its own volume: both digests are equal

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 
+from neuralmedbench.records.case import SliceRow
+
 SCHEMA_VERSION = 7
 
 T = TypeVar("T")
@@ -107,6 +109,9 @@ class Strategy(StrEnum):
     WORKUP = "workup"
     VIEWER = "viewer"
 
+
+NAMED_WINDOWS = ("blood", "bone", "soft-tissue", "wide")
+"""CT windows that a label names; the brain window is the default and is not named."""
 
 OPTION = "option"
 """Role of a picture that is an answer option: its `label` is the text of that option."""
@@ -240,6 +245,24 @@ def with_only(item: Item, names: Collection[str]) -> Item:
     left = {image.image_id for image in images}
     turns = tuple(replace(turn, image_ids=tuple(name for name in turn.image_ids if name in left)) for turn in item.turns)
     return replace(item, images=images, turns=turns)
+
+
+def slice_image(row: SliceRow) -> ItemImage:
+    """Return a picture that was cut from a scan as a picture of an item."""
+    return ItemImage(
+        image_id=row.image_id,
+        path=row.path,
+        sha256=row.sha256,
+        volume_sha256=row.volume_sha256,
+        sequence=row.sequence,
+        plane=row.plane,
+        role="slice" if len(row.tiles) == 1 else "montage",
+        position_mm=row.position_mm,
+        mm_per_px=row.mm_per_px,
+        oracle=row.oracle,
+        tiles_mm=tuple(tile.position_mm for tile in row.tiles) if len(row.tiles) > 1 else (),
+        window=row.window_name if row.window_name in NAMED_WINDOWS else "",
+    )
 
 
 def slice_of(image: ItemImage) -> tuple[str, str, str, float | None, tuple[float, ...]]:

@@ -26,7 +26,7 @@ from neuralmedbench.tables.pressure import COMPARED
 from neuralmedbench.tables.revisions import change_tests
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.viewer import DIFFERENCE
+from neuralmedbench.tables.viewer import DIFFERENCE, ORACLE_DIFFERENCE, oracle_arm
 from neuralmedbench.tables.words import (
     ANOTHER,
     CHOSEN,
@@ -36,6 +36,7 @@ from neuralmedbench.tables.words import (
     LAYOUT,
     MIRROR,
     MODELS,
+    ORACLE,
     ORDER,
     OVER_ALL,
     OVER_NONE,
@@ -77,6 +78,7 @@ WORDS = {
     OVER_NONE: "between facts that are asked for and none",
     OVER_ALL: "between facts that are asked for and all of them",
     VIEWED: "between views that are asked for and the chosen slices",
+    ORACLE: "between oracle slices and views that are asked for",
 }
 """The kinds of comparisons, in words."""
 
@@ -203,10 +205,13 @@ def _own_search(study: Study, tables: Mapping[str, Sequence[ResultRow]]) -> Iter
             own, other = (Key(row["model"], arm, STRATEGIES[kind]) for arm in row["arm"].split())
             yield _claim(kind, {**cells, **_unread_of(study, cells, own, other)}, other=row["arm"])
     for row in tables["viewer"]:
-        if row["measure"] == DIFFERENCE and row["p_value"] is not None and row["model"] not in study.readers:
-            cells = {**row, "difference": row["value"]}
-            keys = Key(row["model"], Arm.FULL, Strategy.VIEWER), Key(row["model"])
-            yield _claim(VIEWED, {**cells, **_unread_of(study, cells, *keys)})
+        if row["measure"] in (DIFFERENCE, ORACLE_DIFFERENCE) and row["p_value"] is not None and row["model"] not in study.readers:
+            cells, looks = {**row, "difference": row["value"]}, Key(row["model"], Arm.FULL, Strategy.VIEWER)
+            if row["measure"] == DIFFERENCE:
+                yield _claim(VIEWED, {**cells, **_unread_of(study, cells, looks, Key(row["model"]))})
+            else:
+                arm = oracle_arm(study.benchmarks[row["benchmark"]])
+                yield _claim(ORACLE, {**cells, **_unread_of(study, cells, Key(row["model"], arm), looks)}, other=arm)
 
 
 def _claim(kind: str, row: Mapping[str, Any], **names: str | None) -> ClaimRow:
@@ -362,8 +367,9 @@ def _labels(row: Cells) -> list[Label]:
     if row["kind"] in {*COMPARED.values(), DEGRADED, *STRATEGIES}:
         strategy = STRATEGIES.get(row["kind"], Strategy.DIRECT)
         return families + [label for arm in row["other"].split() for label in arm_labels({"arm": arm, "strategy": strategy})]
-    if row["kind"] == VIEWED:
-        return families + arm_labels({"arm": Arm.FULL, "strategy": Strategy.VIEWER})
+    if row["kind"] in (VIEWED, ORACLE):
+        oracle = arm_labels({"arm": row["other"]}) if row["kind"] == ORACLE else []
+        return families + arm_labels({"arm": Arm.FULL, "strategy": Strategy.VIEWER}) + oracle
     return families + (arm_labels({"arm": arms[row["kind"]]}) if row["kind"] in arms else [])
 
 

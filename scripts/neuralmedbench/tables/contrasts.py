@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from neuralmedbench.config.arms import AT_LESION
 from neuralmedbench.estimates.comparisons import Difference, paired_difference, paired_differences, shows_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import Floats, rate_interval
@@ -167,16 +168,27 @@ class ArmRow(ResultRow):
     note: str | None = None
 
 
+UPPER_BOUND = "oracle slices: an upper bound, which uses the truth"
+"""Note on arms whose pictures were cut at the lesion."""
+
+
 def arm_rows(study: Study) -> list[ArmRow]:
     """Rows of `arms.csv`: each arm minus full, strategy direct, on the items that both ask."""
     rows = []
     for benchmark in study.benchmarks.values():
-        outcomes = benchmark.outcomes
+        outcomes, oracle = benchmark.outcomes, oracle_arms(benchmark)
         for key in outcomes.counts:
             if key.arm != FULL and key.strategy == DIRECT:
-                row = ArmRow(benchmark=benchmark.name, model=key.model, arm=key.arm, reference_arm=FULL, **_arm_cells(study, outcomes, key))
-                rows.append(row)
+                cells = _arm_cells(study, outcomes, key)
+                if key.arm in oracle:
+                    cells["note"] = "; ".join(filter(None, (UPPER_BOUND, cells["note"])))
+                rows.append(ArmRow(benchmark=benchmark.name, model=key.model, arm=key.arm, reference_arm=FULL, **cells))
     return rows
+
+
+def oracle_arms(benchmark: BenchmarkStudy) -> list[str]:
+    """Return the arms of a benchmark that show oracle slices."""
+    return [name for name, arm in benchmark.arms.items() if arm.config.pictures == AT_LESION]
 
 
 def _arm_cells(study: Study, outcomes: Outcomes, key: Key) -> Cells:

@@ -16,7 +16,7 @@ from neuralmedbench.tables.calibrated import FEWEST_ANSWERS, FEWEST_PATIENTS, SC
 from neuralmedbench.tables.calls import GRADER
 from neuralmedbench.tables.claims import lower_models
 from neuralmedbench.tables.confidence.reliability import confidence_statements
-from neuralmedbench.tables.contrasts import Pair, picture_sentence
+from neuralmedbench.tables.contrasts import Pair, oracle_arms, picture_sentence
 from neuralmedbench.tables.decomposition import decomposition_sentence
 from neuralmedbench.tables.deid_audit import stated_badges, stated_sentences
 from neuralmedbench.tables.form_warnings import form_badges, form_sentences
@@ -385,12 +385,16 @@ def oracle_benchmarks(study: Study) -> list[str]:
 
 
 def _oracle(study: Study) -> list[str]:
-    found = oracle_benchmarks(study)
-    if not found:
-        return []
-    return [
-        (
+    found, beside = oracle_benchmarks(study), [one.config.title for one in study.benchmarks.values() if oracle_arms(one)]
+    stated = []
+    if found:
+        stated.append(
             f"Oracle slices: the pictures of {listing(found)} were chosen with the answer, around the known lesion. Scores on them say what a "
             "model makes of the right slices, not what it would find by itself, and are not comparable with others."
         )
-    ]
+    if beside:
+        stated.append(
+            f"Oracle slices as an arm: of {listing(beside)} models were also shown slices cut at the known lesion, as an upper bound, which uses "
+            "the truth. No other arm shows them, and they decide no rank."
+        )
+    return stated

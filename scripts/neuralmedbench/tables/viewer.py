@@ -1,15 +1,15 @@
-"""What models look at when they look through the scans themselves, and whether they find the lesion: `viewer.csv`."""
+"""What models look at when they look through the scans themselves, whether they find the lesion, and what that is worth: `viewer.csv`."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from neuralmedbench.estimates.comparisons import paired_difference
-from neuralmedbench.estimates.intervals import Floats, rate_interval
+from neuralmedbench.estimates.intervals import rate_interval
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.items import Lesion, Strategy
 from neuralmedbench.records.requests import Request
@@ -21,7 +21,7 @@ from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import VIEWED, GainWords, Takeaway, passes_sentence, value_share
+from neuralmedbench.tables.words import ORACLE, VIEWED, GainWords, Takeaway, passes_sentence, value_share
 from neuralmedbench.tables.workup import mean_over_items
 
 INVISIBLE = "isointense"
@@ -29,7 +29,13 @@ TO_LESION = "views_to_lesion"
 """The measure that is the number of a view, from 1."""
 DIFFERENCE = "pass1_difference"
 """pass@1 of a model that looks for itself, minus that with the chosen slices."""
+OF_ORACLE_ITEMS = "_of_oracle_items"
+"""End of measures that are over the items with oracle slices."""
+ORACLE_DIFFERENCE = "oracle_difference"
+"""pass@1 with oracle slices, minus that of the same model that looks for itself."""
 LOOKS = GainWords(doing="Looking for itself", does="looks for itself", than="with the chosen slices")
+SHOWN = "shown the slices at the lesion (oracle, an upper bound)"
+IS_SHOWN = GainWords(doing=SHOWN.capitalize(), does=f"is {SHOWN}", than="with views that are asked for")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +91,7 @@ def _in_head(view: SliceView) -> bool:
 
 
 def viewer_rows(study: Study) -> list[ViewerRow]:
-    """Rows of `viewer.csv`: the measures of each answer, mean by item, then over items; pass@1 beside that with the chosen slices."""
+    """Rows of `viewer.csv`: the measures of each answer, mean by item, then over items; pass@1 beside that with the chosen and oracle slices."""
     return [row for benchmark in study.benchmarks.values() if benchmark.requests for row in _rows(study, benchmark)]
 
 
@@ -116,33 +122,47 @@ def _rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[ViewerRow]:
             yield from _passes(study, benchmark, model)
 
 
+def oracle_arm(benchmark: BenchmarkStudy) -> str:
+    """Return the arm of a benchmark that differs from `full` by oracle slices alone; empty if it has none."""
+    return next((name for name, arm in benchmark.arms.items() if arm.is_oracle), "")
+
+
 def _passes(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[ViewerRow]:
-    """Compare pass@1 with that of the same items shown by the chosen slices; items with a missing answer are left out."""
-    outcomes, looks, fixed = benchmark.outcomes, Key(model, FULL, Strategy.VIEWER), Key(model)
-    if looks not in outcomes.counts or fixed not in outcomes.counts:
+    """Compare pass@1 with that of the same items shown by the chosen slices, and of those that have them by oracle slices."""
+    looks, fixed, oracle = Key(model, FULL, Strategy.VIEWER), Key(model), Key(model, oracle_arm(benchmark))
+    if looks not in benchmark.outcomes.counts or fixed not in benchmark.outcomes.counts:
         return
-    own, chosen = answered(outcomes, looks), answered(outcomes, fixed)
-    both = ~np.isnan(own + chosen)
-    if not both.any():
-        return
-    by = outcomes.by_patient(study.settings, looks, fixed)
+    own, chosen = "pass1", "pass1_chosen_slices"
+    yield from _compared(study, benchmark, {own: looks, chosen: fixed}, {DIFFERENCE: (own, chosen)})
+    if oracle in benchmark.outcomes.counts:
+        own, chosen, shown = f"{own}{OF_ORACLE_ITEMS}", f"{chosen}{OF_ORACLE_ITEMS}", "pass1_oracle_slices"
+        differences = {f"{DIFFERENCE}{OF_ORACLE_ITEMS}": (own, chosen), ORACLE_DIFFERENCE: (shown, own)}
+        yield from _compared(study, benchmark, {own: looks, chosen: fixed, shown: oracle}, differences)
 
-    def of_both(values: Floats) -> Floats:
-        return np.where(both, values, np.nan)
 
-    rates = {"pass1": rate_interval(of_both(own), by)[:3], "pass1_chosen_slices": rate_interval(of_both(chosen), by)[:3]}
-    found = paired_difference(own, chosen, by)
+def _compared(
+    study: Study, benchmark: BenchmarkStudy, keys: Mapping[str, Key], differences: Mapping[str, tuple[str, str]]
+) -> Iterator[ViewerRow]:
+    """Give pass@1 under each key, by the name of its measure, and the differences of pairs; only of items that are answered under all keys."""
+    outcomes, first = benchmark.outcomes, next(iter(keys.values()))
+    values = {name: answered(outcomes, key) for name, key in keys.items()}
+    asked = ~np.isnan(np.stack(list(values.values()))).any(axis=0)
+    values = {name: np.where(asked, own, np.nan) for name, own in values.items()}
+    by = outcomes.by_patient(study.settings, *keys.values())
     sizes: Cells = {
-        "n_answers": int(outcomes.counts[looks].samples[both].sum()),
-        "n_undefined": int(outcomes.counts[looks].samples[~both].sum()),
-        "n_items": int(both.sum()),
-        "n_patients": len(np.unique(outcomes.patients[both])),
+        "n_answers": int(outcomes.counts[first].samples[asked].sum()),
+        "n_undefined": int(outcomes.counts[first].samples[~asked].sum()),
+        "n_items": int(asked.sum()),
+        "n_patients": len(np.unique(outcomes.patients[asked])),
     }
-    head: Cells = {"benchmark": benchmark.name, "model": model}
-    for name, (value, low, high) in rates.items():
+    head: Cells = {"benchmark": benchmark.name, "model": first.model}
+    for name, own in values.items():
+        value, low, high = rate_interval(own, by)[:3]
         yield ViewerRow(**head, measure=name, value=value, low=low, high=high, **sizes)
-    difference: Cells = {"value": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
-    yield ViewerRow(**head, measure=DIFFERENCE, **difference, **sizes)
+    for name, (one, other) in differences.items():
+        found = paired_difference(values[one], values[other], by)
+        ends: Cells = {"value": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
+        yield ViewerRow(**head, measure=name, **ends, **sizes)
 
 
 def takeaway(study: Study, tables: Tables) -> Takeaway:
@@ -154,7 +174,7 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
     models = counted(len({row["model"] for row in rows}), "model")
     n = f"{models}, up to {items_of(largest['n_items'], largest['n_patients'], largest.get('cluster'))}"
     found = [row for row in rows if row["measure"] == "lesion_found"]
-    gain = passes_sentence(study, tables, VIEWED, LOOKS)
+    gain = " ".join(filter(None, (passes_sentence(study, tables, VIEWED, LOOKS), passes_sentence(study, tables, ORACLE, IS_SHOWN))))
     if not found:
         none = "Models looked through scans; no lesion has a known place, so whether they found it is not known."
         return Takeaway(f"{none} {gain}".rstrip(), n)

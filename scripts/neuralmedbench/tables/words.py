@@ -14,7 +14,7 @@ from neuralmedbench.tables.study import Study
 MODELS, PICTURES, TOLD, SIDES, REVISION, LAYOUT = "models", "pictures", "findings", "breadth and depth", "revision", "layout"
 ANOTHER, WORDLESS, CONSTANT, MIRROR = "another's pictures", "no text", "same without text", "mirrored pictures"
 SUGGESTIONS, COLLEAGUE, ORDER, WORDING = "suggestions", "colleague", "order of options", "wording"
-DEGRADED, CHOSEN, VIEWED = "degraded pictures", "chosen evidence", "chosen views"
+DEGRADED, CHOSEN, VIEWED, ORACLE = "degraded pictures", "chosen evidence", "chosen views", "oracle slices"
 OVER_NONE, OVER_ALL = "facts asked for or none", "facts asked for or all"
 """Kinds of comparisons in `claims.csv`."""
 

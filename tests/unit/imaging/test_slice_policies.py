@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from cut_slices import main as cut_slices
-from fixtures.imaging import LESION_MM, Shot, normalise, write_shots
+from fixtures.imaging import LESION_MM, LESION_RADIUS_MM, Shot, normalise, write_shots
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.digests import sha256_of_files
 from neuralmedbench.files.known_lesions import read_known_lesion
+from neuralmedbench.files.nifti import Volume, write_nifti
 from neuralmedbench.files.volumes import read_volume
 from neuralmedbench.imaging.choose import content_slices, lesion_slices, slice_scores, uniform_slices
 from neuralmedbench.imaging.pictures import letterbox, montage, resize
@@ -62,12 +63,24 @@ def normalised(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "normalised" / "case.json"
 
 
-def write_answers(folder: Path, position: str = "38 10 22", case_id: str = "case01") -> list[str]:
-    """Write a configuration whose benchmark names an answers table; return the argument."""
+def write_answers(folder: Path, position: str = "38 10 22", case_id: str = "case01", *, beside: bool = False) -> list[str]:
+    """Write a configuration whose benchmark names an answers table; return the arguments, for the policy or for oracle slices beside others."""
     (folder / "benchmarks").mkdir(parents=True)
     (folder / "answers.csv").write_text(f"case_id,diagnosis,lesion_size_mm,lesion_position_mm\n{case_id},glioma,22,{position}\n")
     (folder / "benchmarks" / "demo.yaml").write_text(f"title: Demo\nanswers: {folder / 'answers.csv'}\n")
-    return ["--policy", "lesion", "--config", str(folder)]
+    return [*(["--at-lesion"] if beside else ["--policy", "lesion"]), "--config", str(folder)]
+
+
+def write_mask(folder: Path) -> None:
+    """Write the sphere of the lesion as marked voxels of 2 mm, and name their folder beside the answers table."""
+    centre = np.array(LESION_MM)
+    points = np.stack(np.meshgrid(*(2.0 * np.arange(17) - 16 + middle for middle in centre), indexing="ij"), axis=-1)
+    marked = (((points - centre) ** 2).sum(axis=-1) < LESION_RADIUS_MM**2).astype(np.uint8)
+    affine = np.diag([2.0, 2.0, 2.0, 1.0])
+    affine[:3, 3] = centre - 16
+    write_nifti(folder / "masks" / "case01.nii.gz", Volume(marked, np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine))
+    yaml = folder / "benchmarks" / "demo.yaml"
+    yaml.write_text(f"{yaml.read_text()}lesion_masks: {folder / 'masks'}\n")
 
 
 def test_content_takes_of_every_part_the_slice_that_shows_most() -> None:
@@ -169,6 +182,45 @@ def test_a_case_without_a_lesion_is_cut_evenly_and_is_oracle_too(normalised: Pat
     uniform = cut(normalised, tmp_path / "uniform")
     assert [entry.position_mm for entry in record.slices] == [entry.position_mm for entry in uniform.slices]
     assert all(entry.oracle for entry in record.slices)
+
+
+def test_oracle_slices_of_an_arm_come_beside_the_others_which_stay_byte_for_byte(normalised: Path, tmp_path: Path) -> None:
+    plain = cut(normalised, tmp_path / "plain")
+    record = cut(normalised, tmp_path / "out", *write_answers(tmp_path / "config", beside=True))
+    policy = cut(normalised, tmp_path / "policy", "--policy", "lesion", "--config", str(tmp_path / "config"))
+    assert tuple(entry for entry in record.slices if not entry.oracle) == plain.slices
+    for entry in plain.slices:
+        assert (tmp_path / "out" / entry.path).read_bytes() == (tmp_path / "plain" / entry.path).read_bytes()
+    beside = [entry for entry in record.slices if entry.oracle]
+    assert [entry.sha256 for entry in beside] == [entry.sha256 for entry in policy.slices], "those of the policy lesion"
+    assert [entry.image_id for entry in beside] == [f"oracle-{entry.image_id}" for entry in policy.slices]
+    assert len(list((tmp_path / "out" / "png").iterdir())) == len(record.slices)
+
+
+def test_a_case_without_a_place_has_no_oracle_slices(normalised: Path, tmp_path: Path) -> None:
+    plain = cut(normalised, tmp_path / "plain")
+    for name, answers in (("no row", {"case_id": "another"}), ("no place", {"position": ""})):
+        assert cut(normalised, tmp_path / name, *write_answers(tmp_path / f"{name} config", beside=True, **answers)).slices == plain.slices
+
+
+def test_marked_voxels_give_the_place_where_the_table_has_none(normalised: Path, tmp_path: Path) -> None:
+    words = write_answers(tmp_path / "config", position="", beside=True)
+    write_mask(tmp_path / "config")
+    place = read_known_lesion(tmp_path / "config", "demo", "case01")
+    assert place is not None
+    assert place.position_mm == pytest.approx(LESION_MM)
+    assert place.extent_mm == pytest.approx((22.0, 22.0, 22.0))
+    masked = cut(normalised, tmp_path / "mask", *words)
+    table = cut(normalised, tmp_path / "table", *write_answers(tmp_path / "other", beside=True))
+    assert masked.slices == table.slices, "a sphere is as wide as its diameter"
+
+
+def test_oracle_slices_are_in_the_planes_of_the_others(normalised: Path, tmp_path: Path) -> None:
+    record = cut(normalised, tmp_path / "out", "--policy", "three_plane", *write_answers(tmp_path / "config", beside=True))
+    for plane, place in zip(("sagittal", "coronal", "axial"), LESION_MM, strict=True):
+        positions = [entry.position_mm for entry in record.slices if entry.oracle and (entry.plane, entry.sequence) == (plane, "T1w")]
+        assert len(positions) == 5
+        assert all(abs(position - place) <= LESION_RADIUS_MM + 1.2 for position in positions)
 
 
 def test_answers_that_cannot_be_read_are_told_without_their_values(tmp_path: Path) -> None:

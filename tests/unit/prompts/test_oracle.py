@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,13 +15,18 @@ from conftest import ROOT
 from fixtures.items import VOCABULARY, answer, benchmark_config, slice_row, source
 from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
+from neuralmedbench.benchmarks.sources import read_sources
+from neuralmedbench.benchmarks.told_answers import add_shown_by_arms
+from neuralmedbench.config.arms import load_arms
 from neuralmedbench.config.workflow import Run
-from neuralmedbench.errors import ConfigError
-from neuralmedbench.files.cases import CASE_COLUMNS
+from neuralmedbench.errors import ConfigError, DeidentificationError
+from neuralmedbench.files.cases import CASE_COLUMNS, write_case
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
+from neuralmedbench.prompts.coverage import check_pictures
 from neuralmedbench.prompts.labels import picture_label
-from neuralmedbench.records.case import Tile
+from neuralmedbench.records.case import Audit, SliceRow, Tile
+from neuralmedbench.records.requests import Request
 from neuralmedbench.tables.bundle import AskedOf, bundle_cases
 from neuralmedbench.tables.verdict import oracle_benchmarks
 
@@ -79,12 +85,102 @@ def config(tmp_path: Path) -> Path:
     return tmp_path
 
 
+BESIDE = tuple(
+    slice_row("a1", place, name, image_id=f"oracle-{name}-{place}", oracle=True) for name in ("FLAIR", "dwi") for place in (10, 15)
+)
+OTHERS = ("full", "no_image", "shuffled_image", "image_of_another", "lesion_left_out")
+TUMOUR = {"diagnosis": "glioblastoma", "rationale": ()}
+
+
+def asked(*arms: str, beside: tuple[SliceRow, ...] = (), **answer_of_a1: Any) -> list[Request]:
+    """Give the requests of three cases; the first one has slices at its lesion, the others have no known place."""
+    sources = [replace(source("a1"), oracle=beside), source("a2"), source("a3")]
+    unplaced = {"lesion_position_mm": None, "lesion_size_mm": None}
+    answers = {"a1": answer("a1", **answer_of_a1), "a2": answer("a2", **TUMOUR, **unplaced), "a3": answer("a3", **unplaced)}
+    variants = load_arms(ROOT / "config", arms, "b")
+    made = add_shown_by_arms(build_cases("b", benchmark_config(), sources, answers, VOCABULARY), variants.values(), VOCABULARY)
+    assert not any(image.oracle for item in made.items for image in item.images)
+    material = CaseMaterial(made.disclosures, arms=variants, oracle=beside)
+    return assemble(made.items, material, benchmark_config(arms=arms), Templates(ROOT / "config" / "prompts"))
+
+
+def test_slices_at_the_lesion_are_shown_by_their_arm_alone_and_change_no_other_request() -> None:
+    requests = asked(*OTHERS, "oracle_slices", beside=BESIDE)
+    assert [request for request in requests if request.arm != "oracle_slices"] == asked(*OTHERS), "byte for byte"
+    oracle = {row.sha256 for row in BESIDE}
+    shown = {request.arm for request in requests if any(image.sha256 in oracle for turn in request.turns for image in turn.images)}
+    assert shown == {"oracle_slices"}
+
+
+def test_the_arm_asks_the_items_with_a_known_place_the_same_question_and_says_nothing_of_the_lesion() -> None:
+    requests = asked("full", "oracle_slices", beside=BESIDE)
+    found = {request.item_id: request for request in requests if request.arm == "oracle_slices"}
+    assert {name.split("/")[1] for name in found} == {"a1"}, "a case without a place is left out"
+    assert len(found) == 3, "every question about it"
+    for request in requests:
+        if request.arm == "full" and request.item_id in found:
+            (turn,), (oracle,) = request.turns, found[request.item_id].turns
+            assert (oracle.text, oracle.after) == (turn.text, turn.after)
+            assert [image.label for image in oracle.images] == [
+                f"Picture {number}: {name}, axial, z = +{place} mm"
+                for number, (name, place) in enumerate(product(("FLAIR", "dwi"), (10, 15)), start=1)
+            ]
+
+
+def test_slices_that_do_not_show_the_lesion_are_no_oracle_and_the_arm_is_refused_if_there_is_no_other() -> None:
+    with pytest.raises(ConfigError, match="arm oracle_slices: no item has a lesion of known place that a slice there shows"):
+        asked("full", "oracle_slices", beside=BESIDE, lesion_behaviour={"FLAIR": "isointense", "dwi": "isointense"})
+
+
+def test_oracle_slices_are_refused_without_a_passed_audit_that_covers_their_scan() -> None:
+    scan = {row.volume_sha256: "a1" for row in BESIDE}
+    passed = Audit(benchmark="b", profile="pseudonymised", kind="patient", state="passed", covered=scan)
+    check_pictures([], BESIDE, passed)
+    with pytest.raises(DeidentificationError, match="waits for a person"):
+        check_pictures([], BESIDE, replace(passed, state="pending"))
+    with pytest.raises(DeidentificationError, match="2 scans or pictures are not covered"):
+        check_pictures([], BESIDE, replace(passed, covered={"another": "a2"}))
+
+
+def test_slices_beside_those_of_the_items_are_told_apart_and_under_the_policy_lesion_all_are_those_of_the_items(tmp_path: Path) -> None:
+    path = tmp_path / "case.json"
+    write_case(path, source("a1", notes=(), record="").case)
+    templates = Templates(ROOT / "config" / "prompts")
+    both = read_sources([path], [*source("a1").images, *BESIDE], templates)[0]
+    assert {row.oracle for row in both.images} == {False}
+    assert set(both.oracle) == set(BESIDE)
+    policy = read_sources([path], BESIDE, templates)[0]
+    assert (set(policy.images), policy.oracle) == (set(BESIDE), ())
+
+
+def test_the_arm_needs_scans_answers_and_another_policy_and_makes_answers_and_masks_inputs(config: Path) -> None:
+    yaml, run = config / "benchmarks" / "mine.yaml", {"benchmarks": ["mine"], "models": ["text"]}
+    shutil.copytree(ROOT / "config" / "arms", config / "arms")
+    yaml.write_text(yaml.read_text() + "arms: [full, oracle_slices]\n")
+    with pytest.raises(
+        ConfigError, match="mine: the arm oracle_slices needs positions from an answers table, which this benchmark has not"
+    ):
+        Run.read(run, config)
+    (config / "masks").mkdir()
+    (config / "masks" / "c1.nii.gz").write_bytes(b"")
+    yaml.write_text(f"{yaml.read_text()}answers: {config / 'answers.csv'}\nlesion_masks: {config / 'masks'}\n")
+    found = Run.read(run, config)
+    assert found.shows_oracle("mine")
+    assert found.oracle_files("mine", "c1") == [str(config / "answers.csv"), str(config / "masks" / "c1.nii.gz")]
+    assert found.oracle_files("mine", "c2") == [str(config / "answers.csv")]
+    with pytest.raises(ConfigError, match=r"mine: slices\.policy is lesion, so the arm oracle_slices would show what `full` shows"):
+        Run.read(run | {"slices": {"policy": "lesion"}}, config)
+    yaml.write_text(yaml.read_text().partition("lesion_masks")[0].replace("kind: scans", "kind: pictures"))
+    with pytest.raises(ConfigError, match="mine: the arm oracle_slices needs slices of scans"):
+        Run.read(run, config)
+
+
 def test_answers_are_an_input_of_slices_under_the_policy_lesion_alone(config: Path) -> None:
     yaml = config / "benchmarks" / "mine.yaml"
     yaml.write_text(yaml.read_text() + f"answers: {config / 'answers.csv'}\n")
     run = {"benchmarks": ["mine"], "models": ["text"]}
     for policy, files in (("uniform", []), ("content", []), ("three_plane", []), ("lesion", [str(config / "answers.csv")])):
-        assert Run.read({**run, "slices": {"policy": policy}}, config).oracle_files("mine") == files
+        assert Run.read({**run, "slices": {"policy": policy}}, config).oracle_files("mine", "c1") == files
 
 
 def test_slices_around_the_lesion_need_answers(config: Path) -> None:

@@ -366,6 +366,28 @@ def test_a_correlation_of_the_axes_stands_beside_both_reliabilities_and_a_missin
     assert '<td class="number">0.40</td><td class="number">–</td><td class="number"><small>a reliability below 0.5</small>' in block
 
 
+def test_oracle_slices_stand_beside_own_views_as_an_upper_bound_and_what_is_undefined_says_so(study: Path, text: str) -> None:
+    path = study / "results" / "tables" / "viewer.csv"
+    original = path.read_text(encoding="utf-8")
+    names = original.splitlines()[0].split(",")
+    shared = {"benchmark": DEPTH, "model": MODELS[0], "n_answers": "4", "n_undefined": "2", "n_items": "4", "n_patients": "4"}
+    rows = [shared | {"measure": "pass1_oracle_slices", "value": "1.0", "low": "0.5", "high": "1.0"}]
+    rows += [shared | {"measure": "oracle_difference", "value": "0.5", "low": "0.25", "high": "0.75"}]
+    rows += [shared | {"measure": "pass1_difference_of_oracle_items", "n_items": "0", "n_answers": "0", "n_undefined": "6"}]
+    path.write_text(
+        "\n".join([original.splitlines()[0], *(",".join(row.get(name, "") for name in names) for row in rows), ""]), encoding="utf-8"
+    )
+    try:
+        block = blocks_of(page(study, MODELS))["viewer"]
+    finally:
+        path.write_text(original, encoding="utf-8")
+    small = "<small>items with oracle slices</small>"
+    assert f"pass@1 with oracle slices (upper bound){small}" in block
+    assert f'oracle slices (upper bound) minus own views, in points{small}</td><td class="number" data-value="0.5"><b>+50</b>' in block
+    assert f'own views minus chosen slices, in points{small}</td><td class="number" data-value="">undefined</td>' in block
+    assert "so they use the truth: an upper bound" in block
+
+
 def test_what_left_the_machine_and_a_served_model_that_changed_are_told(study: Path, text: str) -> None:
     assert '<p class="takeaway">Nothing left this machine for the answers and grades of this run.</p>' in text
     assert "changed within the run" not in text

@@ -21,7 +21,7 @@ from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.pressure import COMPARED
 from neuralmedbench.tables.revisions import RevisionRow, change_sentences
 from neuralmedbench.tables.verdict import _leader
-from neuralmedbench.tables.words import CHOSEN, DEGRADED, LAYOUT, OVER_ALL, OVER_NONE, PICTURES, REVISION, SIDES, VIEWED, claims_of
+from neuralmedbench.tables.words import CHOSEN, DEGRADED, LAYOUT, ORACLE, OVER_ALL, OVER_NONE, PICTURES, REVISION, SIDES, VIEWED, claims_of
 from neuralmedbench.tables.words import MODELS as PAIRS
 
 
@@ -45,6 +45,7 @@ def test_every_comparison_is_in_the_family_and_holm_is_over_all_of_them(drawn) -
         OVER_NONE,
         OVER_ALL,
         VIEWED,
+        ORACLE,
         *CONTRASTS,
         *COMPARED.values(),
     }

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from conftest import ROOT
 from fixtures.confidence import answer, open_item, study_of
 from fixtures.viewing import VIEWER, action, final, show
+from neuralmedbench.config.arms import load_arms
 from neuralmedbench.records.items import Gold, Lesion, Strategy
 from neuralmedbench.records.views import view_steps
 from neuralmedbench.tables.claims import TABLE as CLAIMS
 from neuralmedbench.tables.claims import claim_rows
+from neuralmedbench.tables.contrasts import arm_rows, oracle_arms
 from neuralmedbench.tables.declare import Results
 from neuralmedbench.tables.viewer import takeaway, viewer_measures, viewer_rows
-from neuralmedbench.tables.words import VIEWED
+from neuralmedbench.tables.words import ORACLE, VIEWED
 
 LESION = Lesion(location="putamen", side="left", behaviour={"T1w": "isointense"}, size_mm=12.0, position_mm=(50.0, 20.0, 16.0))
 """FLAIR slices 11, 12 and 13 (z = 10, 15 and 20 mm) are within 6 mm of its centre; T1w does not show it."""
@@ -60,13 +64,18 @@ def test_without_a_lesion_of_known_place_nothing_is_said_about_it(lesion: Lesion
     assert found["wasted_views"] == 1 / 4
 
 
-def study_of_viewers(patients: int = 4, looking: int = 2, shown: int = 1) -> Any:
-    """Give patients, of whom the first four are looked at by one script each; with own views `looking` are right, with the chosen slices `shown`."""
+def study_of_viewers(patients: int = 4, looking: int = 2, shown: int = 1, oracle: Sequence[bool | None] = ()) -> Any:
+    """Give patients, of whom the first four are looked at by one script each; with own views `looking` are right, with the chosen slices `shown`.
+
+    The first patients have `oracle` slices, with which the answer is right, wrong, or missing (None).
+    """
     items = [open_item(number, f"p{number}") for number in range(patients)]
     looked = [replace(answer(one, None, place < looking), model="m", strategy=Strategy.VIEWER) for place, one in enumerate(items)]
     fixed = [replace(answer(one, None, place < shown), model="m") for place, one in enumerate(items)]
-    study = study_of(items, {"m": [*looked, *fixed]}, sampled=False)
+    placed = [replace(answer(one, None, right), model="m", arm="oracle_slices") for one, right in zip(items, oracle, strict=False)]
+    study = study_of(items, {"m": [*looked, *fixed, *placed]}, sampled=False)
     (benchmark,) = study.benchmarks.values()
+    benchmark.arms = load_arms(ROOT / "config", ["oracle_slices"] if oracle else [], "made-up")
     study.models = {"m": SimpleNamespace(title="M", max_images=None)}
     benchmark.requests = [SimpleNamespace(item_id=one.item_id, viewer=VIEWER) for one in items]
     benchmark.gold = [Gold(item_id=one.item_id, answer="stroke", lesion=LESION) for one in items]
@@ -100,6 +109,79 @@ def test_rows_are_means_over_patients_and_what_is_undefined_is_counted_and_left_
     assert told.n == "1 model, up to 4 items, 4 patients"
 
 
+def test_chosen_slices_own_views_and_oracle_slices_stand_side_by_side_on_the_same_items() -> None:
+    """Six patients: four answered in all three ways, one without an answer to the oracle slices, one whose lesion has no known place."""
+    rows = {row.measure: row for row in viewer_rows(study_of_viewers(6, 2, 0, [True, True, True, True, None]))}
+    values = {name: row.value for name, row in rows.items() if "pass1" in name or "oracle" in name}
+    assert values == pytest.approx(
+        {
+            "pass1": 2 / 6,
+            "pass1_chosen_slices": 0.0,
+            "pass1_difference": 2 / 6,
+            "pass1_of_oracle_items": 2 / 4,
+            "pass1_chosen_slices_of_oracle_items": 0.0,
+            "pass1_oracle_slices": 1.0,
+            "pass1_difference_of_oracle_items": 2 / 4,
+            "oracle_difference": 2 / 4,
+        },
+        abs=1e-9,
+    )
+    placed = [row for row in rows.values() if "oracle" in row.measure]
+    assert {(row.n_items, row.n_patients, row.n_answers, row.n_undefined) for row in placed} == {(4, 4, 4, 2)}
+    assert all(row.low <= row.value <= row.high for row in placed)
+    without = {row.measure: row for row in viewer_rows(study_of_viewers(6, 2, 0))}
+    assert without == {name: row for name, row in rows.items() if "oracle" not in name}, "the arm changes no other row"
+
+
+def test_of_items_that_no_model_answered_in_all_three_ways_the_differences_are_undefined_with_their_number() -> None:
+    study = study_of_viewers(4, 2, 1, [None])
+    rows = [row for row in viewer_rows(study) if "oracle" in row.measure]
+    assert [row.measure for row in rows] == [
+        "pass1_of_oracle_items",
+        "pass1_chosen_slices_of_oracle_items",
+        "pass1_oracle_slices",
+        "pass1_difference_of_oracle_items",
+        "oracle_difference",
+    ]
+    assert {(row.value, row.low, row.p_value, row.n_items, row.n_undefined) for row in rows} == {(None, None, None, 0, 4)}
+    assert claims_of_viewers(study)[1] == ["chosen views"]
+
+
+def claims_of_viewers(study: Any) -> tuple[list[Any], list[str], str]:
+    """Return the comparisons of a study, their kinds, and the sentence of the block."""
+    rows = [vars(row) for row in viewer_rows(study)]
+    results = Results(study)
+    results.tables = defaultdict(list, {"viewer": rows})  # type: ignore[assignment]
+    (benchmark,) = study.benchmarks.values()
+    benchmark.config.axis, benchmark.config.arms = "depth", ("full",)
+    claims = claim_rows(results)
+    return claims, [row.kind for row in claims], takeaway(study, {"viewer": rows, "claims": [vars(row) for row in claims]}).takeaway
+
+
+@pytest.mark.parametrize(
+    ("right", "sentence"),
+    [
+        (
+            35,
+            "Shown the slices at the lesion (oracle, an upper bound), M passes significantly more items than with views that are asked for, on the same items.",
+        ),
+        (
+            12,
+            "than with views that are asked for, on the same items, cannot be told of M.",
+        ),
+    ],
+)
+def test_what_the_place_is_worth_is_one_of_the_corrected_comparisons_too(right: int, sentence: str) -> None:
+    alone, _, _ = claims_of_viewers(study_of_viewers(40, 10, 10))
+    claims, kinds, told = claims_of_viewers(study_of_viewers(40, 10, 10, [place < right for place in range(40)]))
+    assert kinds == [VIEWED, ORACLE]
+    assert (claims[1].difference, claims[1].n_patients, claims[1].other) == (pytest.approx((right - 10) / 40), 40, "oracle_slices")
+    assert claims[1].p_holm == pytest.approx(min(1.0, 2 * claims[1].p_value)), "corrected together"
+    assert replace(claims[0], p_holm=None, detectable=None) == replace(alone[0], p_holm=None, detectable=None)
+    assert CLAIMS.suppression.labels(vars(claims[1])) == [("asked full viewer", ""), ("asked oracle_slices direct", "")]
+    assert told.endswith(sentence)
+
+
 @pytest.mark.parametrize(
     ("looking", "sentence"),
     [
@@ -112,14 +194,17 @@ def test_rows_are_means_over_patients_and_what_is_undefined_is_counted_and_left_
 )
 def test_whether_looking_helps_is_one_of_the_corrected_comparisons(looking: int, sentence: str) -> None:
     study = study_of_viewers(40, looking, 10)
-    rows = [vars(row) for row in viewer_rows(study)]
-    results = Results(study)
-    results.tables = defaultdict(list, {"viewer": rows})  # type: ignore[assignment]
-    (benchmark,) = study.benchmarks.values()
-    benchmark.config.axis, benchmark.config.arms, benchmark.arms = "depth", ("full",), {}
-    claims = claim_rows(results)
+    claims, _, told = claims_of_viewers(study)
     assert [(row.kind, row.difference, row.n_patients, row.unread) for row in claims] == [
         (VIEWED, pytest.approx((looking - 10) / 40), 40, 0.0)
     ]
     assert CLAIMS.suppression.labels(vars(claims[0])) == [("asked full viewer", "")]
-    assert takeaway(study, {"viewer": rows, "claims": [vars(row) for row in claims]}).takeaway.endswith(sentence)
+    assert told.endswith(sentence)
+
+
+def test_every_table_of_arms_calls_the_arm_an_upper_bound_which_uses_the_truth() -> None:
+    study = study_of_viewers(6, 2, 0, [True] * 4)
+    (row,) = arm_rows(study)
+    assert (row.arm, row.difference, row.note) == ("oracle_slices", 1.0, "oracle slices: an upper bound, which uses the truth")
+    (benchmark,) = study.benchmarks.values()
+    assert oracle_arms(benchmark) == ["oracle_slices"]
