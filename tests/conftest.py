@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import json
 import os
 import shutil
@@ -61,6 +62,17 @@ sys.meta_path[:] = [Finder if finder is machinery.PathFinder else finder for fin
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the flag with which a person accepts other words of the prompts."""
     parser.addoption("--accept-prompts", action="store_true", help="write the prompts as they are now to tests/golden")
+
+
+def pytest_collection() -> None:
+    """Look for unused objects only among those of the tests: the modules and the thousands of collected tests all stay."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Look for them again, and never through what was there before the first test."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
