@@ -202,6 +202,7 @@ def check_drift(args: Namespace) -> int:
     argument(
         "--fresh", action="store_true", help="for a model of the reference pool: these are not the answers that the items were chosen by"
     ),
+    argument("--leave-unknown", action="store_true", help="leave out answers to items that the benchmark does not have, and count them"),
     CONFIG,
     DATA,
     example="answers.csv --benchmark exam --model their-model",
@@ -213,7 +214,7 @@ def import_responses(args: Namespace) -> int:
     of lmms-eval are read as they are. Make the prompts of the benchmark first: snakemake --cores 2 data/prompts/<benchmark>.parquet
     """
     from neuralmedbench.config.load import load_benchmark, load_model_for, wildcard
-    from neuralmedbench.errors import ConfigError
+    from neuralmedbench.errors import ConfigError, DataError
     from neuralmedbench.files.external_files import read_given
     from neuralmedbench.files.json_files import read_json_record
     from neuralmedbench.files.tables import read_records
@@ -229,17 +230,30 @@ def import_responses(args: Namespace) -> int:
     if name in config.reference_pool and not args.fresh:
         message = f"{name}: the items of {benchmark} were chosen by its answers, which therefore cannot be scored; add --fresh if these are other answers"
         raise ConfigError(message)
-    requests = [row for row in read_records(args.data / "prompts" / f"{benchmark}.parquet", Request) if fits_layout(row, model)]
+    prompts = args.data / "prompts" / f"{benchmark}.parquet"
+    if not prompts.is_file():
+        message = f"the prompts of {benchmark} are not there; make them first: snakemake --cores 2 {prompts.as_posix()}"
+        raise DataError(message)
+    requests = [row for row in read_records(prompts, Request) if fits_layout(row, model)]
     given = read_given(args.file, args.form, args.item_key)
     path = Path(config.questions or "", IMPORT_RECORD)
     refused = (
         read_json_record(path, ImportRecord, remedy="import the data set again").refused if config.questions and path.is_file() else ()
     )
     left_out = {item for row in refused if row.question_id for item in (row.question_id, f"{benchmark}/{row.question_id}")}
-    counts = import_answers(requests, model, given, ledger=args.data / "ledger" / benchmark / f"{name}.jsonl", left_out=left_out)
+    counts = import_answers(
+        requests,
+        model,
+        given,
+        ledger=args.data / "ledger" / benchmark / f"{name}.jsonl",
+        left_out=left_out,
+        leave_unknown=args.leave_unknown,
+    )
     print(f"{name}: {counts.expected} answers expected, {counts.given} given, {counts.added} new, {counts.missing} missing")
     if counts.left_aside:
         print(
             f"  {counts.left_aside} left aside: the import of the set left out {len(refused)} questions, {path.as_posix()} has the reasons"
         )
+    if counts.unknown:
+        print(f"  {counts.unknown} left out: their ids are not in {benchmark}")
     return 0

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.records.words import LONGEST_ANSWER, quote
 
 MAX_CELL = 256 * 2**20
 """Longest cell of a table, and largest sample of an archive: some contain pictures as base64."""
@@ -79,13 +80,23 @@ def json_line_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, start=1):
                 if line.strip():
-                    row = json.loads(line)
+                    row = _json(line, f"{path.name}, line {number}")
                     if not isinstance(row, dict):
                         message = f"{path.name}, line {number}: expected an object"
                         raise DataError(message)
                     yield number, row
     except (ValueError, RecursionError):  # a wrong encoding is a ValueError too
         message = f"{path.name}: not lines of JSON in UTF-8"
+        raise DataError(message) from None
+
+
+def _json(text: str, where: str) -> Any:
+    """Read JSON; DataError with the place of the fault, `where` and the position in it, without any of the text."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"column {error.colno}" if "line" in where else f"line {error.lineno}, column {error.colno}"
+        message = f"{where}, {place}: not JSON ({error.msg[:1].lower()}{error.msg[1:]})"
         raise DataError(message) from None
 
 
@@ -169,9 +180,12 @@ def _table(path: Path, _: str) -> Iterator[GivenAnswer]:
             message = f"{where}: `item` and `text` (or `turns`) are needed"
             raise DataError(message)
         turns = row.get("turns") or [row["text"]]
-        turns = json.loads(turns) if isinstance(turns, str) else turns
+        turns = _json(turns, where) if isinstance(turns, str) else turns
         target = (str(row["item"]), row.get("arm") or "full", row.get("strategy") or "direct")
         sample = row.get("sample")
+        if sample not in (None, "") and not str(sample).isdecimal():
+            message = f"{where}: `sample` is the number of the answer to its item, from 0; found {quote(str(sample), LONGEST_ANSWER)}"
+            raise DataError(message)
         number = seen[target] if sample in (None, "") else int(str(sample))
         seen[target] += 1
         yield GivenAnswer(
@@ -184,7 +198,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _inspect(path: Path, _: str) -> Iterator[GivenAnswer]:
-    samples = _packed_samples(path) if zipfile.is_zipfile(path) else json.loads(path.read_text(encoding="utf-8"))["samples"]
+    samples = _packed_samples(path) if zipfile.is_zipfile(path) else _json(path.read_text(encoding="utf-8"), path.name)["samples"]
     for number, sample in enumerate(samples, start=1):
         output = sample.get("output") or {}
         text = output.get("completion")

@@ -15,7 +15,7 @@ from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.ledger import LedgerEntry, new_entry, open_ledger, read_ledger
 from neuralmedbench.models.samples import AnswerStore, SampleWalk, item_key, stored_answer
 from neuralmedbench.records.requests import Request
-from neuralmedbench.records.words import LONGEST_NAME, quote
+from neuralmedbench.records.words import LONGEST_NAME, counted, quote
 
 IMPORTED = "imported"
 """`finish_reason` and `served_model` of an imported answer, and the name of the backend that is never called."""
@@ -27,17 +27,24 @@ Target = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class ImportCounts:
-    """Result of an import: numbers of answers expected by the prompts, given, added, still missing, and left aside with their questions."""
+    """Result of an import: answers that the prompts expect, that were given, added, still missing, left aside with their questions, or unknown."""
 
     expected: int
     given: int
     added: int
     missing: int
     left_aside: int = 0
+    unknown: int = 0
 
 
 def import_answers(
-    requests: Sequence[Request], model: ModelConfig, given: Iterable[GivenAnswer], *, ledger: Path, left_out: Collection[str] = ()
+    requests: Sequence[Request],
+    model: ModelConfig,
+    given: Iterable[GivenAnswer],
+    *,
+    ledger: Path,
+    left_out: Collection[str] = (),
+    leave_unknown: bool = False,
 ) -> ImportCounts:
     """Add given answers to a ledger.
 
@@ -53,6 +60,9 @@ def import_answers(
         Ledger of this benchmark and model.
     left_out : collection of str
         Ids of questions that the import of the set refused; answers to them are left aside.
+
+    leave_unknown : bool
+        True to leave out answers to items that the benchmark does not have; at least one must be known.
 
     Returns
     -------
@@ -70,6 +80,8 @@ def import_answers(
     all_rows = list(given)
     asked = {name for request in requests for name in _names(request)}
     rows = [row for row in all_rows if row.item in asked or row.item not in left_out]
+    aside, known = len(all_rows) - len(rows), [row for row in rows if row.item in asked]
+    rows = known if leave_unknown and known else rows
     check_import(requests, model, rows, ledger=ledger)
     with open_ledger(ledger) as answers:
         before = len(answers)
@@ -81,7 +93,12 @@ def import_answers(
         added = len(answers) - before
     expected = sum(request.samples for request in requests)
     return ImportCounts(
-        expected=expected, given=len(all_rows), added=added, missing=expected - complete, left_aside=len(all_rows) - len(rows)
+        expected=expected,
+        given=len(all_rows),
+        added=added,
+        missing=expected - complete,
+        left_aside=aside,
+        unknown=len(all_rows) - aside - len(rows),
     )
 
 
@@ -154,14 +171,19 @@ def _check(rows: Sequence[GivenAnswer], asked: dict[Target, Request]) -> None:
     problems = []
     known = {item for item, _, _ in asked}
     seen = Counter((asked[_target(row)].item_id, row.arm, row.strategy, row.sample) for row in rows if _target(row) in asked)
+    unknown = sum(row.item not in known for row in rows)
+    given = Counter(asked[_target(row)].item_id for row in rows if _target(row) in asked)
     for row in rows:
         request = asked.get(_target(row))
         if request is None:
-            expected = "" if row.item in known else f"; expected ids as in the set, such as {min(known, default='none')}"
             item = quote(row.item, LONGEST_NAME)
+            expected = "" if row.item in known else _expected_id(row.item, known)
             problems.append(f"{row.where}: no request for the item {item} under arm {row.arm}, strategy {row.strategy}{expected}")
         elif request.earlier:
             problems.append(f"{row.where}: arm {row.arm} shows the model's own earlier answer, so it is asked here or not at all")
+        elif row.sample >= request.samples and given[request.item_id] > request.samples:
+            often = f"{row.item} occurs {given[request.item_id]} times, the benchmark asks for {counted(request.samples, 'answer')} to it"
+            problems.append(f"{row.where}: {often}; keep {request.samples}")
         elif not 0 <= row.sample < request.samples:
             problems.append(f"{row.where}: sample {row.sample}, the benchmark asks for {request.samples} (they count from 0)")
         elif (number := _number_of_turns(request, row.turns)) != len(row.turns):
@@ -171,8 +193,19 @@ def _check(rows: Sequence[GivenAnswer], asked: dict[Target, Request]) -> None:
     # all problems at once, so that a file is corrected in one go
     if problems:
         more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
-        message = f"{len(problems)} of {len(rows)} answers cannot be used, nothing was imported: {'; '.join(problems[:SHOWN])}{more}"
+        leave = f"; --leave-unknown leaves out the {counted(unknown, 'answer')} whose id is unknown" if 0 < unknown < len(rows) else ""
+        message = f"{len(problems)} of {len(rows)} answers cannot be used, nothing was imported: {'; '.join(problems[:SHOWN])}{more}{leave}"
         raise DataError(message)
+
+
+def _expected_id(item: str, known: Collection[str]) -> str:
+    """Say how ids are written; the end of a message on an unknown one."""
+    bare = item.rpartition("/")[2]
+    if bare != item and bare in known:
+        return f"; write it without what stands before `{quote(bare, LONGEST_NAME)[1:-1]}`"
+    longest = sorted(known, key=lambda name: ("/" in name, name))
+    both = " or ".join(dict.fromkeys([*longest[:1], *[name for name in longest if name.endswith(f"/{longest[0]}")][:1]]))
+    return f"; expected ids as in the set, such as {both or 'none'}"
 
 
 def _number_of_turns(request: Request, texts: Sequence[str]) -> int:

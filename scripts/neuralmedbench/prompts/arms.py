@@ -31,6 +31,7 @@ from neuralmedbench.records.items import (
 )
 from neuralmedbench.records.options import as_asked, is_movable
 from neuralmedbench.records.requests import EARLIER
+from neuralmedbench.records.words import SIGNS_OF_A_WORD, WITHOUT_SPACES
 
 
 @dataclass(frozen=True)
@@ -249,7 +250,9 @@ def _shows_by_stage(item: Item) -> bool:
     return item.runner is Runner.STRUCTURED and sum(bool(turn.image_ids) for turn in item.turns) > 1
 
 
-WORD = re.compile(r"\S+")
+SIGN = WITHOUT_SPACES.pattern
+WORD = re.compile(rf"{SIGN}{{1,{SIGNS_OF_A_WORD}}}|(?:(?!{SIGN})\S)+")
+"""A word; signs of scripts without spaces count by threes, as in `records.words.count_words`."""
 
 
 def count_words(item: Item) -> int:

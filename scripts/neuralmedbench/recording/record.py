@@ -308,17 +308,19 @@ def incomplete_line(files: Sequence[IncompleteFile], run: Run) -> str:
         causes: Counter[tuple[str, str]] = Counter()
         for entry in files:
             if entry.path.startswith(folder):
-                causes.update({(state, _as_of_now(why)): number for (state, why), number in entry.causes.items()})
+                causes.update({(state, _as_of_now(why, Path(entry.path).stem)): number for (state, why), number in entry.causes.items()})
         if causes:
             words.append(f"{causes.total()} {kind} ({'; '.join(_by_state(causes))})")
     command = shlex.join(["nmb", "run", "retry", *run.options("--configfiles")])
     return f"missing: {' and '.join(words)}; `{command}` requests them again" if words else ""
 
 
-def _as_of_now(why: str) -> str:
-    """Return a recorded cause as it stands: a key that was not set then may be set now."""
+def _as_of_now(why: str, whose: str) -> str:
+    """Return a recorded cause as it stands, a key with the model or grader that needs it: one that was not set then may be set now."""
     found = NOT_SET.fullmatch(why)
-    return f"{found[1]} {SET_BY_NOW}" if found and os.environ.get(found[1]) else why
+    if not found:
+        return why
+    return f"{found[1]} {SET_BY_NOW} (the key of {whose})" if os.environ.get(found[1]) else f"{why} (the key of {whose})"
 
 
 def not_graded_lines(results: str, benchmarks: Iterable[str], root: Path = Path()) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 
 Cell = str | float | None
 """A number, or the text of a cell (empty for no number)."""
@@ -35,6 +36,18 @@ def number(cell: Cell) -> float | None:
     return round(value, DECIMALS) if math.isfinite(value) else None
 
 
+def half_up(value: float, digits: int = 0) -> str:
+    """Format a number with halves rounded away from zero, as people round them.
+
+    Examples
+    --------
+    >>> half_up(72.5), half_up(-0.5), half_up(2.675, 2)
+    ('73', '-1', '2.68')
+    """
+    # by its shortest decimal form: 2.675 is slightly less in binary
+    return f"{Decimal(repr(round(value, DECIMALS))).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):f}"
+
+
 def percent(share: Cell, digits: int = 0, *, missing: str = UNKNOWN) -> str:
     """Format a share in percent.
 
@@ -44,7 +57,7 @@ def percent(share: Cell, digits: int = 0, *, missing: str = UNKNOWN) -> str:
     ('64 %', '2.1 %', 'not known', '–')
     """
     value = number(share)
-    return _absent(share, missing) if value is None else f"{100 * value:.{digits}f} %"
+    return _absent(share, missing) if value is None else f"{half_up(100 * value, digits)} %"
 
 
 def percent_span(low: Cell, high: Cell, form: str = EACH) -> str:
@@ -56,7 +69,7 @@ def percent_span(low: Cell, high: Cell, form: str = EACH) -> str:
     ('25 % to 75 %', '25 to 75 %', '41–84', '')
     """
     ends = number(low), number(high)
-    return "" if None in ends else form.format(*(f"{100 * end:.0f}" for end in ends if end is not None))
+    return "" if None in ends else form.format(*(half_up(100 * end) for end in ends if end is not None))
 
 
 def percent_with_span(share: Cell, low: Cell, high: Cell, form: str = EACH) -> str:
@@ -82,7 +95,8 @@ def points(difference: Cell, *, plus: str = "+", minus: str = "−", signed_zero
     value = number(difference)
     if value is None:
         return _absent(difference, missing)
-    text = f"{100 * value:+.0f}"
+    rounded = half_up(100 * value)
+    text = rounded if rounded.startswith("-") else f"+{rounded}"
     return "0" if text[1:] == "0" and not signed_zero else text.replace("+", plus).replace("-", minus)
 
 
@@ -103,7 +117,7 @@ def points_span(low: Cell, high: Cell, *, plus: str = "+", minus: str = "−", s
 def decimal(cell: Cell, digits: int = 2, *, missing: str = UNKNOWN) -> str:
     """Format a number with a fixed number of decimals."""
     value = number(cell)
-    return _absent(cell, missing) if value is None else f"{value:.{digits}f}"
+    return _absent(cell, missing) if value is None else half_up(value, digits)
 
 
 def whole(cell: Cell, *, missing: str = UNKNOWN) -> str:

@@ -91,15 +91,18 @@ def gather_provenance(
 
 
 def git_state(root: Path) -> Json:
-    """Return commit and dirty state of the repository; both are None outside of a repository."""
+    """Return commit and dirty state of the repository; both are None outside of a repository.
+
+    A file of `config/` that was added is no change of the code: the run names it, with its digest.
+    """
     try:
         commit, changes = (
             subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
-            for words in (("rev-parse", "HEAD"), ("status", "--porcelain"))
+            for words in (("rev-parse", "HEAD"), ("status", "--porcelain", "--untracked-files=all"))
         )
     except (OSError, subprocess.CalledProcessError):
         return {"commit": None, "dirty": None}
-    return {"commit": commit, "dirty": bool(changes)}
+    return {"commit": commit, "dirty": any(not line.startswith("?? config/") for line in changes.splitlines())}
 
 
 def installed(lock: Path) -> dict[str, str]:

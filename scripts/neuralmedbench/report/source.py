@@ -36,7 +36,7 @@ from neuralmedbench.files.tables import read_records, read_table
 from neuralmedbench.files.texts import visible
 from neuralmedbench.records.bundle import BundleImage, CaseBundle
 from neuralmedbench.records.case import Audit
-from neuralmedbench.records.items import Kind
+from neuralmedbench.records.items import Axis, Kind
 from neuralmedbench.records.result_columns import TABLES
 from neuralmedbench.records.results import PATIENT, mark_of
 from neuralmedbench.records.words import counted
@@ -240,6 +240,11 @@ class PageSource:
     def pictured(self) -> bool:
         """True unless all benchmarks are texts: only then the page does not speak of pictures."""
         return not self.benchmarks or any(config.kind is not Kind.TEXT for config in self.benchmarks.values())
+
+    @property
+    def is_shallow_text(self) -> bool:
+        """True if no benchmark has pictures or depth: then the page does not ask whether a model reasons like a neurologist."""
+        return bool(self.benchmarks) and not self.pictured and all(one.axis is not Axis.DEPTH for one in self.benchmarks.values())
 
     @property
     def models(self) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.responses import THINKING
 from neuralmedbench.records.vocabulary import normal_form
+from neuralmedbench.scoring.cyrillic import latin_letters
 from neuralmedbench.scoring.sections import MAX_CHARACTERS
 
 MARKER = re.compile(
@@ -24,7 +25,7 @@ MARKER = re.compile(
     | <(?:final_)?answer>
     | (?:答案|答え|回答|正答|正解|정답|답)[\s:：是为は은이]*
     | \b(?:antwort|respuesta|réponse|risposta|resposta|odpowiedź|ответ|відповідь|απάντηση|الإجابة|الجواب|پاسخ|תשובה|उत्तर|คำตอบ)
-      (?:\s+(?:correct[ae]?|corret[ao]|corrett[ao]|exacte|final[ae]?|definitiva|richtige?|правильный|верный))?[\s*_`]*[:=]
+      (?:\s+(?:correct[ae]?|corret[ao]|corrett[ao]|exacte|final[ae]?|definitiva|richtige?|правильный|верный))?[\s*_`]*[:=—–]
     | \bje\s+choisis\b | \bc['’]est\s+(?:donc\s+)?la\s+(?=[A-J]\b)
     | \b(?:antwort|option|respuesta|opción|resposta|opção|alternativa|risposta|opzione|réponse|proposition)
       (?:\s+(?!(?:no|não|non|nicht|keine?|ne|nunca)\b)[^\W\d_]{1,20}){0,3}\s+(?:es|será|é|è|est|ist)\b
@@ -57,7 +58,7 @@ UNDECIDED = re.compile(r"(?:not|neither|none|either|both|unclear|unknown|uncerta
 DENIED = re.compile(
     rf"""
     (?<!\w)
-    (?: (?:not|rather\s+than|instead\s+of|nicht|keine?|statt|no(?:\s+es)?|não(?:\s+é)?(?:\s+a)?|pas|non(?:\s+è)?|plutôt\s+que|anziché)\s+
+    (?: (?:not|rather\s+than|instead\s+of|nicht|keine?|statt|не|no(?:\s+es)?|não(?:\s+é)?(?:\s+a)?|pas|non(?:\s+è)?|plutôt\s+que|anziché)\s+
         (?:(?:[Oo]ption|opción|opção|opzione|alternativa|Antwort|la|el|die)\s+){{0,2}}
       | (?:不是|并非|並非|而非)\s*
       | (?=[(（]?[A-J][)）]?\s*(?:ではな|じゃな)) )
@@ -171,7 +172,7 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
     other line begins with another letter: letters within prose are never read. Where the options are yes and no, an opening `Yes, ...` is
     read if nothing behind it says otherwise in words.
     """
-    plain = THINKING.sub("", text[:MAX_CHARACTERS])
+    plain = latin_letters(THINKING.sub("", text[:MAX_CHARACTERS]), options)
     denied = set[str]()
     opened, behind = _opened(plain, options)
     # the last marker first: models repeat their answer at the end

@@ -13,15 +13,16 @@ from scipy import stats
 from neuralmedbench.estimates.comparisons import shows_difference, smallest_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.suppression import Label
-from neuralmedbench.records.items import Arm, Axis, Family, Strategy
+from neuralmedbench.records.items import Arm, Axis, Family, Kind, Strategy
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
-from neuralmedbench.records.words import all_of, counted, listing, points
+from neuralmedbench.records.words import all_of, counted, items_of, listing, percent, points
 from neuralmedbench.tables.axes import better_axis
 from neuralmedbench.tables.contrasts import picture_benchmarks, unread_may_turn, unread_share
 from neuralmedbench.tables.declare import SCORED, Results, Suppression, Table, arm_labels
 from neuralmedbench.tables.degradation import severest
+from neuralmedbench.tables.form_warnings import open_rate
 from neuralmedbench.tables.grounding.measures import CONTRASTS, measure_grounding
-from neuralmedbench.tables.outcomes import Key
+from neuralmedbench.tables.outcomes import PRIOR, Key
 from neuralmedbench.tables.pressure import COMPARED
 from neuralmedbench.tables.revisions import change_tests
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
@@ -276,11 +277,14 @@ def title_answer(study: Study, tables: Tables) -> Cells:
     Returns
     -------
     dict
-        `short`, one line; `support`, the two rates of the best model and whether its reasoning was judged; `models`, what can be told of each.
+        `short`, one line; `asked`, the question that it answers where it is another one; `support`, the two rates of the best model and whether its reasoning was judged; `models`, what can be told of each.
         A model classifies better where breadth is above depth on every pair of tasks; it solves hard cases better where depth is above
         breadth on every pair and it did worse without the pictures of every depth benchmark. (Our rule.)
     """
     names = {row["model"]: row["title"] for name in study.benchmarks for row in models_of(tables, name)}
+    if names and _is_shallow_text(study):
+        found = [text for name in study.benchmarks if (text := _right_answers(study, tables, name))]
+        return {"asked": "How many answers are right?", "short": " ".join(found), "support": "", "models": []}
     better = {axis: {row["model"] for row in rows} for axis, rows in better_axis(tables).items()}
     depth = {name for name, one in study.benchmarks.items() if one.config.axis is Axis.DEPTH}
     pictures = {
@@ -295,6 +299,31 @@ def title_answer(study: Study, tables: Tables) -> Cells:
         "support": _support(study, tables, first, rows[Axis.BREADTH]),
         "models": [{"model": name, "told": words} for name, words in told.items()],
     }
+
+
+def _is_shallow_text(study: Study) -> bool:
+    """Return True if nothing in a run has pictures or depth, so that the question of the title is not asked."""
+    return all(one.config.kind is Kind.TEXT and one.config.axis is not Axis.DEPTH for one in study.benchmarks.values())
+
+
+def _right_answers(study: Study, tables: Tables, benchmark: str) -> str:
+    """State how many answers of the best model are right, beside what a constant answer and chance earn; empty without a rank."""
+    best = best_of(tables, benchmark)
+    if best is None or best["pass1"] is None:
+        return ""
+    constant = next((row for row in tables["leaderboard"] if (row["benchmark"], row["model"]) == (benchmark, PRIOR)), {})
+    floors = [f"the best constant answer earns {share(constant, 'pass1')}"] if constant.get("pass1") is not None else []
+    floors += [f"one option at random {percent(constant['chance'])}"] if constant.get("chance") is not None else []
+    size = items_of(best["n_items"], best["n_patients"], best.get("cluster"), " of ", separator="")
+    unread = open_rate(best, tables)
+    text = f"{best['title']} answers {share(best, 'pass1')} of {size} rightly{f'; {listing(floors)}' if floors else ''}"
+    read = (
+        f"{percent(best['unread_fraction'])} could not be read{unread}"
+        if unread
+        else f"{best.get('unparsable') or 'none'} could not be read"
+    )
+    head = f"{study.benchmarks[benchmark].config.title}: " if len(study.benchmarks) > 1 else ""
+    return f"{head}{text}. Of its answers {read}."
 
 
 def _short_answer(study: Study, names: Mapping[str, str], told: Mapping[str, str], depth: Sequence[Cells]) -> str:

@@ -264,11 +264,12 @@ def cohort_rows(study: Study) -> list[CohortRow]:
 
 
 class CaseAnswers(NamedTuple):
-    """Answers to one case under the full request: that pass, that are expected, and that are missing or not graded."""
+    """Answers to one case under the full request: that pass, that are expected, that are missing or not graded, and that are wrong because they were not read."""
 
     passes: int
     expected: int
     missing: int
+    unread: int = 0
 
 
 def cases_takeaway(study: Study, tables: Tables) -> Takeaway:
@@ -278,8 +279,10 @@ def cases_takeaway(study: Study, tables: Tables) -> Takeaway:
     noun = case_noun(cluster_of(tables["leaderboard"]))
     if not found:
         return Takeaway(f"No {noun} has a scored answer.", counted(0, noun))
-    never, always = sum(one.passes == 0 for one in known), sum(one.passes == one.expected for one in known)
-    parts = [f"{never} of {counted(len(known), noun)} no model ever passes, {always} every model always does"] if known else []
+    failed, always = [one for one in known if one.passes == 0], sum(one.passes == one.expected for one in known)
+    never, unread = (sum(bool(one.unread) is kind for one in failed) for kind in (False, True))
+    open_ = f", of {unread} none passes but some answers could not be read" if unread else ""
+    parts = [f"{never} of {counted(len(known), noun)} no model ever passes{open_}, {always} every model always does"] if known else []
     if left := len(found) - len(known):
         which = counted(left, f"more {noun}" if known else noun)
         parts.append(f"of {which} it is not known whether a model passes, because answers are missing or not graded")
@@ -302,7 +305,7 @@ def answers_by_case(study: Study, benchmark: BenchmarkStudy) -> list[CaseAnswers
 
 
 def _amounts(counts: Sequence[Counts]) -> tuple[list[Ints], ...]:
-    return [one.passes for one in counts], [one.samples for one in counts], [one.missing for one in counts]
+    return [one.passes for one in counts], [one.samples for one in counts], [one.missing for one in counts], [one.unread for one in counts]
 
 
 def cohort_takeaway(study: Study, tables: Tables) -> Takeaway:

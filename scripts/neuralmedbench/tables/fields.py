@@ -178,7 +178,8 @@ def fields_takeaway(study: Study, tables: Tables) -> Takeaway:
                 f"{row['field']} in {share({'p': row['accuracy'], 'p_low': row['low'], 'p_high': row['high']}, 'p')}" for row in (top, low)
             ]
             return Takeaway(f"{best['title']} reads {ends[0]} of the items right, and {ends[1]}.", largest(rows))
-    return Takeaway("No ranked model of this run gave structured answers.", largest(rows))
+    none = f"No {'ranked ' if rows else ''}model of this run gave structured answers"
+    return Takeaway(f"{none} {'with two fields or more that can be scored' if rows else ''}".strip() + ".", largest(rows))
 
 
 FIELD_ACCURACY = Table(

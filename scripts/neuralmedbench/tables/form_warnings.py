@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from neuralmedbench.records.words import are, listing, percent
+from neuralmedbench.tables.outcomes import PRIOR
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import models_of
@@ -48,9 +49,27 @@ def form_sentences(study: Study, tables: Tables) -> list[str]:
             faults = form_faults(row)
             if faults:
                 shares = f"of the answers of {row['title']} {listing([f'{percent(share)} {what}' for what, share, _ in faults])}"
+                shares += open_rate(row, tables)
                 unread = any(what == UNREAD for what, _, _ in faults)
                 found.setdefault(_counted_as(row, unread, len(faults) > 1), []).append(f"{benchmark.config.title}: {shares}")
     return [f"{'; '.join(whose)}; {count}." for count, whose in found.items()]
+
+
+def open_rate(row: Cells, tables: Tables) -> str:
+    """Say between which rates a model lies, had none or all of its unread answers been right, and whether a constant answer lies between them.
+
+    Empty where few answers are unread, or where some of them are missing and not wrong.
+    """
+    unread, rate = row.get("unparsable") or 0, row.get("pass1")
+    if (row.get("unread_fraction") or 0) <= UNREAD_LIMIT or row.get("unread_missing") or rate is None or not row.get("expected"):
+        return ""
+    most = min(1.0, rate + unread / row["expected"])
+    words = f" (right are {percent(rate)} if none of these is, {percent(most)} if all are"
+    constant = next((one for one in tables["leaderboard"] if (one["benchmark"], one["model"]) == (row.get("benchmark"), PRIOR)), {})
+    floor = constant.get("pass1")
+    if floor is not None and rate <= floor < most:
+        words += f": whether this is more than the best constant answer, {percent(floor)}, cannot be told"
+    return f"{words})"
 
 
 def _counted_as(row: Cells, unread: bool, cut: bool) -> str:

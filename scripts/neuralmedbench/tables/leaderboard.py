@@ -223,13 +223,13 @@ def _notes(study: Study, benchmark: BenchmarkStudy, key: Key, reader: str | None
         notes.append(f"no rank: {limited_words(benchmark.limit)}")
     elif counts.missing_fraction > limit:
         between = "" if counts.unanswered else ", so only its worst and best case are known"
-        notes.append(f"no rank: {counts.missing_fraction:.0%} of the answers are missing or not graded{between}")
+        notes.append(f"no rank: {percent(counts.missing_fraction)} of the answers are missing or not graded{between}")
     notes += not_graded_notes(study, benchmark, key.model)
     if outcomes.repeatable.any() and not counts.sampled:
         notes.append("temperature 0: no pass@5")
     right, same = (mean_of(outcomes.metric(name, key)) for name in (PAIR_RIGHT, PAIR_SAME))
     if right is not None and same is not None and counts.missing_fraction <= limit:
-        notes.append(f"both of a pair right {right:.0%}, one answer to both {same:.0%}")
+        notes.append(f"both of a pair right {percent(right)}, one answer to both {percent(same)}")
     return notes
 
 
@@ -250,7 +250,12 @@ def glance_takeaway(study: Study, tables: Tables) -> Takeaway:
     text = (
         f"{counted(len({row['model'] for row in rows}), noun_of(rows))} on {counted(len({row['benchmark'] for row in rows}), 'benchmark')}"
     )
-    lost = [f"{missing:,} {are(missing)} missing for reasons of the run, not of the models"] if missing else []
+    never = sum(
+        (row.get("missing") or 0) - (row.get("not_graded") or 0) for row in rows if study.models[row["model"]].backend == "imported"
+    )
+    ours = missing - never
+    lost = [f"{ours:,} {are(ours)} missing for reasons of the run, not of the models"] if ours else []
+    lost += [f"{never:,} imported {'ones were' if never > 1 else 'one was'} not among the answers that were handed in"] if never else []
     lost += [f"{ungraded:,} came and {are(ungraded)} not graded"] if ungraded else []
     absent = ", and ".join(lost) or "none is missing"
     if words := unread_words(rows):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -251,9 +251,29 @@ def change_sentences(study: Study, tables: Tables) -> list[str]:
     if not compared:
         return []
     if not shown:
-        return [f"What changed: a new revision of {listing(rest)} was not shown to answer otherwise than the one before."]
+        whose = " and ".join(part for name in study.models if (part := _unshown(study, name, groups)))
+        return [f"What changed: {whose}."]
     sentence = f"What changed: the new revision of {listing(shown)} answers otherwise than the one before"
     return [f"{sentence}; of {listing(rest)} this was not shown." if rest else f"{sentence}."]
+
+
+def _unshown(study: Study, model: str, groups: Mapping[tuple[str, str], list[Cells]]) -> str:
+    """Say what is otherwise in the new revision of a model of which no change was shown; empty if it was not compared."""
+    own = [row for (_, name), rows in groups.items() if name == model for row in rows]
+    if not own:
+        return ""
+    title = study.models[model].title
+    if all(row["same_text"] == 1 for row in own):
+        return f"the new revision of {title} gives the answers of the one before, word for word"
+    rates = [row for row in own if row["metric"] == PASSED]
+    if not rates:
+        return f"the new revision of {title} gives other answers, no more of them than repeats would"
+    items, gained, lost = (sum(row[name] or 0 for row in rates) for name in ("n_items", "gained", "lost"))
+    repeats = any(row["noise_floor"] is not None for row in own)
+    noise = "no more answers changed than repeats would change" if repeats else "how much repeats would change is not known"
+    moved = f"{gained + lost} of {items} verdicts changed ({gained} to passed, {lost} to failed)" if gained + lost else "no verdict changed"
+    total = "pass@1 was not shown to differ" if repeats or gained + lost else "other words came"
+    return f"in the new revision of {title} {moved}; {total}, and {noise}"
 
 
 def asks_diagnoses(items: Iterable[Item]) -> bool:

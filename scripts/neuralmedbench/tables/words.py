@@ -136,9 +136,9 @@ def largest(rows: Iterable[Cells]) -> str:
 
 
 def cluster_of(rows: Iterable[Cells]) -> str:
-    """Return what the rows count as patients, if they agree (`records.results.CLUSTER_MARKS`); else patients, or cases where none has patients."""
-    nouns = {row.get("cluster") or PATIENT for row in rows}
-    return nouns.pop() if len(nouns) == 1 else "case" if nouns and PATIENT not in nouns else PATIENT
+    """Return what the rows count as patients, if they agree (`records.results.CLUSTER_MARKS`); else cases, for sets with and without patients."""
+    nouns = {row.get("cluster") or PATIENT for row in rows} or {PATIENT}
+    return nouns.pop() if len(nouns) == 1 else "case"
 
 
 def case_noun(cluster: str) -> str:

@@ -112,8 +112,11 @@ def test_an_import_of_before_is_completed_by_importing_the_same_file_again(tmp_p
 @pytest.mark.parametrize(
     ("rows", "problem"),
     [
-        ([given("b/other", "A")], "no request for the item 'b/other' .*; expected ids as in the set, such as b/one"),
+        ([given("b/other", "A")], "no request for the item 'b/other' .*; expected ids as in the set, such as one or b/one"),
         ([given("one", "A", arm="no_image")], "under arm no_image"),
+        ([given("set/one", "A")], "no request for the item 'set/one' .*; write it without what stands before `one`"),
+        ([given("nothing", "A")], "; --leave-unknown leaves out the 1 answer whose id is unknown"),
+        ([given("one", "A"), given("one", "B", sample=2)], "one occurs 3 times, the benchmark asks for 2 answers to it; keep 2"),
         ([given("one", "A", sample=2)], "sample 2, the benchmark asks for 2"),
         ([given("one", "A"), given("b/one", "B")], "sample 0 of b/one occurs twice; keep one"),
         ([given("talk", "A")], "1 turns, expected 2"),
@@ -156,7 +159,10 @@ def test_tables_and_the_logs_of_inspect_and_lmms_eval_are_read(tmp_path):
     [
         ('{"item": "one", "answer": "A secret"}', "table", "unknown column 'answer'"),
         ('{"item": "one"}', "table", "`item` and `text`"),
-        ("not json: A secret", "table", "not lines of JSON in UTF-8"),
+        ("not json: A secret", "table", "x.jsonl, line 1, column 1: not JSON"),
+        ('{"item": "one",\n "text": A secret}', "inspect", "x.jsonl, line 2, column 10: not JSON"),
+        ('{"item": "one", "turns": "[A secret"}', "table", "x.jsonl, line 1, column 2: not JSON"),
+        ('{"item": "one", "text": "A", "sample": "first"}', "table", "line 1: `sample` is the number .*, from 0; found 'first'"),
         ('{"results": "A secret"}', "inspect", "KeyError at 'samples'"),
         ('{"doc_id": 1}', "lmms-eval", "KeyError at 'filtered_resps'"),
     ],
@@ -205,6 +211,11 @@ def test_answers_to_questions_that_the_import_of_the_set_refused_are_left_aside_
     ]
     put_table(tmp_path / "a.csv", [{"item": item, "text": "A"} for item in ("one", "bad", "nobody's")])
     with pytest.raises(DataError, match=r"1 of 2 answers cannot be used, .*a\.csv, line 4: no request for the item \"nobody's\""):
+        import_responses.main(command)
+    assert import_responses.main([*command, "--leave-unknown"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "  1 left out: their ids are not in b"
+    (tmp_path / "data" / "prompts" / "b.parquet").unlink()
+    with pytest.raises(DataError, match=r"the prompts of b are not there; make them first: snakemake --cores 2 .*/prompts/b\.parquet$"):
         import_responses.main(command)
 
 

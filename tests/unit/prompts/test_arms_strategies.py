@@ -11,6 +11,7 @@ from hypothesis import strategies as some
 from fixtures.items import benchmark_config
 from fixtures.models import model_config, running_server
 from fixtures.prompt import NOTES, RECORD, TEMPLATES, asked, exemplar, labels, open_question, picture, question, said
+from fixtures.scoring import ITEM
 from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
@@ -304,3 +305,10 @@ def test_the_pictures_of_a_request_without_examples_are_cut_as_ever():
         6: [1, 2, 3, 5, 6, 7],
         7: [1, 2, 3, 4, 5, 6, 7],
     }
+
+
+def test_a_text_in_a_script_without_spaces_is_cut_as_others_are():
+    item = replace(ITEM, notes="患者は三日前から頭痛と発熱がある。MRI shows nothing", record="", turns=())
+    assert count_words(item) == 9
+    assert first_part(item, 40).notes == "患者は三日前から頭"
+    assert within_words(item, 7) == (replace(item, notes="患者は三日前から頭痛と発熱がある。MRI"), 2)

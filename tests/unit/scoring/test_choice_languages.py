@@ -97,3 +97,32 @@ def test_french_answers_and_later_remarks_are_read(text: str, letter: str) -> No
 )
 def test_yes_and_no_in_russian_are_read_in_capitals_too(text: str, letter: str) -> None:
     assert read_choice(text, ["да", "нет"]).letter == letter
+
+
+RUSSIAN = ("Пневмония", "Туберкулёз", "Рак", "Абсцесс")
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("Б", "B"),
+        ("**А**", "A"),
+        ("Ответ — Г.", "D"),
+        ("Верный ответ: А, потому что кашель.", "A"),
+        ("С учётом данных правильный ответ: Г", "D"),
+        ("Ответ: Г, а не Б.", "D"),
+        ("В) Рак", "C"),
+        ("В. Туберкулёз", "B"),
+        ("Б) нет.\nОтвет: В", "C"),
+        # looks like B and stands in the third place
+        ("В", ""),
+        ("Ответ: В", ""),
+        ("А и Б", ""),
+        ("Ответ: А или Б", ""),
+        ("Ответ: не Б", ""),
+        ("Правильный ответ: Д", ""),
+        ("В данном случае это не важно.", ""),
+    ],
+)
+def test_a_cyrillic_letter_is_read_where_it_can_be_told_which_option_it_means(text: str, letter: str) -> None:
+    assert read_choice(text, RUSSIAN).letter == letter

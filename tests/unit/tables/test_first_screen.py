@@ -16,7 +16,7 @@ from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.cases import read_audit, write_audit
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.records.case import Audit
-from neuralmedbench.records.items import Axis
+from neuralmedbench.records.items import Axis, Kind
 from neuralmedbench.report.page import FILTERS, render
 from neuralmedbench.report.source import PageSource, read_source
 from neuralmedbench.tables.axes import gap_sentence
@@ -24,9 +24,11 @@ from neuralmedbench.tables.claims import power_sentence, title_answer
 from neuralmedbench.tables.contrasts import pairwise_takeaway, picture_benchmarks, picture_sentence
 from neuralmedbench.tables.decomposition import decomposition_sentence
 from neuralmedbench.tables.deid_audit import privacy_takeaway
+from neuralmedbench.tables.form_warnings import open_rate
 from neuralmedbench.tables.leaderboard import glance_takeaway
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.verdict import _leader, badges
+from neuralmedbench.tables.words import cluster_of
 
 KEPT = {"pictures_kept": 176, "pictures_rewritten": 0}
 
@@ -126,10 +128,15 @@ def board(names: tuple[str, ...], *, lacking: int = 0) -> list[dict[str, Any]]:
 
 
 def run_of(names: tuple[str, ...], limit: int = 0) -> Study:
-    models = {name: SimpleNamespace(title=name) for name in names}
+    models = {name: SimpleNamespace(title=name, backend="litellm") for name in names}
     both = {
         name: SimpleNamespace(
-            config=SimpleNamespace(title=name.title(), axis=axis), responses={}, grades={}, cluster="patient", items=(), stated=0
+            config=SimpleNamespace(title=name.title(), axis=axis, kind=Kind.PICTURES),
+            responses={},
+            grades={},
+            cluster="patient",
+            items=(),
+            stated=0,
         )
         for name, axis in ((DEPTH, Axis.DEPTH), (BREADTH, Axis.BREADTH))
     }
@@ -348,3 +355,46 @@ def test_two_axes_without_a_score_on_both_say_what_is_missing() -> None:
     rows = [{"breadth": "0.5", "depth": "", "note": note, "few_patients": ""}] * 2
     assert FIGURES["axes"].description(rows) == f"No model has a score on both axes: {note}."
     assert FIGURES["axes"].description([]) == "The two axes need one benchmark of each: breadth and depth."
+
+
+UNREAD = {"benchmark": BREADTH, "model": "Ada", "title": "Ada", "rank": 1, "pass1": 0.225, "pass1_low": 0.13, "pass1_high": 0.35}
+UNREAD |= {"n_items": 60, "n_patients": 60, "cluster": "item", "expected": 60, "unparsable": 26, "unread_fraction": 26 / 60}
+CONSTANT = {"benchmark": BREADTH, "model": "prior", "pass1": 0.38, "pass1_low": 0.3, "pass1_high": 0.45, "chance": 0.25}
+
+
+def test_a_rate_with_many_unread_answers_stands_between_two_and_is_not_called_worse_than_guessing() -> None:
+    words = open_rate(UNREAD, {"leaderboard": [UNREAD, CONSTANT]})
+    assert words == (
+        " (right are 23 % if none of these is, 66 % if all are: whether this is more than the best constant answer, 38 %, cannot be told)"
+    )
+    assert open_rate(UNREAD | {"unparsable": 3, "unread_fraction": 0.05}, {"leaderboard": [CONSTANT]}) == ""
+    assert open_rate(UNREAD | {"unread_missing": 2}, {"leaderboard": [CONSTANT]}) == ""
+    assert "constant" not in open_rate(UNREAD | {"pass1": 0.5}, {"leaderboard": [CONSTANT]})
+
+
+def test_a_run_of_texts_without_depth_leads_with_its_right_answers() -> None:
+    study = run_of(("Ada",))
+    del study.benchmarks[DEPTH]
+    rows: Any = {"leaderboard": [UNREAD | {"unparsable": 2, "unread_fraction": 2 / 60}, CONSTANT]}
+    study.benchmarks[BREADTH].config.kind = Kind.TEXT  # type: ignore[misc]
+    told = title_answer(study, rows)
+    assert told["asked"] == "How many answers are right?"
+    assert told["short"] == (
+        "Ada answers 23 % (13 % to 35 %) of 60 items rightly; the best constant answer earns 38 % (30 % to 45 %) and one option at random 25 %."
+        " Of its answers 2 could not be read."
+    )
+    rows["leaderboard"][0] = UNREAD
+    assert "43 % could not be read (right are 23 % if none of these is" in title_answer(study, rows)["short"]
+
+
+def test_imported_answers_that_were_never_given_are_no_fault_of_the_run() -> None:
+    study, rows = run_of(NAMES), {"leaderboard": board(NAMES, lacking=2)}
+    assert "2 are missing for reasons of the run" in glance_takeaway(study, rows).takeaway
+    study.models["Ada"].backend = "imported"  # type: ignore[misc]
+    assert "2 imported ones were not among the answers that were handed in" in glance_takeaway(study, rows).takeaway
+    assert "reasons of the run" not in glance_takeaway(study, rows).takeaway
+
+
+def test_sets_with_patients_and_without_share_a_noun_that_fits_both() -> None:
+    assert cluster_of([{"cluster": "patient"}, {"cluster": "item"}]) == "case"
+    assert [cluster_of([{"cluster": "item"}]), cluster_of([{"cluster": ""}]), cluster_of([])] == ["item", "patient", "patient"]
