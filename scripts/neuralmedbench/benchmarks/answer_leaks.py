@@ -22,7 +22,11 @@ from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
 MAX_ABBREVIATION = 4
 NORMAL_CLASS = "normal"
 
-UNREVEALING = frozenset({"yes", "no", "true", "false", "none", "both", "neither", "all of the above", "none of the above"})
+YES_OR_NO = "да нет так ні ja nein nee sí si oui non não sim tak nie evet hayır ναι όχι हाँ नहीं نعم لا כן לא 예 아니오 네 아니요"
+"""Yes and no in other languages; those of Chinese and Japanese are single signs, or stand in every text."""
+
+COMMON = ("yes", "no", "true", "false", "none", "both", "neither", "all of the above", "none of the above")
+UNREVEALING = frozenset((*COMMON, *map(normal_form, YES_OR_NO.split())))
 """Answers too common to reveal anything in a text; the same holds for numbers and single letters."""
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")

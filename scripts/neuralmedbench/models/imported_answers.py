@@ -182,7 +182,7 @@ def _check(rows: Sequence[GivenAnswer], asked: dict[Target, Request]) -> None:
         elif request.earlier:
             problems.append(f"{row.where}: arm {row.arm} shows the model's own earlier answer, so it is asked here or not at all")
         elif row.sample >= request.samples and given[request.item_id] > request.samples:
-            often = f"{row.item} occurs {given[request.item_id]} times, the benchmark asks for {counted(request.samples, 'answer')} to it"
+            often = f"the item {quote(row.item, LONGEST_NAME)} occurs {given[request.item_id]} times, the benchmark asks for {counted(request.samples, 'answer')} to it"
             problems.append(f"{row.where}: {often}; keep {request.samples}")
         elif not 0 <= row.sample < request.samples:
             problems.append(f"{row.where}: sample {row.sample}, the benchmark asks for {request.samples} (they count from 0)")

@@ -54,7 +54,7 @@ def percent(share: Cell, digits: int = 0, *, missing: str = UNKNOWN) -> str:
     Examples
     --------
     >>> percent("0.641667"), percent(0.0215, 1), percent(""), percent(None, missing=DASH)
-    ('64 %', '2.1 %', 'not known', '–')
+    ('64 %', '2.2 %', 'not known', '–')
     """
     value = number(share)
     return _absent(share, missing) if value is None else f"{half_up(100 * value, digits)} %"

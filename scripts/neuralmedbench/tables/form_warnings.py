@@ -64,7 +64,7 @@ def open_rate(row: Cells, tables: Tables) -> str:
     if (row.get("unread_fraction") or 0) <= UNREAD_LIMIT or row.get("unread_missing") or rate is None or not row.get("expected"):
         return ""
     most = min(1.0, rate + unread / row["expected"])
-    words = f" (right are {percent(rate)} if none of these is, {percent(most)} if all are"
+    words = f" ({percent(rate)} are right if all of these are wrong, {percent(most)} if all are right"
     constant = next((one for one in tables["leaderboard"] if (one["benchmark"], one["model"]) == (row.get("benchmark"), PRIOR)), {})
     floor = constant.get("pass1")
     if floor is not None and rate <= floor < most:

@@ -12,7 +12,7 @@ import find_answer_leaks
 from conftest import ROOT
 from fixtures.items import benchmark_config
 from fixtures.prompt import OPTIONS, TEMPLATES, question
-from neuralmedbench.benchmarks.answer_leaks import find_leaks
+from neuralmedbench.benchmarks.answer_leaks import find_leaks, is_revealing
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.benchmarks.leak_review import leak_page
 from neuralmedbench.benchmarks.told_answers import add_told_answers
@@ -23,7 +23,7 @@ from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.records.answer_leaks import AnswerLeaks
 from neuralmedbench.records.items import Arm, Axis, Family, Gold, Item, Level, Runner, Turn
 from neuralmedbench.records.requests import Request, RequestTurn
-from neuralmedbench.records.vocabulary import Vocabulary
+from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 
 QUESTION = "What is the most likely diagnosis?"
 TEMPLATE = "You read scans of the head. For example: meningioma."
@@ -181,3 +181,9 @@ def test_what_a_note_gives_away_is_found_under_these_arms_too(vocabulary: Vocabu
     (leak,) = under_pressure(one, Gold(item_id=one.item_id, answer=OPTIONS[1], choice="B"), vocabulary).leaks
     # requests with a suggestion are not searched: but for it, they are those of the arm full
     assert leak.arms == tuple(sorted(("full", *PRESSURE[2:])))
+
+
+@pytest.mark.parametrize("words", [["нет"], ["nein"], ["sí"], ["no"]])
+def test_yes_and_no_of_other_languages_reveal_nothing(words: list[str]) -> None:
+    assert not is_revealing([normal_form(word) for word in words])
+    assert is_revealing(["менингит"])

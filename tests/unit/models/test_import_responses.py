@@ -116,7 +116,7 @@ def test_an_import_of_before_is_completed_by_importing_the_same_file_again(tmp_p
         ([given("one", "A", arm="no_image")], "under arm no_image"),
         ([given("set/one", "A")], "no request for the item 'set/one' .*; write it without what stands before `one`"),
         ([given("nothing", "A")], "; --leave-unknown leaves out the 1 answer whose id is unknown"),
-        ([given("one", "A"), given("one", "B", sample=2)], "one occurs 3 times, the benchmark asks for 2 answers to it; keep 2"),
+        ([given("one", "A"), given("one", "B", sample=2)], "the item 'one' occurs 3 times, the benchmark asks for 2 answers to it; keep 2"),
         ([given("one", "A", sample=2)], "sample 2, the benchmark asks for 2"),
         ([given("one", "A"), given("b/one", "B")], "sample 0 of b/one occurs twice; keep one"),
         ([given("talk", "A")], "1 turns, expected 2"),

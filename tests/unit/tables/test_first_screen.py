@@ -365,7 +365,7 @@ CONSTANT = {"benchmark": BREADTH, "model": "prior", "pass1": 0.38, "pass1_low": 
 def test_a_rate_with_many_unread_answers_stands_between_two_and_is_not_called_worse_than_guessing() -> None:
     words = open_rate(UNREAD, {"leaderboard": [UNREAD, CONSTANT]})
     assert words == (
-        " (right are 23 % if none of these is, 66 % if all are: whether this is more than the best constant answer, 38 %, cannot be told)"
+        " (23 % are right if all of these are wrong, 66 % if all are right: whether this is more than the best constant answer, 38 %, cannot be told)"
     )
     assert open_rate(UNREAD | {"unparsable": 3, "unread_fraction": 0.05}, {"leaderboard": [CONSTANT]}) == ""
     assert open_rate(UNREAD | {"unread_missing": 2}, {"leaderboard": [CONSTANT]}) == ""
@@ -384,7 +384,7 @@ def test_a_run_of_texts_without_depth_leads_with_its_right_answers() -> None:
         " Of its answers 2 could not be read."
     )
     rows["leaderboard"][0] = UNREAD
-    assert "43 % could not be read (right are 23 % if none of these is" in title_answer(study, rows)["short"]
+    assert "43 % could not be read (23 % are right if all of these are wrong" in title_answer(study, rows)["short"]
 
 
 def test_imported_answers_that_were_never_given_are_no_fault_of_the_run() -> None:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +24,8 @@ from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.scoring.why_unread import describe_reading
+from neuralmedbench.tables import cohort
+from neuralmedbench.tables.cohort import CaseAnswers
 from neuralmedbench.tables.missing import bounds_of, is_left_open
 from neuralmedbench.tables.outcomes import Key, Outcomes, gather_outcomes
 from neuralmedbench.tables.rows import Cells
@@ -272,6 +276,16 @@ def test_an_unread_answer_that_nobody_graded_is_not_called_wrong() -> None:
         "axial; it has no grade, so it is missing, neither right nor wrong"
     )
     assert describe_reading("ANSWER: axial", free, score(free, "m", passed=True)).endswith("axial")
+
+
+def test_cases_whose_answers_could_not_be_read_are_not_counted_as_never_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [CaseAnswers(0, 4, 0, unread=3), CaseAnswers(0, 4, 0), CaseAnswers(4, 4, 0)]
+    monkeypatch.setattr(cohort, "answers_by_case", lambda *_: found)
+    monkeypatch.setattr(cohort, "whole_size", lambda *_: "12 answers")
+    study: Any = SimpleNamespace(benchmarks={"b": None})
+    assert cohort.cases_takeaway(study, {"leaderboard": []}).takeaway == (
+        "1 of 3 cases no model ever passes, of 1 none passes but some answers could not be read, 1 every model always does."
+    )
 
 
 def test_cases_of_which_an_answer_is_missing_are_not_counted_as_never_passed(tmp_path: Path) -> None:

@@ -1,0 +1,25 @@
+"""The state of the code that made a page."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from neuralmedbench.report.provenance import git_state
+
+
+@pytest.mark.parametrize(
+    ("path", "dirty"),
+    [("config/study.yaml", False), ("config/models/mine.yaml", False), ("config/config.yaml", True), ("scripts/new.py", True)],
+)
+def test_a_configuration_that_was_added_is_no_change_of_the_code(tmp_path: Path, path: str, dirty: bool) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.yaml").write_text("a: 1", encoding="utf-8")
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "t"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    assert git_state(tmp_path)["dirty"] is False
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).write_text("b: 2", encoding="utf-8")
+    assert git_state(tmp_path)["dirty"] is dirty
