@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -87,6 +88,12 @@ def test_a_reply_is_numbers_of_facts_or_none(said: str, numbers: list[int]) -> N
 @pytest.mark.parametrize("said", PLANTED.values(), ids=PLANTED.keys())
 def test_whatever_else_is_replied_is_no_reply(said: str) -> None:
     assert chosen_facts(said, FACTS) is None
+
+
+def test_what_a_real_model_invented_as_informant_is_no_reply() -> None:
+    replies = json.loads((ROOT / "tests" / "fixtures" / "smollm2" / "informant.json").read_text(encoding="utf-8"))
+    assert len(replies) == 57
+    assert {said: chosen_facts(said, FACTS) for said in replies if chosen_facts(said, FACTS) is not None} == {"None": ()}
 
 
 @given(st.text(max_size=40) | st.from_regex(r"(FACTS: )?[\d, \[\]none.]{0,12}"))
