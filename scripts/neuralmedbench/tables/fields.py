@@ -172,14 +172,14 @@ def fields_takeaway(study: Study, tables: Tables) -> Takeaway:
     for name in study.benchmarks:
         best = best_of(tables, name)
         own = [row for row in rows if best and (row["benchmark"], row["model"]) == (name, best["model"]) and row["accuracy"] is not None]
-        if best and len(own) > 1:
+        if best and own:
             top, low = (pick(own, key=lambda row: (row["accuracy"], row["field"])) for pick in (max, min))
             ends = [
                 f"{row['field']} in {share({'p': row['accuracy'], 'p_low': row['low'], 'p_high': row['high']}, 'p')}" for row in (top, low)
             ]
-            return Takeaway(f"{best['title']} reads {ends[0]} of the items right, and {ends[1]}.", largest(rows))
-    none = f"No {'ranked ' if rows else ''}model of this run gave structured answers"
-    return Takeaway(f"{none} {'with two fields or more that can be scored' if rows else ''}".strip() + ".", largest(rows))
+            second = f", and {ends[1]}" if len(own) > 1 else ""
+            return Takeaway(f"{best['title']} reads {ends[0]} of the items right{second}.", largest(rows))
+    return Takeaway(f"No {'ranked ' if rows else ''}model of this run gave structured answers.", largest(rows))
 
 
 FIELD_ACCURACY = Table(
