@@ -174,7 +174,7 @@ def project(tmp_path, monkeypatch):
         benchmark = {"title": "B", "kind": "pictures", "axis": "depth", "source": "x", "subjects": "phantom", "private": False}
         write(f"config/benchmarks/{name}.yaml", {**benchmark, "allowed_destinations": allowed})
     write("config/models/paid.yaml", {**paid, "api_key_env": "NMB_PAID"})
-    write("config/models/other.yaml", {**paid, "api_key_env": "NMB_OTHER"})
+    write("config/models/other.yaml", {**paid, "title": "O", "top_p": 0.9, "api_key_env": "NMB_OTHER"})
     write("config/graders/rubric.yaml", {"title": "R", "kind": "rubric"})
     for part in ("models/text.yaml", "graders/llm.yaml", "prompts", "vocabulary"):
         source, target = ROOT / "config" / part, Path("config", part)
@@ -354,7 +354,7 @@ def test_a_price_that_nobody_knows_is_said_and_a_model_that_may_cost_money_names
     unpriced = {name: value for name, value in yaml.safe_load(paid.read_text()).items() if name != "prices"}
     paid.write_text(yaml.safe_dump(unpriced))
     own = {name: value for name, value in unpriced.items() if name not in ("api_key_env", "max_cost_usd")}
-    other.write_text(yaml.safe_dump(own | {"api_base": "http://gpu.example.org/v1"}))
+    other.write_text(yaml.safe_dump(own | {"title": "O", "api_base": "http://gpu.example.org/v1"}))
     allowed = {"allowed_destinations": ["api.openai.com", "http://gpu.example.org"]}
     benchmark.write_text(yaml.safe_dump(yaml.safe_load(benchmark.read_text()) | allowed))
     Path("config/config.yaml").write_text(yaml.safe_dump({"benchmarks": ["b"], "models": ["paid", "other"], "graders": []}))
