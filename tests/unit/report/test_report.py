@@ -386,6 +386,9 @@ def test_oracle_slices_stand_beside_own_views_as_an_upper_bound_and_what_is_unde
     assert f'oracle slices (upper bound) minus own views, in points{small}</td><td class="number" data-value="0.5"><b>+50</b>' in block
     assert f'own views minus chosen slices, in points{small}</td><td class="number" data-value="">undefined</td>' in block
     assert "so they use the truth: an upper bound" in block
+    (line,) = re.findall(r"<tr>(.*?)</tr>", block.partition("<tbody>")[2].partition("</tbody>")[0], re.DOTALL)
+    shown = [re.sub(r"<[^>]*>", " ", cell).split() for cell in re.findall(r'<td class="number"[^>]*>(.*?)</td>', line)]
+    assert [cell[0] for cell in shown] == [*("–" for _ in range(7)), "100", "+50"], "one row a model, oracle slices last"
 
 
 def test_what_left_the_machine_and_a_served_model_that_changed_are_told(study: Path, text: str) -> None:
