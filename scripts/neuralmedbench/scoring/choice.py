@@ -74,7 +74,7 @@ REJECTED = re.compile(
 )
 """What follows a letter that is not chosen: `E is false`, `A? No`, `E: no.`"""
 WITHDRAWN = re.compile(
-    r"(?:^|[.!?]\s)[\s*_]*(?:no,\s+)?(?:wait|hold\s+on|actually|correction|scratch\s+that|on\s+second\s+thought|attendez|en\s+fait|moment|warte|espera|aspetta)\b(.*)",
+    r"(?:^|[.!?]\s)[\s*_]{0,20}(?:no,\s+)?(?:wait|hold\s+on|actually|correction|scratch\s+that|on\s+second\s+thought|attendez|en\s+fait|moment|warte|espera|aspetta)\b(.*)",
     re.IGNORECASE | re.DOTALL | re.MULTILINE,
 )
 """Words that take an answer back, and what follows them."""

@@ -70,7 +70,7 @@ REFUSAL = re.compile(
 )
 
 
-NOT_KNOWN = re.compile(r"^[\s>*_#-]*ANSWER[*_]*\s*:[\s*_\"']*not known\b", re.IGNORECASE | re.MULTILINE)
+NOT_KNOWN = re.compile(r"^[\s>*_#-]{0,20}ANSWER[*_]*\s*:[\s*_\"']*not known\b", re.IGNORECASE | re.MULTILINE)
 """What a model that asks for facts may answer instead of a letter (`ask_choice_form.j2`)."""
 
 

@@ -23,6 +23,7 @@ from neuralmedbench.recording.trace import read_answers, recount
 from neuralmedbench.records.answer_leaks import AnswerLeak, AnswerLeaks
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.scores import ParseStatus, Score
+from neuralmedbench.records.words import percent
 
 MODELS = ("alpha", "beta")
 NUMBERS_OF_ANSWERS = ("refused", "truncated", "unparsable", "contradicted", "abstained", "unread_fraction", "truncated_fraction")
@@ -73,10 +74,15 @@ def test_a_model_that_is_not_read_is_warned_of_beside_its_rank_and_on_the_first_
     assert f'<small class="warned">{words} unread</small></td>' in line
     assert "warned" not in line_of(blocks["leaderboard"], "Alpha VLM")
     assert f"{words} unread" in blocks["glance"]
-    assert f"Of the answers of Beta VLM {words} could not be read; these count as wrong, whatever the model knows." in blocks["glance"]
+    passed, expected = round(float(row["pass1"]) * int(row["expected"])), int(row["expected"])
+    ends = f"{percent(passed / expected)} are right if all of these are wrong, {percent((passed + number) / expected)} if all are right"
+    assert (
+        f"Of the answers of Beta VLM {words} could not be read ({ends}); these count as wrong, whatever the model knows."
+        in blocks["glance"]
+    )
     # the sentence stands once, where the eye is; other places say it in a word
     assert f"{number} are unread" in blocks["glance"]
-    assert sum(html.count("could not be read; these count as wrong") for html in blocks.values()) == 1
+    assert sum(html.count("these count as wrong, whatever the model knows") for html in blocks.values()) == 1
     assert (
         f"Answers in another form than the one asked for were read too and count in pass@1; {number} could not be read"
         in blocks["leaderboard"]
