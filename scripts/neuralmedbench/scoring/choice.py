@@ -20,6 +20,7 @@ MARKER = re.compile(
     | ["'](?:[a-z]{1,20}[_ ]?){0,2}(?:answer|choice|option|réponse|respuesta|antwort|resposta|risposta|ответ)(?:[_ ]?(?:choice|letter|option|key|label|text))?["']\s*:\s*(?P<quote>["'])
     | (?<![^\W_])(?:answer|choice|option)(?:_(?:choice|letter|option))?(?![a-z])[\s*_`"]*
       (?:is|are|(?:would|should|must)(?:\s+most)?(?:\s+likely)?\s+be|:|=)
+    | (?P<said>\b(?:option|choice|answer)\s+(?=\(?[A-J]\)?\s+(?:is|would\s+be)\s+(?:correct|right)\b))
     | \b(?:option|choice|answer)\s+(?=\(?[A-J]\)?\s+(?:is|would\s+be)\s+(?:the\s+)?(?:correct|right|best|most\s+(?:likely|appropriate)))
     | \bI(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|select|pick|go\s+with)\b
     | <(?:final_)?answer>
@@ -36,6 +37,19 @@ MARKER = re.compile(
 )
 """Words before a choice; the last marker that is followed by a readable choice counts."""
 
+NOT_MEANT = re.compile(
+    r"(?:(?:\b(?:not|never|if|whether|unless)|n't)\s+(?:(?:the|an?|my|its)\s+)?(?:(?:only|single|correct|right|best|final|appropriate|most|likely)\s+){0,2}"
+    r"|\b(?:each|every|other|wrong|incorrect|remaining)\s+"
+    r"|(?:^|[.!?]\s)\s*(?:if|had|were)\s+(?!(?:i|you|we|one|forced|only)\b)[^.!?\n]{1,100},\s+(?:the\s+)?(?:correct\s+|right\s+|best\s+)?(?=\S*$))$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Before a marker that introduces no choice: `are not the correct answer:`, `if the answer is`, `each option:`, `If she were pregnant, the answer`."""
+HEADING = re.compile(r"\bwhy\b[^\n.]*$", re.IGNORECASE)
+"""Before a marker at the end of its line: the heading of a list of reasons."""
+LONGEST_BEFORE = 140
+"""Characters before a marker that are looked at for such words."""
+NEXT_QUESTION = re.compile(r"^[\s*#_]{0,20}(?:question|options|choices)\s*\d{0,3}\s*[*_]{0,3}:", re.IGNORECASE | re.MULTILINE)
+"""A model that goes on asks itself another question."""
 MAX_MARKERS, MAX_CONTENT = 20, 2000
 """How many markers are tried, from the last, and how many characters after each are read."""
 
@@ -78,6 +92,10 @@ WITHDRAWN = re.compile(
     re.IGNORECASE | re.DOTALL | re.MULTILINE,
 )
 """Words that take an answer back, and what follows them."""
+TAKEN_BACK = re.compile(
+    r"\btake\s+(?:that|it|this)\s+back\b|\b(?:[A-J]|that|it)\)?\s+(?:cannot|can't|can\s+not)\s+be\s+(?:right|correct)\b", re.IGNORECASE
+)
+"""In what follows such words: the same letter is taken back."""
 SEVERAL = re.compile(
     r"\b(?:[Cc]orrect|[Rr]ight|[Bb]est|[Tt]he|[Mm]y)\s+(?:answers|choices|options)\s+(?:are|would\s+be)[\s:*_`(]{0,6}(?:both\s+)?(?:option\s+)?"
     r"([A-J])\b[^\n]{0,200}?(?:\band\b|&|,)[\s*_`(]{0,5}(?:option\s+)?(?!\1)[A-J](?:\b(?![.)]?\s?['\w])|[.):*])"
@@ -176,12 +194,16 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
     denied = set[str]()
     opened, behind = _opened(plain, options)
     # the last marker first: models repeat their answer at the end
-    for content in reversed(list(_marked(plain))):
+    marked = list(_marked(plain))
+    for place, (content, marker) in reversed(list(enumerate(marked))):
         choice = _chosen(content, options)
         if choice is not None:
+            if _is_of_another(choice, marker, marked[:place], plain, options):
+                return Choice()
             word = _words_of(content[_length(BEFORE, content) :], options)
             withdrawn = WITHDRAWN.search(content)
             others = set(OTHER_LETTER.findall(withdrawn[1] if withdrawn else "")) & set(LETTERS[: len(options)]) - {choice.letter}
+            others |= {choice.letter} if withdrawn and TAKEN_BACK.search(withdrawn[1]) else set()
             return Choice() if choice.letter in denied or others or (opened and word not in {"", opened}) else choice
         denied |= set(DENIED.findall(content[: _length(BEFORE, content) + 40].partition("\n")[0]))
     if SEVERAL.search(plain) or (opened and _reversed(opened, behind, options)):
@@ -191,6 +213,20 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
     choice = choice if choice.letter else Choice(_stated(plain, options))
     choice = choice if choice.letter else Choice(opened)
     return Choice() if choice.letter in denied else choice
+
+
+def _is_of_another(
+    choice: Choice, marker: re.Match[str], before: Sequence[tuple[str, re.Match[str]]], text: str, options: Sequence[str]
+) -> bool:
+    """Return True if a marked letter may be that of another option or question, as another one was named before it.
+
+    `Option E is correct ...` behind an answer may explain another option, and an answer behind `Options:` another question.
+    """
+    others = [(found.letter, other.end()) for content, other in before if (found := _chosen(content, options)) and found.letter]
+    if marker["said"] is not None:
+        others.append((_begins(text.lstrip(SIGNS + "#>-•\n").partition("\n")[0], options), 0))
+        return any(letter not in {"", choice.letter} for letter, _ in others)
+    return any(letter != choice.letter and NEXT_QUESTION.search(text, end, marker.start()) for letter, end in others)
 
 
 def _opened(text: str, options: Sequence[str]) -> tuple[str, str]:
@@ -208,16 +244,20 @@ def _reversed(opened: str, behind: str, options: Sequence[str]) -> bool:
     return bool(words - {_form(options[LETTERS.index(opened)])} or letters - {opened})
 
 
-def _marked(text: str) -> Iterator[str]:
-    """Yield the text after each of the last markers: within its braces or quotes, or all that follows."""
+def _marked(text: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """Yield the text after each of the last markers (within its braces or quotes, or all that follows), and the marker."""
     for marker in deque(MARKER.finditer(text), maxlen=MAX_MARKERS):
-        rest = text[marker.end() : marker.end() + MAX_CONTENT].lstrip()
+        rest = text[marker.end() : marker.end() + MAX_CONTENT]
+        before = text[max(0, marker.start() - LONGEST_BEFORE) : marker.start()]
+        if NOT_MEANT.search(before) or (HEADING.search(before) and rest.lstrip(" *_")[:1] == "\n"):
+            continue
+        rest = rest.lstrip()
         if marker["boxed"]:
-            yield re.sub(r"\\[a-z]+\s*|[{}]", "", _inside(rest))
+            yield re.sub(r"\\[a-z]+\s*|[{}]", "", _inside(rest)), marker
         elif marker["quote"]:
-            yield rest.partition(marker["quote"])[0]
+            yield rest.partition(marker["quote"])[0], marker
         else:
-            yield rest
+            yield rest, marker
 
 
 def _inside(text: str) -> str:

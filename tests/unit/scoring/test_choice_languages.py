@@ -126,3 +126,34 @@ RUSSIAN = ("Пневмония", "Туберкулёз", "Рак", "Абсцес
 )
 def test_a_cyrillic_letter_is_read_where_it_can_be_told_which_option_it_means(text: str, letter: str) -> None:
     assert read_choice(text, RUSSIAN).letter == letter
+
+
+EXAM = ("Prostatitis", "Bladder stones", "Benign prostatic hyperplasia", "Cancer", "Urethritis")
+REASONS = "\n\nA. Prostatitis: no fever.\nB. Bladder stones: no pain."
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        # a heading of reasons, as published answers of real models have it, is no answer
+        (f"The correct answer is D. Cancer.\n\nThe other options are not the correct answer:{REASONS}", "D"),
+        (f"The correct answer is D. Cancer.\n\nLet's examine each option:{REASONS}", "D"),
+        (f"**D**\n\nAnalysis of each answer:{REASONS}", "D"),
+        ("The correct answer is D. Cancer.\n\nIncorrect answer: A. Prostatitis", "D"),
+        (f"The correct answer is D. Cancer. Here is why D is the right choice:{REASONS}", "D"),
+        ("Question: what is it?\nOptions:\nA. Prostatitis\nB. Bladder stones\nAnswer: D", "D"),
+        ("Option A is correct in part. The answer is C.", "C"),
+        ("Option C is correct.", "C"),
+        ("If I had to choose, the answer would be B", "B"),
+        ("This is why the answer is C.", "C"),
+        # what is said of another option, of another case or of another question, and what is taken back
+        ("###Answer: C\n\nOption E is correct in general but does not apply here.", ""),
+        ("B. Bladder stones\n- Option E is correct because it is typical.", ""),
+        ("ANSWER: B\n\nActually no, I take that back; B cannot be right.", ""),
+        ("Please give me more details. For example, if the answer is C, then say so.", ""),
+        ("If the patient were pregnant, the answer would be C. As she is not, I am unsure.", ""),
+        ("So the answer is E.\n\nOptions:\nA. Warfarin\nD. Heparin\nAnswer: D. Heparin", ""),
+    ],
+)
+def test_a_letter_counts_where_it_answers_this_question(text: str, letter: str) -> None:
+    assert read_choice(text, EXAM).letter == letter
