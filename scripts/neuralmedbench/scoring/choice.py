@@ -223,10 +223,10 @@ def _is_of_another(
     `Option E is correct ...` behind an answer may explain another option, and an answer behind `Options:` another question.
     """
     others = [(found.letter, other.end()) for content, other in before if (found := _chosen(content, options)) and found.letter]
-    if marker["said"] is not None:
-        others.append((_begins(text.lstrip(SIGNS + "#>-•\n").partition("\n")[0], options), 0))
-        return any(letter not in {"", choice.letter} for letter, _ in others)
-    return any(letter != choice.letter and NEXT_QUESTION.search(text, end, marker.start()) for letter, end in others)
+    if first := _begins(text.lstrip(SIGNS + "#>-•\n").partition("\n")[0], options):
+        others.append((first, 0))
+    said = marker["said"] is not None
+    return any(letter != choice.letter and (said or NEXT_QUESTION.search(text, end, marker.start())) for letter, end in others)
 
 
 def _opened(text: str, options: Sequence[str]) -> tuple[str, str]:

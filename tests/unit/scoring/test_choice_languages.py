@@ -152,6 +152,7 @@ REASONS = "\n\nA. Prostatitis: no fever.\nB. Bladder stones: no pain."
         ("ANSWER: B\n\nActually no, I take that back; B cannot be right.", ""),
         ("Please give me more details. For example, if the answer is C, then say so.", ""),
         ("If the patient were pregnant, the answer would be C. As she is not, I am unsure.", ""),
+        ("C. Benign prostatic hyperplasia\n\n###Question: which is not?\n###Options:\nA. Rh\nE. Iron\n\n###Answer: E", ""),
         ("So the answer is E.\n\nOptions:\nA. Warfarin\nD. Heparin\nAnswer: D. Heparin", ""),
     ],
 )
