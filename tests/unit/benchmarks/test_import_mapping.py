@@ -205,7 +205,13 @@ def test_pictures_may_stand_as_paths_in_lists_and_objects_with_names(tmp_path):
     ("row", "changes", "reason"),
     [
         ({"a": "C"}, {}, "the right answer is not one of A to B, nor the text of an option"),
-        ({"a": "3"}, {"answer": {"column": "a", "form": "number_from_1"}}, "the right answer is not a number from 1 to 2"),
+        (
+            {"a": "3"},
+            {"answer": {"column": "a", "form": "number_from_1"}},
+            "the right answer is not a number from 1 to 2; correct the answer",
+        ),
+        ({"a": "B"}, {"answer": {"column": "a", "form": "number_from_1"}}, "from 1 to 2; for letters the mapping has `form: letter`"),
+        ({"o": ["left"]}, {}, "the row has 1 option, and a choice needs 2 or more; correct its options, or leave the row out"),
         ({"o": ["left", "left"]}, {}, "an option is repeated"),
         ({"q": ""}, {}, "the question is empty"),
         ({"p": ""}, {"images": {"columns": ["p"], "form": "path"}}, "the question has no picture"),

@@ -12,13 +12,14 @@ from neuralmedbench.benchmarks.adapters.rows import cell_text
 from neuralmedbench.benchmarks.source_folder import RowError
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.questions import LETTERS
-from neuralmedbench.records.words import LONGEST_ANSWER, quote
+from neuralmedbench.records.words import LONGEST_ANSWER, counted, quote
 
 LETTERED = re.compile(r"^[ \t]*\(?([A-J])\s*[.):]\s*", re.MULTILINE)
 LETTERED_SMALL = re.compile(r"^[ \t]*\(?([a-j])\s*[.):]\s*", re.MULTILINE)
 NAMED = re.compile(r"(?:(?:option|choice|answer)[ _-]*)?\(?([A-J])[.):]?", re.IGNORECASE)
 NUMBERED = frozenset({"id", "idx", "index", "key", "label", "letter", "no", "number", "option"})
 """Keys of an option whose numbers say which option it is."""
+FEWEST_OPTIONS = 2
 LEADING = re.compile(r"\(?([A-Ja-j])\s*(?:[.):]+(.*))?", re.DOTALL)
 
 
@@ -157,6 +158,7 @@ def letter_of(value: Any, options: Sequence[str]) -> str:
 
     RowError, which quotes no more than a short value, if it matches no option or several.
     """
+    _require_options(options)
     text = cell_text(value)
     same = [letter for letter, option in zip(LETTERS, options, strict=False) if _plain(option) == _plain(text)]
     if len(same) == 1 and text:
@@ -178,12 +180,21 @@ def letter_of(value: Any, options: Sequence[str]) -> str:
     raise RowError(message if ";" in message else f"{message}; correct the answer of that row", quote(text, LONGEST_ANSWER))
 
 
+def _require_options(options: Sequence[str]) -> None:
+    if len(options) < FEWEST_OPTIONS:
+        message = f"the row has {counted(len(options), 'option')}, and a choice needs {FEWEST_OPTIONS} or more; correct its options, or leave the row out"
+        raise RowError(message)
+
+
 def numbered_letter(value: Any, options: Sequence[str], *, first: int) -> str:
     """Return the letter of an option by its number, counted from `first`; DataError if there is no such option."""
+    _require_options(options)
     text = cell_text(value)
     place = int(text) - first if text.isdigit() else -1
     if not 0 <= place < len(options):
-        message = f"the right answer is not a number from {first} to {len(options) - 1 + first}; correct the answer of that row"
+        message = f"the right answer is not a number from {first} to {len(options) - 1 + first}"
+        is_letter = LEADING.fullmatch(text) is not None and not text.isdigit()
+        message += "; for letters the mapping has `form: letter`" if is_letter else "; correct the answer of that row"
         raise RowError(message, quote(text, LONGEST_ANSWER))
     return LETTERS[place]
 
