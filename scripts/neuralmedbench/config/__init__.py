@@ -3,7 +3,7 @@
 Doors
 -----
 arms: AT_LESION, ArmConfig, ArmVariant, load_arms
-benchmark: BenchmarkConfig, ViewerConfig
+benchmark: BenchmarkConfig, ViewerConfig, are_shallow_texts
 checklists: ANSWERED, ANSWER_WORDS, Answer, AnswerSheet, ChecklistConfig, ChecklistItem, PLACES
 code_hash: code_hash
 curation: CurationConfig, load_curation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Annotated, Literal, Self, TypeVar
 
@@ -276,3 +277,8 @@ class BenchmarkConfig(Section):
     def header_options(self) -> tuple[str, ...]:
         """PS3.15 options in force, sorted: those configured, else all that the profile allows."""
         return header_options(self.profile, self.deidentification)
+
+
+def are_shallow_texts(benchmarks: Iterable[BenchmarkConfig]) -> bool:
+    """Return True if no benchmark has pictures or depth: then it is not asked whether a model reasons like a neurologist."""
+    return all(one.kind is Kind.TEXT and one.axis is not Axis.DEPTH for one in benchmarks)

@@ -60,7 +60,6 @@ def import_answers(
         Ledger of this benchmark and model.
     left_out : collection of str
         Ids of questions that the import of the set refused; answers to them are left aside.
-
     leave_unknown : bool
         True to leave out answers to items that the benchmark does not have; at least one must be known.
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from neuralmedbench.cards.card import read_card
-from neuralmedbench.config.benchmark import BenchmarkConfig
+from neuralmedbench.config.benchmark import BenchmarkConfig, are_shallow_texts
 from neuralmedbench.config.checklists import AnswerSheet, ChecklistConfig
 from neuralmedbench.config.load import (
     load_benchmark,
@@ -36,7 +36,7 @@ from neuralmedbench.files.tables import read_records, read_table
 from neuralmedbench.files.texts import visible
 from neuralmedbench.records.bundle import BundleImage, CaseBundle
 from neuralmedbench.records.case import Audit
-from neuralmedbench.records.items import Axis, Kind
+from neuralmedbench.records.items import Kind
 from neuralmedbench.records.result_columns import TABLES
 from neuralmedbench.records.results import PATIENT, mark_of
 from neuralmedbench.records.words import counted
@@ -244,7 +244,7 @@ class PageSource:
     @property
     def is_shallow_text(self) -> bool:
         """True if no benchmark has pictures or depth: then the page does not ask whether a model reasons like a neurologist."""
-        return bool(self.benchmarks) and not self.pictured and all(one.axis is not Axis.DEPTH for one in self.benchmarks.values())
+        return bool(self.benchmarks) and are_shallow_texts(self.benchmarks.values())
 
     @property
     def models(self) -> dict[str, str]:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from neuralmedbench.config.benchmark import are_shallow_texts
 from neuralmedbench.estimates.comparisons import shows_difference, smallest_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.suppression import Label
-from neuralmedbench.records.items import Arm, Axis, Family, Kind, Strategy
+from neuralmedbench.records.items import Arm, Axis, Family, Strategy
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import all_of, counted, items_of, listing, percent, points
 from neuralmedbench.tables.axes import better_axis
@@ -22,7 +23,7 @@ from neuralmedbench.tables.declare import SCORED, Results, Suppression, Table, a
 from neuralmedbench.tables.degradation import severest
 from neuralmedbench.tables.form_warnings import open_rate
 from neuralmedbench.tables.grounding.measures import CONTRASTS, measure_grounding
-from neuralmedbench.tables.outcomes import PRIOR, Key
+from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.pressure import COMPARED
 from neuralmedbench.tables.revisions import change_tests
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
@@ -52,6 +53,7 @@ from neuralmedbench.tables.words import (
     best_of,
     claims_of,
     cluster_of,
+    constant_of,
     models_of,
     noun_of,
     share,
@@ -282,7 +284,7 @@ def title_answer(study: Study, tables: Tables) -> Cells:
         breadth on every pair and it did worse without the pictures of every depth benchmark. (Our rule.)
     """
     names = {row["model"]: row["title"] for name in study.benchmarks for row in models_of(tables, name)}
-    if names and _is_shallow_text(study):
+    if names and are_shallow_texts(one.config for one in study.benchmarks.values()):
         found = [text for name in study.benchmarks if (text := _right_answers(study, tables, name))]
         return {"asked": "How many answers are right?", "short": " ".join(found), "support": "", "models": []}
     better = {axis: {row["model"] for row in rows} for axis, rows in better_axis(tables).items()}
@@ -301,17 +303,12 @@ def title_answer(study: Study, tables: Tables) -> Cells:
     }
 
 
-def _is_shallow_text(study: Study) -> bool:
-    """Return True if nothing in a run has pictures or depth, so that the question of the title is not asked."""
-    return all(one.config.kind is Kind.TEXT and one.config.axis is not Axis.DEPTH for one in study.benchmarks.values())
-
-
 def _right_answers(study: Study, tables: Tables, benchmark: str) -> str:
     """State how many answers of the best model are right, beside what a constant answer and chance earn; empty without a rank."""
     best = best_of(tables, benchmark)
     if best is None or best["pass1"] is None:
         return ""
-    constant = next((row for row in tables["leaderboard"] if (row["benchmark"], row["model"]) == (benchmark, PRIOR)), {})
+    constant = constant_of(tables, benchmark)
     floors = [f"the best constant answer earns {share(constant, 'pass1')}"] if constant.get("pass1") is not None else []
     floors += [f"one option at random {percent(constant['chance'])}"] if constant.get("chance") is not None else []
     size = items_of(best["n_items"], best["n_patients"], best.get("cluster"), " of ", separator="")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from neuralmedbench.records.words import are, listing, percent
-from neuralmedbench.tables.outcomes import PRIOR
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import models_of
+from neuralmedbench.tables.words import constant_of, models_of
 
 UNREAD_LIMIT, TRUNCATED_LIMIT = 0.1, 0.5
 """Shares of the answers above which a model has a warning beside its rank. (Our rules.)"""
@@ -65,8 +64,7 @@ def open_rate(row: Cells, tables: Tables) -> str:
         return ""
     most = min(1.0, rate + unread / row["expected"])
     words = f" ({percent(rate)} are right if all of these are wrong, {percent(most)} if all are right"
-    constant = next((one for one in tables["leaderboard"] if (one["benchmark"], one["model"]) == (row.get("benchmark"), PRIOR)), {})
-    floor = constant.get("pass1")
+    floor = constant_of(tables, row["benchmark"]).get("pass1")
     if floor is not None and rate <= floor < most:
         words += f": whether this is more than the best constant answer, {percent(floor)}, cannot be told"
     return f"{words})"

@@ -96,6 +96,11 @@ def models_of(tables: Tables, benchmark: str) -> list[Cells]:
     return [row for row in tables["leaderboard"] if row["benchmark"] == benchmark and row["model"] != PRIOR and not row.get("reader")]
 
 
+def constant_of(tables: Tables, benchmark: str) -> Cells:
+    """Return the row of the best constant answer; empty where there is none."""
+    return next((row for row in tables["leaderboard"] if (row["benchmark"], row["model"]) == (benchmark, PRIOR)), {})
+
+
 def noun_of(rows: Iterable[Cells]) -> str:
     """Name what rows of the leaderboard are: models, or built-in baselines where no model is among them."""
     baselines = [bool(row.get("baseline")) for row in rows]
