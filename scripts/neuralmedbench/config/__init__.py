@@ -20,6 +20,7 @@ published: Lookup, PublishedConfig, PublishedRow, PublishedSize, PublishedTable
 readiness: DiseaseGroup, ReadinessConfig
 run_names: DEFAULT_RUN, RESULT_FOLDERS, extra_configfiles, results_folder, results_of, run_of
 section: Name, Section
+server: ServerConfig
 sequence_map: MappedSequence, Pattern
 workflow: Run, merged_config, read_run, used_cases
 """

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from neuralmedbench.config.section import RANDOM_TEXT, Name, Section
+from neuralmedbench.config.server import ServerConfig
 from neuralmedbench.records.items import Strategy
 
 MOST_USD = 1e9
@@ -45,14 +46,16 @@ class ModelConfig(Section):
     """`config/models/<model>.yaml`: one model, or one grader model."""
 
     title: str = Field(description="Name shown in the report.")
-    backend: Literal["builtin", "litellm", "transformers", "imported"] = Field(
-        description="How it is called; `imported`: not called, its answers come from elsewhere (`nmb model import`)."
+    backend: Literal["builtin", "litellm", "transformers", "server", "imported"] = Field(
+        description="How it is called; `server`: by a server that the job starts and ends; `imported`: not called, its answers come from elsewhere"
+        " (`nmb model import`)."
     )
-    id: str = Field(description="Name of the model for the backend: `fusion`, `openai/gpt-5`, a folder with weights, ...")
+    id: str = Field(description="Name of the model for the backend: `fusion`, `openai/gpt-5`, a folder or file with weights, ...")
     revision: str = Field(
         description="Change this after an API update: the model is then called again, and old and new answers are compared."
     )
     api_base: str | None = Field(None, description="Address of an OpenAI-compatible server.")
+    server: ServerConfig | None = Field(None, description="The server of `backend: server`.")
     api_key_env: str | None = Field(
         None, pattern=r"^[A-Z][A-Z0-9_]*$", description="Name of the environment variable with the API key; never the key itself."
     )
@@ -187,8 +190,34 @@ class ModelConfig(Section):
             raise ValueError(message)
         return self
 
+    @model_validator(mode="after")
+    def _has_a_server(self) -> ModelConfig:
+        if (self.backend == "server") != (self.server is not None):
+            message = "`backend: server` and the section `server` go together: one says that the job starts a server, the other which"
+            raise ValueError(message)
+        if self.server and (self.api_base or self.api_key_env or self.prices):
+            message = "a server that the job starts has no `api_base`, `api_key_env` or `prices`; take them out"
+            raise ValueError(message)
+        ignored = {"structured_output": self.structured_output != "none", "native_n": self.native_n, "logprobs": self.logprobs}
+        if self.server and self.server.engine == "transformers" and any(ignored.values()):
+            message = f"`transformers serve` ignores {' and '.join(f'`{key}`' for key, used in ignored.items() if used)}; take it out, or take another engine"
+            raise ValueError(message)
+        return self
 
-ASKED_WITH = {"id", "backend", "api_base", "revision", "temperature", "top_p", "seed", "max_tokens", "parameters", "structured_output"} | {
+
+ASKED_WITH = {
+    "id",
+    "backend",
+    "server",
+    "api_base",
+    "revision",
+    "temperature",
+    "top_p",
+    "seed",
+    "max_tokens",
+    "parameters",
+    "structured_output",
+} | {
     "logprobs",
     "max_images",
     "layout",

@@ -196,7 +196,7 @@ class Caller:
         return Call(load_messages(messages, self._root), numbers, seed, json.loads(schema) if schema else None)
 
     async def _answers(self, backend: Backend, call: Call, gate: AttemptGate) -> RetriedCall[tuple[Answer, ...]]:
-        remote = self._model.backend == "litellm"  # no deadline for a model in this process: its calls queue for the batch
+        remote = self._model.backend in ("litellm", "server")  # no deadline for a model in this process: its calls queue for the batch
         return await answer_with_retries(
             lambda: backend.answer(call),
             max_attempts=self._model.max_attempts,

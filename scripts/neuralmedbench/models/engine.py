@@ -120,6 +120,12 @@ def _check_informant(run: ModelRun) -> None:
     if run.informant is None:
         message = f"model {run.model.name}: a language model tells the facts of these requests, and none is given; run prompts again"
         raise ConfigError(message)
+    if run.model.server and run.informant.server:
+        message = (
+            f"model {run.model.name}: it and {run.informant.name}, which tells the facts, would each need a server of this job at the same time;"
+            " start one of the two by hand (backend: litellm with api_base)"
+        )
+        raise ConfigError(message)
     destination = check_destination(run.informant, run.destinations)
     check_paid(run.informant)
     print(f"{run.model.name}: {run.informant.name} tells the facts that it asks for; destination: {destination}", file=sys.stderr)

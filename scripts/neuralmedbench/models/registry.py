@@ -11,6 +11,7 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.models.protocol import Answer, Backend, Call
+from neuralmedbench.models.server.engines import settings_digest
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.runtime.machine import not_installed
 
@@ -75,6 +76,10 @@ def open_backend(model: ModelConfig, vocabulary: Vocabulary | None) -> BackendHa
         from neuralmedbench.models.local.backend import TransformersBackend
 
         return BackendHandle(TransformersBackend(model))
+    if model.backend == "server":
+        from neuralmedbench.models.server.backend import ServerBackend
+
+        return BackendHandle(ServerBackend(model))
     if reason := unavailable_reason(model):
         return BackendHandle(None, reason=reason)
     from neuralmedbench.models.api.backend import LitellmBackend
@@ -102,7 +107,12 @@ def unavailable_reason(model: ModelConfig) -> str:
 
 
 def code_of(model: ModelConfig, vocabulary: Vocabulary | None) -> str:
-    """Digest the code and the vocabulary of a built-in model, because its answers change with them; empty for other backends."""
+    """Digest what else the answers of a model change with; empty if nothing of it is known here.
+
+    For a built-in model these are its code and the vocabulary, for a server of this job the engine and its arguments.
+    """
+    if model.backend == "server":
+        return settings_digest(model)
     if model.backend != "builtin":
         return ""
     # code and data of the baselines, in a fixed order

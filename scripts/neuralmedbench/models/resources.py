@@ -22,8 +22,8 @@ def resources_of(*models: ModelConfig | None) -> dict[str, int]:
     -------
     dict of str to int
         Only resources that are taken, because some cluster plugins read `gpu: 0` as a request. A remote host takes one of `api_slots`;
-        weights that the job loads take one `gpu` (on a machine without one it limits the models that compute at once). A server on this
-        machine has its own queue and takes nothing.
+        weights that the job loads or serves take one `gpu` (on a machine without one it limits the models that compute at once). A server
+        that runs already has its own queue and takes nothing.
     """
     found: dict[str, int] = {}
     for model in models:
@@ -34,7 +34,7 @@ def resources_of(*models: ModelConfig | None) -> dict[str, int]:
 def _resources_of(model: ModelConfig | None) -> dict[str, int]:
     if model is None or model.backend in ("builtin", "imported"):
         return {}
-    if model.backend == "transformers":
+    if model.backend in ("transformers", "server"):
         return {GPU: 1}
     try:
         return {} if destination_of(model) == LOCAL else {API: 1}

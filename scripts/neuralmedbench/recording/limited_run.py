@@ -255,7 +255,7 @@ def _whole_run(run: Run, rows: Sequence[Response], model: ModelConfig) -> Iterat
     if whole.usd is not None and whole.most_usd is not None:
         words.append(f"about {whole.usd:.2f} USD, at most {whole.most_usd:.2f}")
     seconds = [row.latency_s / len(row.turns) for row in rows if row.latency_s is not None and row.turns]
-    if seconds and model.backend == "litellm":
+    if seconds and model.backend in ("litellm", "server"):
         minutes = max(least, whole.calls * sum(seconds) / len(seconds) / model.concurrency / 60)
         words.append(f"about {minutes:.0f} minutes" if minutes >= 1 else "less than a minute")
     yield f"the whole run: {'; '.join(words)}; it asks only what is not in the ledger"

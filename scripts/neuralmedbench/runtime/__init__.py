@@ -7,10 +7,11 @@ commands: run_command
 job_progress: JobProgress, Report, duration, warn_run
 locks: read_holder, try_lock, write_holder
 machine: not_installed, usable_cores, usable_memory_mb
-one_writer: wait_for_writers
+one_writer: lock_folder, wait_for_writers
 parent_run: name_this_run, this_run
 private_zone: close_folders, private_files
 shared_log: Record, SharedLog, read_log
 storage: LEAST_ROOM_BYTES, check_places, check_project, disk_full, full_disk_cause, has_room
+supervisor: GRACE_S, descendants, end_recorded, supervised
 terminal: snakemake_terminal
 """

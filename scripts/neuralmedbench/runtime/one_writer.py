@@ -66,7 +66,7 @@ def wait_for_writers(outputs: Sequence[str]) -> None:
     """
     places = [Path(output).resolve() for output in outputs]
     wait = _Wait()
-    for lock in sorted(_folder().glob("*.lock")):
+    for lock in sorted(lock_folder().glob("*.lock")):
         # a command locks the folder that it writes, Snakemake lists the files in it
         while (holder := _holder_of(lock)) and any(place.is_relative_to(holder.note) for place in places):
             wait.pause(holder)
@@ -74,7 +74,7 @@ def wait_for_writers(outputs: Sequence[str]) -> None:
 
 @contextmanager
 def _locked(output: Path) -> Iterator[None]:
-    place = _folder() / f"{hashlib.sha256(os.fsencode(output)).hexdigest()}.lock"
+    place = lock_folder() / f"{hashlib.sha256(os.fsencode(output)).hexdigest()}.lock"
     lock = _take(place, output)
     try:
         if run_has_ended():
@@ -152,8 +152,8 @@ def _wait_s() -> float:
         raise ConfigError(message) from None
 
 
-def _folder() -> Path:
-    """Return the user's folder of locks; StorageError if it cannot be used."""
+def lock_folder() -> Path:
+    """Return this user's folder of locks on this machine; StorageError if it cannot be used."""
     try:
         folder = Path(tempfile.gettempdir(), f"neuralmedbench-{os.getuid()}")
         folder.mkdir(mode=0o700, exist_ok=True)
