@@ -53,6 +53,9 @@ localrules:
 
 onstart:
     before_jobs()
+    if not workflow.non_local_exec:
+        # it is for clusters, and makes Snakemake look for jobs to start as often a second as jobs have ended
+        workflow.scheduler.job_rate_limiter = None
 
 
 onerror:
