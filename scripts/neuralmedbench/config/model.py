@@ -18,12 +18,31 @@ MOST_USD = 1e9
 MOST_SECONDS = 1e6
 
 
-class Prices(Section):
-    """Prices of a paid model."""
+class PriceList(Section):
+    """Prices of one service tier."""
 
     usd_per_million_prompt_tokens: float = Field(ge=0, le=MOST_USD, description="Price of input.")
-    usd_per_million_completion_tokens: float = Field(ge=0, le=MOST_USD, description="Price of output.")
+    usd_per_million_completion_tokens: float = Field(ge=0, le=MOST_USD, description="Price of output, reasoning included.")
+    usd_per_million_cached_tokens: float | None = Field(
+        None, ge=0, le=MOST_USD, description="Price of input that the provider reads from its cache; absent: that of other input."
+    )
+    usd_per_million_cache_write_tokens: float | None = Field(
+        None,
+        ge=0,
+        le=MOST_USD,
+        description="Price of input that is written to the cache for some minutes; absent: the cost of such an answer is unknown.",
+    )
+    usd_per_million_cache_write_1h_tokens: float | None = Field(None, ge=0, le=MOST_USD, description="The same for an hour.")
+
+
+class Prices(PriceList):
+    """Prices of a paid model."""
+
     dated: str = Field(description="Day of the price list, YYYY-MM-DD.")
+    tiers: dict[Name, PriceList] = Field(
+        default_factory=dict,
+        description="Prices of other service tiers, by the name that the provider reports (`flex`, `priority`, `batch`).",
+    )
 
 
 class Downscale(Section):

@@ -2,7 +2,7 @@
 
 Doors
 -----
-budget: NANO, SpendTotals, account_of, check_paid, cost_usd, read_spend_log
+budget: NANO, SpendTotals, account_of, check_paid, read_spend_log
 console: log_served_models
 causes: next_step
 context_length: ContextLength
@@ -16,6 +16,7 @@ informant: INFORMANT, MOST_REPLIES, informed_questions
 ledger: LedgerEntry, add_missing, open_ledger, read_ledger
 model_run: MONEY, ModelRun, RunLimits, UNLIMITED, add_call_arguments, call_arguments, spending_folder
 picture_budget: too_many_pictures, within_budget
+prices: asked_tier, cost_usd, highest_usd, price_list
 readers: fits_layout, limited_requests, requests_for
 refusals: refusals
 registry: code_of, unavailable_reason

@@ -16,6 +16,7 @@ from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.conversation import PromptMessage
+from neuralmedbench.models.prices import asked_tier, highest_usd, price_list
 from neuralmedbench.models.token_estimate import Estimator, answers_of_a_call, longest_answer
 from neuralmedbench.runtime.shared_log import Record, SharedLog, read_log
 
@@ -96,16 +97,13 @@ def check_paid(model: ModelConfig) -> None:
             "max_cost_usd cannot be kept when answers may have any length; add to its yaml `max_tokens: 1024`, or for a model that takes its"
             " limit under another name `parameters: {max_completion_tokens: 4096}`"
         )
+    if model.prices is not None and price_list(model, tier := asked_tier(model)) is None:
+        mistakes.append(
+            f"its calls ask for the service tier `{tier}`, which has no prices; add to `prices` of its yaml `tiers: {{{tier}:"
+            " {usd_per_million_prompt_tokens: ..., usd_per_million_completion_tokens: ...}}`"
+        )
     if mistakes:
         raise ConfigError(*(f"model {model.name}: {mistake}" for mistake in mistakes))
-
-
-def cost_usd(model: ModelConfig, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
-    """Return the price of an answer in USD; None if the prices or the tokens are unknown."""
-    if model.prices is None or prompt_tokens is None or completion_tokens is None:
-        return None
-    prompt = prompt_tokens * model.prices.usd_per_million_prompt_tokens
-    return (prompt + completion_tokens * model.prices.usd_per_million_completion_tokens) / 1e6
 
 
 @dataclass(frozen=True)
@@ -185,7 +183,7 @@ class Budget:
         """
         prompt = self._estimator.prompt_at_most(messages, schema)
         completion = (longest_answer(self._model) or 0) * samples * answers_of_a_call(self._model)
-        usd = cost_usd(self._model, prompt, completion) or 0.0
+        usd = highest_usd(self._model, prompt, completion) or 0.0
         return self._reserve(math.ceil(usd * NANO), prompt + completion)
 
     async def reserve_in_turn(self, messages: Sequence[PromptMessage], samples: int = 1, schema: str = "") -> Reservation | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from neuralmedbench.config.model import Downscale, ModelConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.models.budget import NANO, Budget, Reservation, cost_usd
+from neuralmedbench.models.budget import NANO, Budget, Reservation
 from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.causes import is_of_all
 from neuralmedbench.models.conversation import PromptMessage, load_messages
@@ -24,6 +24,7 @@ from neuralmedbench.models.destinations import destination_of
 from neuralmedbench.models.failed_calls import FailedRequests
 from neuralmedbench.models.ledger import ROOM_BYTES, Ledger, LedgerEntry, new_entry
 from neuralmedbench.models.model_run import ModelRun
+from neuralmedbench.models.prices import cost_usd, highest_usd
 from neuralmedbench.models.protocol import Answer, Backend, Call, Message, tokens_of_call
 from neuralmedbench.models.rate_limits import Grant, RateLimits
 from neuralmedbench.models.registry import BackendHandle
@@ -38,6 +39,7 @@ from neuralmedbench.models.retry import (
 )
 from neuralmedbench.models.samples import MissingAnswer, SampleWalk
 from neuralmedbench.records.responses import ResponseState
+from neuralmedbench.records.usage import usage_of
 
 NOBODY = frozenset({CONNECTION_REFUSED, UNKNOWN_HOST})
 HOPELESS_STATUSES = frozenset({401, 402, 404})
@@ -219,8 +221,7 @@ class Caller:
             finish_reason=answer.finish_reason,
             served_model=answer.served_model,
             fingerprint=answer.fingerprint,
-            prompt_tokens=answer.prompt_tokens,
-            completion_tokens=answer.completion_tokens,
+            **vars(usage_of(answer)),
             called_on=_today(),
             code=walk.code,
             destination=self._destination,
@@ -258,12 +259,12 @@ def _cost_usd(model: ModelConfig, answers: Sequence[Answer], reserved: Reservati
 
     None if it is unknown, or if that upper bound is not below the reservation: the reservation then stands.
     """
-    costs = [cost_usd(model, answer.prompt_tokens, answer.completion_tokens) for answer in answers]
+    costs = [cost_usd(model, answer) for answer in answers]
     known = [cost for cost in costs if cost is not None]
     if len(known) == len(costs):
         return sum(known)
     total = tokens_of_call(answers)
-    most = [cost for pair in ((total, 0), (0, total)) if (cost := cost_usd(model, *pair)) is not None]
+    most = [cost for pair in ((total, 0), (0, total)) if total is not None and (cost := highest_usd(model, *pair)) is not None]
     return max(most) if most and max(most) * NANO < reserved.nano_usd else None
 
 

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self, TextIO
 
 from neuralmedbench.config.load import withhold_outside_paths
-from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
+from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_cut_in_thought
 from neuralmedbench.records.served import ServedModel, served_by
 from neuralmedbench.runtime.job_progress import JobProgress, Report, duration, warn_run
 
@@ -160,7 +160,7 @@ class UnreadWarning:
 
     def __init__(self, name: str, why_unread: Callable[[Response], str] | None) -> None:
         self._name, self._why = name, why_unread
-        self._answers = self._cut = 0
+        self._answers = self._cut = self._thinking = 0
         self._reasons: Counter[str] = Counter()
 
     def count(self, row: Response, left: int) -> None:
@@ -171,6 +171,7 @@ class UnreadWarning:
         reason = self._why(row) if row.state is ResponseState.OK else ""
         cut = row.state is ResponseState.TRUNCATED
         self._cut += cut
+        self._thinking += is_cut_in_thought(row.state, row.text)
         self._reasons.update([reason] if reason else [])
         unread = self._reasons.total() + self._cut
         if (cut or reason) and left and unread >= FIRST_UNREAD and unread > UNREAD_SHARE * self._answers:
@@ -179,7 +180,8 @@ class UnreadWarning:
 
     def _line(self, row: Response, left: int) -> str:
         parts = [f"{self._reasons.total()} cannot be read (most often: {self._reasons.most_common(1)[0][0]})"] if self._reasons else []
-        parts += [f"{self._cut} were cut off at the limit of tokens"] if self._cut else []
+        thinking = f", {self._thinking} of them while thinking" if self._thinking else ""
+        parts += [f"{self._cut} were cut off at the limit of tokens{thinking}"] if self._cut else []
         return (
             f"{self._name}: WARNING: of the first {self._answers} answers {' and '.join(parts)}; {left} more have not come yet. "
             f"`nmb model explain` shows one, such as that to {row.item_id} under {row.arm}; Ctrl-C ends the run and keeps what has come"

@@ -8,16 +8,17 @@ from itertools import chain
 from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.models.budget import cost_usd
 from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.context_length import ContextLength, DueCall, LengthCount
 from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.informant import INFORMANT, MOST_REPLIES
 from neuralmedbench.models.ledger import LedgerEntry
+from neuralmedbench.models.prices import asked_tier, cost_usd, highest_usd
 from neuralmedbench.models.samples import SampleWalk, has_informant
 from neuralmedbench.models.token_estimate import Estimator, answers_of_a_call, longest_answer
 from neuralmedbench.records.fact_matching import MOST_FACTS
 from neuralmedbench.records.requests import Request, RequestImage
+from neuralmedbench.records.usage import Usage, total_of
 
 ENOUGH_ANSWERS = 10
 """With at least this many answers in the ledger their mean length is the likely one, with fewer half of the longest allowed."""
@@ -42,6 +43,8 @@ class Forecast:
         Likely numbers.
     most_prompt_tokens, most_completion_tokens : int
         Upper bounds, as reserved before each call.
+    cached_tokens : int
+        Likely part of the prompt tokens that the provider reads from its cache: as large a part as of the answers in the ledger.
     usd, most_usd : float or None
         Likely and highest cost; None without prices.
     lengths : LengthCount
@@ -56,9 +59,17 @@ class Forecast:
     completion_tokens: int = 0
     most_prompt_tokens: int = 0
     most_completion_tokens: int = 0
+    cached_tokens: int = 0
     usd: float | None = None
     most_usd: float | None = None
     lengths: LengthCount = field(default_factory=LengthCount)
+
+    def price(self, model: ModelConfig, cached_share: float = 0.0) -> None:
+        """Set the likely and the highest cost; `cached_share` of the prompt tokens is likely to be cached."""
+        self.cached_tokens = int(cached_share * self.prompt_tokens)
+        counts = {name: getattr(self, name) for name in ("prompt_tokens", "completion_tokens", "cached_tokens")}
+        self.usd = cost_usd(model, Usage(service_tier=asked_tier(model), **counts))
+        self.most_usd = highest_usd(model, self.most_prompt_tokens, self.most_completion_tokens)
 
 
 def forecast_calls(
@@ -118,8 +129,7 @@ def forecast_informant(
             forecast.completion_tokens += left * min(LIKELY_REPLY, most)
             forecast.most_completion_tokens += left * MOST_REPLIES * most
     forecast.answered = len(seen)
-    forecast.usd = cost_usd(informant, forecast.prompt_tokens, forecast.completion_tokens)
-    forecast.most_usd = cost_usd(informant, forecast.most_prompt_tokens, forecast.most_completion_tokens)
+    forecast.price(informant)
     return forecast
 
 
@@ -134,8 +144,11 @@ class _Forecaster:
         self._estimator, self._length = Estimator(model, root), ContextLength(model, root)
         self._due: list[DueCall] = []
         self._most = longest_answer(model) or 0
-        lengths = [entry.completion_tokens for entry in entries.values() if entry.completion_tokens and entry.strategy != INFORMANT]
+        own = [entry for entry in entries.values() if entry.strategy != INFORMANT]
+        lengths = [entry.completion_tokens for entry in own if entry.completion_tokens]
         self._likely = sum(lengths) // len(lengths) if len(lengths) >= ENOUGH_ANSWERS else self._most // 2
+        sent = [entry for entry in own if entry.prompt_tokens]
+        self._cached_share = _share_of_prompt(sent) if len(sent) >= ENOUGH_ANSWERS else 0.0
         self._seen: set[str] = set()
         self._counted: set[tuple[str, int, tuple[PromptMessage, ...]]] = set()
 
@@ -147,8 +160,7 @@ class _Forecaster:
                 # with `native_n` the samples of a conversation share its first call
                 has_first_call |= self._sample(request, repeat, forecast, shared=has_first_call and self._model.native_n)
             forecast.lengths.add(self._length.count(self._due))
-        forecast.usd = cost_usd(self._model, forecast.prompt_tokens, forecast.completion_tokens)
-        forecast.most_usd = cost_usd(self._model, forecast.most_prompt_tokens, forecast.most_completion_tokens)
+        forecast.price(self._model, self._cached_share)
         return forecast
 
     def _sample(self, request: Request, repeat: int, forecast: Forecast, *, shared: bool) -> bool:
@@ -194,6 +206,11 @@ class _Forecaster:
             forecast.most_prompt_tokens += self._estimator.prompt_at_most(messages, schema) + unknown * self._most
         forecast.completion_tokens += self._likely
         forecast.most_completion_tokens += self._most * answers_of_a_call(self._model)
+
+
+def _share_of_prompt(entries: Sequence[LedgerEntry]) -> float:
+    """Return the part of the prompts that was read from the provider's cache."""
+    return (total_of(entries, "cached_tokens") or 0) / (total_of(entries, "prompt_tokens") or 1)
 
 
 def _longest_reply(request: Request) -> tuple[PromptMessage, ...]:

@@ -23,7 +23,8 @@ from neuralmedbench.models.call_keys import KEY_VERSION
 from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.models.failed_calls import FailedCalls, FailedRequests
 from neuralmedbench.records.requests import Request
-from neuralmedbench.records.responses import MISSING_STATES, ResponseState, token_count
+from neuralmedbench.records.responses import MISSING_STATES, ResponseState
+from neuralmedbench.records.usage import COUNTS, PARTS, Usage, token_count
 from neuralmedbench.runtime.locks import read_holder, try_lock, write_holder
 from neuralmedbench.runtime.storage import has_room
 
@@ -36,7 +37,7 @@ ROOM_BYTES = 8 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
-class LedgerEntry:
+class LedgerEntry(Usage):
     """One answer in the ledger; `state` is `ok`, `refused` or `truncated` (a failure is never kept)."""
 
     key: str
@@ -45,8 +46,6 @@ class LedgerEntry:
     finish_reason: str = ""
     served_model: str = ""
     fingerprint: str = ""
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
     latency_s: float | None = None
     attempts: int = 1
     called_on: str = ""
@@ -154,7 +153,8 @@ class Ledger:
         if entry.key in self._entries:
             return
         self._entries[entry.key] = entry
-        line = {**vars(entry), ANSWER_DIGEST: answer_digest(entry)}
+        unreported = {name for name in (*PARTS, "service_tier") if not vars(entry)[name] and vars(entry)[name] != 0}
+        line = {**{name: value for name, value in vars(entry).items() if name not in unreported}, ANSWER_DIGEST: answer_digest(entry)}
         self._file.write(json.dumps(line, sort_keys=True, ensure_ascii=False).encode() + b"\n")
         self._file.flush()
         self._waiting += 1
@@ -323,7 +323,7 @@ def _entry(line: bytes, where: str) -> LedgerEntry | None:
         value: Any = json.loads(line)
         known = {name: value[name] for name in LedgerEntry.__dataclass_fields__ if name in value}
         # earlier versions stored the provider's counts unchecked: negative, or too large for a table
-        counts = {name: token_count(known.get(name)) for name in ("prompt_tokens", "completion_tokens")}
+        counts = {name: token_count(known.get(name)) for name in COUNTS}
         entry = ENTRY.validate_python(known | counts)
         if ResponseState(entry.state) in MISSING_STATES:  # a failure is not an answer
             return None

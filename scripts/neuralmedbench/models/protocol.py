@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from neuralmedbench.records.requests import joined_words
+from neuralmedbench.records.usage import Usage
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Usage):
     """One answer of a model.
 
     Attributes
@@ -92,9 +93,9 @@ class Answer:
         `ok`, `refused` or `truncated`: the model's behaviour. A transport error is an exception, never an answer.
     finish_reason, served_model, fingerprint : str
         As reported by the provider; empty if it reported none.
-    prompt_tokens, completion_tokens : int or None
-        As counted by the provider; None if it reports no plausible count. If it counts several samples together, the first sample has
-        the whole count and the others 0.
+    prompt_tokens, ..., service_tier
+        As in `records.usage.Usage`. If the provider counts several samples together, the first sample has the whole count and the
+        others 0.
     token_logprobs : tuple of float
         Natural logarithm of the probability of each generated token; empty unless requested.
     total_tokens : int or None
@@ -106,8 +107,6 @@ class Answer:
     finish_reason: str = ""
     served_model: str = ""
     fingerprint: str = ""
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
     token_logprobs: tuple[float, ...] = ()
     total_tokens: int | None = None
 

@@ -8,14 +8,15 @@ from typing import Protocol
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.files.digests import sha256_of_value
-from neuralmedbench.models.budget import cost_usd
 from neuralmedbench.models.call_keys import call_key, request_key
 from neuralmedbench.models.conversation import PromptMessage, ViewSource, informant_messages, next_messages, shown_answer, stored_view
 from neuralmedbench.models.failed_calls import FailedRequests
 from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import LedgerEntry
+from neuralmedbench.models.prices import cost_usd
 from neuralmedbench.records.requests import Request, earlier_request
 from neuralmedbench.records.responses import Response, ResponseState, SentCall
+from neuralmedbench.records.usage import total_of, usage_of
 
 
 class AnswerStore(Protocol):
@@ -223,7 +224,7 @@ def response_row(walk: SampleWalk, missing: MissingAnswer | None = None, failed:
     sent = messages if not missing or missing.destination else messages[:-2] if entries else ()
     if walk.asks_informant:  # what the model was sent last
         sent = next(messages for messages, entry in zip(reversed(walk.sent), reversed(walk.entries), strict=True) if entry is last)
-    prompt, completion = _total([entry.prompt_tokens for entry in entries]), _total([entry.completion_tokens for entry in entries])
+    costs = [cost_usd(walk.model, entry) for entry in entries]
     latencies = [entry.latency_s for entry in entries if entry.latency_s is not None]
     return Response(
         item_id=request.item_id,
@@ -245,10 +246,10 @@ def response_row(walk: SampleWalk, missing: MissingAnswer | None = None, failed:
         finish_reason=last.finish_reason if last else "",
         served_model=last.served_model if last else "",
         fingerprint=last.fingerprint if last else "",
-        prompt_tokens=prompt,
-        completion_tokens=completion,
+        prompt_tokens=total_of(entries, "prompt_tokens"),
+        completion_tokens=total_of(entries, "completion_tokens"),
         latency_s=round(sum(latencies), 4) if latencies else None,
-        cost_usd=cost_usd(walk.model, prompt, completion),
+        cost_usd=sum(known) if (known := [cost for cost in costs if cost is not None]) and len(known) == len(costs) else None,
         attempts=sum(entry.attempts for entry in entries) + (missing.attempts if missing else 0),
         error=missing.error if missing else "",
         called_on=(missing.called_on if missing else "") or (last.called_on if last else ""),
@@ -267,15 +268,13 @@ def _sent_calls(walk: SampleWalk, failed: Sequence[FailedRequests], *, of_inform
     for entry, messages in zip(walk.entries, walk.sent, strict=False):
         if (entry.strategy == INFORMANT) is not of_informant:
             continue
-        prompt, completion = entry.prompt_tokens, entry.completion_tokens
         yield SentCall(
             key=entry.key,
             requests=entry.attempts if entry.requests is None else entry.requests,
             pictures=_pictures(messages),
             characters=_characters(messages),
-            prompt_tokens=prompt,
-            completion_tokens=completion,
-            cost_usd=cost_usd(model, prompt, completion),
+            **vars(usage_of(entry)),
+            cost_usd=cost_usd(model, entry),
             destination=entry.destination,
             called_on=entry.called_on,
         )
@@ -308,8 +307,3 @@ def _characters(messages: Sequence[PromptMessage]) -> int:
 
 def _mean(values: Sequence[float]) -> float | None:
     return round(sum(values) / len(values), 6) if values else None
-
-
-def _total(tokens: list[int | None]) -> int | None:
-    known = [count for count in tokens if count is not None]
-    return sum(known) if known and len(known) == len(tokens) else None

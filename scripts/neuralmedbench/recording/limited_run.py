@@ -22,7 +22,7 @@ from neuralmedbench.recording.plan import PlanRow, plan_run
 from neuralmedbench.recording.run_mistakes import run_mistakes
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.options import as_asked
-from neuralmedbench.records.responses import Response, ResponseState, distinct_calls
+from neuralmedbench.records.responses import Response, ResponseState, distinct_calls, is_cut_in_thought
 from neuralmedbench.records.words import ONCE, counted, listing, percent, percent_span
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.scoring.why_unread import why_unread
@@ -209,6 +209,8 @@ def _answers(rows: Sequence[Response], items: dict[str, Item], benchmark: str, m
     if errors:
         yield f"not answered: {'; '.join(f'{number} {error}' for error, number in errors.most_common(3))}"
         yield from (f"  {error}: {step}" for error, _ in errors.most_common(3) if (step := next_step(error)))
+    if thinking := sum(is_cut_in_thought(row.state, row.text) for row in rows):
+        yield f"cut off while thinking, before an answer began: {thinking} of {states['truncated']} truncated; raise `max_tokens`"
     unread = [
         (row, why) for row in rows if row.state is ResponseState.OK and (why := why_unread(row.text, as_asked(items[row.item_id], row.arm)))
     ]

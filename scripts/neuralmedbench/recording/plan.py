@@ -26,6 +26,7 @@ from neuralmedbench.models.forecast import Forecast, forecast_calls, forecast_in
 from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import LedgerEntry, read_ledger
 from neuralmedbench.models.picture_budget import too_many_pictures
+from neuralmedbench.models.prices import asked_tier
 from neuralmedbench.models.readers import limited_requests, requests_for
 from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.samples import SampleWalk, has_informant, response_row
@@ -85,6 +86,7 @@ class PlanRow:
     grader: str
     outlook: Forecast
     prices_dated: str
+    service_tier: str
     destination: str
     allowed: bool
     key_env: str
@@ -273,6 +275,7 @@ class _Planner:
             grader=grader,
             outlook=outlook,
             prices_dated=model.prices.dated if model.prices else "",
+            service_tier=asked_tier(model),
             destination=destination,
             allowed=is_allowed(model, destination, allowed),
             key_env=model.api_key_env or "",
@@ -398,6 +401,11 @@ def plan_lines(rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spend
     lines += list(dict.fromkeys(f"blocked: {row.blocked}" for row in rows if row.blocked))
     lines += [f"{row.benchmark}, {_asked(row)}: {row.note}" for row in rows if row.note and not row.blocked]
     lines += [f"{row.benchmark}, {_asked(row)}: {line}" for row in rows for line in row.lengths]
+    lines += [
+        f"{row.benchmark}, {_asked(row)}: USD expects {cached / 1000:.0f} thousand tokens of the prompts from the provider's cache, as of the answers so far"
+        for row in rows
+        if (cached := row.outlook.cached_tokens)
+    ]
     lines += switch_lines(switch for row in rows for switch in row.switches)
     return [*lines, *_group_lines(rows, run), *_cap_lines(rows, run, spending)]
 
@@ -438,7 +446,7 @@ def _cells(row: PlanRow) -> tuple[str, ...]:
         f"{forecast.completion_tokens / 1000:.0f} / {forecast.most_completion_tokens / 1000:.0f}",
         _usd(forecast.usd),
         _usd(forecast.most_usd),
-        row.prices_dated or "-",
+        " ".join(filter(None, (row.prices_dated, row.service_tier))) or "-",
         row.destination if row.allowed else f"{row.destination} (not allowed)",
         key,
     )

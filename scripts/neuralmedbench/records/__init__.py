@@ -20,7 +20,7 @@ keys: Key, response_key, text_digest
 options: NONE_ARM, SHUFFLED, as_asked, is_movable, option_name, order_under
 questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal
 requests: EARLIER, Fact, Inquiry, MOST_CANDIDATES, Request, RequestImage, RequestTurn, STATEMENT, earlier_request, joined_words, order_of_parts, with_earlier_answer
-responses: MISSING_STATES, Response, ResponseState, SentCall, THINKING, current_rows, distinct_calls, is_only_thoughts, token_count
+responses: MISSING_STATES, Response, ResponseState, SentCall, THINKING, current_rows, distinct_calls, is_cut_in_thought, is_only_thoughts
 result_columns: TABLES
 results: CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, FUNNEL_STEPS, HIDDEN, MARK, NOT_SHOWN, PATIENT, POOL_MARKS, RANKED_DIFFERENTIAL, mark_of
 review: AcceptedIdentityLeak, AcceptedIdentityLeaks, ExcludeReason, IdentityLeak, OwnRule, ReviewedFiles, SignedReview
@@ -29,6 +29,7 @@ served: ServedModel, printable_name, served_by
 suggestions: DENIAL, OTHER_SIDE, SUGGESTS, rival, suggestion_words, wrong_gold
 taxonomy: ERRORS, ERROR_AXIS, ErrorCode, ErrorGroup, PaperClass, TAXONOMY, counts_under, error_of, unknown_errors
 urgency: TimeCritical, Urgency
+usage: COUNTS, PARTS, Usage, token_count, total_of, usage_of
 value_reading: BOX, keywords_of
 value_rules: RULES, example_of, fields_of, is_right, overlap, part_of_schema, problem_of_values, read_value, right_text, share_of, threshold, values_schema, write_value
 views: ANSWER_ACTION, CT_WINDOW_NAMES, MR_WINDOWS, SliceView, Vector, ViewPlane, ViewRules, ViewScan, ViewStep, Viewer, WHOLE, view_steps, viewer_digest

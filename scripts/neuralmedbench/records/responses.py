@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-SCHEMA_VERSION = 4
+from neuralmedbench.records.usage import Usage
+
+SCHEMA_VERSION = 5
 
 
 class ResponseState(StrEnum):
@@ -28,13 +30,10 @@ MISSING_STATES = frozenset({ResponseState.FAILED, ResponseState.OVER_BUDGET, Res
 """States without an answer for reasons other than the model's behaviour."""
 THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
 """Thoughts between tags, which are no part of an answer."""
-MOST_TOKENS = 10**8
-"""Largest plausible number of tokens of a call: ten times the longest context of any model (10 million), because one call may request
-several samples."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SentCall:
+class SentCall(Usage):
     """One call of a sample: what was sent to one host in one day, and what its answer cost.
 
     Requests of the same call that failed earlier, on another day or at another host, are records of their own with the same key.
@@ -49,8 +48,8 @@ class SentCall:
         False if none of these requests was answered.
     pictures, characters : int
         Pictures and length of the text in one of these requests.
-    prompt_tokens, completion_tokens : int or None
-        As reported; None if unknown or if no answer came.
+    prompt_tokens, ..., service_tier
+        As in `records.usage.Usage`; None if no answer came.
     cost_usd : float or None
         By the prices in the model's YAML file; None if unknown.
     destination, called_on : str
@@ -62,8 +61,6 @@ class SentCall:
     answered: bool = True
     pictures: int = 0
     characters: int = 0
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
     cost_usd: float | None = None
     destination: str = ""
     called_on: str = ""
@@ -148,19 +145,6 @@ class Response:
     informant_calls: tuple[SentCall, ...] = ()
 
 
-def token_count(value: object) -> int | None:
-    """Return a token count if it is a plausible one, an integer from 0 to `MOST_TOKENS`, else None.
-
-    Examples
-    --------
-    >>> token_count(12), token_count(12.0), token_count(-1), token_count(0.5), token_count("12"), token_count(10**30)
-    (12, 12, None, None, None, None)
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
-        return None
-    return int(value) if value == int(value) else None
-
-
 def is_only_thoughts(text: str) -> bool:
     """Return True if a text holds thoughts between tags, closed or not, and no answer behind them.
 
@@ -170,6 +154,17 @@ def is_only_thoughts(text: str) -> bool:
     (True, False, False)
     """
     return bool(text.strip()) and not THINKING.sub("", text).strip()
+
+
+def is_cut_in_thought(state: str, text: str) -> bool:
+    """Return True if an answer met the limit of tokens before it began: the model was still thinking.
+
+    Examples
+    --------
+    >>> is_cut_in_thought("truncated", ""), is_cut_in_thought("truncated", "<think>B or"), is_cut_in_thought("truncated", "It is")
+    (True, True, False)
+    """
+    return state == ResponseState.TRUNCATED and (not text.strip() or is_only_thoughts(text))
 
 
 def current_rows(rows: Sequence[Response]) -> list[Response]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from neuralmedbench.records.responses import SentCall
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 
 
 class ParseStatus(StrEnum):

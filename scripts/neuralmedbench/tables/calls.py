@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.records.responses import MISSING_STATES, Response, SentCall, distinct_calls
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.records.served import served_by
+from neuralmedbench.records.usage import PARTS, total_of
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.tables.declare import Table, of_study
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
@@ -37,6 +38,11 @@ class EfficiencyRow(ResultRow):
     answered: int | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    image_tokens: int | None = None
+    service_tiers: str | None = None
     latency_median_s: float | None = None
     latency_p90_s: float | None = None
     cost_usd: float | None = None
@@ -70,6 +76,7 @@ def _efficiency(responses: list[Response]) -> Cells:
         "answered": sum(row.state not in MISSING_STATES for row in responses),
         "prompt_tokens": _total([call.prompt_tokens for call in calls]),
         "completion_tokens": _total([call.completion_tokens for call in calls]),
+        **usage_cells(calls),
         "latency_median_s": float(np.median(latencies)) if latencies else None,
         "latency_p90_s": float(np.quantile(latencies, 0.9)) if latencies else None,
         "cost_usd": float(sum(costs)) if costs else None,
@@ -79,6 +86,14 @@ def _efficiency(responses: list[Response]) -> Cells:
         "served_models": len({one.name for one in served}),
         "fingerprints": len(served),
     }
+
+
+def usage_cells(calls: Sequence[SentCall]) -> Cells:
+    """Return the parts of the tokens of some calls that providers report, and the service tiers that they name."""
+    parts = {name: total_of(calls, name) for name in PARTS}
+    written = [count for name in ("cache_write_tokens", "cache_write_1h_tokens") if (count := parts.pop(name)) is not None]
+    tiers = sorted({call.service_tier for call in calls} - {""})
+    return {**parts, "cache_write_tokens": sum(written) if written else None, "service_tiers": "; ".join(tiers) or None}
 
 
 def _total(numbers: list[int | None]) -> int | None:

@@ -9,7 +9,11 @@ from typing import Any
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import LOCAL, destination_of
+from neuralmedbench.models.prices import cost_usd, price_list
 from neuralmedbench.records.responses import MISSING_STATES, Response, distinct_calls
+from neuralmedbench.records.usage import total_of
+from neuralmedbench.records.words import listing
+from neuralmedbench.tables.calls import usage_cells
 from neuralmedbench.tables.declare import MODEL, Suppression, Table
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow
@@ -35,6 +39,11 @@ class CostRow(ResultRow):
     answers: int | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    image_tokens: int | None = None
+    service_tiers: str | None = None
     cost_usd: str | None = None
     usd_per_item: str | None = None
     usd_per_right_answer: str | None = None
@@ -67,7 +76,7 @@ def _row(benchmark: BenchmarkStudy, model: str, config: ModelConfig, placed: Map
     row: Cells = {"benchmark": benchmark.name, "model": model, "title": config.title} | {name: placed[name] for name in PASS1}
     row |= {"n_items": placed["n_items"], "n_patients": placed["n_patients"], "answers": len(answers)}
     calls = [call for call in distinct_calls(answers) if call.answered]
-    row |= {name: _total([getattr(call, name) for call in calls]) for name in ("prompt_tokens", "completion_tokens")}
+    row |= {name: total_of(calls, name) for name in ("prompt_tokens", "completion_tokens")} | usage_cells(calls)
     # without a price, or with unknown tokens, the row has a note instead of costs
     prices = config.prices
     if prices is None or not (prices.usd_per_million_prompt_tokens or prices.usd_per_million_completion_tokens):
@@ -75,7 +84,7 @@ def _row(benchmark: BenchmarkStudy, model: str, config: ModelConfig, placed: Map
     unknown = sum(answer.cost_usd is None for answer in answers)
     row["priced_on"] = prices.dated
     if unknown or not answers:
-        return row | {"note": f"the tokens of {unknown} of {len(answers)} answers are not known" if answers else "no answer"}
+        return row | {"note": _why_unknown(config, answers, unknown) if answers else "no answer"}
     # cost per right answer: all money by the answers that pass; among answers that nobody graded may be right ones
     counts = benchmark.outcomes.counts[Key(model)]
     right, ungraded = int(counts.passes.sum()), int(counts.not_graded.sum())
@@ -91,10 +100,16 @@ def _counts(row: Response, scored: set[str]) -> bool:
     return (row.arm, row.strategy) == (FULL, DIRECT) and row.state not in MISSING_STATES and row.item_id in scored
 
 
-def _total(numbers: Sequence[int | None]) -> int | None:
-    """Return the sum; None when any number is not known, as a partial sum would look like a saving."""
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known and len(known) == len(numbers) else None
+def _why_unknown(config: ModelConfig, answers: Sequence[Response], unknown: int) -> str:
+    """Say why so many answers have no price: a service tier or a kind of token has none, or the tokens are not known."""
+    calls = [call for answer in answers for call in answer.calls if call.answered]
+    tiers = sorted({call.service_tier for call in calls if price_list(config, call.service_tier) is None})
+    if tiers:
+        return f"no prices of the service tier {listing(tiers)} in its yaml"
+    counted = [call for call in calls if call.prompt_tokens is not None and call.completion_tokens is not None]
+    if any(cost_usd(config, call) is None for call in counted):
+        return "no price of tokens written to the cache in its yaml"
+    return f"the tokens of {unknown} of {len(answers)} answers are not known"
 
 
 def _why_no_price(model: str, config: ModelConfig) -> str:
@@ -124,5 +139,5 @@ TABLE = Table(
     name="cost",
     row=CostRow,
     rows=lambda results: cost_rows(results.study, results.tables["leaderboard"]),
-    suppression=Suppression(f"{MODEL} title priced_on note"),
+    suppression=Suppression(f"{MODEL} title priced_on service_tiers note"),
 )

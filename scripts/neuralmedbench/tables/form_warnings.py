@@ -47,11 +47,18 @@ def form_sentences(study: Study, tables: Tables) -> list[str]:
         for row in models_of(tables, name):
             faults = form_faults(row)
             if faults:
-                shares = f"of the answers of {row['title']} {listing([f'{percent(share)} {what}' for what, share, _ in faults])}"
+                parts = [f"{percent(share)} {what}{_in_thought(row) if what == TRUNCATED else ''}" for what, share, _ in faults]
+                shares = f"of the answers of {row['title']} {listing(parts)}"
                 shares += open_rate(row, tables)
                 unread = any(what == UNREAD for what, _, _ in faults)
                 found.setdefault(_counted_as(row, unread, len(faults) > 1), []).append(f"{benchmark.config.title}: {shares}")
     return [f"{'; '.join(whose)}; {count}." for count, whose in found.items()]
+
+
+def _in_thought(row: Cells) -> str:
+    """Say how many of the answers that were cut off had not begun; empty if all had."""
+    number, cut = row.get("truncated_thinking") or 0, row.get("truncated") or 0
+    return f" ({'all' if number == cut else percent(row['truncated_fraction'] * number / cut)} while thinking)" if number else ""
 
 
 def open_rate(row: Cells, tables: Tables) -> str:

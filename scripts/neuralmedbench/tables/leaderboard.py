@@ -87,6 +87,7 @@ class LeaderboardRow(ResultRow):
     worst_case: float | None = None
     refused: int | None = None
     truncated: int | None = None
+    truncated_thinking: int | None = None
     unparsable: int | None = None
     unread_missing: int | None = None
     contradicted: int | None = None

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from neuralmedbench.estimates.intervals import ByPatient, Floats, IntervalSettings, Ints, codes_of
 from neuralmedbench.estimates.repeats import pass_at_k
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy, discloses_findings
-from neuralmedbench.records.responses import Response
+from neuralmedbench.records.responses import Response, is_cut_in_thought
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.records.value_rules import threshold
 from neuralmedbench.tables.shared_requests import joined_clusters, paired_members, request_codes
@@ -111,7 +111,7 @@ class Counts:
     present : int
         Answers that are there, graded or not.
     tally : dict of str to int
-        Of these: `refused`, `truncated`, `unparsable`, `unread_missing` (unparsable and not graded, so that they are missing and not wrong),
+        Of these: `refused`, `truncated`, `truncated_thinking` (of these, before the answer began), `unparsable`, `unread_missing` (unparsable and not graded, so that they are missing and not wrong),
         `contradicted` (a letter before the words of another option), `abstained`.
     brier : float or None
         Mean squared distance of the stated confidence from the outcome.
@@ -333,7 +333,7 @@ def _count(
     # under arms that disclose findings there are no points: an answer could copy the statements
     points = () if discloses_findings(key.arm) else POINTS
     sums = {name: np.zeros((2, size)) for name in ("main_condition", "core_diagnosis", *points)}
-    tally = dict.fromkeys(("refused", "truncated", "unparsable", "unread_missing", "contradicted", "abstained"), 0)
+    tally = dict.fromkeys(("refused", "truncated", "truncated_thinking", "unparsable", "unread_missing", "contradicted", "abstained"), 0)
     confidences: list[float] = []
     unread_language = 0
     languages = {row.other_language for row in rows if row.passed is None} - {""}
@@ -356,6 +356,7 @@ def _count(
             tally["abstained"] += row.abstained and not foreign
             if row.state in tally:
                 tally[row.state] += 1
+            tally["truncated_thinking"] += is_cut_in_thought(row.state, row.text)
         if row.missing or row.passed is None:
             continue
         answered[index] += 1

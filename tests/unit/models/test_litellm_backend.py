@@ -18,7 +18,8 @@ from neuralmedbench.models.api.replies import readable_by_litellm
 from neuralmedbench.models.call_keys import strict_schema
 from neuralmedbench.models.protocol import Call, Message, MessageImage
 from neuralmedbench.models.retry import CallError
-from neuralmedbench.records.responses import MOST_TOKENS, is_only_thoughts
+from neuralmedbench.records.responses import is_only_thoughts
+from neuralmedbench.records.usage import MOST_TOKENS
 
 ASKED = (Message("system", "You are a neurologist."), Message("user", "What is it?"))
 SCHEMA = {

@@ -268,7 +268,7 @@ def import_litellm() -> Any:
 class NoTokens:
     """Replaces the tokenizer that litellm loads with its first call (0.7 s, 40 MB) for providers that report no counts.
 
-    Such counts are not used here: see `models.api.replies.tokens_of`.
+    Such counts are not used here: see `models.api.usage`.
     """
 
     def encode(self, *_: object, **__: object) -> list[int]:

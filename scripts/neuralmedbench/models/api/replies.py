@@ -1,7 +1,4 @@
-"""Read a provider's reply: its answers, why they ended, and its token counts.
-
-The counts decide about money, so they are used only where they can be true.
-"""
+"""Read a provider's reply: its answers, and why they ended."""
 
 from __future__ import annotations
 
@@ -12,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from neuralmedbench.models.api.usage import USAGE, read_usage, valid_usage
 from neuralmedbench.models.causes import ERROR_REPLY, NO_CHOICES, cause_of
 from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.retry import CallError
-from neuralmedbench.records.responses import token_count
+from neuralmedbench.records.usage import Usage
 
 CUT = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded", "max_output_tokens", "compaction"})
 """Finish reasons of an answer cut at the configured limit or at the model's own."""
@@ -72,8 +70,10 @@ def answers_of(reply: Any, body: bytes, key: str) -> tuple[Answer, ...]:
         The API key that was sent, or empty; a server may repeat it, and it must not reach the ledger.
     """
     raw = reply_object(body)
-    prompt, completion, total = tokens_of(raw, getattr(reply, "usage", None), wrote=any(map(_wrote, reply.choices)))
-    head = {
+    usage, total = read_usage(raw, wrote=any(map(_wrote, reply.choices)), parsed=getattr(reply, "usage", None))
+    # what a call counted for all its samples stands with the first one
+    of_others = Usage(prompt_tokens=0, completion_tokens=0, service_tier=usage.service_tier)
+    head: dict[str, Any] = {
         "served_model": _scrubbed(raw.get("model") or raw.get("modelVersion"), key)[:LONGEST_NAME],
         "fingerprint": _scrubbed(raw.get("system_fingerprint"), key)[:LONGEST_NAME],
     }
@@ -93,11 +93,10 @@ def answers_of(reply: Any, body: bytes, key: str) -> tuple[Answer, ...]:
                 text=_scrubbed(text, key),
                 state=state,
                 finish_reason=_scrubbed(reason, key)[:LONGEST_NAME],
-                prompt_tokens=0 if answers else prompt,
-                completion_tokens=0 if answers else completion,
                 total_tokens=None if answers else total,
                 token_logprobs=_token_logprobs(choice),
                 **head,
+                **vars(of_others if answers else usage),
             )
         )
     if not answers:
@@ -170,12 +169,6 @@ def _scrubbed(words: Any, key: str) -> str:
 ANSWERS = ("choices", "candidates", "content")
 """Field of the answers: of OpenAI, of Google, of Anthropic."""
 
-USAGE = ("usage", "usageMetadata")
-"""Field of the token counts: of OpenAI and Anthropic, and of Google."""
-
-COUNTS = ("tokens", "TokenCount")
-"""Endings of the names of counts; other names hold speeds and prices (`total_tokens_per_sec`)."""
-
 LONGEST_NUMBER = 40
 """Integers with more digits are read as floats: Python refuses to parse an integer of 5,000 digits, and with it the reply."""
 
@@ -187,24 +180,6 @@ def reply_object(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def tokens_of(raw: Mapping[str, Any], read: Any, *, wrote: bool) -> tuple[int | None, int | None, int | None]:
-    """Return the tokens of the prompt, of the answers, and of both if the provider reports only their sum; None where none is valid."""
-    usage = next((raw[name] for name in USAGE if raw.get(name)), None)
-    if not isinstance(usage, dict) or not _counts_are_valid(usage):
-        return None, None, None
-    # a count of 0 for the prompt, or for an answer with text, cannot be true and is treated as absent
-    prompt = token_count(getattr(read, "prompt_tokens", None)) or token_count(usage.get("input_tokens")) or None
-    completion = token_count(getattr(read, "completion_tokens", None)) or token_count(usage.get("output_tokens")) or (None if wrote else 0)
-    total = token_count(usage.get("total_tokens")) or token_count(usage.get("totalTokenCount")) or 0
-    if prompt is None and completion is None:
-        return None, None, total or None
-    if prompt is None:
-        prompt = max(0, total - (completion or 0)) or None
-    elif completion is None:
-        completion = max(0, total - prompt) or None
-    return prompt, completion, None
 
 
 def readable_by_litellm(body: bytes) -> bytes:
@@ -222,7 +197,7 @@ def readable_by_litellm(body: bytes) -> bytes:
         then the reply without those, and with their joined text.
     """
     raw = reply_object(body)
-    changed: dict[str, Any] = {name: valid for name in USAGE if name in raw and (valid := _valid_usage(raw[name])) != raw[name]}
+    changed: dict[str, Any] = {name: valid for name in USAGE if name in raw and (valid := valid_usage(raw[name])) != raw[name]}
     rows = raw.get("choices")
     if isinstance(rows, list):
         readable = [row if _has_valid_logprobs(row) else {**row, "logprobs": None} for row in map(_with_joined_text, rows)]
@@ -241,27 +216,6 @@ def _with_joined_text(row: Any) -> Any:
         str(part["text"]) for part in parts if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
     ]
     return {**row, "message": {**message, "content": "".join(texts)}} if len(texts) == len(parts) else row
-
-
-def _valid_usage(usage: Any) -> dict[str, Any]:
-    if not isinstance(usage, dict) or not _counts_are_valid(usage):
-        return {}
-    return {name: value for name, value in usage.items() if value is not None and (not isinstance(value, dict | list) or _is_valid(value))}
-
-
-def _counts_are_valid(usage: Mapping[str, Any]) -> bool:
-    return all(_is_count(name, value) for name, value in usage.items() if not isinstance(value, dict | list) or name.endswith(COUNTS))
-
-
-def _is_valid(details: Any) -> bool:
-    """Return True if all counts in the nested details of a usage are valid."""
-    if isinstance(details, dict):
-        return all(_is_valid(value) if isinstance(value, dict | list) else _is_count(name, value) for name, value in details.items())
-    return all(map(_is_valid, details)) if isinstance(details, list) else True
-
-
-def _is_count(name: str, value: Any) -> bool:
-    return value is None or not name.endswith(COUNTS) or token_count(value) is not None
 
 
 def _has_valid_logprobs(row: Any) -> bool:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.published import PublishedConfig, PublishedSize
-from neuralmedbench.models.budget import cost_usd
+from neuralmedbench.models.prices import asked_tier, cost_usd, highest_usd
 from neuralmedbench.models.token_estimate import longest_answer
 from neuralmedbench.records.items import Arm
+from neuralmedbench.records.usage import Usage
 
 TOKENS_PER_WORD = 4 / 3
 
@@ -90,7 +91,8 @@ def _row(asked: ModelConfig, calls: int, prompt_tokens: int, *, model: str, grad
     longest = longest_answer(asked)
     unknown = "no prices in its yaml" if asked.prices is None else "" if longest is not None else "nothing limits its answers (max_tokens)"
     # as in the plan of a data set that is here, the expected answer has half the maximum length
-    usd, most = (None if unknown else cost_usd(asked, prompt_tokens, calls * length) for length in ((longest or 0) // 2, longest or 0))
+    likely = Usage(prompt_tokens=prompt_tokens, completion_tokens=calls * ((longest or 0) // 2), service_tier=asked_tier(asked))
+    usd, most = (None, None) if unknown else (cost_usd(asked, likely), highest_usd(asked, prompt_tokens, calls * (longest or 0)))
     answers = None if longest is None else calls * longest
     return SizeRow(
         model=model, grader=grader, title=title, calls=calls, prompt_tokens=prompt_tokens, completion_tokens=answers, usd=usd,
