@@ -88,6 +88,8 @@ def test_it_says_how_many_and_why_and_not_a_word_of_an_answer(check, capsys: pyt
 def test_answers_that_are_cut_off_count(check, capsys: pytest.CaptureFixture[str]) -> None:
     line = printed(capsys, rows([PROSE] * FIRST_UNREAD, ResponseState.TRUNCATED), check)
     assert "of the first 20 answers 20 were cut off at the limit of tokens; 100 more" in line
+    line = printed(capsys, rows([""] * FIRST_UNREAD, ResponseState.TRUNCATED), check)
+    assert "of the first 20 answers 20 were cut off at the limit of tokens, 20 of them while thinking; 100 more" in line
 
 
 def test_it_is_printed_once(check, capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,10 +59,20 @@ def test_refused_truncated_and_unparsable_are_wrong_and_failed_and_ungraded_are_
         score(ITEMS[0], "m", passed=False, repeat=2, parse_status=ParseStatus.FAILED),
         score(ITEMS[0], "m", passed=None, repeat=3, state="failed", missing=True),
         score(ITEMS[0], "m", passed=None, repeat=4),
+        score(ITEMS[0], "m", passed=False, repeat=5, state="truncated", text="<think>Perhaps a"),
+        score(ITEMS[0], "m", passed=False, repeat=6, state="truncated", text="The diagnosis is a"),
     ]
     counts = outcomes(rows).counts[Key("m")]
-    assert (counts.passes[0], counts.missing[0], counts.samples[0]) == (0, 2, 5)
-    assert counts.tally == {"refused": 1, "truncated": 1, "unparsable": 1, "unread_missing": 0, "contradicted": 0, "abstained": 0}
+    assert (counts.passes[0], counts.missing[0], counts.samples[0]) == (0, 2, 7)
+    assert counts.tally == {
+        "refused": 1,
+        "truncated": 3,
+        "truncated_thinking": 2,
+        "unparsable": 1,
+        "unread_missing": 0,
+        "contradicted": 0,
+        "abstained": 0,
+    }
     assert counts.false_names[0] == 0
 
 
