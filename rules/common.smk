@@ -54,8 +54,7 @@ except PipelineError as error:
 
 config.update(RUN.config.model_dump(mode="json"))
 
-TERMINAL.arguments = ["--overridden"] if workflow.config_settings.config else []
-TERMINAL.arguments += RUN.options("--configfiles")
+TERMINAL.introduce(RUN, overridden=bool(workflow.config_settings.config))
 
 # replay changes no answer, so switching it reruns nothing: rules pass it as a function of the input, and such params are not compared
 REPLAY = "--replay" if RUN.config.replay else ""

@@ -20,6 +20,7 @@ from fixtures.models import running_server
 from fixtures.terminal import at_terminal
 from neuralmedbench.models.ledger import ROOM_BYTES, open_ledger, read_ledger
 from neuralmedbench.runtime.one_writer import WAIT_VARIABLE, only_writer
+from neuralmedbench.runtime.watch import look, plain_lines
 
 pytestmark = pytest.mark.workflow
 
@@ -110,7 +111,12 @@ def test_at_a_terminal_one_line_counts_the_answers_and_a_part_that_was_made_is_n
     assert ".snakemake/log/" in shown.lines[-2]
     assert re.search(r"ask loop on demo-tiny: \d+ of 24 answers", shown.text)
     assert not any("Error" in line for line in shown.lines)
-    assert list((copy / ".snakemake/progress").iterdir()) == []
+    # of the runs before nothing is left, and of this one how it ended
+    assert len(list((copy / ".snakemake/progress").iterdir())) == 1
+    ended = look(copy / ".snakemake/progress")
+    assert ended
+    assert (ended.run.name, ended.run.outcome, ended.run.done, ended.run.total) == ("crash", "finished", 1, 1)
+    assert [line.split() for line in plain_lines(ended)[3:4]] == [["loop", "demo-tiny", "done", "24", "of", "24"]]
 
 
 def test_ctrl_c_ends_in_one_line_and_what_had_come_is_not_asked_again(copy: Path, server: Loopback, run_snakemake: Snakemake) -> None:

@@ -111,6 +111,29 @@ def compare_two_runs(args: Namespace) -> int:
     return 0
 
 
+@RUN.verb(
+    "watch",
+    argument("--once", action="store_true", help="print how the run is now, as plain lines, and end"),
+    argument(
+        "--every", type=float, default=None, metavar="SECONDS", help="time between two looks (default: 2 on a terminal, otherwise 30)"
+    ),
+    example="--once",
+)
+def watch_run(args: Namespace) -> int:
+    """Watch a run from another terminal: answers, rate, cost, time left, failures by kind, stages.
+
+    Run it in the project folder, on any machine that sees it. It reads what the run and its jobs write there and changes nothing. It ends with
+    the run, or with Ctrl-C, which leaves the run alone; where no run is in progress it shows how the last one ended and waits for the next.
+    """
+    from neuralmedbench.runtime.watch import watch
+
+    try:
+        watch(once=args.once, every_s=args.every)
+    except KeyboardInterrupt:
+        print()
+    return 0
+
+
 @RUN.verb("report", CONFIGFILES, example="--configfiles config/study.yaml")
 def print_report(args: Namespace) -> int:
     """Print the path of the report of a run."""

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
@@ -21,6 +21,10 @@ from neuralmedbench.runtime.job_progress import JobProgress, Report, duration, w
 EVERY_S = 30.0
 """Seconds between two progress lines where there is no terminal."""
 REPORT_S = 1.0
+RECENT_S, RECENT_ANSWERS = 60.0, 10
+"""The rate that is reported is that of the last minute, or of the last ten answers if these took longer."""
+MOST_REASONS = 10
+"""Reasons for missing answers that are reported, the commonest first."""
 
 
 class Progress:
@@ -34,8 +38,8 @@ class Progress:
         Number of requested answers.
     stream : TextIO, optional
         Where to write; standard error by default.
-    benchmark : str
-        Name of the benchmark, for the line of progress of the run.
+    place : tuple of str
+        Benchmark, model, and grader or empty, for the run that shows this job.
     retries : Counter, optional
         Attempts that were repeated, by cause; counted elsewhere.
     spent : callable, optional
@@ -53,21 +57,23 @@ class Progress:
         total: int,
         stream: TextIO | None = None,
         *,
-        benchmark: str = "",
+        place: tuple[str, str, str] = ("", "", ""),
         retries: Counter[str] | None = None,
         spent: Callable[[], tuple[float, float] | None] = lambda: None,
     ) -> None:
-        self._name, self._total, self._benchmark = name, total, benchmark
+        self._name, self._total, self._place = name, total, place
         self._report, self._spent = Report(), spent
         self._stream = sys.stderr if stream is None else stream
         self._states: Counter[ResponseState] = Counter()
+        self._missing: Counter[str] = Counter()
+        self._recent: deque[float] = deque()
         self._from_ledger = 0
         self._retries: Counter[str] = Counter() if retries is None else retries
         self._usd: float | None = None
         self._bar: Any = None
 
     def __enter__(self) -> Self:
-        self._start = self._printed = time.monotonic()
+        self._start = self._printed = self._recent_since = time.monotonic()
         if self._stream.isatty():
             from tqdm import tqdm
 
@@ -78,10 +84,17 @@ class Progress:
                 )
         return self
 
-    def count(self, state: str, usd: float | None, from_ledger: bool) -> None:
-        """Count one answer; `usd` is None without a price. ValueError for an unknown state, so that no other word reaches a log."""
+    def count(self, state: str, usd: float | None, from_ledger: bool, reason: str = "") -> None:
+        """Count one answer; `usd` is None without a price, `reason` says why it is missing.
+
+        ValueError for an unknown state, so that no other word reaches a log.
+        """
         self._states[ResponseState(state)] += 1
         self._from_ledger += from_ledger
+        if state in MISSING_STATES:
+            self._missing[f"{state}: {reason}" if reason else state] += 1
+        if not from_ledger:
+            self._recent.append(time.monotonic())
         if usd is not None and not from_ledger:
             self._usd = (self._usd or 0.0) + usd
         with suppress(OSError, ValueError):  # ValueError: the stream is closed
@@ -94,7 +107,7 @@ class Progress:
                 self._print(self._speed())
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._report.close()
+        self._report.write(self._progress(ended=True))
         with suppress(OSError, ValueError):
             if self._bar is not None:
                 self._bar.close()
@@ -104,21 +117,32 @@ class Progress:
     async def keep_reported(self) -> None:
         """Report to the run that shows this job, once a second; ends when it is cancelled."""
         while True:
-            done, (spent, cap) = self._states.total(), self._spent() or (None, None)
-            self._report.write(
-                JobProgress(
-                    benchmark=self._benchmark,
-                    model=self._name,
-                    done=done,
-                    total=self._total,
-                    asked=done - self._from_ledger,
-                    seconds=time.monotonic() - self._start,
-                    spent_usd=spent,
-                    cap_usd=cap,
-                    retries=dict(self._retries),
-                )
-            )
+            self._report.write(self._progress())
             await asyncio.sleep(REPORT_S)
+
+    def _progress(self, *, ended: bool = False) -> JobProgress:
+        now, done, (spent, cap) = time.monotonic(), self._states.total(), self._spent() or (None, None)
+        while len(self._recent) > RECENT_ANSWERS and now - self._recent[0] > RECENT_S:
+            self._recent_since = self._recent.popleft()
+        benchmark, model, grader = self._place
+        return JobProgress(
+            benchmark=benchmark,
+            model=model,
+            grader=grader,
+            done=done,
+            total=self._total,
+            asked=done - self._from_ledger,
+            seconds=now - self._start,
+            spent_usd=spent,
+            cap_usd=cap,
+            retries=dict(self._retries),
+            states={state.value: number for state, number in self._states.items()},
+            missing=dict(self._missing.most_common(MOST_REASONS)),
+            usd=self._usd,
+            recent_asked=len(self._recent),
+            recent_seconds=now - self._recent_since,
+            ended=ended,
+        )
 
     def _print(self, last: str) -> None:
         done = self._states.total()

@@ -21,7 +21,7 @@ from neuralmedbench.models.context_length import ContextLength, check_lengths
 from neuralmedbench.models.destinations import address_of, check_destination
 from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import Ledger, LedgerEntry, check_recorded_ledger, open_ledger
-from neuralmedbench.models.model_run import ModelRun
+from neuralmedbench.models.model_run import ModelRun, place_of
 from neuralmedbench.models.picture_budget import too_many_pictures
 from neuralmedbench.models.registry import BackendHandle, code_of, open_backend
 from neuralmedbench.models.replay import replay_requests
@@ -146,7 +146,7 @@ class _Scheduler:
 
     def __init__(self, run: ModelRun, handle: BackendHandle, ledger: Ledger, most_failed: float, informant: BackendHandle) -> None:
         self._model, self._ledger, self._handle, self._first = run.model, ledger, handle, run.first_repeat
-        self._benchmark = run.ledger.parent.name
+        self._place = place_of(run.ledger)
         self.caller = Caller(run, handle, ledger, most_failed)
         self._informant = informant
         # its samples count from 0 in every run: equal questions of all samples share one call
@@ -175,7 +175,7 @@ class _Scheduler:
                     row = await self._sample(walk)
                     rows.append(row)
                     fresh = row.state in MISSING_STATES or not self._calls.keys().isdisjoint(row.call_keys)
-                    progress.count(row.state, self._new_cost(row), from_ledger=not fresh)
+                    progress.count(row.state, self._new_cost(row), from_ledger=not fresh, reason=row.error)
                     self._warning.count(row, len(walks) - len(rows))
                 except Exception as error:  # calls in flight are paid for: finish them before raising
                     problems.append(error)
@@ -184,9 +184,7 @@ class _Scheduler:
                     return
 
         flushing = asyncio.create_task(self._ledger.keep_synced())
-        shown = Progress(
-            self._model.name, len(walks), benchmark=self._benchmark, retries=self.caller.retries, spent=self.caller.spent_of_cap
-        )
+        shown = Progress(self._model.name, len(walks), place=self._place, retries=self.caller.retries, spent=self.caller.spent_of_cap)
         reporting = asyncio.create_task(shown.keep_reported())
         try:
             with shown as progress, graceful_interrupt(self._stop, self._model.name):

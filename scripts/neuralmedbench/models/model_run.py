@@ -30,7 +30,21 @@ SPENDING = Path("data/spending")
 """Folder of the spending and rate logs. Like the ledgers it belongs to this copy of the project, so jobs on several machines share it;
 unlike them it is not recorded: what one group spent does not count against the caps of another group that pulls its run."""
 MONEY = "money.jsonl"
-LEDGERS = "ledger"
+LEDGERS, OF_GRADERS = "ledger", "graders"
+
+
+def place_of(ledger: Path) -> tuple[str, str, str]:
+    """Return benchmark, model, and grader or empty, of a ledger.
+
+    Examples
+    --------
+    >>> place_of(Path("data/ledger/demo/fusion.jsonl")), place_of(Path("data/ledger/demo/graders/fusion/judge.jsonl"))
+    (('demo', 'fusion', ''), ('demo', 'fusion', 'judge'))
+    """
+    folder = ledger.parent
+    if folder.parent.name == OF_GRADERS:
+        return folder.parent.parent.name, folder.name, ledger.stem
+    return folder.name, ledger.stem, ""
 
 
 def spending_folder(ledger: Path, folder: Path = SPENDING) -> Path:

@@ -14,4 +14,5 @@ shared_log: Record, SharedLog, read_log
 storage: LEAST_ROOM_BYTES, check_places, check_project, disk_full, full_disk_cause, has_room
 supervisor: GRACE_S, descendants, end_recorded, supervised
 terminal: snakemake_terminal
+watch: watch
 """

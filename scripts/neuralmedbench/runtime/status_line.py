@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,8 +46,12 @@ STAGES = {
 }
 """Rules in words; a test compares them with the rules. Cases are counted, never named."""
 ASKING = frozenset({"run_inference", "grade_responses"})
+WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
 FEWEST_ANSWERS, SHORTEST_S = 10, 5.0
 """Below these the time left is not estimated. (Our rule.)"""
+
+
+Place = tuple[str, str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +72,13 @@ class RunningJob:
 
     def asks(self, progress: JobProgress) -> bool:
         """Return whether this job reports that progress."""
-        names = set(self.wildcards.values())
-        return self.rule in ASKING and {progress.benchmark, progress.model} <= names
+        return self.rule in ASKING and self.place == (progress.benchmark, progress.model, progress.grader)
+
+    @property
+    def place(self) -> Place:
+        """Benchmark, model and grader; empty where the job has none."""
+        benchmark, model, grader = (self.wildcards.get(name, "") for name in ("benchmark", "model", "grader"))
+        return benchmark, model, grader
 
 
 @dataclass
@@ -85,6 +95,8 @@ class RunState:
         Jobs planned and done, by rule.
     running : dict
         Running jobs by Snakemake's number.
+    asks : dict
+        State of each planned job that asks a model, by benchmark, model and grader.
     """
 
     started: float
@@ -95,10 +107,12 @@ class RunState:
     of_rule: Counter[str] = field(default_factory=Counter)
     done_of_rule: Counter[str] = field(default_factory=Counter)
     running: dict[int, RunningJob] = field(default_factory=dict)
+    asks: dict[Place, str] = field(default_factory=dict)
 
     def start(self, number: int, job: RunningJob) -> None:
         """Count a job as running."""
         self.running[number] = job
+        self._note(job, RUNNING)
 
     def end(self, number: int, *, failed: bool = False) -> RunningJob | None:
         """Count a job as done or failed; None if it was counted before."""
@@ -107,7 +121,23 @@ class RunState:
             self.failed += 1
         elif job:
             self.done_of_rule[job.rule] += 1
+        if job:
+            self._note(job, FAILED if failed else DONE)
         return job
+
+    def _note(self, job: RunningJob, state: str) -> None:
+        if job.rule in ASKING and job.place in self.asks:
+            self.asks[job.place] = state
+
+    def steps(self) -> list[tuple[str, int, int, int]]:
+        """Return the planned rules in words, in the order of the stages, with their jobs: planned, done, running."""
+        running = Counter(job.rule for job in self.running.values())
+        return [(_words(rule), self.of_rule[rule], self.done_of_rule[rule], running[rule]) for rule in STAGES if self.of_rule[rule]]
+
+
+def _words(rule: str) -> str:
+    """Name a rule without what its jobs are about."""
+    return re.sub(r",?(?: of| on| by| with)? \{\w+\}", "", STAGES[rule])
 
 
 def terminal_line(state: RunState, progress: Sequence[JobProgress], now: float, width: int) -> str:
@@ -116,7 +146,7 @@ def terminal_line(state: RunState, progress: Sequence[JobProgress], now: float, 
     asked, others = _asked(state, progress)
     stages = list(_stages(state, others, now, times=False))
     if asked:
-        names = ", ".join(dict.fromkeys(one.model for one in asked))
+        names = ", ".join(dict.fromkeys(one.asked_name for one in asked))
         parts += [(8, " | ", f"ask {names}" if len(asked) > 1 else _job_of(state, asked[0]).stage), *_answers(asked)]
     elif stages:
         parts += [(8, " | ", stages.pop(0))]

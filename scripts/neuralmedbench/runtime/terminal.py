@@ -9,6 +9,7 @@ import logging
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,10 +20,19 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
+from neuralmedbench.records.scores import PLANTED
 from neuralmedbench.records.words import counted
 from neuralmedbench.runtime.commands import INTERRUPTED
-from neuralmedbench.runtime.job_progress import duration, other_runs, progress_folder, read_progress, take_warnings
-from neuralmedbench.runtime.status_line import RunningJob, RunState, heartbeat, terminal_line
+from neuralmedbench.runtime.job_progress import (
+    RunProgress,
+    duration,
+    other_runs,
+    progress_folder,
+    read_progress,
+    take_warnings,
+    write_run,
+)
+from neuralmedbench.runtime.status_line import ASKING, WAITING, RunningJob, RunState, heartbeat, terminal_line
 
 HEARTBEAT_S = 9.0
 """Longest silence where there is no terminal, with a second to spare for a busy machine."""
@@ -55,32 +65,39 @@ class RunTerminal(logging.Handler):
         Where to write. On a terminal one line is drawn again and again; elsewhere a line comes at least every 10 s.
     shown : bool
         False: Snakemake shows itself (`--verbose`, a dry run); only `say` writes.
+    reports : bool
+        False: nothing is written for `nmb run watch` (a dry run).
     clock : callable
         Monotonic time in s.
     """
 
-    def __init__(self, stream: TextIO, *, shown: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, stream: TextIO, *, shown: bool = True, reports: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
-        self._stream, self._shown, self._clock = stream, shown, clock
+        self._stream, self._shown, self._reports, self._clock = stream, shown, reports, clock
         self._drawn = self._active = self._ended = self.interrupted = False
         self._terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
         self._wrote = clock()
         self.state = RunState(clock())
-        self.log = ""
+        self.log = self.name_of_run = self.outcome = ""
         self.last_words: Callable[[], list[str]] = list
+        self.planned_asks: Callable[[], list[RunningJob]] = list
         self.arguments: Sequence[str] = ()
+        self.silent_graders: Sequence[str] = ()  # graders that ask no model
         self._folder: Path | None = None
         self._open = ExitStack()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._tick, daemon=True)
 
+    def introduce(self, run: Any, *, overridden: bool) -> None:
+        """Take the names of a run (`config.workflow.Run`): its own, its configfiles, and its graders that ask no model."""
+        self.name_of_run = run.name
+        self.arguments = [*(["--overridden"] if overridden else []), *run.options("--configfiles")]
+        self.silent_graders = [name for name, grader in run.all_graders.items() if not grader.model]
+
     def takes_over(self, record: logging.LogRecord) -> bool:
         """Return whether this record is shown here and not by Snakemake: all from the start of a run on; before it errors, and its preamble."""
         if self._shown and _event(record) == "workflow_started":
             self._active = True
-            with suppress(OSError):  # a project that cannot be written: the run says so itself
-                self._folder = self._open.enter_context(progress_folder())
-            self._thread.start()
         before = _event(record) == "error" or PREAMBLE.match(record.getMessage()) is not None
         return self._active or (self._shown and before)
 
@@ -90,7 +107,9 @@ class RunTerminal(logging.Handler):
         with self._held():
             self._clear()
             self._ended = True
-            self._open.close()
+        self.outcome = self.outcome or "ended"
+        self._report()
+        self._open.close()
         super().close()
 
     def say(self, *lines: str) -> None:
@@ -109,6 +128,7 @@ class RunTerminal(logging.Handler):
         event, job = _event(record), getattr(record, "jobid", getattr(record, "job_id", -1))
         if event == "workflow_started":
             self.state.phase = "plan the steps"
+            self._start()
         elif event == "run_info":
             self._plan(getattr(record, "stats", {}))
         elif event == "job_info":
@@ -131,10 +151,21 @@ class RunTerminal(logging.Handler):
             # a run without work may lack answers: a key was not set when they were asked
             self.say(record.getMessage(), *(self._lines_of("incomplete") if report else []), *report)
 
+    def _start(self) -> None:
+        if self._reports and self._folder is None:
+            with suppress(OSError):  # a project that cannot be written: the run says so itself
+                self._folder = self._open.enter_context(progress_folder())
+        if self._reports or self._shown:
+            self._thread.start()
+
     def _plan(self, stats: dict[str, int]) -> None:
         counts = {rule: int(number) for rule, number in stats.items() if rule != "total"}
         self.state.of_rule.update(counts)
         self.state.total, self.state.phase = sum(counts.values()), "start the first step"
+        places = {job.place for job in self.planned_asks()}
+        # graders after their model, planted errors last
+        order = sorted(places, key=lambda place: (place[0], place[1] == PLANTED, place))
+        self.state.asks = dict.fromkeys(order, WAITING)
 
     def _fail(self, number: int, logs: Sequence[str]) -> None:
         job = self.state.end(number, failed=True)
@@ -147,13 +178,35 @@ class RunTerminal(logging.Handler):
             with self._held():
                 if not self._ended:
                     self.show()
+            self._report()
+
+    def _report(self) -> None:
+        """Write how far the run is, for those who watch it elsewhere."""
+        if self._folder is None:
+            return
+        with self._held():
+            state, now = self.state, self._clock()
+            progress = RunProgress(
+                name=self.name_of_run,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                seconds=now - state.started,
+                phase=state.phase,
+                done=state.done,
+                total=state.total,
+                failed=state.failed,
+                steps=state.steps(),
+                asks=[(*place, asked) for place, asked in state.asks.items()],
+                outcome=self.outcome,
+            )
+        write_run(self._folder, progress)  # outside the lock: a slow file system must not hold up the run
 
     def show(self) -> None:
         """Draw the line of progress again, or write one if there has been none for long; warnings of jobs come above it."""
         for line in take_warnings(self._folder) if self._folder else ():
             self.say(line)
         now = self._clock()
-        if not self._terminal and now - self._wrote < HEARTBEAT_S:
+        if not self._shown or (not self._terminal and now - self._wrote < HEARTBEAT_S):
             return
         progress = read_progress(self._folder) if self._folder else []
         with suppress(OSError, ValueError):
@@ -179,7 +232,7 @@ class RunTerminal(logging.Handler):
 
     def finish(self, *lines: str) -> None:
         """Write the last lines of a run that ended well, the time taken first."""
-        self._ended = True
+        self._ended, self.outcome = True, "finished"
         self.say(f"{counted(self.state.done, 'step')} in {duration(self._clock() - self.state.started)}{self._log_words()}", *lines)
 
     def record(self, workflow: Any) -> None:
@@ -211,7 +264,7 @@ class RunTerminal(logging.Handler):
         """Write the last lines of a run that failed or was interrupted, and end the process: nothing comes after them."""
         made = f"{self.state.done} of {self.state.total} steps are made and kept; the same command goes on from there"
         causes = [line for log in logs if Path(log).is_file() for line in failures(Path(log))]
-        self._ended = True
+        self._ended, self.outcome = True, "interrupted" if self.interrupted else "failed"
         if self.interrupted:
             self.say(f"interrupted: {made}")
             raise SystemExit(INTERRUPTED)
@@ -289,7 +342,8 @@ def snakemake_terminal(workflow: Any, logger: logging.Logger) -> RunTerminal:
     settings = workflow.output_settings
     its_own = settings.dryrun or settings.verbose or settings.debug_dag or settings.quiet or not SHOW_COMMANDS.isdisjoint(sys.argv)
     default = next((handler for handler in logger.handlers if handler.name == DEFAULT_HANDLER), None)
-    terminal = RunTerminal(sys.stderr, shown=bool(workflow.is_main_process and default and not its_own))
+    main = workflow.is_main_process
+    terminal = RunTerminal(sys.stderr, shown=bool(main and default and not its_own), reports=main and not settings.dryrun)
     terminal.log = next(
         (os.path.relpath(handler.baseFilename) for handler in logger.handlers if isinstance(handler, logging.FileHandler)), ""
     )
@@ -302,7 +356,16 @@ def snakemake_terminal(workflow: Any, logger: logging.Logger) -> RunTerminal:
         reports = [job.output[0] for job in workflow.dag.jobs if job.rule.name == REPORT_RULE]
         return [f"The report: {Path(report).absolute()}" for report in reports]
 
-    terminal.last_words = report_line
+    def planned_asks() -> list[RunningJob]:
+        """Return the planned jobs that ask a model."""
+        jobs = [
+            RunningJob(rule=job.rule.name, wildcards=job.wildcards_dict, since=0.0)
+            for job in workflow.dag.needrun_jobs()
+            if job.rule.name in ASKING
+        ]
+        return [job for job in jobs if job.place[2] not in terminal.silent_graders]
+
+    terminal.last_words, terminal.planned_asks = report_line, planned_asks
 
     def stop() -> bool:
         if workflow.scheduler is None:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -196,10 +197,13 @@ def test_jobs_report_only_to_a_run_that_shows_them(tmp_path: Path, monkeypatch: 
         report.write(HALF)
         (folder / "torn.json").write_text('{"benchmark": ', encoding="utf-8")
         assert read_progress(folder) == [HALF]
-        report.close()
+        report.write(replace(HALF, ended=True))
         assert read_progress(folder) == []
         assert take_warnings(folder) == []
-    assert not folder.exists()
+    assert folder.exists(), "how the run ended can be read until the next one begins"
+    monkeypatch.setenv(RUN_VARIABLE, "0/1/next")
+    with progress_folder() as following:
+        assert list(job_progress.PLACE.iterdir()) == [following]
 
 
 def test_folders_of_runs_that_ended_are_removed_and_a_running_one_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
