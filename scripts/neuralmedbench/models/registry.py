@@ -82,9 +82,9 @@ def open_backend(model: ModelConfig, vocabulary: Vocabulary | None) -> BackendHa
         return BackendHandle(ServerBackend(model))
     if reason := unavailable_reason(model):
         return BackendHandle(None, reason=reason)
-    from neuralmedbench.models.api.backend import LitellmBackend
+    from neuralmedbench.models.api.backend import ApiBackend
 
-    return BackendHandle(LitellmBackend(model))
+    return BackendHandle(ApiBackend(model))
 
 
 def missing_packages(model: ModelConfig) -> str:

@@ -92,14 +92,14 @@ from fixtures.models import model_config, request
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
 
-run = ModelRun(model_config(api_base=sys.argv[1]), ledger=Path(sys.argv[2]), destinations=("local",), max_failed_fraction=None)
+run = ModelRun(model_config(api_base=sys.argv[1], id="openai/gpt-4o"), ledger=Path(sys.argv[2]), destinations=("local",), max_failed_fraction=None)
 print(answer_requests([request("i1")], run)[0].state, "litellm" in sys.modules)
 """
 
 
 def test_a_run_that_its_ledger_answers_does_not_import_litellm(server, ask, tmp_path):
-    """Its import takes 3 to 4 s of CPU, in every job of every rule that asks a model."""
-    ask([request("i1")])
+    """Its import takes 3 to 4 s of CPU, in every job of every rule that asks a model; it is asked what models of OpenAI take."""
+    ask([request("i1")], id="openai/gpt-4o")
     argv = [
         sys.executable,
         "-c",

@@ -13,7 +13,8 @@ from aiohttp import web
 from fixtures.models import PNG, Server, model_config, reply, running_server
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models import causes
-from neuralmedbench.models.api.backend import LitellmBackend, PictureEncoder
+from neuralmedbench.models.api.backend import ApiBackend
+from neuralmedbench.models.api.chat import PictureEncoder
 from neuralmedbench.models.api.replies import readable_by_litellm
 from neuralmedbench.models.call_keys import strict_schema
 from neuralmedbench.models.protocol import Call, Message, MessageImage
@@ -67,7 +68,7 @@ def ask(server, asked=None, **changes):
     """Make one call."""
 
     async def making():
-        backend = LitellmBackend(model_config(**{"api_base": server.address, **changes}))
+        backend = ApiBackend(model_config(**{"api_base": server.address, **changes}))
         try:
             return await backend.answer(asked or call())
         finally:

@@ -20,7 +20,7 @@ from fixtures.models import request
 from fixtures.own_servers import PlainClient, asked_in, kill_rounds, processes_of, program, served_model, start_asking
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, ProviderError
-from neuralmedbench.models.api.backend import LitellmBackend
+from neuralmedbench.models.api.backend import ApiBackend
 from neuralmedbench.models.call_keys import request_key
 from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.destinations import destination_of
@@ -46,7 +46,7 @@ KILLS = 4
 def own_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Give each test locks and records of its own, and a client that is quick to import."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(backend, "LitellmBackend", PlainClient)
+    monkeypatch.setattr(backend, "ApiBackend", PlainClient)
     monkeypatch.setattr(supervisor, "GRACE_S", 1.0)
     monkeypatch.setenv("NMB_SECRET_KEY", "sk-secret")
 
@@ -274,7 +274,7 @@ def test_a_model_with_its_own_server_stays_on_this_machine_and_takes_its_gpu(stu
 
 
 def test_picture_and_schema_are_asked_for_before_the_first_patient_is(stub, tmp_path, monkeypatch):
-    monkeypatch.setattr(backend, "LitellmBackend", LitellmBackend)
+    monkeypatch.setattr(backend, "ApiBackend", ApiBackend)
     asked = tmp_path / "asked"
     settings = {"max_images": None, "structured_output": "json_schema"}
     handle = open_backend(served_model(stub, "--stub-asked", asked, **settings), None)

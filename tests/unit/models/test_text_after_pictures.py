@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from fixtures.models import PNG, Server, model_config, running_server
-from neuralmedbench.models.api.backend import LitellmBackend
+from neuralmedbench.models.api.backend import ApiBackend
 from neuralmedbench.models.call_keys import call_key
 from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.ledger import text_digests
@@ -32,7 +32,7 @@ def sent(message):
     """Return the content of a message as a server gets it."""
 
     async def making():
-        backend = LitellmBackend(model_config(api_base=server.address))
+        backend = ApiBackend(model_config(api_base=server.address))
         try:
             await backend.answer(Call((message,), (0,), None))
         finally:

@@ -13,7 +13,7 @@ from aiohttp import web
 from conftest import ROOT
 from fixtures.models import Server, model_config, reply, running_server
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.models.api.backend import LitellmBackend
+from neuralmedbench.models.api.backend import ApiBackend
 from neuralmedbench.models.destinations import HOSTS, destination_of
 from neuralmedbench.models.protocol import Call, Message
 from neuralmedbench.models.retry import CallError
@@ -39,7 +39,7 @@ def ask(model, call=CALL):
     """Make one call."""
 
     async def making():
-        backend = LitellmBackend(model)
+        backend = ApiBackend(model)
         try:
             return await backend.answer(call)
         finally:
@@ -83,7 +83,7 @@ def test_an_address_in_the_yaml_is_the_only_one_that_is_called(looked_up, provid
     ("provider", "variables"),
     [
         ("mistral", {"MISTRAL_AZURE_API_BASE": ELSEWHERE}),
-        ("openai", {"USE_LITELLM_PROXY": "True", "LITELLM_PROXY_API_BASE": ELSEWHERE}),
+        ("openai/o3", {"USE_LITELLM_PROXY": "True", "LITELLM_PROXY_API_BASE": ELSEWHERE}),
         ("gemini", {"USE_LITELLM_PROXY": "True", "LITELLM_PROXY_API_BASE": ELSEWHERE}),
     ],
 )
@@ -91,8 +91,17 @@ def test_a_variable_that_nobody_thought_of_sends_nothing_elsewhere(looked_up, mo
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(ConfigError, match=r"elsewhere\.example\.org, which is not the host that was checked"):
-        ask(model_config(id=MODELS[provider]))
+        ask(model_config(id=MODELS.get(provider, provider)))
     assert looked_up == []
+
+
+def test_no_variable_of_litellm_reaches_a_call_that_is_made_without_it(looked_up, monkeypatch):
+    for name in ("LITELLM_PROXY_API_BASE", "OPENAI_PROXY", "OPENAI_ORGANIZATION", "AZURE_API_BASE"):
+        monkeypatch.setenv(name, ELSEWHERE)
+    monkeypatch.setenv("USE_LITELLM_PROXY", "True")
+    with pytest.raises(CallError, match="UnknownHost"):
+        ask(model_config(id=MODELS["openai"]))
+    assert looked_up == ["api.openai.com"]
 
 
 def test_a_proxy_of_the_environment_is_not_used_and_said(looked_up, monkeypatch, capsys):

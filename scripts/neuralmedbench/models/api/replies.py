@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -37,6 +38,14 @@ THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOT
 """Reasoning that a server leaves in the answer; if the answer was cut off within it, the end tag is missing."""
 
 
+UNREADABLE = "Unreadable"
+"""Kind of a reply that is not one of the protocol."""
+
+WRITTEN = ("content", "refusal", "reasoning_content", "reasoning", "tool_calls")
+"""Fields of a message that hold what was generated."""
+
+SAFETY = "request was rejected as a result of the safety system"
+
 LONGEST_NAME = 200
 
 LONGEST_ANSWER = 1_000_000
@@ -56,21 +65,108 @@ ERROR_TEXT = re.compile(
 transport. Only whole texts that no model would give as an answer."""
 
 
-def answers_of(reply: Any, body: bytes, key: str) -> tuple[Answer, ...]:
-    """Read the answers of a reply, in the order of their numbers; CallError if it has none.
+@dataclass(frozen=True, kw_only=True)
+class ReplyChoice:
+    """One answer of a reply, in whatever protocol it came.
+
+    Attributes
+    ----------
+    content : str
+        The answer, perhaps with reasoning between tags at its beginning.
+    reasoning : str
+        Reasoning that came apart from the answer.
+    refusal : str
+        The words in which the model refused.
+    finish_reason, mapped_reason : str
+        Why it ended, in the provider's own word, and in that of litellm if it read the reply.
+    token_logprobs : tuple of float
+        As in `models.protocol.Answer`.
+    broken : bool
+        True if the provider reported an error with it.
+    wrote : bool
+        True if the model generated anything.
+    """
+
+    content: str
+    reasoning: str = ""
+    refusal: str = ""
+    finish_reason: str = ""
+    mapped_reason: str = ""
+    token_logprobs: tuple[float, ...] = ()
+    broken: bool = False
+    wrote: bool = False
+
+
+def choices_of(body: bytes) -> list[ReplyChoice]:
+    """Read the choices of a reply in OpenAI's protocol, in the order of their numbers; CallError if it has none that can be read."""
+    raw = reply_object(body)
+    rows = raw.get("choices")
+    if not isinstance(rows, list) or raw.get("error"):
+        raise CallError(UNREADABLE)
+    return [_choice(row) for row in _numbered(rows)]
+
+
+def _choice(row: Any) -> ReplyChoice:
+    message = row.get("message") if isinstance(row, dict) else None
+    content = _joined(message.get("content")) if isinstance(message, dict) else None
+    if message is None or content is None:
+        raise CallError(UNREADABLE)
+    reasoning = message.get("reasoning_content", message.get("reasoning"))
+    return ReplyChoice(
+        content=content,
+        reasoning=reasoning if isinstance(reasoning, str) else "",
+        refusal=str(message.get("refusal") or ""),
+        finish_reason=str(row.get("finish_reason") or ""),
+        token_logprobs=_logprobs(row.get("logprobs")),
+        broken=bool(row.get("error")),
+        wrote=any(map(message.get, WRITTEN)),
+    )
+
+
+def _joined(content: Any) -> str | None:
+    """Return the content of a message as one text; None unless it is a text or a list of texts."""
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        known = [text for text in texts if isinstance(text, str)]
+        return "".join(known) if len(known) == len(content) else None
+    return content if isinstance(content, str) else "" if content is None else None
+
+
+def _logprobs(value: Any) -> tuple[float, ...]:
+    """Return the log-probabilities of the tokens of a choice; empty unless all of them are finite numbers."""
+    tokens = value.get("content") if isinstance(value, dict) else None
+    found = [token.get("logprob") if isinstance(token, dict) else None for token in tokens] if isinstance(tokens, list) else []
+    values = tuple(float(one) for one in found if isinstance(one, int | float) and not isinstance(one, bool))
+    return values if len(values) == len(found) and all(map(math.isfinite, values)) else ()
+
+
+def choices_of_litellm(reply: Any, body: bytes) -> list[ReplyChoice]:
+    """Return the choices of a reply that litellm has read (`litellm.ModelResponse`), as in `choices_of`.
+
+    From the raw reply come what litellm renames (a failure becomes `stop`), renumbers or leaves out.
+    """
+    raw = reply_object(body)
+    rows = raw.get("choices") or raw.get("candidates") or [raw]  # OpenAI's form, Gemini's, Anthropic's
+    if not isinstance(rows, list) or len(rows) != len(reply.choices) or not all(isinstance(row, dict) for row in rows):
+        rows = [{} for _ in reply.choices]
+    read = {id(row): choice for row, choice in zip(rows, reply.choices, strict=True)}
+    return [_read_choice(read[id(row)], row) for row in _numbered(rows)]
+
+
+def answers_of(choices: Sequence[ReplyChoice], body: bytes, key: str) -> tuple[Answer, ...]:
+    """Turn the choices of a reply into answers; CallError if none of them is one.
 
     Parameters
     ----------
-    reply : litellm.ModelResponse
-        The reply as parsed by litellm.
+    choices : sequence of ReplyChoice
+        The choices, in the order of their numbers.
     body : bytes
-        The raw reply, because litellm renames some finish reasons (a failure becomes `stop`) and reports 0 tokens where the provider
-        reported none.
+        The raw reply.
     key : str
         The API key that was sent, or empty; a server may repeat it, and it must not reach the ledger.
     """
     raw = reply_object(body)
-    usage, total = read_usage(raw, wrote=any(map(_wrote, reply.choices)), parsed=getattr(reply, "usage", None))
+    usage, total = read_usage(raw, wrote=any(choice.wrote for choice in choices))
     # what a call counted for all its samples stands with the first one
     of_others = Usage(prompt_tokens=0, completion_tokens=0, service_tier=usage.service_tier)
     head: dict[str, Any] = {
@@ -78,29 +174,28 @@ def answers_of(reply: Any, body: bytes, key: str) -> tuple[Answer, ...]:
         "fingerprint": _scrubbed(raw.get("system_fingerprint"), key)[:LONGEST_NAME],
     }
     answers: list[Answer] = []
-    for choice, row in _in_order(reply.choices, raw):
-        reason = _end(row) or str(choice.finish_reason or "")
-        (text, thoughts), refusal = _parts(choice.message), (row.get("message") or {}).get("refusal") or ""
-        if reason.lower() in BROKEN or row.get("error") or _is_error(text):  # dropped, so the engine asks for this sample again
+    for choice in choices:
+        reason, (text, thoughts) = choice.finish_reason or choice.mapped_reason, _parts(choice)
+        if reason.lower() in BROKEN or choice.broken or _is_error(text):  # dropped, so the engine asks for this sample again
             continue
         if len(text) > LONGEST_ANSWER:
             text, reason = text[:LONGEST_ANSWER], "length"
-        state = _state(text or thoughts, reason.lower(), str(choice.finish_reason), refused=bool(refusal))
+        state = _state(text or thoughts, reason.lower(), choice.mapped_reason, refused=bool(choice.refusal))
         # reasoning alone refuses nothing; it is kept in place of the answer, and nothing is read from it
-        text = text or (thoughts[:LONGEST_ANSWER] if state == "ok" else refusal)
+        text = text or (thoughts[:LONGEST_ANSWER] if state == "ok" else choice.refusal)
         answers.append(
             Answer(
                 text=_scrubbed(text, key),
                 state=state,
                 finish_reason=_scrubbed(reason, key)[:LONGEST_NAME],
                 total_tokens=None if answers else total,
-                token_logprobs=_token_logprobs(choice),
+                token_logprobs=choice.token_logprobs,
                 **head,
                 **vars(of_others if answers else usage),
             )
         )
     if not answers:
-        raise CallError("BrokeOff" if reply.choices else "EmptyReply")
+        raise CallError("BrokeOff" if choices else "EmptyReply")
     return tuple(answers)
 
 
@@ -114,6 +209,14 @@ def reply_without_answer(body: bytes, status: int) -> CallError | None:
     known = cause_of(status, body)  # then the same call fails again, as it does after a status that says so
     cause = known or (ERROR_REPLY if error else NO_CHOICES).words
     return CallError("ErrorReply" if error else "EmptyReply", status, cause=cause, final=bool(known))
+
+
+def is_policy_refusal(body: bytes) -> bool:
+    """Return True for the body of a status 400 by which a content filter rejects the request; in the words that litellm recognises."""
+    text = body.decode("utf-8", "replace")
+    if "invalid_request_error" in text and "content_policy_violation" in text:
+        return True
+    return ("Invalid prompt" in text and "violating our usage policy" in text) or SAFETY in text.lower()
 
 
 def _state(text: str, reason: str, mapped: str, *, refused: bool) -> str:
@@ -130,35 +233,43 @@ def _is_error(text: str) -> bool:
     return set(value) == {"error"} and isinstance(value["error"], dict) and "message" in value["error"]
 
 
-def _in_order(choices: Sequence[Any], raw: Mapping[str, Any]) -> list[tuple[Any, Mapping[str, Any]]]:
-    """Pair litellm's choices with the provider's raw ones, in the provider's numbering (litellm renumbers them)."""
-    rows = raw.get("choices") or raw.get("candidates") or [raw]  # OpenAI's form, Gemini's, Anthropic's
-    rows = rows if isinstance(rows, list) and len(rows) == len(choices) else [{}] * len(choices)
-    ordered = sorted(range(len(choices)), key=lambda place: rows[place].get("index") or 0)
-    return [(choices[place], rows[place]) for place in ordered]
+def _numbered(rows: Sequence[Any]) -> list[Any]:
+    """Sort the choices of a reply by the provider's numbers."""
+    return sorted(rows, key=_number)
+
+
+def _number(row: Any) -> int:
+    number = row.get("index") if isinstance(row, dict) else None
+    return number if isinstance(number, int) else 0
+
+
+def _read_choice(choice: Any, row: Mapping[str, Any]) -> ReplyChoice:
+    """Return a choice as litellm read it, with what the raw one says."""
+    message, logprobs = choice.message, getattr(getattr(choice, "logprobs", None), "content", None) or ()
+    values = tuple(float(token.logprob) for token in logprobs)
+    said = row.get("message")
+    return ReplyChoice(
+        content=message.content or "",
+        reasoning=getattr(message, "reasoning_content", None) or "",
+        refusal=str((said.get("refusal") if isinstance(said, dict) else "") or ""),
+        finish_reason=_end(row),
+        mapped_reason=str(choice.finish_reason or ""),
+        token_logprobs=values if all(map(math.isfinite, values)) else (),
+        broken=bool(row.get("error")),
+        wrote=any(getattr(message, name, None) for name in WRITTEN),
+    )
 
 
 def _end(row: Mapping[str, Any]) -> str:
     return str(row.get("finish_reason") or row.get("finishReason") or row.get("stop_reason") or "")
 
 
-def _parts(message: Any) -> tuple[str, str]:
-    """Return the answer without reasoning, whether the server left it in the text or litellm moved it out, and the reasoning between tags."""
-    text, moved = message.content or "", getattr(message, "reasoning_content", None) or ""
+def _parts(choice: ReplyChoice) -> tuple[str, str]:
+    """Return the answer without reasoning, whether the server left it in the text or it came apart, and the reasoning between tags."""
+    text = choice.content
     if found := THOUGHTS.match(text):
-        return text[found.end() :], found[0]
-    return (text.lstrip(), f"<think>{moved}</think>") if moved else (text, "")
-
-
-def _wrote(choice: Any) -> bool:
-    message = choice.message
-    return any(getattr(message, name, None) for name in ("content", "refusal", "reasoning_content", "tool_calls"))
-
-
-def _token_logprobs(choice: Any) -> tuple[float, ...]:
-    content = getattr(getattr(choice, "logprobs", None), "content", None) or ()
-    values = tuple(float(token.logprob) for token in content)
-    return values if all(map(math.isfinite, values)) else ()
+        return text[found.end() :], found[0].strip()
+    return (text.lstrip(), f"<think>{choice.reasoning}</think>") if choice.reasoning else (text, "")
 
 
 def _scrubbed(words: Any, key: str) -> str:

@@ -45,7 +45,7 @@ TRAFFIC = {"ON_DEMAND_PRIORITY": "priority", "ON_DEMAND_FLEX": "flex", "FLEX": "
 """Service tiers under Google's name for them (`trafficType`)."""
 
 
-def read_usage(reply: Mapping[str, Any], *, wrote: bool, parsed: Any = None) -> tuple[Usage, int | None]:
+def read_usage(reply: Mapping[str, Any], *, wrote: bool) -> tuple[Usage, int | None]:
     """Read the usage of a reply.
 
     Parameters
@@ -54,8 +54,6 @@ def read_usage(reply: Mapping[str, Any], *, wrote: bool, parsed: Any = None) -> 
         The reply as the provider sent it, decoded.
     wrote : bool
         True if an answer has text or reasoning: its tokens cannot be 0.
-    parsed : object, optional
-        `prompt_tokens` and `completion_tokens` as litellm reads them, for a provider with other names.
 
     Returns
     -------
@@ -71,9 +69,8 @@ def read_usage(reply: Mapping[str, Any], *, wrote: bool, parsed: Any = None) -> 
     parts = {name: _count(counts, *places.split()) for name, places in PLACES.items()}
     parts["image_tokens"] = parts["image_tokens"] or _of_images(counts.get("promptTokensDetails"))
     in_cache = sum(parts[name] or 0 for name in ("cached_tokens", "cache_write_tokens", "cache_write_1h_tokens"))
-    prompt = _prompt(counts, in_cache) or token_count(getattr(parsed, "prompt_tokens", None)) or None
-    completion = _completion(counts, parts["reasoning_tokens"]) or token_count(getattr(parsed, "completion_tokens", None))
-    completion = completion or (None if wrote else 0)
+    prompt = _prompt(counts, in_cache) or None
+    completion = _completion(counts, parts["reasoning_tokens"]) or (None if wrote else 0)
     total = _count(counts, "total_tokens", "totalTokenCount", "totalTokens") or 0
     if prompt is None and completion is None:
         return Usage(service_tier=tier), total or None

@@ -1,4 +1,4 @@
-"""The HTTP transport to the one host that a benchmark allows; everything an API backend sends passes here."""
+"""Requests to the one host that a benchmark allows; everything an API backend sends passes here."""
 
 from __future__ import annotations
 
@@ -7,22 +7,18 @@ import ssl
 import sys
 import urllib.request
 import zlib
-from contextvars import ContextVar
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
-import httpx
 from yarl import URL
 
-from neuralmedbench.models.api.replies import readable_by_litellm
 from neuralmedbench.models.retry import CONNECTION_REFUSED, UNKNOWN_HOST
 
 PROXIES = ("http", "https", "all")
 NO_CONNECTION, BAD_CERTIFICATE = "NoConnection", "BadCertificate"
-OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-"""Headers that describe the encoding of a body."""
 LONGEST_REPLY = 2**25
 """Most bytes of a reply, as received and decompressed: more than any answer with its log-probabilities, and little enough to hold
 several in memory."""
@@ -37,7 +33,7 @@ class Exchange:
     Attributes
     ----------
     sent : bool
-        True once a request was started; there is no second one, whatever litellm would do after an error.
+        True once a request was started; there is no second one, whatever follows an error.
     elsewhere : str
         Other host to which a request was directed; it was not sent.
     unreached : str
@@ -64,12 +60,24 @@ class Exchange:
     body: bytes = b""
 
 
-EXCHANGE: ContextVar[Exchange] = ContextVar("exchange")
-"""The exchange of the call in flight in this task."""
+class UnansweredError(Exception):
+    """A request without a reply that can be read.
+
+    Parameters
+    ----------
+    kind : str
+        Class of the failure, for example `RateLimitError`; never a provider's text.
+    cause : Exception or None
+        The error of litellm, if it was asked to send the request.
+    """
+
+    def __init__(self, kind: str, cause: Exception | None = None) -> None:
+        super().__init__(kind)
+        self.kind, self.cause = kind, cause
 
 
-class OneHost(httpx.AsyncBaseTransport):
-    """A transport to one origin: no redirect, no proxy, no second attempt, and no request to any other place.
+class OneHost:
+    """Connections to one origin: no redirect, no proxy, no second attempt, and no request to any other place.
 
     Parameters
     ----------
@@ -88,48 +96,34 @@ class OneHost(httpx.AsyncBaseTransport):
         self._timeout = aiohttp.ClientTimeout(total=timeout_s + GRACE_S)
         self._session: aiohttp.ClientSession | None = None
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request and read its whole response.
-
-        Every failure becomes httpx.ReadError: after an error of another class litellm would send the request again.
-        """
-        exchange = EXCHANGE.get(None) or Exchange()
+    async def send(self, method: str, url: URL, headers: Iterable[tuple[str, str]], body: bytes | None, exchange: Exchange) -> bool:
+        """Send the one request of an exchange and read its whole reply; False if there is none, and the exchange has the reason."""
         # refuse another origin and a second attempt before anything is sent
-        url = URL(str(request.url), encoded=True)
         if url.origin() != self._origin:
             exchange.elsewhere = url.host or "?"
-            message = "this host was not checked"
-            raise httpx.ReadError(message)
+            return False
         if exchange.sent:
-            message = "one attempt a call"
-            raise httpx.ReadError(message)
+            return False
         exchange.sent = True
         try:
-            async with self._opened().request(
-                request.method, url, headers=request.headers.multi_items(), data=request.content or None, allow_redirects=False
-            ) as response:
+            async with self._opened().request(method, url, headers=headers, data=body, allow_redirects=False) as response:
                 exchange.status = response.status
                 exchange.headers = {name.lower(): value for name, value in response.headers.items()}
-                body = await _read_at_most(response, LONGEST_REPLY)
+                received = await _read_at_most(response, LONGEST_REPLY)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             if isinstance(error, aiohttp.ClientConnectorError):  # one of its kinds, a bad certificate, is a ValueError too
                 exchange.unreached = _why_unreached(error)
             elif isinstance(error, ValueError) and exchange.status is None:  # an address or a header that aiohttp does not send
                 exchange.sent, exchange.unsendable = False, True
             exchange.status = None
-            raise httpx.ReadError(type(error).__name__) from None
-        body = _decompress(body, exchange.headers.get("content-encoding", ""), LONGEST_REPLY) if body is not None else None
-        if body is None and response.status < 300:
-            exchange.too_long = True
-            message = "the reply is too long"
-            raise httpx.ReadError(message)
-        exchange.body = (
-            body or b""
-        )  # as it came; litellm gets the reply without invalid statistics. Of a failure only status and cause count
-        headers = [(name, value) for name, value in response.headers.items() if name.lower() not in OF_THE_BODY]
-        return httpx.Response(response.status, headers=headers, content=readable_by_litellm(exchange.body), request=request)
+            return False
+        if received is not None:
+            received = _decompress(received, exchange.headers.get("content-encoding", ""), LONGEST_REPLY)
+        exchange.too_long = received is None and response.status < 300
+        exchange.body = received or b""  # of a failure only status and cause count
+        return not exchange.too_long
 
-    async def aclose(self) -> None:
+    async def close(self) -> None:
         """Close the connections."""
         if self._session is not None:
             await self._session.close()
@@ -137,7 +131,8 @@ class OneHost(httpx.AsyncBaseTransport):
     def _opened(self) -> aiohttp.ClientSession:
         """Return the session, opened with the first request because it belongs to the running event loop."""
         if self._session is None:
-            certificates = ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or _certificates())
+            encrypted = self._origin.scheme == "https"
+            certificates = ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or _certificates()) if encrypted else True
             connector = aiohttp.TCPConnector(limit=0, ssl=certificates, ttl_dns_cache=300)
             jar = aiohttp.DummyCookieJar()
             self._session = aiohttp.ClientSession(

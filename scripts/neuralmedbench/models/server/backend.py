@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ProviderError
-from neuralmedbench.models.api.backend import LitellmBackend
+from neuralmedbench.models.api.backend import ApiBackend
 from neuralmedbench.models.causes import next_step
 from neuralmedbench.models.protocol import Answer, Call, Message, MessageImage
 from neuralmedbench.models.retry import CallError
@@ -59,7 +59,7 @@ class ServerBackend:
         try:
             clear_orphans(model, folder)
             self._server, self._fingerprint = self._started(folder)
-            self._api = LitellmBackend(self._api_model())
+            self._api = ApiBackend(self._api_model())
         except BaseException:
             self._lock.end()
             raise
@@ -112,7 +112,7 @@ class ServerBackend:
         engine, settings = engine_of(self._model)
         server, pause, listed, errors = self._server, FIRST_PAUSE_S, False, 0
         probe = self._api_model()
-        backend = LitellmBackend(probe.model_copy(update={"max_tokens": min(probe.max_tokens or PROBE_TOKENS, PROBE_TOKENS)}))
+        backend = ApiBackend(probe.model_copy(update={"max_tokens": min(probe.max_tokens or PROBE_TOKENS, PROBE_TOKENS)}))
         try:
             while time.monotonic() < end:
                 if server.ended:
