@@ -11,15 +11,17 @@ import subprocess
 import tempfile
 import threading
 import time
-from dataclasses import asdict
+from contextlib import nullcontext
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
+from fixtures.asking_process import work_up
 from fixtures.models import request
 from fixtures.own_servers import PlainClient, asked_in, kill_rounds, processes_of, program, served_model, start_asking
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.errors import ConfigError, ProviderError
+from neuralmedbench.errors import ConfigError, InterruptedRunError, ProviderError
 from neuralmedbench.models.api.backend import ApiBackend
 from neuralmedbench.models.call_keys import request_key
 from neuralmedbench.models.conversation import next_messages
@@ -31,7 +33,8 @@ from neuralmedbench.models.protocol import Backend
 from neuralmedbench.models.registry import code_of, open_backend
 from neuralmedbench.models.resources import resources_of
 from neuralmedbench.models.server import backend, process
-from neuralmedbench.models.server.engines import command_of, environment_of, start_cause
+from neuralmedbench.models.server.engines import command_of, environment_of, fingerprint_of, start_cause
+from neuralmedbench.models.server.process import ServerLock
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.runtime import supervisor
 
@@ -169,6 +172,25 @@ def test_a_killed_job_leaves_no_process_and_nothing_in_its_ledger_is_asked_again
     assert found.answers == found.questions, found
 
 
+@pytest.mark.parametrize(
+    ("number", "load", "code"),
+    [(signal.SIGTERM, 0, InterruptedRunError.exit_code), (signal.SIGINT, 60, 130), (signal.SIGTERM, 60, -signal.SIGTERM)],
+    ids=["while it answers", "while it starts, by Ctrl-C", "while it starts"],
+)
+def test_a_job_that_is_asked_to_end_ends_its_server(stub, tmp_path, number, load, code):
+    asked = tmp_path / "asked"
+    job = start_asking(tmp_path, stub, 200, "--stub-load", load, "--stub-answer", 0.1, "--stub-asked", asked)
+    end = time.monotonic() + 30
+    while not (processes_of(stub.parent) if load else asked_in(asked)):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    job.send_signal(number)
+    assert job.wait(30) == code
+    wait_until_gone(stub.parent)
+    assert "Traceback" not in (tmp_path / "log").read_text(encoding="utf-8")
+    assert len(read_ledger(tmp_path / "m.jsonl")) == len(asked_in(asked)) < 200
+
+
 def test_a_process_that_is_not_the_recorded_one_is_never_ended(tmp_path):
     """A number is given to another process once its own has ended; start time and command tell them apart."""
     with subprocess.Popen(["sleep", "60"]) as stranger:
@@ -255,6 +277,42 @@ def test_a_section_that_cannot_be_right_is_refused(changes, said):
     value = {"title": "T", "backend": "server", "id": "w", "revision": "1", "server": {"engine": "vllm"}, **changes}
     with pytest.raises(ValueError, match=re.escape(said)):
         ModelConfig.model_validate(value)
+
+
+def test_a_fingerprint_has_what_a_named_file_holds_and_no_path_of_the_machine(stub, tmp_path):
+    template = tmp_path / "template.jinja"
+    template.write_text("one", encoding="utf-8")
+    model = served_model(stub, "--chat-template", template, f"--lora={tmp_path}/x", server={"arguments": ["--dtype", "float16"]})
+    before = fingerprint_of(model, "0.11.0")
+    assert str(tmp_path) not in before
+    assert ": --dtype float16 --chat-template " in before
+    template.write_text("two", encoding="utf-8")
+    assert fingerprint_of(model, "0.11.0") != before
+    (stub.parent / "config.json").write_text("{}", encoding="utf-8")
+    assert fingerprint_of(model, "0.11.0").split(", ")[1] != before.split(", ")[1]
+
+
+@pytest.mark.parametrize(("gpus", "together"), [(("0", "1"), True), (("0", "0,1"), False), (("", "1"), False), (("1", ""), False)])
+def test_servers_run_at_the_same_time_on_gpus_of_their_own_alone(stub, tmp_path, monkeypatch, gpus, together):
+    first, second = gpus
+
+    def wait(_seconds: float) -> None:
+        raise InterruptedError
+
+    monkeypatch.setattr(process.time, "sleep", wait)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    held = ServerLock(served_model(stub, server={"environment": {"CUDA_VISIBLE_DEVICES": first} if first else {}}), tmp_path)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", second)
+    with nullcontext() if together else pytest.raises(InterruptedError):
+        ServerLock(served_model(stub), tmp_path).end()
+    held.end()
+    ServerLock(served_model(stub), tmp_path).end()
+
+
+def test_a_model_and_its_informant_cannot_both_have_a_server(stub, tmp_path):
+    run = replace(run_of(served_model(stub), tmp_path), informant=served_model(stub, name="teller"))
+    with pytest.raises(ConfigError, match="it and teller, which tells the facts, would each need a server of this job at the same time"):
+        answer_requests([replace(request("i0"), inquiry=replace(work_up("i0").inquiry, informant="prompt"))], run)
 
 
 def test_a_key_holds_what_answers_depend_on_and_nothing_of_the_machine(stub):

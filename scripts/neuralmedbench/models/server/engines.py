@@ -6,10 +6,12 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.server import ServerConfig
 from neuralmedbench.errors import ConfigError
@@ -144,6 +146,9 @@ def command_of(model: ModelConfig, port: int) -> list[str]:
         If the program or the weights are not there, or would ignore a setting of the yaml.
     """
     engine, settings = engine_of(model)
+    if sys.platform != "linux":
+        message = f"model {model.name}: a job can own a server on Linux alone; start it by hand and name its address in `api_base` (backend: litellm)"
+        raise ConfigError(message)
     program = shutil.which(settings.program or engine.program)
     if program is None:
         message = (
@@ -204,10 +209,18 @@ def fingerprint_of(model: ModelConfig, version: str) -> str:
     """Describe a server in one line: engine, version, digests of the weights and of all settings, then the settings."""
     _, settings = engine_of(model)
     words = [*settings.arguments, *settings.machine_arguments, *(f"{name}={value}" for name, value in sorted(settings.environment.items()))]
-    made = hashlib.sha256(json.dumps(words).encode()).hexdigest()[:8]
+    # a file that is named, such as a chat template, counts with what it holds
+    files = [weights_digest(Path(word)) for word in words if Path(word).is_file()]
+    made = hashlib.sha256(json.dumps([*words, *files]).encode()).hexdigest()[:8]
     weights = weights_digest(Path(model.id))
     head = f"{settings.engine} {version or 'of unknown version'}{f', weights {weights}' if weights else ''}"
-    return f"{head}, settings {made}: {' '.join(words)}" if words else head
+    return f"{head}, settings {made}: {' '.join(map(_shown, words))}" if words else head
+
+
+def _shown(word: str) -> str:
+    """Withhold a path of this machine, whether it is the whole word or the value in it."""
+    name, sign, value = word.partition("=")
+    return f"{name}{sign}{withhold_outside_paths(value)}" if sign else str(withhold_outside_paths(word))
 
 
 def _check_weights(model: ModelConfig, engine: Engine) -> None:

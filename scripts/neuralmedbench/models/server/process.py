@@ -47,7 +47,8 @@ class ServerLock:
 
     def __init__(self, model: ModelConfig, folder: Path) -> None:
         self.files: list[int] = []
-        devices = sorted({device.strip() for device in os.environ.get(DEVICES, "").split(",")} - {""})
+        given = engine_of(model)[1].environment.get(DEVICES) or os.environ.get(DEVICES, "")
+        devices = sorted({device.strip() for device in given.split(",")} - {""})
         # a job without named GPUs may use all of them
         names = [f"gpu-{''.join(char if char.isalnum() else '-' for char in device)}.lock" for device in devices]
         try:
