@@ -45,6 +45,23 @@ class Prices(PriceList):
     )
 
 
+class BatchConfig(Section):
+    """How a model is asked by its provider's batch interface."""
+
+    poll_s: float = Field(60.0, gt=0, le=MOST_SECONDS, description="Seconds between two looks at batches that have not ended.")
+    wait_hours: float = Field(
+        26.0, ge=0, le=1000, description="How long a run waits for them; 0: it hands in and ends, and a later run collects."
+    )
+    max_requests: int = Field(10_000, ge=1, le=100_000, description="Most requests of one batch.")
+    max_mb: float = Field(64.0, gt=0, le=2000, description="Most megabytes of one batch; its requests are in memory while they are sent.")
+    settle_after_s: float = Field(
+        120.0,
+        ge=0,
+        le=MOST_SECONDS,
+        description="Seconds after which a batch that a killed run may have handed in, and that the provider does not list, was never received.",
+    )
+
+
 class Downscale(Section):
     """The provider's size limit for pictures."""
 
@@ -115,6 +132,10 @@ class ModelConfig(Section):
     )
     concurrency: int = Field(8, ge=1, le=256, description="Requests in flight.")
     batch_size: int = Field(8, ge=1, le=1024, description="Samples that local weights generate in one batch.")
+    batch: BatchConfig | None = Field(
+        None,
+        description="Ask by the provider's batch interface (`batch: {}`), at about half the price and within a day; benchmarks must allow it as `batch://host`.",
+    )
     rate_limit_group: Name | None = Field(
         None, description="Models of one group share its `rate_limits` in config.yaml and its pauses, over all jobs."
     )
@@ -199,6 +220,13 @@ class ModelConfig(Section):
     def _a_cutoff_has_a_source(self) -> ModelConfig:
         if self.knowledge_cutoff and not self.knowledge_cutoff_source:
             message = "knowledge_cutoff: state in `knowledge_cutoff_source` where the provider documents it; a guessed date proves nothing"
+            raise ValueError(message)
+        return self
+
+    @model_validator(mode="after")
+    def _only_an_api_has_batches(self) -> ModelConfig:
+        if self.batch and self.backend != "litellm":
+            message = "batch: only a model behind an API (`backend: litellm`) is asked by batch"
             raise ValueError(message)
         return self
 

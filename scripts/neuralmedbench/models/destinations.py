@@ -16,6 +16,10 @@ LOCAL = "local"
 PLAIN = "http://"
 """Before a host in `allowed_destinations`: requests may also go there without encryption. Requests to this machine always may."""
 
+BATCH = "batch://"
+"""Before a host in `allowed_destinations`: it may also be sent batches, which a provider keeps as files until they are deleted. This machine
+always may."""
+
 HOSTS = {
     "openai": "api.openai.com",
     "hosted_vllm": "",
@@ -92,7 +96,7 @@ def check_destination(model: ModelConfig, allowed: Sequence[str]) -> str:
     model : ModelConfig
         Its yaml.
     allowed : sequence of str
-        `allowed_destinations` of the benchmark: `local` or host names, matched whole; `http://host` allows plain http too.
+        `allowed_destinations` of the benchmark: `local` or host names, matched whole; `http://host` allows plain http too, `batch://host` batches.
 
     Returns
     -------
@@ -115,6 +119,12 @@ def check_destination(model: ModelConfig, allowed: Sequence[str]) -> str:
         message = (
             f"model {model.name}: its requests would go to {destination}, allowed are: {', '.join(allowed) or 'none'};"
             " add it to allowed_destinations of the benchmark only if these data may go there"
+        )
+        raise ConfigError(message)
+    if model.batch and destination != LOCAL and f"{BATCH}{destination}" not in {entry.lower().rstrip("/") for entry in allowed}:
+        message = (
+            f"model {model.name}: `batch` needs a permission of its own, because {destination} keeps what is handed in as files until they are"
+            f" deleted after collection: write `{BATCH}{destination}` in allowed_destinations of the benchmark, or take `batch` out of its yaml"
         )
         raise ConfigError(message)
     return destination

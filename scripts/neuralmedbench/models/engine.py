@@ -23,7 +23,7 @@ from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import Ledger, LedgerEntry, check_recorded_ledger, open_ledger
 from neuralmedbench.models.model_run import ModelRun, place_of
 from neuralmedbench.models.picture_budget import too_many_pictures
-from neuralmedbench.models.registry import BackendHandle, code_of, open_backend
+from neuralmedbench.models.registry import BackendHandle, code_of, open_backend, unavailable_reason
 from neuralmedbench.models.replay import replay_requests
 from neuralmedbench.models.samples import MissingAnswer, SampleWalk, has_informant, no_earlier_answer, response_row
 from neuralmedbench.records.items import Arm, Strategy
@@ -90,11 +90,15 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
         kept = sum(walk.complete for walk in walks)
         due = [walk for walk in walks if not walk.complete and not too_many_pictures(walk.request, model.max_images)]
         must_ask = check_lengths(due, run, total=total) < len(due)
+        missing: dict[str, MissingAnswer] = {}
+        if must_ask and model.batch and not unavailable_reason(model):
+            missing = _fill_by_batch(due, run, ledger)
+            must_ask = False
         handle = open_backend(model, run.vocabulary) if must_ask else BackendHandle(None)
         informed = handle.backend is not None and run.informant is not None and any(walk.informant for walk in due)
         informant = open_backend(run.informant, run.vocabulary) if informed and run.informant else BackendHandle(None)
         most_failed = math.inf if run.max_failed_fraction is None else run.max_failed_fraction * total
-        scheduler = _Scheduler(run, handle, ledger, most_failed, informant)
+        scheduler = _Scheduler(run, handle, ledger, most_failed, informant, missing)
         responses = asyncio.run(scheduler.responses(walks))
     _report(name, responses, kept, scheduler.caller, handle)
     if run.informant and scheduler.informant.calls and scheduler.informant is not scheduler.caller:
@@ -113,6 +117,26 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
         )
         raise ProviderError(message)
     return responses
+
+
+def _fill_by_batch(due: Sequence[SampleWalk], run: ModelRun, ledger: Ledger) -> dict[str, MissingAnswer]:
+    """Ask by the provider's batch interface, and say why an answer is still missing, by the key of its call."""
+    from neuralmedbench.models.batch.waves import BatchRun
+
+    if any(walk.informant for walk in due):
+        message = f"model {run.model.name}: `batch` cannot be used where a language model tells the facts (`informant`): it answers in between"
+        raise ConfigError(message)
+
+    async def filling() -> tuple[dict[str, MissingAnswer], bool]:
+        batches = BatchRun(run, ledger)
+        with graceful_interrupt(batches.stop, run.model.name):
+            return await batches.fill(due), batches.stopped
+
+    missing, stopped = asyncio.run(filling())
+    if stopped:
+        message = f"model {run.model.name}: interrupted; what was handed in is collected by the same command, and the answers so far are kept"
+        raise InterruptedRunError(message)
+    return missing
 
 
 def _check_informant(run: ModelRun) -> None:
@@ -144,7 +168,9 @@ def _never_reached(model: ModelConfig, error: str, failed: int) -> str:
 class _Scheduler:
     """Distributes the samples of one run over as many workers as the backend takes calls at once."""
 
-    def __init__(self, run: ModelRun, handle: BackendHandle, ledger: Ledger, most_failed: float, informant: BackendHandle) -> None:
+    def __init__(self, run: ModelRun, handle: BackendHandle, ledger: Ledger, most_failed: float, informant: BackendHandle, missing: dict[str, MissingAnswer]
+    ) -> None:
+        self._missing = missing
         self._model, self._ledger, self._handle, self._first = run.model, ledger, handle, run.first_repeat
         self._place = place_of(run.ledger)
         self.caller = Caller(run, handle, ledger, most_failed)
@@ -230,7 +256,7 @@ class _Scheduler:
             if reason := self._lengths[walk.asks_informant].reason(walk.messages, sent_schema(walk.request, walk.asked_model)):
                 missing = MissingAnswer(ResponseState.SKIPPED, reason)
                 break
-            outcome = await self._call(walk)
+            outcome = self._missing.get(walk.key) or await self._call(walk)
             if isinstance(outcome, MissingAnswer) and walk.asks_informant:
                 missing = replace(outcome, error=f"{INFORMANT}: {outcome.error}")
             elif isinstance(outcome, MissingAnswer):

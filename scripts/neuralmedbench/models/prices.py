@@ -5,6 +5,9 @@ from __future__ import annotations
 from neuralmedbench.config.model import ModelConfig, PriceList
 from neuralmedbench.records.usage import Usage
 
+BATCH = "batch"
+"""Tier of answers that were handed in as a batch."""
+
 STANDARD = frozenset({"", "default", "standard", "standard_only", "auto", "on_demand"})
 """Names of the tier that the main price list is for."""
 
@@ -61,6 +64,8 @@ def price_list(model: ModelConfig, tier: str) -> PriceList | None:
 
 def asked_tier(model: ModelConfig) -> str:
     """Return the service tier that every call of a model asks for; empty if it asks for none."""
+    if model.batch:
+        return BATCH
     return str(model.parameters.get("service_tier", "")).lower()
 
 

@@ -1,0 +1,106 @@
+"""Anthropic's batch interface: the requests in the call that makes the batch, the results in one file that goes with it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from neuralmedbench.models.batch.client import BatchHttp, BatchLine, BatchStatus, error_of, lines_of
+from neuralmedbench.models.batch.log import Chunk
+from neuralmedbench.models.retry import CallError
+
+VERSION = "2023-06-01"
+PAGE = "100"
+MARGIN_S = 3600.0
+GOING_ON = frozenset({"in_progress", "canceling"})
+
+
+class AnthropicBatches:
+    """A `BatchClient`; `base` is the address without a path, as `https://api.anthropic.com`.
+
+    A batch has no name of ours. One that was perhaps received is recognised by its results, which name the keys, and until it has ended by its
+    time and number of requests.
+    """
+
+    most_bytes = 256_000_000
+    most_requests = 100_000
+
+    def __init__(self, http: BatchHttp, base: str) -> None:
+        self._http, self._base = http, f"{base.rstrip('/')}/v1/messages/batches"
+
+    def line(self, key: str, body: bytes) -> bytes:
+        """Return one request of the call."""
+        return json.dumps({"custom_id": key, "params": json.loads(body)}, ensure_ascii=False).encode()
+
+    async def submit(self, chunk: Chunk, lines: list[bytes], uploaded: Callable[[str], None]) -> str:
+        """Make a batch."""
+        content = b'{"requests":[' + b",".join(lines) + b"]}"
+        reply = await self._http.once("POST", self._base, content=content, headers={"content-type": "application/json"})
+        return str(reply.value["id"])
+
+    async def find(self, chunk: Chunk) -> str:
+        """Look through the batches since the chunk was noted for one with its keys; CallError while one that may be it has not ended."""
+        going_on = False
+        async for batch in self._http.rows(self._base, "data", _after, limit=PAGE):
+            if _time(batch.get("created_at"), chunk.created) < chunk.created - MARGIN_S:
+                break
+            counts = batch.get("request_counts") or {}
+            if sum(int(number) for number in counts.values()) != len(chunk.entries):
+                continue
+            if batch.get("processing_status") != "ended" or not batch.get("results_url"):
+                going_on |= batch.get("processing_status") in GOING_ON
+                continue
+            rows = lines_of((await self._http.get(str(batch["results_url"]))).body)
+            if {row.get("custom_id") for row in rows} == set(chunk.entries):
+                return str(batch["id"])
+        if going_on:
+            raise CallError("NotKnownYet", final=True)
+        return ""
+
+    async def status(self, chunk: Chunk) -> BatchStatus:
+        """Return what became of a batch."""
+        batch = (await self._http.get(f"{self._base}/{chunk.batch}")).value
+        state = str(batch.get("processing_status"))
+        results = (str(batch["results_url"]),) if batch.get("results_url") else ()
+        return BatchStatus(state, state == "ended", state == "ended" or state in GOING_ON, results)
+
+    async def results(self, chunk: Chunk, status: BatchStatus) -> AsyncIterator[BatchLine]:
+        """Yield the lines of its results."""
+        for address in status.results:
+            for row in lines_of((await self._http.get(address)).body):
+                yield _line(row)
+
+    async def delete(self, chunk: Chunk, files: tuple[str, ...]) -> None:
+        """Delete the batch with its requests and results."""
+        if chunk.batch:
+            await self._http.delete(f"{self._base}/{chunk.batch}")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.close()
+
+
+def _after(page: Mapping[str, Any]) -> dict[str, str]:
+    return {"after_id": str(page["last_id"])} if page.get("has_more") and page.get("last_id") else {}
+
+
+def _time(text: Any, default: float) -> float:
+    try:
+        return datetime.datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
+        return default
+
+
+def _line(row: Mapping[str, Any]) -> BatchLine:
+    key, result = str(row.get("custom_id")), row.get("result") or {}
+    kind = result.get("type")
+    if kind == "succeeded":
+        return BatchLine(key, json.dumps(result.get("message")).encode())
+    if kind in {"canceled", "expired"}:
+        return BatchLine(key, error=error_of("Expired" if kind == "expired" else "Cancelled", later=True))
+    # an invalid request stays one; anything else is the provider's trouble
+    error = (result.get("error") or {}).get("error") or result.get("error") or {}
+    invalid = error.get("type") in {"invalid_request_error", "request_too_large", "permission_error", "not_found_error"}
+    return BatchLine(key, error=error_of("BatchError", 400 if invalid else None, later=not invalid))

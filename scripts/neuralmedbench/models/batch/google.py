@@ -1,0 +1,99 @@
+"""Google's batch interface (Gemini API): a file of requests, a batch of it for one model, a file of responses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from neuralmedbench.models.batch.client import BatchHttp, BatchLine, BatchStatus, error_of, lines_of
+from neuralmedbench.models.batch.log import Chunk
+from neuralmedbench.models.retry import CallError
+
+ENDED = frozenset({"SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED", "PARTIALLY_SUCCEEDED"})
+GOING_ON = frozenset({"PENDING", "RUNNING", "QUEUED", "UNSPECIFIED", "CANCELLING", "PAUSED", "UPDATING"})
+PAGE = "100"
+LATER = frozenset({1, 4, 8, 10, 13, 14})
+"""Codes of google.rpc that may pass later: cancelled, deadline exceeded, resource exhausted, aborted, internal, unavailable."""
+
+
+class GoogleBatches:
+    """A `BatchClient`; `root` is the address without a path, as `https://generativelanguage.googleapis.com`."""
+
+    most_bytes = 2_000_000_000
+    most_requests = 100_000
+
+    def __init__(self, http: BatchHttp, root: str, model: str) -> None:
+        self._http, self._root, self._model = http, root.rstrip("/"), model
+
+    def line(self, key: str, body: bytes) -> bytes:
+        """Return the line of one request."""
+        return json.dumps({"key": key, "request": json.loads(body)}, ensure_ascii=False).encode()
+
+    async def submit(self, chunk: Chunk, lines: list[bytes], uploaded: Callable[[str], None]) -> str:
+        """Upload the file in one piece, then make a batch of it."""
+        content = b"\n".join(lines) + b"\n"
+        start = {
+            "x-goog-upload-protocol": "resumable",
+            "x-goog-upload-command": "start",
+            "x-goog-upload-header-content-length": str(len(content)),
+            "x-goog-upload-header-content-type": "application/jsonl",
+        }
+        named = {"file": {"display_name": chunk.id}}
+        opened = await self._http.once("POST", f"{self._root}/upload/v1beta/files", json=named, headers=start)
+        address = opened.headers.get("x-goog-upload-url", "")
+        if not address:
+            raise CallError("Unreadable")
+        whole = {"x-goog-upload-offset": "0", "x-goog-upload-command": "upload, finalize"}
+        file = (await self._http.once("POST", address, content=content, headers=whole)).value["file"]
+        uploaded(str(file["name"]))
+        batch = {"batch": {"display_name": chunk.id, "input_config": {"file_name": file["name"]}}}
+        reply = await self._http.once("POST", f"{self._root}/v1beta/models/{self._model}:batchGenerateContent", json=batch)
+        return str(reply.value["name"])
+
+    async def find(self, chunk: Chunk) -> str:
+        """Look for a batch with the chunk's name; if there is none, delete a file that was left of it."""
+        async for batch in self._http.rows(f"{self._root}/v1beta/batches", "operations", _after, pageSize=PAGE):
+            if (batch.get("metadata") or batch).get("displayName") == chunk.id:
+                return str(batch["name"])
+        async for file in self._http.rows(f"{self._root}/v1beta/files", "files", _after, pageSize=PAGE):
+            if file.get("displayName") == chunk.id:
+                await self._http.delete(f"{self._root}/v1beta/{file['name']}")
+        return ""
+
+    async def status(self, chunk: Chunk) -> BatchStatus:
+        """Return what became of a batch."""
+        operation = (await self._http.get(f"{self._root}/v1beta/{chunk.batch}")).value
+        batch = operation.get("metadata") or {}
+        state = str(batch.get("state") or "").removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
+        places = (operation.get("response") or {}, batch.get("output") or {}, batch.get("dest") or {})
+        results = next((str(name) for place in places for key in ("responsesFile", "fileName") if (name := place.get(key))), "")
+        ended = state in ENDED or bool(operation.get("done"))
+        return BatchStatus(state, ended, ended or state in GOING_ON, (results,) if results else (), (results,) if results else ())
+
+    async def results(self, chunk: Chunk, status: BatchStatus) -> AsyncIterator[BatchLine]:
+        """Yield the lines of its results."""
+        for file in status.results:
+            for row in lines_of((await self._http.get(f"{self._root}/download/v1beta/{file}:download", params={"alt": "media"})).body):
+                yield _line(row)
+
+    async def delete(self, chunk: Chunk, files: tuple[str, ...]) -> None:
+        """Delete the files, then the batch."""
+        for name in dict.fromkeys((*chunk.files, *files, *([chunk.batch] if chunk.batch else []))):
+            await self._http.delete(f"{self._root}/v1beta/{name}")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.close()
+
+
+def _after(page: Mapping[str, Any]) -> dict[str, str]:
+    return {"pageToken": str(page["nextPageToken"])} if page.get("nextPageToken") else {}
+
+
+def _line(row: Mapping[str, Any]) -> BatchLine:
+    key, error = str(row.get("key") or (row.get("metadata") or {}).get("key")), row.get("error")
+    if row.get("response") and not error:
+        return BatchLine(key, json.dumps(row["response"]).encode())
+    code = (error or {}).get("code")
+    return BatchLine(key, error=error_of("BatchError", None if code in LATER or code is None else 400, later=code in LATER or code is None))

@@ -1,0 +1,156 @@
+"""The batch log: what was handed in and what became of it, one JSON line per event, never rewritten.
+
+A chunk is written as `submitting` before anything of it is sent. A killed process therefore leaves either nothing, or a line by which the next
+one asks the provider what it has; nothing is ever sent again because a reply was lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+
+class ChunkState(StrEnum):
+    """What is known of a chunk."""
+
+    SUBMITTING = "submitting"  # perhaps received: the provider is asked before anything else happens
+    SUBMITTED = "submitted"
+    UNSETTLED = "unsettled"  # the provider cannot say whether it has it: a person decides
+    REFUSED = "refused"
+    ABSENT = "absent"  # the provider has no such batch
+    COLLECTED = "collected"
+    RELEASED = "released"  # by a person: its requests may be sent again
+
+
+OPEN = frozenset({ChunkState.SUBMITTING, ChunkState.SUBMITTED, ChunkState.UNSETTLED})
+"""States in which the requests of a chunk must not be sent again."""
+
+
+@dataclass(kw_only=True)
+class Chunk:
+    """Requests that are handed in together.
+
+    Attributes
+    ----------
+    id : str
+        Name under which the provider lists it.
+    created : float
+        Time of its first line, in seconds since 1970.
+    entries : dict of str to dict
+        Fields of the ledger's lines that are known before the answers, by key.
+    reserved : dict of str to tuple
+        Reservation in the spending log and its amount in billionths of a dollar, by key; none for a model that is free.
+    batch : str
+        The provider's name of the batch; empty until it is known.
+    files : list of str
+        The provider's names of uploaded files, which are deleted in the end.
+    """
+
+    id: str
+    created: float = 0.0
+    state: ChunkState = ChunkState.SUBMITTING
+    entries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    reserved: dict[str, tuple[str, int]] = field(default_factory=dict)
+    batch: str = ""
+    files: list[str] = field(default_factory=list)
+    deleted: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """True while its requests must not be sent again."""
+        return self.state in OPEN
+
+
+class BatchLog:
+    """The batch log of one ledger, a file beside it; the writer of the ledger is its only writer.
+
+    Parameters
+    ----------
+    ledger : Path
+        The ledger file.
+    """
+
+    def __init__(self, ledger: Path) -> None:
+        self._path = log_of(ledger)
+        self.chunks: dict[str, Chunk] = {}
+        for record in _records(self._path):
+            self._apply(record)
+
+    def open_chunks(self) -> list[Chunk]:
+        """Return the chunks that are not done, in the order in which they were handed in."""
+        return [chunk for chunk in self.chunks.values() if chunk.is_open]
+
+    def submitting(self, entries: Mapping[str, Mapping[str, Any]], reserved: Mapping[str, tuple[str, int]]) -> Chunk:
+        """Note a chunk before it is sent; OSError if it cannot be noted: then nothing may be sent."""
+        chunk = f"nmb-{os.urandom(12).hex()}"
+        self._write(chunk, ChunkState.SUBMITTING, created=time.time(), entries=entries, reserved=reserved)
+        return self.chunks[chunk]
+
+    def uploaded(self, chunk: Chunk, file: str) -> None:
+        """Note a file that the provider has taken."""
+        self._write(chunk.id, "uploaded", file=file)
+
+    def submitted(self, chunk: Chunk, batch: str) -> None:
+        """Note the batch that the provider has taken."""
+        self._write(chunk.id, ChunkState.SUBMITTED, batch=batch)
+
+    def end(self, chunk: Chunk, state: ChunkState, **words: Any) -> None:
+        """Note what became of a chunk."""
+        self._write(chunk.id, state, **words)
+
+    def deleted(self, chunk: Chunk) -> None:
+        """Note that the provider keeps none of its files."""
+        self._write(chunk.id, "deleted")
+
+    def _write(self, chunk: str, event: str, **fields: Any) -> None:
+        record = {"chunk": chunk, "event": event, **fields}
+        # a torn last line of a killed process must not swallow this one
+        with open(self._path, "ab", opener=_private) as file:
+            file.write(b"\n" + json.dumps(record, sort_keys=True).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self._apply(record)
+
+    def _apply(self, record: Mapping[str, Any]) -> None:
+        event, name = record["event"], record["chunk"]
+        if event == ChunkState.SUBMITTING:
+            reserved = {key: (str(entry), int(nano)) for key, (entry, nano) in record["reserved"].items()}
+            self.chunks[name] = Chunk(id=name, created=record["created"], entries=dict(record["entries"]), reserved=reserved)
+            return
+        chunk = self.chunks[name]
+        if event == "uploaded":
+            chunk.files.append(record["file"])
+        elif event == "deleted":
+            chunk.deleted = True
+        else:
+            chunk.state = ChunkState(event)
+            chunk.batch = record.get("batch", chunk.batch)
+
+
+def log_of(ledger: Path) -> Path:
+    """Return the batch log of a ledger."""
+    return ledger.with_name(f".{ledger.stem}.batches")
+
+
+def _records(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Read a log; the torn line of a killed process is left out, and so are events of a chunk whose first line is torn."""
+    known: set[str] = set()
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        try:
+            record: Any = json.loads(line)
+            event, chunk = record["event"], record["chunk"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+        known |= {chunk} if event == ChunkState.SUBMITTING else set()
+        if chunk in known:
+            yield record
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)  # as the ledger

@@ -1,0 +1,93 @@
+"""OpenAI's batch interface, also of servers that are compatible with it: a file of requests, a batch of it, files of results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from neuralmedbench.models.batch.client import BatchHttp, BatchLine, BatchStatus, error_of, lines_of
+from neuralmedbench.models.batch.log import Chunk
+
+ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+GOING_ON = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
+ENDPOINT = "/v1/chat/completions"
+MARK = "nmb_chunk"
+"""Key of the metadata by which a batch is found again."""
+PAGE = "100"
+MARGIN_S = 3600.0
+"""Batches this much older than a chunk, by the provider's clock, are not looked at."""
+
+
+class OpenAIBatches:
+    """A `BatchClient`; `base` is the address with its version, as `https://api.openai.com/v1`."""
+
+    most_bytes = 200_000_000
+    most_requests = 50_000
+
+    def __init__(self, http: BatchHttp, base: str) -> None:
+        self._http, self._base = http, base.rstrip("/")
+
+    def line(self, key: str, body: bytes) -> bytes:
+        """Return the line of one request."""
+        return json.dumps({"custom_id": key, "method": "POST", "url": ENDPOINT, "body": json.loads(body)}, ensure_ascii=False).encode()
+
+    async def submit(self, chunk: Chunk, lines: list[bytes], uploaded: Callable[[str], None]) -> str:
+        """Upload the file, then make a batch of it."""
+        file = (f"{chunk.id}.jsonl", b"\n".join(lines) + b"\n", "application/jsonl")
+        reply = await self._http.once("POST", f"{self._base}/files", data={"purpose": "batch"}, files={"file": file})
+        name = str(reply.value["id"])
+        uploaded(name)
+        batch = {"input_file_id": name, "endpoint": ENDPOINT, "completion_window": "24h", "metadata": {MARK: chunk.id}}
+        return str((await self._http.once("POST", f"{self._base}/batches", json=batch)).value["id"])
+
+    async def find(self, chunk: Chunk) -> str:
+        """Look for a batch with the chunk's name; if there is none, delete a file that was left of it."""
+        async for batch in self._http.rows(f"{self._base}/batches", "data", _after, limit=PAGE):
+            if (batch.get("metadata") or {}).get(MARK) == chunk.id:
+                return str(batch["id"])
+            if float(batch.get("created_at") or chunk.created) < chunk.created - MARGIN_S:
+                break
+        async for file in self._http.rows(f"{self._base}/files", "data", _after, limit=PAGE, purpose="batch"):
+            if file.get("filename") == f"{chunk.id}.jsonl":
+                await self._http.delete(f"{self._base}/files/{file['id']}")
+        return ""
+
+    async def status(self, chunk: Chunk) -> BatchStatus:
+        """Return what became of a batch."""
+        batch = (await self._http.get(f"{self._base}/batches/{chunk.batch}")).value
+        state = str(batch.get("status"))
+        results = tuple(str(batch[name]) for name in ("output_file_id", "error_file_id") if batch.get(name))
+        inputs = (str(batch["input_file_id"]),) if batch.get("input_file_id") else ()
+        return BatchStatus(state, state in ENDED, state in ENDED | GOING_ON, results, (*inputs, *results))
+
+    async def results(self, chunk: Chunk, status: BatchStatus) -> AsyncIterator[BatchLine]:
+        """Yield the lines of both files."""
+        for file in status.results:
+            for row in lines_of((await self._http.get(f"{self._base}/files/{file}/content")).body):
+                yield _line(row)
+
+    async def delete(self, chunk: Chunk, files: tuple[str, ...]) -> None:
+        """Delete the files of a batch; the batch itself has no content."""
+        for file in dict.fromkeys((*chunk.files, *files)):
+            await self._http.delete(f"{self._base}/files/{file}")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.close()
+
+
+def _after(page: Mapping[str, Any]) -> dict[str, str]:
+    rows = page.get("data") or ()
+    return {"after": str(rows[-1]["id"])} if rows and page.get("has_more") else {}
+
+
+def _line(row: Mapping[str, Any]) -> BatchLine:
+    key, response, error = str(row.get("custom_id")), row.get("response") or {}, row.get("error")
+    status = int(response.get("status_code") or 0)
+    if 200 <= status < 300 and not error:
+        return BatchLine(key, json.dumps(response.get("body")).encode())
+    code = str((error or {}).get("code") or "")
+    if status == 0:  # no answer was made: it expired or was cancelled with its batch
+        return BatchLine(key, error=error_of("Expired" if "expired" in code else "Cancelled" if "cancel" in code else "BatchError", later=True))
+    return BatchLine(key, error=error_of("BatchError", status, later=status >= 500 or status == 429))
