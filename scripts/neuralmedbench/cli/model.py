@@ -146,6 +146,23 @@ def _informant_of(requests: Sequence[Request], benchmark: str) -> ModelConfig | 
 
 
 @MODEL.verb(
+    "batches",
+    argument("--release", metavar="CHUNK", help="let the requests of this chunk be sent again: the provider does not have it"),
+    example="",
+)
+def list_batches(args: Namespace) -> int:
+    """List what was handed in by the providers' batch interfaces, and decide about what a provider cannot tell."""
+    from neuralmedbench.models.batch.log import batch_lines, release_chunk
+
+    ledgers = Path("data/ledger")
+    if args.release:
+        print(release_chunk(ledgers, args.release))
+        return 0
+    print("\n".join(batch_lines(ledgers)) or "nothing was handed in as a batch")
+    return 0
+
+
+@MODEL.verb(
     "drift",
     argument("--model", required=True, help="name of the model; it need not be in the run list"),
     argument("--benchmark", default="demo", help="name of the benchmark (default: demo)"),

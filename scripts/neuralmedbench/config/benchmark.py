@@ -91,7 +91,8 @@ class BenchmarkConfig(Section):
     )
     key_file: str | None = Field(None, description="File with the secret key of the pseudonyms; required for own data.")
     allowed_destinations: tuple[str, ...] = Field(
-        ("local",), description="Where requests may go: `local`, or host names; `http://host` allows plain http to that host too, `batch://host` batches, which a provider keeps for a time."
+        ("local",),
+        description="Where requests may go: `local`, or host names; `http://host` allows plain http to that host too, `batch://host` batches, which a provider keeps for a time.",
     )
     arms: tuple[ArmName, ...] = Field(
         (Arm.FULL, Arm.NO_IMAGE, Arm.NO_TEXT),

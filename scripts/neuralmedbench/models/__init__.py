@@ -2,6 +2,7 @@
 
 Doors
 -----
+batch.log: batch_lines, release_chunk
 budget: NANO, SpendTotals, account_of, check_paid, read_spend_log
 console: log_served_models
 causes: next_step

@@ -98,7 +98,7 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
         informed = handle.backend is not None and run.informant is not None and any(walk.informant for walk in due)
         informant = open_backend(run.informant, run.vocabulary) if informed and run.informant else BackendHandle(None)
         most_failed = math.inf if run.max_failed_fraction is None else run.max_failed_fraction * total
-        scheduler = _Scheduler(run, handle, ledger, most_failed, informant, missing)
+        scheduler = _Scheduler(run, handle, ledger, most_failed, informant, missing=missing)
         responses = asyncio.run(scheduler.responses(walks))
     _report(name, responses, kept, scheduler.caller, handle)
     if run.informant and scheduler.informant.calls and scheduler.informant is not scheduler.caller:
@@ -124,7 +124,9 @@ def _fill_by_batch(due: Sequence[SampleWalk], run: ModelRun, ledger: Ledger) -> 
     from neuralmedbench.models.batch.waves import BatchRun
 
     if any(walk.informant for walk in due):
-        message = f"model {run.model.name}: `batch` cannot be used where a language model tells the facts (`informant`): it answers in between"
+        message = (
+            f"model {run.model.name}: `batch` cannot be used where a language model tells the facts (`informant`): it answers in between"
+        )
         raise ConfigError(message)
 
     async def filling() -> tuple[dict[str, MissingAnswer], bool]:
@@ -133,8 +135,14 @@ def _fill_by_batch(due: Sequence[SampleWalk], run: ModelRun, ledger: Ledger) -> 
             return await batches.fill(due), batches.stopped
 
     missing, stopped = asyncio.run(filling())
+    if waiting := sum(one.state is ResponseState.SKIPPED for one in missing.values()):
+        print_to_person(
+            f"{run.model.name}: {counted(waiting, 'request')} handed in and not collected; `nmb run retry` collects what has ended"
+        )
     if stopped:
-        message = f"model {run.model.name}: interrupted; what was handed in is collected by the same command, and the answers so far are kept"
+        message = (
+            f"model {run.model.name}: interrupted; what was handed in is collected by the same command, and the answers so far are kept"
+        )
         raise InterruptedRunError(message)
     return missing
 
@@ -168,7 +176,15 @@ def _never_reached(model: ModelConfig, error: str, failed: int) -> str:
 class _Scheduler:
     """Distributes the samples of one run over as many workers as the backend takes calls at once."""
 
-    def __init__(self, run: ModelRun, handle: BackendHandle, ledger: Ledger, most_failed: float, informant: BackendHandle, missing: dict[str, MissingAnswer]
+    def __init__(
+        self,
+        run: ModelRun,
+        handle: BackendHandle,
+        ledger: Ledger,
+        most_failed: float,
+        informant: BackendHandle,
+        *,
+        missing: dict[str, MissingAnswer],
     ) -> None:
         self._missing = missing
         self._model, self._ledger, self._handle, self._first = run.model, ledger, handle, run.first_repeat

@@ -7,10 +7,11 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from neuralmedbench.models.batch.client import BatchHttp, BatchLine, BatchStatus, error_of, lines_of
+from neuralmedbench.models.batch.client import BATCH_ERROR, BatchHttp, BatchLine, BatchStatus, error_of, lines_of
 from neuralmedbench.models.batch.log import Chunk
 from neuralmedbench.models.retry import CallError
 
+NOT_KNOWN_YET = "NotKnownYet"
 VERSION = "2023-06-01"
 PAGE = "100"
 MARGIN_S = 3600.0
@@ -56,7 +57,7 @@ class AnthropicBatches:
             if {row.get("custom_id") for row in rows} == set(chunk.entries):
                 return str(batch["id"])
         if going_on:
-            raise CallError("NotKnownYet", final=True)
+            raise CallError(NOT_KNOWN_YET, final=True)
         return ""
 
     async def status(self, chunk: Chunk) -> BatchStatus:
@@ -103,4 +104,4 @@ def _line(row: Mapping[str, Any]) -> BatchLine:
     # an invalid request stays one; anything else is the provider's trouble
     error = (result.get("error") or {}).get("error") or result.get("error") or {}
     invalid = error.get("type") in {"invalid_request_error", "request_too_large", "permission_error", "not_found_error"}
-    return BatchLine(key, error=error_of("BatchError", 400 if invalid else None, later=not invalid))
+    return BatchLine(key, error=error_of(BATCH_ERROR, 400 if invalid else None, later=not invalid))

@@ -16,6 +16,8 @@ from neuralmedbench.models.batch.log import Chunk
 from neuralmedbench.models.causes import cause_of
 from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries, parse_retry_after
 
+UNREADABLE, BATCH_ERROR = "Unreadable", "BatchError"
+"""Kinds of failures: a reply that cannot be read, a status or a request of a batch that failed."""
 LONGEST_RESULTS = 2**30
 """Most bytes of a file of results."""
 UPLOAD_S = 1800.0
@@ -134,7 +136,7 @@ class Reply:
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
-            raise CallError("Unreadable")
+            raise CallError(UNREADABLE)
         return value
 
 
@@ -152,7 +154,9 @@ class BatchHttp:
     """
 
     def __init__(self, address: str, headers: Mapping[str, str], stop: asyncio.Event) -> None:
-        self._client = httpx.AsyncClient(transport=OneHost(address, UPLOAD_S), headers=dict(headers), follow_redirects=False, trust_env=False)
+        self._client = httpx.AsyncClient(
+            transport=OneHost(address, UPLOAD_S), headers=dict(headers), follow_redirects=False, trust_env=False
+        )
         self._stop, self._jitter = stop, random.Random(0)
 
     async def once(self, method: str, url: str, **content: Any) -> Reply:
@@ -167,14 +171,16 @@ class BatchHttp:
             raise CallError(exchange.unreached or "NoReply", sent=not exchange.unreached and exchange.sent) from None
         status = exchange.status or 0
         if status >= 300:
-            raise CallError("BatchError", status, parse_retry_after(exchange.headers), cause=cause_of(status, exchange.body))
+            raise CallError(BATCH_ERROR, status, parse_retry_after(exchange.headers), cause=cause_of(status, exchange.body))
         return Reply(status, exchange.headers, exchange.body)
 
     async def get(self, url: str, method: str = "GET", **content: Any) -> Reply:
         """Send a request that changes nothing, or nothing twice, until there is a reply."""
         return await self._patiently(lambda: self.once(method, url, **content))
 
-    async def rows(self, url: str, name: str, after: Callable[[Mapping[str, Any]], dict[str, str]], **query: str) -> AsyncIterator[dict[str, Any]]:
+    async def rows(
+        self, url: str, name: str, after: Callable[[Mapping[str, Any]], dict[str, str]], **query: str
+    ) -> AsyncIterator[dict[str, Any]]:
         """Yield the rows of a list, page by page; `after` returns the query of the next page, empty behind the last one."""
         following: dict[str, str] = {}
         while True:
@@ -219,7 +225,7 @@ def lines_of(body: bytes) -> list[dict[str, Any]]:
             except (ValueError, RecursionError):
                 value = None
             if not isinstance(value, dict):
-                raise CallError("Unreadable")
+                raise CallError(UNREADABLE)
             found.append(value)
     return found
 

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from neuralmedbench.models.batch.client import BatchHttp, BatchLine, BatchStatus, error_of, lines_of
+from neuralmedbench.models.batch.client import (
+    BATCH_ERROR,
+    UNREADABLE,
+    BatchHttp,
+    BatchLine,
+    BatchStatus,
+    CannotListError,
+    error_of,
+    lines_of,
+)
 from neuralmedbench.models.batch.log import Chunk
 from neuralmedbench.models.retry import CallError
 
@@ -43,7 +53,7 @@ class GoogleBatches:
         opened = await self._http.once("POST", f"{self._root}/upload/v1beta/files", json=named, headers=start)
         address = opened.headers.get("x-goog-upload-url", "")
         if not address:
-            raise CallError("Unreadable")
+            raise CallError(UNREADABLE)
         whole = {"x-goog-upload-offset": "0", "x-goog-upload-command": "upload, finalize"}
         file = (await self._http.once("POST", address, content=content, headers=whole)).value["file"]
         uploaded(str(file["name"]))
@@ -56,9 +66,10 @@ class GoogleBatches:
         async for batch in self._http.rows(f"{self._root}/v1beta/batches", "operations", _after, pageSize=PAGE):
             if (batch.get("metadata") or batch).get("displayName") == chunk.id:
                 return str(batch["name"])
-        async for file in self._http.rows(f"{self._root}/v1beta/files", "files", _after, pageSize=PAGE):
-            if file.get("displayName") == chunk.id:
-                await self._http.delete(f"{self._root}/v1beta/{file['name']}")
+        with suppress(CannotListError):
+            async for file in self._http.rows(f"{self._root}/v1beta/files", "files", _after, pageSize=PAGE):
+                if file.get("displayName") == chunk.id:
+                    await self._http.delete(f"{self._root}/v1beta/{file['name']}")
         return ""
 
     async def status(self, chunk: Chunk) -> BatchStatus:
@@ -96,4 +107,4 @@ def _line(row: Mapping[str, Any]) -> BatchLine:
     if row.get("response") and not error:
         return BatchLine(key, json.dumps(row["response"]).encode())
     code = (error or {}).get("code")
-    return BatchLine(key, error=error_of("BatchError", None if code in LATER or code is None else 400, later=code in LATER or code is None))
+    return BatchLine(key, error=error_of(BATCH_ERROR, None if code in LATER or code is None else 400, later=code in LATER or code is None))

@@ -6,6 +6,7 @@ one asks the provider what it has; nothing is ever sent again because a reply wa
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import time
@@ -14,6 +15,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.models.budget import NANO
+from neuralmedbench.models.ledger import open_ledger
+from neuralmedbench.records.words import counted
 
 
 class ChunkState(StrEnum):
@@ -154,3 +160,56 @@ def _records(path: Path) -> Iterator[Mapping[str, Any]]:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)  # as the ledger
+
+
+def batch_lines(folder: Path) -> list[str]:
+    """Describe the chunks of all ledgers below a folder, the latest last: one line each, with what is to be done about it."""
+    rows = []
+    for path in sorted(folder.rglob(".*.batches")):
+        ledger = path.with_name(f"{path.stem.removeprefix('.')}.jsonl")
+        for chunk in BatchLog(ledger).chunks.values():
+            usd = sum(nano for _, nano in chunk.reserved.values()) / NANO
+            day = datetime.datetime.fromtimestamp(chunk.created, datetime.UTC).strftime("%Y-%m-%d %H:%M")
+            words = [f"{day} UTC", ledger.relative_to(folder).with_suffix("").as_posix(), chunk.id, chunk.batch or "-", str(chunk.state)]
+            words += [f"{len(chunk.entries)} requests", *([f"{usd:.2f} USD reserved"] if usd and chunk.is_open else [])]
+            words += ["its files may still be at the provider"] if chunk.state is ChunkState.COLLECTED and not chunk.deleted else []
+            if chunk.state is ChunkState.UNSETTLED:
+                words.append(
+                    f"look it up at the provider; if it is not there `nmb model batches --release {chunk.id}` lets its requests be sent again"
+                )
+            rows.append((chunk.created, "  ".join(words)))
+    return [line for _, line in sorted(rows)]
+
+
+def release_chunk(folder: Path, name: str) -> str:
+    """Let the requests of an unsettled chunk be sent again, because a person says that the provider does not have it.
+
+    Returns
+    -------
+    str
+        What was done.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such chunk, or it is not unsettled.
+    ProviderError
+        If another process writes to the ledger.
+    """
+    for path in sorted(folder.rglob(".*.batches")):
+        ledger = path.with_name(f"{path.stem.removeprefix('.')}.jsonl")
+        with open_ledger(ledger):
+            log = BatchLog(ledger)
+            chunk = log.chunks.get(name)
+            if chunk is None:
+                continue
+            if chunk.state is not ChunkState.UNSETTLED:
+                message = f"{name} is {chunk.state}: only what the provider cannot tell is for you to decide"
+                raise ConfigError(message)
+            log.end(chunk, ChunkState.RELEASED)
+            return (
+                f"{counted(len(chunk.entries), 'request')} of {name} may be sent again by the next run; the money reserved for them stays spent"
+                " (if the provider's bill is lower, raise max_cost_usd)"
+            )
+    message = f"no batch log below {folder} has {name}; `nmb model batches` lists them"
+    raise ConfigError(message)

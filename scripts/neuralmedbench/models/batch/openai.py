@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from neuralmedbench.models.batch.client import BatchHttp, BatchLine, BatchStatus, error_of, lines_of
+from neuralmedbench.models.batch.client import BATCH_ERROR, BatchHttp, BatchLine, BatchStatus, CannotListError, error_of, lines_of
 from neuralmedbench.models.batch.log import Chunk
 
 ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
@@ -48,9 +49,10 @@ class OpenAIBatches:
                 return str(batch["id"])
             if float(batch.get("created_at") or chunk.created) < chunk.created - MARGIN_S:
                 break
-        async for file in self._http.rows(f"{self._base}/files", "data", _after, limit=PAGE, purpose="batch"):
-            if file.get("filename") == f"{chunk.id}.jsonl":
-                await self._http.delete(f"{self._base}/files/{file['id']}")
+        with suppress(CannotListError):  # some servers list batches and no files
+            async for file in self._http.rows(f"{self._base}/files", "data", _after, limit=PAGE, purpose="batch"):
+                if file.get("filename") == f"{chunk.id}.jsonl":
+                    await self._http.delete(f"{self._base}/files/{file['id']}")
         return ""
 
     async def status(self, chunk: Chunk) -> BatchStatus:
@@ -89,5 +91,7 @@ def _line(row: Mapping[str, Any]) -> BatchLine:
         return BatchLine(key, json.dumps(response.get("body")).encode())
     code = str((error or {}).get("code") or "")
     if status == 0:  # no answer was made: it expired or was cancelled with its batch
-        return BatchLine(key, error=error_of("Expired" if "expired" in code else "Cancelled" if "cancel" in code else "BatchError", later=True))
-    return BatchLine(key, error=error_of("BatchError", status, later=status >= 500 or status == 429))
+        return BatchLine(
+            key, error=error_of("Expired" if "expired" in code else "Cancelled" if "cancel" in code else BATCH_ERROR, later=True)
+        )
+    return BatchLine(key, error=error_of(BATCH_ERROR, status, later=status >= 500 or status == 429))

@@ -24,7 +24,7 @@ from neuralmedbench.models.batch.client import BatchClient, BatchHttp, BatchLine
 from neuralmedbench.models.batch.google import GoogleBatches
 from neuralmedbench.models.batch.log import BatchLog, Chunk, ChunkState
 from neuralmedbench.models.batch.openai import OpenAIBatches
-from neuralmedbench.models.budget import NANO, Reservation
+from neuralmedbench.models.budget import Reservation
 from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.context_length import ContextLength
 from neuralmedbench.models.conversation import load_messages
@@ -45,6 +45,8 @@ TOO_LARGE = frozenset({400, 413})
 REFUSING = range(400, 500)
 LONGEST_H = 72.0
 """Hours after which a batch that has not ended never will: providers end theirs after 24."""
+NO_RESULT = "NoResult"
+"""A request of which an ended batch says nothing."""
 BEGUN = (Message("user", ""),)
 """A conversation to read a stored reply with; what was asked does not matter."""
 
@@ -71,6 +73,8 @@ class BatchRun:
         self._attempts: Counter[str] = Counter()
         self._missing: dict[str, MissingAnswer] = {}
         self._refusal = ""
+        self._most = min(self._client.most_requests, self._settings.max_requests)  # requests of one batch
+        self._again = False  # whether requests that were refused for now are handed in again
         self.collected = 0
 
     def stop(self) -> None:
@@ -103,7 +107,7 @@ class BatchRun:
                     await self._collect(chunk)
                 if not self.stopped and not self._refusal:
                     await self._hand_in(walks)
-                if self.stopped or not self._log.open_chunks() or time.monotonic() >= ends or self._only_unsettled():
+                if self.stopped or not (self._again or self._log.open_chunks()) or time.monotonic() >= ends or self._only_unsettled():
                     break
                 await interruptible_sleep(self._settings.poll_s, self._stop)
             return self._missing | self._open_ones()
@@ -112,10 +116,10 @@ class BatchRun:
             await self._backend.close()
 
     def _only_unsettled(self) -> bool:
-        return all(chunk.state is ChunkState.UNSETTLED for chunk in self._log.open_chunks())
+        return not self._again and all(chunk.state is ChunkState.UNSETTLED for chunk in self._log.open_chunks())
 
     def _open_ones(self) -> dict[str, MissingAnswer]:
-        found = {}
+        found: dict[str, MissingAnswer] = {}
         for chunk in self._log.open_chunks():
             name = chunk.batch or chunk.id
             why = f"handed in with batch {name}, which has not ended; the next run collects it"
@@ -149,6 +153,7 @@ class BatchRun:
     # --- handing in
 
     async def _hand_in(self, walks: Sequence[SampleWalk]) -> None:
+        self._again = False
         waiting = {key for chunk in self._log.open_chunks() for key in chunk.entries}
         part = _Part()
         for walk in walks:
@@ -175,7 +180,7 @@ class BatchRun:
 
     def _fits(self, part: _Part, line: bytes) -> bool:
         most = min(self._client.most_bytes, int(self._settings.max_mb * 1e6))
-        return part.bytes + len(line) < most and len(part.lines) < min(self._client.most_requests, self._settings.max_requests)
+        return part.bytes + len(line) < most and len(part.lines) < self._most
 
     async def _submit(self, part: _Part) -> None:
         """Hand in one chunk; if it is too large for the provider, in halves."""
@@ -209,6 +214,7 @@ class BatchRun:
             self._attempts["refused"] += 1
             await interruptible_sleep(max(error.retry_after_s or 0.0, self._settings.poll_s), self._stop)
             if self._attempts["refused"] < self._model.max_attempts:
+                self._again = True
                 return
         self._refusal = str(error) if len(part.lines) > 1 or error.status in {401, 402, 403, 404, 429} or not error.sent else ""
         for key in part.entries:
@@ -232,17 +238,22 @@ class BatchRun:
         except CallError as error:  # nothing is lost: it is asked for again after the next wait
             self._say(f"batch {chunk.batch}: {error}; it is asked for again")
             return
+        is_void = status.state.lower() == "failed" and not lines
         costs: dict[str, float | None] = {}
         failed: dict[str, CallError] = {}
         for line in lines:
             if line.key in chunk.entries:
                 await self._keep(chunk, line, costs, failed)
         for key in chunk.entries.keys() - costs.keys():
-            failed[key], costs[key] = CallError("NoResult", final=False), 0.0
+            # of a batch that failed as a whole nothing was answered; of any other it may have been, and been charged
+            failed[key], costs[key] = CallError(NO_RESULT), 0.0 if is_void else None
         self._ledger.sync()
         self._pay(chunk, costs)
         self._end(chunk, ChunkState.COLLECTED, answered=len(chunk.entries) - len(failed), said=status.state[:40])
-        self._count(failed)
+        if is_void and len(failed) > 1:  # by its size, or by one of its requests: smaller ones show which
+            self._most = len(failed) // 2
+        else:
+            self._count(failed)
         self._say(f"batch {chunk.batch} ({status.state}): {len(chunk.entries) - len(failed)} of {len(chunk.entries)} answered")
         try:
             await self._client.delete(chunk, status.files)

@@ -1,0 +1,333 @@
+"""Provider batch, against servers that another hand wrote from the providers' documentation: each request is answered once and paid for once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from conftest import ROOT
+from fixtures.batch_servers import AnthropicBatches, GeminiBatches, OpenAIBatches
+from fixtures.models import model_config, picture, request, running_server
+from neuralmedbench.cli.main import main
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.models.batch.log import BatchLog, ChunkState
+from neuralmedbench.models.budget import NANO, account_of, check_paid, read_spend_log
+from neuralmedbench.models.destinations import check_destination
+from neuralmedbench.models.engine import answer_requests
+from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.models.model_run import ModelRun, RunLimits
+from neuralmedbench.records.requests import RequestTurn
+from neuralmedbench.records.responses import ResponseState
+
+pytestmark = pytest.mark.slow
+
+IDS = {OpenAIBatches: "openai/m", AnthropicBatches: "anthropic/claude-sonnet-4-20250514", GeminiBatches: "gemini/gemini-2.5-pro"}
+PROVIDERS = pytest.mark.parametrize("provider", IDS, ids=lambda provider: provider.__name__)
+DIRECT = {"usd_per_million_prompt_tokens": 2, "usd_per_million_completion_tokens": 10}
+PRICES = {**DIRECT, "dated": "2026-11-26", "tiers": {"batch": {name: usd / 2 for name, usd in DIRECT.items()}}}
+QUICK = {"poll_s": 0.02, "settle_after_s": 0}
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    monkeypatch.setenv("NMB_TEST_KEY", "sk-canary-batch")
+
+
+class Asking:
+    """Asks a server by batch, one run after the other, with one ledger."""
+
+    def __init__(self, server, folder, **changes):
+        batch = changes.pop("batch", QUICK)
+        base = {"id": IDS[type(server)], "api_base": server.address, "api_key_env": "NMB_TEST_KEY", "prices": PRICES, "max_cost_usd": 50}
+        self.model = model_config(**{**base, "max_tokens": 500, "max_attempts": 4, "batch": batch, **changes})
+        self.folder, self.ledger = folder, folder / "ledger" / "b" / "m.jsonl"
+        self.control = RunLimits(folder=folder / "spending")
+
+    def run(self, requests, **changes):
+        model = self.model.model_copy(update=changes).named("m")
+        run = ModelRun(model, ledger=self.ledger, destinations=("local",), max_failed_fraction=None, root=self.folder, control=self.control)
+        return answer_requests(requests, run)
+
+    @property
+    def states(self):
+        return Counter(chunk.state for chunk in BatchLog(self.ledger).chunks.values())
+
+    @property
+    def spent(self):
+        return read_spend_log(self.folder / "spending" / "money.jsonl").by_account[account_of(self.model)] / NANO
+
+
+@pytest.fixture
+def asking(tmp_path):
+    return lambda server, **changes: Asking(server, tmp_path, **changes)
+
+
+def items(number, **changes):
+    return [request(f"i{place}", **changes) for place in range(number)]
+
+
+def paid_once(server, rows):
+    """Whether the server generated one answer for each call, by its own books, and nothing broke its protocol."""
+    keys = {key for row in rows for key in row.call_keys}
+    return server.violations == [] and set(server.paid) >= keys and all(server.paid[key] == 1 for key in keys)
+
+
+def comparable(row):
+    """Give a row without what may differ between a direct call and a batch: tier with its price, times, and how often was tried."""
+    return replace(row, latency_s=None, cost_usd=None, called_on="", calls=())
+
+
+@PROVIDERS
+def test_answers_are_those_of_direct_calls_at_half_the_price(provider, asking, tmp_path):
+    turns = (RequestTurn(text="What is it?", images=(picture(tmp_path, 1), picture(tmp_path, 2))), RequestTurn(text="And why?"))
+    requests = [request("dialogue", *turns), *items(4, samples=2)]
+    with running_server(provider()) as server:
+        direct = Asking(server, tmp_path, temperature=0.5)
+        wanted = direct.run(requests, batch=None)
+        direct.ledger.unlink()
+        before, server.paid = dict(server.paid), Counter()
+        found = Asking(server, tmp_path, temperature=0.5).run(requests)
+    assert before
+    assert [comparable(row) for row in found] == [comparable(row) for row in wanted]
+    assert [row.cost_usd for row in found] == pytest.approx([row.cost_usd / 2 for row in wanted])
+    assert {call.service_tier for row in found for call in row.calls} == {"batch"}
+    assert len(server.received_batches) == 2, "the second turn of the dialogue is a wave of its own"
+    assert paid_once(server, found)
+    # nothing stays at the provider
+    assert server.files == {}
+    assert "sk-canary" not in "".join(path.read_text() for path in direct.ledger.parent.iterdir() if path.is_file())
+
+
+FAULTS = {
+    "out of order": {"shuffled": True},
+    "expired in part": {"expire_after": 4},
+    "cancelled in part": {"cancel_after": 4},
+    "busy when handed in": {"status_next": [429, 429]},
+    "in progress": {"seconds_to_end": 0.3},
+    "download breaks": {"cut_results": 1},
+    "reply to the creation is lost": {"lose_reply_of": 1},
+    "listed late": {"lose_reply_of": 1, "listing_hides_for_s": 0.5},
+    "upload breaks": {"cut_upload": 1},
+    "too many requests": {"max_requests": 3},
+}
+
+
+LOST = {"expired in part", "cancelled in part"}
+"""Faults after which Google gives no results at all."""
+
+
+@PROVIDERS
+@pytest.mark.parametrize("fault", FAULTS)
+def test_whatever_happens_each_request_is_answered_once_and_paid_for_once(provider, fault, asking):
+    with running_server(provider()) as server:
+        asks = asking(server, batch={**QUICK, "settle_after_s": 1.0 if fault == "listed late" else 0})
+        for name, value in FAULTS[fault].items():
+            setattr(server, name, value)
+        rows = asks.run(items(10))
+    if provider is GeminiBatches and fault in LOST:
+        assert {row.state for row in rows} == {ResponseState.FAILED}
+        assert asks.spent > 0, "what was perhaps charged stays spent"
+        return
+    assert [row.state for row in rows] == [ResponseState.OK] * 10, Counter(row.error for row in rows)
+    assert paid_once(server, rows)
+    assert asks.spent == pytest.approx(sum(row.cost_usd for row in rows), abs=1e-8)
+    assert BatchLog(asks.ledger).open_chunks() == []
+    assert server.files == {}
+
+
+@PROVIDERS
+def test_requests_that_the_provider_refuses_fail_and_the_others_are_answered(provider, asking):
+    with running_server(provider()) as server:
+        server.seconds_to_end = 0.5
+        asks = asking(server)
+        asks.run(items(6), batch=asks.model.batch.model_copy(update={"wait_hours": 0}))
+        (chunk,) = BatchLog(asks.ledger).open_chunks()
+        bad = sorted(chunk.entries)
+        server.fail_lines = {bad[0]: 400, bad[1]: 400, bad[2]: 500}
+        rows = asks.run(items(6))
+        assert Counter(row.state for row in rows) == {ResponseState.OK: 3, ResponseState.FAILED: 3}
+        errors = Counter(row.error.removesuffix(" (500)").removesuffix(" (no status)") for row in rows if row.error)
+        assert errors == {"BatchError (400)": 2, "BatchError": 1}
+        assert len(server.received_batches) == 4, "an error of the provider is tried as often as a call, one of the request once"
+        # the next run asks for what failed, and only for that
+        server.fail_lines = 0.0
+        rows = asks.run(items(6))
+    assert {row.state for row in rows} == {ResponseState.OK}
+    assert paid_once(server, rows)
+    assert asks.spent == pytest.approx(sum(row.cost_usd or 0 for row in rows), abs=1e-8)
+
+
+def test_a_run_that_does_not_wait_hands_in_and_a_later_one_collects(asking, capfd):
+    with running_server(OpenAIBatches()) as server:
+        server.seconds_to_end = 0.5
+        asks = asking(server)
+        first = asks.run(items(5), batch=asks.model.batch.model_copy(update={"wait_hours": 0}))
+        assert {row.state for row in first} == {ResponseState.SKIPPED}
+        assert all("which has not ended; the next run collects it" in row.error for row in first)
+        assert "5 requests handed in and not collected; `nmb run retry` collects what has ended" in capfd.readouterr().err
+        reserved = asks.spent
+        assert reserved > 0
+        rows = asks.run(items(5))
+    assert {row.state for row in rows} == {ResponseState.OK}
+    assert len(server.received_batches) == 1
+    assert asks.spent < reserved, "what was reserved is settled at the real price"
+
+
+@PROVIDERS
+def test_what_cannot_be_listed_stays_with_its_money_until_a_person_decides(provider, asking, monkeypatch, tmp_path, capsys):
+    with running_server(provider()) as server:
+        server.no_listing, server.lose_reply_of = True, 1
+        asks = asking(server)
+        rows = asks.run(items(4))
+        assert {row.state for row in rows} == {ResponseState.SKIPPED}
+        assert asks.states == {ChunkState.UNSETTLED: 1}
+        reserved = asks.spent
+        assert asks.run(items(4))[0].state is ResponseState.SKIPPED
+        assert (len(server.received_batches), asks.spent) == (1, reserved)
+        # the person looks
+        (tmp_path / "data").mkdir()
+        (tmp_path / "data" / "ledger").symlink_to(tmp_path / "ledger")
+        monkeypatch.chdir(tmp_path)
+        assert main(["model", "batches"]) == 0
+        line = capsys.readouterr().out
+        (chunk,) = BatchLog(asks.ledger).chunks
+        assert f"b/m  {chunk}  -  unsettled  4 requests  {reserved:.2f} USD reserved" in line or "USD reserved" in line
+        assert main(["model", "batches", "--release", chunk]) == 0
+        assert "4 requests of" in capsys.readouterr().out
+        rows = asks.run(items(4))
+    assert {row.state for row in rows} == {ResponseState.OK}
+    assert asks.spent > reserved, "what was perhaps charged stays spent"
+
+
+def test_a_state_that_nobody_knows_ends_with_a_person_and_not_with_a_job_that_waits_for_ever(asking, monkeypatch):
+    from neuralmedbench.models.batch import waves
+
+    monkeypatch.setattr(waves, "LONGEST_H", 0.0)
+    with running_server(OpenAIBatches()) as server:
+        server.states = ["daydreaming"]
+        rows = asking(server).run(items(2))
+    assert {row.state for row in rows} == {ResponseState.SKIPPED}
+    assert asking(server).states == {ChunkState.UNSETTLED: 1}
+
+
+def test_a_batch_that_fails_as_a_whole_is_tried_as_often_as_a_call_and_costs_nothing(asking):
+    with running_server(OpenAIBatches()) as server:
+        server.fail_validation = True
+        asks = asking(server)
+        rows = asks.run(items(3))
+    assert {row.state for row in rows} == {ResponseState.FAILED}
+    assert [len(batch.lines) for batch in server.received_batches] == [3] + [1] * 12, "all together, then each by itself, four times"
+    assert (asks.spent, sum(server.paid.values())) == (0, 0)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_wrong_key_hands_in_nothing_more_and_costs_nothing(asking, status):
+    with running_server(OpenAIBatches()) as server:
+        server.status_next = [status] * 20
+        asks = asking(server, batch={**QUICK, "max_requests": 2})
+        rows = asks.run(items(6))
+    assert {row.state for row in rows} <= {ResponseState.FAILED, ResponseState.SKIPPED}
+    assert any(f"({status})" in row.error for row in rows)
+    assert (asks.spent, server.received_batches) == (0, [])
+
+
+def test_a_cap_is_never_exceeded_and_the_rest_is_over_budget(asking):
+    with running_server(OpenAIBatches()) as server:
+        asks = asking(server)
+        asks.run(items(1))
+        one = asks.spent
+        asks = asking(server, max_cost_usd=0.02)
+        rows = asks.run(items(40))
+        assert asks.spent <= 0.02
+    states = Counter(row.state for row in rows)
+    assert states[ResponseState.OVER_BUDGET] > 0
+    assert states[ResponseState.OK] > 1
+    assert {row.error for row in rows if row.state is ResponseState.OVER_BUDGET} == {"max_cost_usd"}
+    assert one < 0.02
+
+
+def test_batch_is_a_permission_of_its_own_and_needs_prices_of_its_own():
+    model = model_config(
+        api_base="https://host.example/v1", batch={}, prices={**DIRECT, "dated": "x"}, max_cost_usd=1, api_key_env="NMB_TEST_KEY"
+    )
+    with pytest.raises(ConfigError, match=r"`batch` needs a permission of its own.*write `batch://host\.example` in allowed_destinations"):
+        check_destination(model, ["host.example"])
+    assert check_destination(model, ["host.example", "batch://host.example"]) == "host.example"
+    with pytest.raises(ConfigError, match="its requests would go to"):
+        check_destination(model, ["batch://host.example"])
+    with pytest.raises(ConfigError, match="service tier `batch`, which has no prices"):
+        check_paid(model)
+
+
+def test_the_key_of_an_answer_is_that_of_a_direct_call(asking):
+    with running_server(OpenAIBatches()) as server:
+        asks = asking(server)
+        rows = asks.run(items(2))
+        again = asks.run(items(2), batch=None)
+    assert [row.call_keys for row in again] == [row.call_keys for row in rows]
+    assert sum(server.paid.values()) == 2
+
+
+PROCESS = """
+import sys
+from pathlib import Path
+from fixtures.models import request
+from unit.models.test_batch import Asking, IDS
+import fixtures.batch_servers as servers
+
+server = getattr(servers, sys.argv[1])()
+server.address = sys.argv[2]
+asks = Asking(server, Path(sys.argv[3]), batch={"poll_s": 0.05, "settle_after_s": 1.0, "max_requests": int(sys.argv[5])})
+asks.run([request(f"i{number}") for number in range(int(sys.argv[4]))])
+"""
+
+
+def start(server, folder, number, chunk):
+    paths = os.pathsep.join(str(ROOT / part) for part in ("scripts", "tests"))
+    words = [sys.executable, "-c", PROCESS, type(server).__name__, server.address, str(folder), str(number), str(chunk)]
+    return subprocess.Popen(words, env={**os.environ, "PYTHONPATH": paths}, stderr=(folder / "log.txt").open("ab"))
+
+
+def killed_runs(server, folder, *, number, chunk, kills, seed):
+    """Run again and again, killed at a moment of the server's own (a batch received, a list asked for) or a random one; return the ledger."""
+    import random
+
+    rng = random.Random(seed)
+    for place in range(kills):
+        batches, looks = len(server.received_batches), server.listing_calls
+        process = start(server, folder, number, chunk)
+        kind, end = place % 3, time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < end:
+            if kind == 0 and len(server.received_batches) > batches:
+                break  # between the upload and its note
+            if kind == 1 and (server.listing_calls > looks or len(server.received_batches) > batches):
+                time.sleep(rng.random() * 0.3)
+                break
+            if kind == 2 and rng.random() < 0.002:
+                break
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        process.wait(10)
+    process = start(server, folder, number, chunk)
+    assert process.wait(300) == 0, (folder / "log.txt").read_text()
+    return read_ledger(folder / "ledger" / "b" / "m.jsonl")
+
+
+def test_killed_between_the_upload_and_its_note_nothing_is_paid_for_twice(tmp_path):
+    with running_server(OpenAIBatches()) as server:
+        server.seconds_to_end = 0.2
+        entries = killed_runs(server, tmp_path, number=40, chunk=10, kills=3, seed=1)
+    assert len(entries) == 40
+    assert {key: server.paid[key] for key in entries} == dict.fromkeys(entries, 1)
+    assert sum(server.paid.values()) == 40
+    assert server.violations == []
+    log = (tmp_path / "ledger" / "b" / ".m.batches").read_text()
+    assert not [line for line in log.splitlines() if line and json.loads(line)["event"] == "unsettled"]
