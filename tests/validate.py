@@ -41,6 +41,10 @@ SERIES = {
         ("tests/fixtures/own_servers.py", "tests/stand_in/vllm.py", "scripts/neuralmedbench/runtime/supervisor.py"),
         "tests/unit/models/test_own_server.py",
     ),
+    "batch_kills": Series(
+        ("tests/fixtures/batch_kills.py", "tests/fixtures/anthropic_batches.py", "tests/fixtures/gemini_batches.py"),
+        "tests/unit/models/test_batch.py",
+    ),
     "deface_phantoms": Series(("tests/fixtures/face.py",), "tests/unit/deid/test_deface.py"),
     "crash_rounds": Series(
         ("tests/fixtures/crashes.py", "tests/fixtures/loopback.py", "scripts/run_inference.py", "scripts/neuralmedbench/runtime"),

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from conftest import ROOT
+from fixtures.batch_kills import DIRECT, QUICK, Asking, kill_batches
 from fixtures.batch_servers import AnthropicBatches, GeminiBatches, OpenAIBatches
 from fixtures.models import model_config, picture, request, running_server
 from neuralmedbench.cli.main import main
@@ -21,19 +15,12 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.batch.log import BatchLog, ChunkState
 from neuralmedbench.models.budget import NANO, account_of, check_paid, read_spend_log
 from neuralmedbench.models.destinations import check_destination
-from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledger import read_ledger
-from neuralmedbench.models.model_run import ModelRun, RunLimits
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import ResponseState
 
 pytestmark = pytest.mark.slow
 
-IDS = {OpenAIBatches: "openai/m", AnthropicBatches: "anthropic/claude-sonnet-4-20250514", GeminiBatches: "gemini/gemini-2.5-pro"}
-PROVIDERS = pytest.mark.parametrize("provider", IDS, ids=lambda provider: provider.__name__)
-DIRECT = {"usd_per_million_prompt_tokens": 2, "usd_per_million_completion_tokens": 10}
-PRICES = {**DIRECT, "dated": "2026-11-26", "tiers": {"batch": {name: usd / 2 for name, usd in DIRECT.items()}}}
-QUICK = {"poll_s": 0.02, "settle_after_s": 0}
+PROVIDERS = pytest.mark.parametrize("provider", [OpenAIBatches, AnthropicBatches, GeminiBatches], ids=lambda provider: provider.__name__)
 
 
 @pytest.fixture(autouse=True)
@@ -41,20 +28,8 @@ def key(monkeypatch):
     monkeypatch.setenv("NMB_TEST_KEY", "sk-canary-batch")
 
 
-class Asking:
-    """Asks a server by batch, one run after the other, with one ledger."""
-
-    def __init__(self, server, folder, **changes):
-        batch = changes.pop("batch", QUICK)
-        base = {"id": IDS[type(server)], "api_base": server.address, "api_key_env": "NMB_TEST_KEY", "prices": PRICES, "max_cost_usd": 50}
-        self.model = model_config(**{**base, "max_tokens": 500, "max_attempts": 4, "batch": batch, **changes})
-        self.folder, self.ledger = folder, folder / "ledger" / "b" / "m.jsonl"
-        self.control = RunLimits(folder=folder / "spending")
-
-    def run(self, requests, **changes):
-        model = self.model.model_copy(update=changes).named("m")
-        run = ModelRun(model, ledger=self.ledger, destinations=("local",), max_failed_fraction=None, root=self.folder, control=self.control)
-        return answer_requests(requests, run)
+class Asked(Asking):
+    """What a run left of its money and its batches."""
 
     @property
     def states(self):
@@ -67,7 +42,7 @@ class Asking:
 
 @pytest.fixture
 def asking(tmp_path):
-    return lambda server, **changes: Asking(server, tmp_path, **changes)
+    return lambda server, **changes: Asked(type(server).__name__, server.address, tmp_path, **changes)
 
 
 def items(number, **changes):
@@ -90,11 +65,11 @@ def test_answers_are_those_of_direct_calls_at_half_the_price(provider, asking, t
     turns = (RequestTurn(text="What is it?", images=(picture(tmp_path, 1), picture(tmp_path, 2))), RequestTurn(text="And why?"))
     requests = [request("dialogue", *turns), *items(4, samples=2)]
     with running_server(provider()) as server:
-        direct = Asking(server, tmp_path, temperature=0.5)
+        direct = asking(server, temperature=0.5)
         wanted = direct.run(requests, batch=None)
         direct.ledger.unlink()
         before, server.paid = dict(server.paid), Counter()
-        found = Asking(server, tmp_path, temperature=0.5).run(requests)
+        found = direct.run(requests)
     assert before
     assert [comparable(row) for row in found] == [comparable(row) for row in wanted]
     assert [row.cost_usd for row in found] == pytest.approx([row.cost_usd / 2 for row in wanted])
@@ -276,58 +251,8 @@ def test_the_key_of_an_answer_is_that_of_a_direct_call(asking):
     assert sum(server.paid.values()) == 2
 
 
-PROCESS = """
-import sys
-from pathlib import Path
-from fixtures.models import request
-from unit.models.test_batch import Asking, IDS
-import fixtures.batch_servers as servers
-
-server = getattr(servers, sys.argv[1])()
-server.address = sys.argv[2]
-asks = Asking(server, Path(sys.argv[3]), batch={"poll_s": 0.05, "settle_after_s": 1.0, "max_requests": int(sys.argv[5])})
-asks.run([request(f"i{number}") for number in range(int(sys.argv[4]))])
-"""
-
-
-def start(server, folder, number, chunk):
-    paths = os.pathsep.join(str(ROOT / part) for part in ("scripts", "tests"))
-    words = [sys.executable, "-c", PROCESS, type(server).__name__, server.address, str(folder), str(number), str(chunk)]
-    return subprocess.Popen(words, env={**os.environ, "PYTHONPATH": paths}, stderr=(folder / "log.txt").open("ab"))
-
-
-def killed_runs(server, folder, *, number, chunk, kills, seed):
-    """Run again and again, killed at a moment of the server's own (a batch received, a list asked for) or a random one; return the ledger."""
-    import random
-
-    rng = random.Random(seed)
-    for place in range(kills):
-        batches, looks = len(server.received_batches), server.listing_calls
-        process = start(server, folder, number, chunk)
-        kind, end = place % 3, time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < end:
-            if kind == 0 and len(server.received_batches) > batches:
-                break  # between the upload and its note
-            if kind == 1 and (server.listing_calls > looks or len(server.received_batches) > batches):
-                time.sleep(rng.random() * 0.3)
-                break
-            if kind == 2 and rng.random() < 0.002:
-                break
-            time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        process.wait(10)
-    process = start(server, folder, number, chunk)
-    assert process.wait(300) == 0, (folder / "log.txt").read_text()
-    return read_ledger(folder / "ledger" / "b" / "m.jsonl")
-
-
 def test_killed_between_the_upload_and_its_note_nothing_is_paid_for_twice(tmp_path):
     with running_server(OpenAIBatches()) as server:
         server.seconds_to_end = 0.2
-        entries = killed_runs(server, tmp_path, number=40, chunk=10, kills=3, seed=1)
-    assert len(entries) == 40
-    assert {key: server.paid[key] for key in entries} == dict.fromkeys(entries, 1)
-    assert sum(server.paid.values()) == 40
-    assert server.violations == []
-    log = (tmp_path / "ledger" / "b" / ".m.batches").read_text()
-    assert not [line for line in log.splitlines() if line and json.loads(line)["event"] == "unsettled"]
+        found = kill_batches(server, tmp_path, number=40, chunk=10, kills=2, seed=1)
+    assert (found.answers, found.kills, found.paid_twice, found.violations) == (40, 2, 0, 0)

@@ -56,7 +56,23 @@ class ApiBackend:
 
     async def answer(self, call: Call) -> tuple[Answer, ...]:
         """Make one attempt; see `models.protocol.Backend`."""
-        exchange = Exchange()
+        return await self._exchange(call, Exchange())
+
+    async def request_of(self, call: Call) -> bytes:
+        """Return the body that a call would send; nothing is sent."""
+        exchange = Exchange(capture=True)
+        try:
+            await self._calls.ask(call.messages, parameters_of(self._model, call), exchange)
+        except (CallError, UnansweredError) as error:  # there is no reply
+            if not exchange.request and isinstance(error, UnansweredError):
+                raise ConfigError(str(self._failure(error, exchange))) from None
+        return exchange.request
+
+    async def answers_from(self, body: bytes, call: Call) -> tuple[Answer, ...]:
+        """Read a reply that came with a batch as `answer` reads one that comes now."""
+        return await self._exchange(call, Exchange(given=body))
+
+    async def _exchange(self, call: Call, exchange: Exchange) -> tuple[Answer, ...]:
         try:
             choices = await self._calls.ask(call.messages, parameters_of(self._model, call), exchange)
             return answers_of(choices, exchange.body, self._key)[: len(call.repeats)]
@@ -83,7 +99,7 @@ class ApiBackend:
                 " was sent: unset the variables of the environment that send litellm elsewhere, or set api_base"
             )
             return ConfigError(message)
-        if not exchange.sent:
+        if not exchange.sent and exchange.given is None:
             rejected = None if exchange.unsendable else error.cause
             return ConfigError(rejection_message(self._model, rejected) if rejected else UNSENDABLE.format(self._model.name))
         if error.kind == POLICY_ERROR:

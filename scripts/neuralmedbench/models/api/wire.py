@@ -32,6 +32,12 @@ class Exchange:
 
     Attributes
     ----------
+    longest : int or None
+        Most bytes of a reply; None: `LONGEST_REPLY`.
+    capture : bool
+        True to keep the body of the request in `request` and send nothing: a batch is made of such bodies.
+    given : bytes or None
+        A reply that came with a batch; it is read as if it came now, and nothing is sent.
     sent : bool
         True once a request was started; there is no second one, whatever follows an error.
     elsewhere : str
@@ -50,6 +56,10 @@ class Exchange:
         Its raw body; empty until it is complete.
     """
 
+    longest: int | None = None
+    capture: bool = False
+    given: bytes | None = None
+    request: bytes = b""
     sent: bool = False
     elsewhere: str = ""
     unreached: str = ""
@@ -102,14 +112,20 @@ class OneHost:
         if url.origin() != self._origin:
             exchange.elsewhere = url.host or "?"
             return False
-        if exchange.sent:
+        if exchange.capture:
+            exchange.request = body or b""
+        if exchange.sent or exchange.capture:
             return False
+        if exchange.given is not None:
+            exchange.status, exchange.body = 200, exchange.given
+            return True
+        longest = exchange.longest or LONGEST_REPLY
         exchange.sent = True
         try:
             async with self._opened().request(method, url, headers=headers, data=body, allow_redirects=False) as response:
                 exchange.status = response.status
                 exchange.headers = {name.lower(): value for name, value in response.headers.items()}
-                received = await _read_at_most(response, LONGEST_REPLY)
+                received = await _read_at_most(response, longest)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             if isinstance(error, aiohttp.ClientConnectorError):  # one of its kinds, a bad certificate, is a ValueError too
                 exchange.unreached = _why_unreached(error)
@@ -118,7 +134,7 @@ class OneHost:
             exchange.status = None
             return False
         if received is not None:
-            received = _decompress(received, exchange.headers.get("content-encoding", ""), LONGEST_REPLY)
+            received = _decompress(received, exchange.headers.get("content-encoding", ""), longest)
         exchange.too_long = received is None and response.status < 300
         exchange.body = received or b""  # of a failure only status and cause count
         return not exchange.too_long

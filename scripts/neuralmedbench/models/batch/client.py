@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import httpx
+from yarl import URL
 
-from neuralmedbench.models.api.wire import EXCHANGE, Exchange, OneHost
+from neuralmedbench.models.api.replies import UNREADABLE
+from neuralmedbench.models.api.wire import Exchange, OneHost
 from neuralmedbench.models.batch.log import Chunk
 from neuralmedbench.models.causes import cause_of
 from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries, parse_retry_after
 
-UNREADABLE, BATCH_ERROR = "Unreadable", "BatchError"
-"""Kinds of failures: a reply that cannot be read, a status or a request of a batch that failed."""
+NO_REPLY, BATCH_ERROR = "NoReply", "BatchError"
+"""Kinds of failures: no reply; a status, or a request of a batch, that failed."""
 LONGEST_RESULTS = 2**30
 """Most bytes of a file of results."""
 UPLOAD_S = 1800.0
@@ -154,21 +156,44 @@ class BatchHttp:
     """
 
     def __init__(self, address: str, headers: Mapping[str, str], stop: asyncio.Event) -> None:
-        self._client = httpx.AsyncClient(
-            transport=OneHost(address, UPLOAD_S), headers=dict(headers), follow_redirects=False, trust_env=False
+        self._host, self._headers = (
+            OneHost(address, UPLOAD_S),
+            {"user-agent": "neuralmedbench", "accept-encoding": "gzip, deflate", **headers},
         )
         self._stop, self._jitter = stop, random.Random(0)
 
-    async def once(self, method: str, url: str, **content: Any) -> Reply:
-        """Send one request; CallError for every status from 300 up, and without a status if there was no reply."""
+    async def once(
+        self,
+        method: str,
+        url: str,
+        *,
+        value: Any = None,
+        content: bytes | None = None,
+        query: Mapping[str, str] = {},
+        headers: Mapping[str, str] = {},
+    ) -> Reply:
+        """Send one request; CallError for every status from 300 up, and without a status if there was no reply.
+
+        Parameters
+        ----------
+        method, url : str
+            Of the request.
+        value : JSON value, optional
+            Its body.
+        content : bytes, optional
+            Its body, in place of `value`.
+        query : mapping of str to str
+            Added to the address.
+        headers : mapping of str to str
+            More headers.
+        """
         exchange = Exchange(longest=LONGEST_RESULTS)
-        EXCHANGE.set(exchange)
-        request = self._client.build_request(method, url, **content)
-        request.read()
-        try:
-            await self._client.send(request)
-        except httpx.HTTPError:
-            raise CallError(exchange.unreached or "NoReply", sent=not exchange.unreached and exchange.sent) from None
+        sent = {**self._headers, **headers}
+        if value is not None:
+            content, sent["content-type"] = json.dumps(value).encode(), "application/json"
+        address = URL(url, encoded=True).update_query(query)
+        if not await self._host.send(method, address, list(sent.items()), content, exchange):
+            raise CallError(exchange.unreached or NO_REPLY, final=bool(exchange.elsewhere), sent=exchange.sent and not exchange.unreached)
         status = exchange.status or 0
         if status >= 300:
             raise CallError(BATCH_ERROR, status, parse_retry_after(exchange.headers), cause=cause_of(status, exchange.body))
@@ -185,7 +210,7 @@ class BatchHttp:
         following: dict[str, str] = {}
         while True:
             try:
-                page = (await self.get(url, params={**query, **following})).value
+                page = (await self.get(url, query={**query, **following})).value
             except CallError as error:
                 if error.status in NO_LIST:
                     raise CannotListError from None
@@ -212,7 +237,7 @@ class BatchHttp:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        await self._host.close()
 
 
 def lines_of(body: bytes) -> list[dict[str, Any]]:
@@ -228,6 +253,16 @@ def lines_of(body: bytes) -> list[dict[str, Any]]:
                 raise CallError(UNREADABLE)
             found.append(value)
     return found
+
+
+def form_of(fields: Mapping[str, str], name: str, content: bytes) -> tuple[bytes, str]:
+    """Return the body of a form with one file, called `file` in it, and its content type."""
+    line = os.urandom(16).hex()
+    parts = [f'--{line}\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n' for field, value in fields.items()]
+    head = f'--{line}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\nContent-Type: application/jsonl\r\n\r\n'
+    return b"".join(
+        [*(part.encode() for part in parts), head.encode(), content, f"\r\n--{line}--\r\n".encode()]
+    ), f"multipart/form-data; boundary={line}"
 
 
 def error_of(kind: str, status: int | None = None, *, later: bool = False) -> CallError:

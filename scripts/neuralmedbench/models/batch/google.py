@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from neuralmedbench.models.api.replies import UNREADABLE
 from neuralmedbench.models.batch.client import (
     BATCH_ERROR,
-    UNREADABLE,
     BatchHttp,
     BatchLine,
     BatchStatus,
@@ -50,7 +50,7 @@ class GoogleBatches:
             "x-goog-upload-header-content-type": "application/jsonl",
         }
         named = {"file": {"display_name": chunk.id}}
-        opened = await self._http.once("POST", f"{self._root}/upload/v1beta/files", json=named, headers=start)
+        opened = await self._http.once("POST", f"{self._root}/upload/v1beta/files", value=named, headers=start)
         address = opened.headers.get("x-goog-upload-url", "")
         if not address:
             raise CallError(UNREADABLE)
@@ -58,7 +58,7 @@ class GoogleBatches:
         file = (await self._http.once("POST", address, content=content, headers=whole)).value["file"]
         uploaded(str(file["name"]))
         batch = {"batch": {"display_name": chunk.id, "input_config": {"file_name": file["name"]}}}
-        reply = await self._http.once("POST", f"{self._root}/v1beta/models/{self._model}:batchGenerateContent", json=batch)
+        reply = await self._http.once("POST", f"{self._root}/v1beta/models/{self._model}:batchGenerateContent", value=batch)
         return str(reply.value["name"])
 
     async def find(self, chunk: Chunk) -> str:
@@ -85,7 +85,7 @@ class GoogleBatches:
     async def results(self, chunk: Chunk, status: BatchStatus) -> AsyncIterator[BatchLine]:
         """Yield the lines of its results."""
         for file in status.results:
-            for row in lines_of((await self._http.get(f"{self._root}/download/v1beta/{file}:download", params={"alt": "media"})).body):
+            for row in lines_of((await self._http.get(f"{self._root}/download/v1beta/{file}:download", query={"alt": "media"})).body):
                 yield _line(row)
 
     async def delete(self, chunk: Chunk, files: tuple[str, ...]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from neuralmedbench.models.batch.client import BATCH_ERROR, BatchHttp, BatchLine, BatchStatus, CannotListError, error_of, lines_of
+from neuralmedbench.models.batch.client import BATCH_ERROR, BatchHttp, BatchLine, BatchStatus, CannotListError, error_of, form_of, lines_of
 from neuralmedbench.models.batch.log import Chunk
 
 ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
@@ -35,12 +35,12 @@ class OpenAIBatches:
 
     async def submit(self, chunk: Chunk, lines: list[bytes], uploaded: Callable[[str], None]) -> str:
         """Upload the file, then make a batch of it."""
-        file = (f"{chunk.id}.jsonl", b"\n".join(lines) + b"\n", "application/jsonl")
-        reply = await self._http.once("POST", f"{self._base}/files", data={"purpose": "batch"}, files={"file": file})
+        form, kind = form_of({"purpose": "batch"}, f"{chunk.id}.jsonl", b"\n".join(lines) + b"\n")
+        reply = await self._http.once("POST", f"{self._base}/files", content=form, headers={"content-type": kind})
         name = str(reply.value["id"])
         uploaded(name)
         batch = {"input_file_id": name, "endpoint": ENDPOINT, "completion_window": "24h", "metadata": {MARK: chunk.id}}
-        return str((await self._http.once("POST", f"{self._base}/batches", json=batch)).value["id"])
+        return str((await self._http.once("POST", f"{self._base}/batches", value=batch)).value["id"])
 
     async def find(self, chunk: Chunk) -> str:
         """Look for a batch with the chunk's name; if there is none, delete a file that was left of it."""

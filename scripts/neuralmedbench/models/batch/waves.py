@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from neuralmedbench.config.model import BatchConfig, ModelConfig
 from neuralmedbench.errors import ConfigError, StorageError
-from neuralmedbench.models.api.backend import LitellmBackend
+from neuralmedbench.models.api.backend import ApiBackend
 from neuralmedbench.models.batch.anthropic import VERSION, AnthropicBatches
 from neuralmedbench.models.batch.client import BatchClient, BatchHttp, BatchLine, CannotListError
 from neuralmedbench.models.batch.google import GoogleBatches
@@ -67,7 +67,7 @@ class BatchRun:
         assert run.model.batch
         self._settings: BatchConfig = run.model.batch
         self._stop = asyncio.Event()
-        self._backend, self._client = LitellmBackend(run.model), batch_client(run.model, self._stop)
+        self._backend, self._client = ApiBackend(run.model), batch_client(run.model, self._stop)
         self._budget, self._log = run.control.budget(run.model, run.ledger, run.root), BatchLog(run.ledger)
         self._lengths = ContextLength(run.model, run.root)
         self._attempts: Counter[str] = Counter()
