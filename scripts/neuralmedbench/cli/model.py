@@ -151,7 +151,7 @@ def _informant_of(requests: Sequence[Request], benchmark: str) -> ModelConfig | 
     example="",
 )
 def list_batches(args: Namespace) -> int:
-    """List what was handed in by the providers' batch interfaces, and decide about what a provider cannot tell."""
+    """List what was handed in as batches, and decide about what a provider cannot tell."""
     from neuralmedbench.models.batch.log import batch_lines, release_chunk
 
     ledgers = Path("data/ledger")
