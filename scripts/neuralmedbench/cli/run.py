@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 from pathlib import Path
 
 from neuralmedbench.cli.verbs import CONFIGFILES, VerbGroup, argument
 
+SHORTEST_S, LONGEST_S = 0.1, 3600.0
+"""Between two looks at a run."""
+
 RUN = VerbGroup("run", "record, audit and complete a run, and trace its numbers")
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not SHORTEST_S <= seconds <= LONGEST_S:
+        message = f"{SHORTEST_S:g} to {LONGEST_S:g} seconds are possible, not {text}"
+        raise ArgumentTypeError(message)
+    return seconds
 
 
 @RUN.verb(
@@ -115,7 +126,7 @@ def compare_two_runs(args: Namespace) -> int:
     "watch",
     argument("--once", action="store_true", help="print how the run is now, as plain lines, and end"),
     argument(
-        "--every", type=float, default=None, metavar="SECONDS", help="time between two looks (default: 2 on a terminal, otherwise 30)"
+        "--every", type=_seconds, default=None, metavar="SECONDS", help="time between two looks (default: 2 on a terminal, otherwise 30)"
     ),
     example="--once",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
 import time
@@ -24,6 +25,9 @@ LATE_S = 10.0
 """After this many seconds without news a look says how old its numbers are."""
 NO_RUN, UNKNOWN = "no run has begun here", "not known"
 HEAD = ("asked", "benchmark", "state", "answered", "missing", "a second", "USD of cap", "time left")
+LEFT_OUT_FIRST = tuple(map(HEAD.index, ("a second", "missing", "USD of cap")))
+"""Columns that a narrow terminal leaves out."""
+GAP, SHORTEST_NAME = 2, 12
 ORDER = (RUNNING, FAILED, WAITING, DONE)
 STYLES = {RUNNING: "bold", FAILED: "red", WAITING: "dim", DONE: "green"}
 
@@ -160,7 +164,7 @@ def _state_words(snapshot: Snapshot, state: str, job: JobProgress | None, age_s:
     if state != RUNNING:
         return state
     if job is None:
-        return "queued or starting"
+        return "submitted"
     if job.ended:
         return "ending"
     return f"no news for {duration(age_s)}" if age_s > SILENT_S else state
@@ -205,10 +209,12 @@ def head_line(snapshot: Snapshot) -> str:
     return f"{text}; last news {duration(snapshot.age_s)} ago" if snapshot.age_s > LATE_S else text
 
 
-def end_lines(snapshot: Snapshot) -> list[str]:
-    """Sum up the asking, and list failures by kind and the stages."""
+def end_lines(snapshot: Snapshot, most: int | None = None) -> list[str]:
+    """Sum up the asking, and list failures by kind, of at most so many rows, and the stages."""
     rows = rows_of(snapshot)
-    return [*_sum_lines(snapshot, rows), *_failure_lines(rows), *_stage_lines(snapshot)]
+    failures = _failure_lines(rows)
+    more = [f"and failures of {counted(len(failures) - most, 'more row')}: `nmb run watch --once`"] if most and len(failures) > most else []
+    return [*_sum_lines(snapshot, rows), *failures[:most], *more, *_stage_lines(snapshot)]
 
 
 def _sum_lines(snapshot: Snapshot, rows: Sequence[Row]) -> list[str]:
@@ -231,9 +237,9 @@ def _sum_lines(snapshot: Snapshot, rows: Sequence[Row]) -> list[str]:
 
 
 def _failure_lines(rows: Sequence[Row]) -> list[str]:
-    """Return a line for each job with missing, refused or cut answers, or with repeated attempts."""
+    """Return a line for each job with missing, refused or cut answers, or with repeated attempts; what is missing most comes first."""
     lines = []
-    for row in rows:
+    for row in sorted(rows, key=lambda row: -sum(row.job.missing.values()) if row.job else 0):
         if job := row.job:
             kinds = [f"{number:,} {kind}" for kind, number in _largest_first(job.missing)]
             kinds += [f"{job.states[state]:,} {state}" for state in ("refused", "truncated") if job.states.get(state)]
@@ -290,7 +296,7 @@ def watch(place: Path = PLACE, *, once: bool = False, every_s: float | None = No
     """
     if once:
         print("\n".join(plain_lines(look(place))))
-    elif sys.stdout.isatty():
+    elif sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         _watch_on_terminal(place, every_s or TERMINAL_S)
     else:
         for number, (snapshot, _) in enumerate(looks(place, every_s or PLAIN_S)):
@@ -324,16 +330,29 @@ def drawing(snapshot: Snapshot | None, width: int, height: int, *, last: bool = 
         return Text(f"{NO_RUN}; waiting for one (Ctrl-C ends)")
     wait = "waiting for the next run (Ctrl-C ends)" if snapshot.run.outcome else "Ctrl-C ends this view, not the run"
     wait = "" if last else wait
-    ends = [*end_lines(snapshot), wait]
+    ends = [*end_lines(snapshot, max(2, height // 8)), wait]
     rows = sorted(rows_of(snapshot), key=lambda row: ORDER.index(row.state) if row.state in ORDER else len(ORDER))
     taken = sum(len(textwrap.wrap(line, width)) for line in (head_line(snapshot), *ends))
     fit = max(1, height - taken - 3)  # head of the table, a line of what is left out, a spare one
-    table = Table(box=None, pad_edge=False, header_style="underline")
-    for place, name in enumerate(HEAD):
-        table.add_column(name, no_wrap=True, justify="left" if place < 3 else "right")
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="underline")
+    widths = _fitting([HEAD, *(row.cells for row in rows[:fit])], width)
+    for place, column in widths.items():
+        table.add_column(HEAD[place], no_wrap=True, max_width=column, justify="left" if place < HEAD.index("answered") else "right")
     for row in rows[:fit]:
-        table.add_row(*map(Text, row.cells), style=STYLES.get(row.state, ""))
+        table.add_row(*(Text(row.cells[place]) for place in widths), style=STYLES.get(row.state, ""))
     left_out = Counter(row.state for row in rows[fit:])
     more = [Text(f"and {', '.join(f'{number} {state}' for state, number in left_out.items())}", style="dim")] if left_out else []
     head = Text(head_line(snapshot), style="red" if snapshot.silent or snapshot.run.failed else "bold")
     return Group(head, *([table] if rows else []), *more, *map(Text, ends[:-1]), Text(wait, style="dim"))
+
+
+def _fitting(table: Sequence[Sequence[str]], width: int) -> dict[int, int]:
+    """Return the width of each column: on a narrow terminal some are left out and names are cut, numbers never."""
+    asked, benchmark, *rest = (max(map(len, column)) + GAP for column in zip(*table, strict=True))
+    widths = dict(enumerate(rest, start=2))
+    for place in LEFT_OUT_FIRST:
+        if sum(widths.values()) + min(asked, SHORTEST_NAME) + min(benchmark, SHORTEST_NAME) > width + GAP:
+            del widths[place]
+    left = width + GAP - sum(widths.values())
+    asked = min(asked, max(left * 3 // 5, left - benchmark))
+    return {place: max(1, column - GAP) for place, column in {0: asked, 1: min(benchmark, left - asked), **widths}.items()}

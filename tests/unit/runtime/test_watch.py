@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from typing import Any
 import pytest
 
 from conftest import ROOT
-from neuralmedbench.cli.main import main
+from neuralmedbench.cli.main import GROUPS, main
+from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.console import Progress
 from neuralmedbench.runtime import job_progress, watch
 from neuralmedbench.runtime.job_progress import LOCK, RUN_FILE, JobProgress, RunProgress, progress_folder, read_progress, write_run
@@ -94,12 +96,12 @@ def test_a_run_has_answers_rate_cost_time_left_and_failures_by_kind(tmp_path: Pa
     assert shown(tmp_path) == [
         "run study on node7 (process 12): 21 of 46 steps, 1 failed, 3 min 12 s",
         "",
-        "asked                    benchmark  state               answered      missing  a second  USD of cap    time left",
-        "fusion                   demo       running             302 of 1,740  18       4         1.50 of 5.00  6 min",
+        "asked                    benchmark  state      answered      missing  a second  USD of cap    time left",
+        "fusion                   demo       running    302 of 1,740  18       4         1.50 of 5.00  6 min",
         "judge on fusion          demo       waiting",
         "gpt                      demo       failed",
-        "text                     demo       done                740 of 740",
-        "judge on planted errors  demo       queued or starting",
+        "text                     demo       done       740 of 740",
+        "judge on planted errors  demo       submitted",
         "",
         (
             "in all: 1,042 of 2,480 answers; 2 of 5 rows not asked yet, and their answers not counted; 0.25 USD for the answers of this run;"
@@ -122,13 +124,19 @@ def test_a_project_without_a_run_says_so(tmp_path: Path, monkeypatch: pytest.Mon
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("every", ["0", "-1", "nan", "inf", "often"])
+def test_a_time_between_looks_that_cannot_be_is_refused_in_one_line(every: str) -> None:
+    with pytest.raises(ConfigError, match="--every"):
+        GROUPS["run"].verbs["watch"].parse_args(["--every", every])
+
+
 @pytest.mark.parametrize(
     ("asked", "seconds", "words"),
     [(0, 60.0, "not known"), (9, 60.0, "not known"), (10, 60.0, "2 h 25 min"), (300, 2.0, "not known"), (300, 60.0, "5 min")],
 )
 def test_time_left_is_not_known_until_there_is_a_rate(tmp_path: Path, asked: int, seconds: float, words: str) -> None:
     alone = RunProgress(asks=[("demo", "fusion", "", "running")])
-    written(tmp_path, JobProgress(**{**vars(FUSION), "recent_asked": asked, "recent_seconds": seconds}), run=alone)
+    written(tmp_path, replace(FUSION, recent_asked=asked, recent_seconds=seconds), run=alone)
     lines = shown(tmp_path)
     assert lines[3].endswith(f"  {words}")
     whole = f"about {words} of asking left" if words != "not known" else "time left not known"
@@ -154,7 +162,7 @@ def test_a_torn_file_or_one_of_another_version_is_skipped(tmp_path: Path, conten
     folder = written(tmp_path, TEXT)
     (folder / "torn-1.json").write_text(content, encoding="utf-8")
     (folder / "half.partial").write_text(content, encoding="utf-8")
-    assert "text                     demo       done                740 of 740" in shown(tmp_path)
+    assert "text                     demo       done       740 of 740" in shown(tmp_path)
     # without its own file a run is not known; the one before it is
     newer = written(tmp_path, folder="20261126T130000Z-0b")
     (newer / RUN_FILE).write_text(content, encoding="utf-8")
@@ -207,7 +215,7 @@ def test_a_killed_run_is_told_by_its_silence_and_has_no_rate(tmp_path: Path) -> 
 def test_a_file_server_with_another_clock_makes_no_silence(tmp_path: Path, ahead_s: float) -> None:
     folder = written(tmp_path, FUSION)
     first = look(tmp_path)
-    written(tmp_path, JobProgress(**{**vars(FUSION), "seconds": 76.0}), run=RunProgress(**{**vars(RUN), "seconds": 193.0}))
+    written(tmp_path, replace(FUSION, seconds=76.0), run=replace(RUN, seconds=193.0))
     for path in folder.iterdir():
         age(path, ahead_s)
     lines = plain_lines(look(tmp_path, first))
@@ -216,7 +224,7 @@ def test_a_file_server_with_another_clock_makes_no_silence(tmp_path: Path, ahead
 
 
 def test_of_two_attempts_at_a_job_the_later_one_counts(tmp_path: Path) -> None:
-    folder = written(tmp_path, FUSION, JobProgress(**{**vars(FUSION), "done": 500}))
+    folder = written(tmp_path, FUSION, replace(FUSION, done=500))
     age(folder / "node-0-0.json", 30)
     assert any("482 of 1,740" in line for line in shown(tmp_path))
     age(folder / "node-1-0.json", 60)
@@ -225,7 +233,7 @@ def test_of_two_attempts_at_a_job_the_later_one_counts(tmp_path: Path) -> None:
 
 def test_what_a_grader_asks_about_planted_errors_is_added_to_what_it_asked_about_answers(tmp_path: Path) -> None:
     judge = {"benchmark": "demo", "model": "fusion", "grader": "judge", "seconds": 9.0}
-    folder = written(tmp_path, run=RunProgress(**{**vars(RUN), "asks": [("demo", "fusion", "judge", "running")]}))
+    folder = written(tmp_path, run=replace(RUN, asks=[("demo", "fusion", "judge", "running")]))
     write_job(folder, 5, JobProgress(**judge, done=24, total=24, usd=0.5, missing={"failed": 1}, retries={"a": 1}, ended=True), 0)
     age(folder / "node-5-0.json", 30)
     assert " ending " in shown(tmp_path)[3]
@@ -236,7 +244,7 @@ def test_what_a_grader_asks_about_planted_errors_is_added_to_what_it_asked_about
 
 
 def test_the_watch_ends_with_the_run_and_waits_for_one_that_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = RunProgress(**{**vars(RUN), "outcome": "failed"})
+    ended = replace(RUN, outcome="failed")
     steps = iter(
         [
             lambda: written(tmp_path, run=ended, folder="20261126T110000Z-00"),
@@ -258,7 +266,7 @@ def test_a_drawing_fits_the_terminal_and_shows_first_what_runs(tmp_path: Path, w
     from rich.console import Console
 
     many = [("demo", f"model-{number}", "", "waiting") for number in range(40)] + [("demo", "fusion", "", "running")]
-    written(tmp_path, FUSION, run=RunProgress(**{**vars(RUN), "asks": many}))
+    written(tmp_path, FUSION, run=replace(RUN, asks=many))
     console = Console(file=io.StringIO(), width=width, height=height)
     console.print(drawing(look(tmp_path), width, height))
     assert isinstance(console.file, io.StringIO)
@@ -270,9 +278,44 @@ def test_a_drawing_fits_the_terminal_and_shows_first_what_runs(tmp_path: Path, w
     assert any(line.startswith("fus") for line in lines)
 
 
+@pytest.mark.parametrize("width", [60, 70, 80, 100, 120, 200])
+def test_a_narrow_terminal_cuts_names_and_never_numbers(tmp_path: Path, width: int) -> None:
+    from rich.console import Console
+
+    names = {"benchmark": "neural-medbench-with-a-long-name", "model": "claude-sonnet-4", "grader": "llm-diagnosis-v4"}
+    row = (*names.values(), "running")
+    written(tmp_path, replace(FUSION, **names), run=replace(RUN, asks=[row]))
+    console = Console(file=io.StringIO(), width=width, height=24)
+    console.print(drawing(look(tmp_path), width, 24))
+    assert isinstance(console.file, io.StringIO)
+    [line] = [line for line in console.file.getvalue().splitlines() if " running " in line]
+    seen = {cell for cell in ("302 of 1,740", " 18 ", " 4 ", "1.50 of 5.00", "6 min") if cell in line}
+    assert seen >= {"302 of 1,740", "6 min"}
+    assert len(seen) == {60: 2, 70: 3, 80: 4, 100: 5}.get(width, 5)
+    assert line.startswith("llm-d")
+    assert ("with-a-long-name" in line) == (width == 200)
+
+
+def test_many_models_that_fail_leave_room_for_the_table(tmp_path: Path) -> None:
+    from rich.console import Console
+
+    jobs = [replace(FUSION, model=f"model-{number}", missing={"failed": number + 1}) for number in range(20)]
+    written(tmp_path, *jobs, run=replace(RUN, asks=[("demo", job.model, "", "running") for job in jobs]))
+    console = Console(file=io.StringIO(), width=100, height=24)
+    console.print(drawing(look(tmp_path), 100, 24))
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert len(lines) <= 24
+    assert sum(" running " in line for line in lines) >= 8
+    assert lines.index("model-19, demo: 20 failed; 2 refused; 3 repeated after RateLimitError (429)") < lines.index(
+        "and failures of 17 more rows: `nmb run watch --once`"
+    )
+    assert sum(", demo: " in line for line in shown(tmp_path)) == 20
+
+
 def test_plain_lines_come_at_every_look_and_end_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     written(tmp_path, FUSION)
-    monkeypatch.setattr(watch.time, "sleep", lambda _: written(tmp_path, run=RunProgress(**{**vars(RUN), "outcome": "finished"})))
+    monkeypatch.setattr(watch.time, "sleep", lambda _: written(tmp_path, run=replace(RUN, outcome="finished")))
     monkeypatch.setattr(watch.time, "strftime", lambda _: "12:00:00")
     watch.watch(tmp_path)
     lines = capsys.readouterr().out.splitlines()
@@ -284,6 +327,7 @@ def test_plain_lines_come_at_every_look_and_end_with_the_run(tmp_path: Path, mon
 
 WRITER = """
 import os, sys, time
+from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.console import Progress
 with open(os.devnull, "w") as log, Progress(sys.argv[1], 300, log, place=("demo", sys.argv[1], "")) as progress:
     for number in range(300):
