@@ -23,9 +23,9 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # Byte code is what makes the short jobs of a workflow start quickly.
 unexport PYTHONDONTWRITEBYTECODE
 
-# pip writes byte code on one core, for half of its time; all cores write it afterwards. Tests and single models of the packages are left to whoever imports them.
+# pip writes byte code on one core, for half of its time; all cores write it afterwards. What is seldom imported (tests, single models, servers, compilers of torch) is left to whoever imports it.
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile
-COMPILE := $(VENV)/bin/python -m compileall -qq -j 0 -x '/(tests|transformers/models)/' $(VENV)/lib || :
+COMPILE := $(VENV)/bin/python -m compileall -qq -j 0 -x '/(tests|testing|transformers/models|litellm/proxy|torch/_inductor|phonenumbers/geodata|pip)/' $(VENV)/lib || :
 
 NMB := $(VENV)/bin/nmb
 REAL := .real-model

@@ -57,9 +57,8 @@ class Repository:
         except OutputDoesNotExistError as error:  # of data that only another run uses
             message = f"nothing was recorded: {Path(str(error.path)).name} of a recorded run is not here; `nmb run pull` brings it"
             raise DataError(message) from None
-        names = {stage.addressing.rpartition(":")[2] for stage in self._repo.index.stages}
         # stages of an earlier run list would otherwise stay recorded
-        _drop_stages(names)
+        _drop_stages({stage.addressing.rpartition(":")[2] for stage in stages})
         return sum(len(stage.outs) for stage in stages)
 
     def outs(self) -> dict[str, Path]:
@@ -75,12 +74,14 @@ class Repository:
         return sorted(path for _, _, _, path in self._repo.cache_check_missing())
 
     def fetch(self) -> None:
-        """Fetch all recorded objects from the remote into the cache; an error if any is missing."""
+        """Fetch the recorded objects that the cache lacks from the remote; an error if any is missing."""
+        wanted = len(self.missing())
+        if not wanted:  # an offline pull works
+            return
         name = self._repo.config["core"].get("remote")
         if name is None:
             message = f"no remote is set: {ADD_A_REMOTE}"
             raise ConfigError(message)
-        wanted = len(self.missing())
         self._repo.fetch()
         if missing := self.missing():
             # all objects missing suggests an unreachable remote, some missing a forgotten push
@@ -94,15 +95,21 @@ class Repository:
         DVC reads `dvc.yaml` and `dvc.lock` once for each path that it is given: 8 s of a run of 54 outs, hours of a large one. So it is given
         none, and the outs in the folder are taken out of the index that it has read; no later step may see that index.
         """
-        from dvc.repo import lock_repo
-
         folder = (Path(self._repo.root_dir) / but).as_posix()
-        with lock_repo(self._repo):  # at its end the index is forgotten
+        with self.one_index():
             for stage in self._repo.index.stages:
                 stage.outs = [out for out in stage.outs if not Path(out.fs_path).is_relative_to(folder)]
             # with an empty list DVC would delete files that are no outs of this index
             stats = self._repo.checkout(targets=[None])["stats"]
         return int(sum(stats.values()))
+
+    @contextmanager
+    def one_index(self) -> Iterator[None]:
+        """Lock the repository: DVC reads `dvc.yaml` and `dvc.lock` once for all steps until the end, not again before and after each."""
+        from dvc.repo import lock_repo
+
+        with lock_repo(self._repo):
+            yield
 
     def changed(self) -> list[str]:
         """Return the recorded outs that differ from the record, sorted."""
@@ -207,10 +214,8 @@ def pull() -> PullResult:
     if not DVC_LOCK.is_file():
         message = f"nothing was recorded in this commit: {DVC_LOCK} is missing; run the pipeline, or check out a commit that has it"
         raise ConfigError(message)
-    with open_repository() as repository:
-        # an offline pull works if the cache already has every object
-        if repository.missing():
-            repository.fetch()
+    with open_repository() as repository, repository.one_index():
+        repository.fetch()
         outs = repository.outs()
         answers = sum(add_missing(Path(path), cached) for path, cached in outs.items() if path.startswith(LEDGERS))
         files = repository.checkout(but=LEDGERS)
