@@ -23,6 +23,8 @@ from pathlib import Path
 
 GRACE_S = 10.0
 """Time for a clean end (SIGTERM) before the processes are killed."""
+AFTER_END_S = 1.0
+"""The same for what a program leaves that has ended itself."""
 LONGEST_PAUSE_S = 5.0
 """Longest pause between two looks at the processes; they change while the program starts."""
 POLL_S = 0.05
@@ -185,7 +187,7 @@ def main(argv: Sequence[str]) -> int:
         if 0 in ready or signal.SIGTERM in _signals(awake):
             break
         code = _reap(program.pid)
-    _end_children(grace_s)
+    _end_children(grace_s if code is None else min(grace_s, AFTER_END_S))
     record.unlink(missing_ok=True)
     return 0 if code is None else code
 

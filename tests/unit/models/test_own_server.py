@@ -110,7 +110,7 @@ def test_a_server_that_does_not_come_up_is_told_in_one_line_without_its_messages
 
 def test_a_server_that_ends_while_it_answers_ends_the_run_and_keeps_what_had_come(stub, tmp_path):
     asked, requests = tmp_path / "asked", [request(f"i{number}") for number in range(COUNT)]
-    model = served_model(stub, "--stub-ends-after", 5, "--stub-answer", 0.02, "--stub-asked", asked)
+    model = served_model(stub, "--stub-child", "--stub-ends-after", 5, "--stub-answer", 0.02, "--stub-asked", asked)
     with pytest.raises(ProviderError, match=r"its server \(vllm\) ended while it answered: it lacks memory") as error:
         answer_requests(requests, run_of(model, tmp_path))
     assert "Mustermann" not in str(error.value)

@@ -30,7 +30,7 @@ PROBE_TOKENS = 64
 PROBE_ERRORS = 3
 """Errors 5xx of the probe, other than 503, after which a server is not waited for."""
 NOT_YET = frozenset({408, 409, 425, 429, 503})
-END_S = 2.0
+END_S = 3.0
 """A server that breaks off a call is given this long to end; otherwise the call is tried again."""
 PROBE_SCHEMA = {"type": "object", "properties": {"ready": {"type": "boolean"}}, "required": ["ready"], "additionalProperties": False}
 
@@ -105,7 +105,7 @@ class ServerBackend:
                 fingerprint = fingerprint_of(self._model, self._version())
                 print(f"{self._model.name}: ready after {time.monotonic() - begun:.0f} s: {fingerprint}", file=sys.stderr, flush=True)
                 return server, fingerprint
-        raise AssertionError
+        raise AssertionError  # the last start returns or raises
 
     async def _until_ready(self, end: float) -> None:
         """Wait until the server lists the model and has answered the probe."""
