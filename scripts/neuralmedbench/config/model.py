@@ -130,7 +130,9 @@ class ModelConfig(Section):
     provider_downscale: Downscale | None = Field(
         None, description="Size to which the provider documents that it downscales pictures; larger ones are counted, never changed."
     )
-    concurrency: int = Field(8, ge=1, le=256, description="Requests in flight.")
+    concurrency: int = Field(
+        8, ge=1, le=256, description="Most requests in flight: a run begins with 8 and finds out how many the provider takes."
+    )
     batch_size: int = Field(8, ge=1, le=1024, description="Samples that local weights generate in one batch.")
     batch: BatchConfig | None = Field(
         None,

@@ -31,6 +31,7 @@ from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.models.retry import (
     CONNECTION_REFUSED,
     INTERRUPTED,
+    TOO_MANY,
     UNKNOWN_HOST,
     CallError,
     GaveUpError,
@@ -329,6 +330,12 @@ class AttemptGate:
     async def enter(self) -> None:
         """Wait until the group may send another request."""
         self._grant = await self._limits.wait(self._reserved.tokens)
+
+    def leave(self, error: CallError | None, seconds: float) -> None:
+        """Let the next call start."""
+        if self._grant:
+            refused = error is not None and (error.status == TOO_MANY or error.retry_after_s is not None)
+            self._limits.end(self._grant, refused=refused, answered_s=None if error else seconds)
 
     def pause(self, seconds: float) -> None:
         """Make the whole group wait."""

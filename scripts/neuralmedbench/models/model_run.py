@@ -21,6 +21,7 @@ from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
 from neuralmedbench.config.section import Section
 from neuralmedbench.models.budget import Budget
 from neuralmedbench.models.conversation import ViewSource, stored_view
+from neuralmedbench.models.pace import Pace
 from neuralmedbench.models.rate_limits import RateLimits
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.vocabulary import Vocabulary
@@ -139,7 +140,8 @@ class RunLimits:
         """
         limit = group_limit(model, self.rate_limits)
         log = spending_folder(ledger, self.folder) / "rates" / f"{model.rate_limit_group}.jsonl" if self.folder else None
-        return RateLimits(model.rate_limit_group, limit, log, stop=stop)
+        pace = Pace(model.concurrency) if model.backend in ("litellm", "server") else None
+        return RateLimits(model.rate_limit_group, limit, log, stop=stop, pace=pace)
 
 
 UNLIMITED = RunLimits()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.config.pipeline import RateLimit
+from neuralmedbench.models.pace import Pace
 from neuralmedbench.models.retry import LONGEST_RETRY_AFTER_S, TOO_MANY, CallError, interruptible_sleep
 from neuralmedbench.runtime.shared_log import Record, SharedLog
 
@@ -37,11 +38,14 @@ class Grant:
         Its key in the log; empty if the group has no limits.
     tokens : int
         Tokens that it counts for.
+    started : float or None
+        When its call started, as `models.pace` counts; None: it has none.
     """
 
     at: float
     id: str
     tokens: int
+    started: float | None = None
 
 
 class RateLimits:
@@ -59,6 +63,8 @@ class RateLimits:
         Once it is set, no call waits any longer; None: it is never set.
     clock : callable
         Seconds since 1970; the wall clock, because processes on several machines may share a log.
+    pace : Pace or None
+        How many calls may be in flight; None: as many as are asked for.
 
     Notes
     -----
@@ -75,8 +81,10 @@ class RateLimits:
         *,
         stop: asyncio.Event | None = None,
         clock: Callable[[], float] = time.time,
+        pace: Pace | None = None,
     ) -> None:
-        self._limit, self._stop, self._clock = limit, stop or asyncio.Event(), clock
+        self._limit, self._stop, self._clock, self._pace = limit, stop or asyncio.Event(), clock, pace
+        self._ended = asyncio.Event()
         self._log = SharedLog(log if group else None)
         self._line = asyncio.Lock()
         self._process, self._count = os.urandom(6).hex(), 0
@@ -92,11 +100,28 @@ class RateLimits:
         """Wait until a request with at most so many tokens may be sent, or until `stop` is set; CallError while the group is closed."""
         async with self._line:
             while not self._stop.is_set():
+                if wait_s := self._pace.wait_s() if self._pace else 0.0:
+                    await self._until_ended(wait_s)
+                    continue
                 grant, wait_s = self._try(tokens)
                 if grant:
+                    grant.started = self._pace.start() if self._pace else None
                     return grant
                 await interruptible_sleep(min(wait_s, POLL_S), self._stop)
         return Grant(self._clock(), "", 0)
+
+    async def _until_ended(self, seconds: float) -> None:
+        """Wait so long, but not longer than until a call has ended; or `POLL_S` where neither may come."""
+        self._ended.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), min(seconds, POLL_S))
+
+    def end(self, grant: Grant, *, refused: bool = False, answered_s: float | None = None) -> None:
+        """Report that the call of a grant has ended, and how; see `models.pace`."""
+        if self._pace and grant.started is not None:
+            self._pace.end(grant.started, refused=refused, answered_s=answered_s)
+            grant.started = None
+            self._ended.set()
 
     def settle(self, grant: Grant, tokens: int | None) -> None:
         """Report how many tokens a request used; None: unknown, so its estimate stands."""

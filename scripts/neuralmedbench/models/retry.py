@@ -109,6 +109,10 @@ class AttemptPolicy(Protocol):
         """Wait until the attempt may be sent; CallError if the group is closed."""
         ...
 
+    def leave(self, error: CallError | None, seconds: float) -> None:
+        """Note the end of an attempt, its failure (None: it was answered), and how long it took."""
+        ...
+
     def pause(self, seconds: float) -> None:
         """Make the whole group wait."""
         ...
@@ -123,6 +127,9 @@ class OpenGate:
 
     async def enter(self) -> None:
         """Return at once."""
+
+    def leave(self, error: CallError | None, seconds: float) -> None:
+        """Do nothing: nothing is counted."""
 
     def pause(self, seconds: float) -> None:
         """Do nothing: there is no group."""
@@ -167,16 +174,19 @@ async def answer_with_retries(
         start = time.monotonic()
         if attempt == 1 and deadline_s is not None:
             ends = start + deadline_s
-        if stop.is_set() or start >= ends:
-            raise GaveUpError(error, attempt - 1, sent=sent)
+        failed: CallError | None = CallError(INTERRUPTED, final=True, sent=False)
         try:
+            if stop.is_set() or start >= ends:
+                raise GaveUpError(error, attempt - 1, sent=sent)
             answer = await asyncio.wait_for(call(), _shorter(timeout_s, ends - start))
-        except TimeoutError:
-            error = CallError("Timeout")
-        except CallError as failure:
-            error = failure
-        else:
+            failed = None
             return RetriedCall(answer, attempt, sent + 1, time.monotonic() - start)
+        except TimeoutError:
+            error = failed = CallError("Timeout")
+        except CallError as failure:
+            error = failed = failure
+        finally:
+            gate.leave(failed, time.monotonic() - start)
         sent += error.sent
         # 3. wait as long as the provider asks, at least the backoff with its jitter of 50 to 100 %
         asked = error.retry_after_s or 0.0
