@@ -132,15 +132,15 @@ class Progress:
             done=done,
             total=self._total,
             asked=done - self._from_ledger,
-            seconds=now - self._start,
+            seconds=round(now - self._start, 3),
             spent_usd=spent,
             cap_usd=cap,
             retries=dict(self._retries),
             states={state.value: number for state, number in self._states.items()},
             missing=dict(self._missing.most_common(MOST_REASONS)),
-            usd=self._usd,
+            usd=None if self._usd is None else round(self._usd, 6),
             recent_asked=len(self._recent),
-            recent_seconds=now - self._recent_since,
+            recent_seconds=round(now - self._recent_since, 3),
             ended=ended,
         )
 

@@ -190,7 +190,7 @@ class RunTerminal(logging.Handler):
                 name=self.name_of_run,
                 host=socket.gethostname(),
                 pid=os.getpid(),
-                seconds=now - state.started,
+                seconds=round(now - state.started, 3),
                 phase=state.phase,
                 done=state.done,
                 total=state.total,
