@@ -16,9 +16,9 @@ rule normalise_case:
     resources:
         mem_mb=1500,
     params:
-        reference_order=lookup(within=config, dpath="imaging/reference_order"),
-        bias_grid_mm=lookup(within=config, dpath="imaging/bias_grid_mm"),
-        registration_grid_mm=lookup(within=config, dpath="imaging/registration_grid_mm"),
+        reference_order=config["imaging"]["reference_order"],
+        bias_grid_mm=config["imaging"]["bias_grid_mm"],
+        registration_grid_mm=config["imaging"]["registration_grid_mm"],
         code=code_hash("normalise_case"),
     shell:
         "python scripts/normalise_case.py --case {input.case} --reference-order {params.reference_order:q}"

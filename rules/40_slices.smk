@@ -18,12 +18,12 @@ rule cut_slices:
     resources:
         mem_mb=800,
     params:
-        policy=lookup(within=config, dpath="slices/policy"),
-        per_sequence=lookup(within=config, dpath="slices/per_sequence"),
-        field_of_view_mm=lookup(within=config, dpath="slices/field_of_view_mm"),
-        sent_px=lookup(within=config, dpath="slices/sent_px"),
-        layout=lookup(within=config, dpath="slices/layout"),
-        ct_windows=lookup(within=config, dpath="slices/ct_windows"),
+        policy=config["slices"]["policy"],
+        per_sequence=config["slices"]["per_sequence"],
+        field_of_view_mm=config["slices"]["field_of_view_mm"],
+        sent_px=config["slices"]["sent_px"],
+        layout=config["slices"]["layout"],
+        ct_windows=config["slices"]["ct_windows"],
         marker="--side-marker" if RUN.config.slices.side_marker else "",
         at_lesion=lambda wildcards: (
             "--at-lesion" if RUN.shows_oracle(wildcards.benchmark) else ""
@@ -52,8 +52,8 @@ rule list_views:
     params:
         folder="data/normalised/{benchmark}",
         views=lambda wildcards: RUN.benchmarks[wildcards.benchmark].view_arguments,
-        field_of_view_mm=lookup(within=config, dpath="slices/field_of_view_mm"),
-        sent_px=lookup(within=config, dpath="slices/sent_px"),
+        field_of_view_mm=config["slices"]["field_of_view_mm"],
+        sent_px=config["slices"]["sent_px"],
         marker="--side-marker" if RUN.config.slices.side_marker else "",
         code=code_hash("list_views"),
     shell:
