@@ -1,8 +1,13 @@
 """From raw head scans, records and notes to the report of a run."""
 
+from functools import cache
+
+import snakemake.rules
 from snakemake.utils import min_version
 
 min_version("9.20")
+# Snakemake looks at the signature of each function of a rule once per job: a tenth of the time of a plan
+snakemake.rules.get_function_params = cache(snakemake.rules.get_function_params)
 
 
 include: "rules/common.smk"

@@ -3,10 +3,7 @@
 import gc
 import re
 import sys
-from functools import cache
 from pathlib import Path
-
-import snakemake.rules
 
 # Snakemake keeps every job of a plan, so garbage collection finds nothing among them, and took a third of the planning time of 40,000 jobs.
 gc.set_threshold(200_000, 20, 50)
@@ -56,9 +53,6 @@ except PipelineError as error:
     raise WorkflowError(f"{type(error).__name__}: {error}") from None
 
 config.update(RUN.config.model_dump(mode="json"))
-
-# Snakemake looks at the signature of each function of a rule once per job: a tenth of the time of a plan
-snakemake.rules.get_function_params = cache(snakemake.rules.get_function_params)
 
 TERMINAL.introduce(RUN, overridden=bool(workflow.config_settings.config))
 

@@ -20,6 +20,9 @@ BATCH = "batch://"
 """Before a host in `allowed_destinations`: it may also be sent batches, which a provider keeps as files until they are deleted. This machine
 always may."""
 
+BATCH_PROVIDERS = ("openai", "hosted_vllm", "anthropic", "gemini")
+"""Providers whose batch interface is spoken here; `openai` for any compatible server."""
+
 HOSTS = {
     "openai": "api.openai.com",
     "hosted_vllm": "",
@@ -119,6 +122,12 @@ def check_destination(model: ModelConfig, allowed: Sequence[str]) -> str:
         message = (
             f"model {model.name}: its requests would go to {destination}, allowed are: {', '.join(allowed) or 'none'};"
             " add it to allowed_destinations of the benchmark only if these data may go there"
+        )
+        raise ConfigError(message)
+    if model.batch and (provider := model.id.partition("/")[0]) not in BATCH_PROVIDERS:
+        message = (
+            f"model {model.name}: `batch` is spoken with {', '.join(f'{name}/' for name in BATCH_PROVIDERS)} and compatible servers, not with"
+            f" {provider}/; take `batch` out of its yaml"
         )
         raise ConfigError(message)
     if model.batch and destination != LOCAL and f"{BATCH}{destination}" not in {entry.lower().rstrip("/") for entry in allowed}:

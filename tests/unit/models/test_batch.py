@@ -238,6 +238,9 @@ def test_batch_is_a_permission_of_its_own_and_needs_prices_of_its_own():
     assert check_destination(model, ["host.example", "batch://host.example"]) == "host.example"
     with pytest.raises(ConfigError, match="its requests would go to"):
         check_destination(model, ["batch://host.example"])
+    other = model.model_copy(update={"id": "mistral/m"}).named("m")
+    with pytest.raises(ConfigError, match=r"`batch` is spoken with openai/.*not with mistral/"):
+        check_destination(other, ["host.example", "batch://host.example"])
     with pytest.raises(ConfigError, match="service tier `batch`, which has no prices"):
         check_paid(model)
 

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from neuralmedbench.config.model import BatchConfig, ModelConfig
-from neuralmedbench.errors import ConfigError, StorageError
+from neuralmedbench.errors import StorageError
 from neuralmedbench.models.api.backend import ApiBackend
 from neuralmedbench.models.batch.anthropic import VERSION, AnthropicBatches
 from neuralmedbench.models.batch.client import BatchClient, BatchHttp, BatchLine, CannotListError
@@ -367,7 +367,7 @@ class _Part:
 
 
 def batch_client(model: ModelConfig, stop: asyncio.Event) -> BatchClient:
-    """Open the batch interface of a model's provider; ConfigError if it has none that is spoken here."""
+    """Open the batch interface of a model's provider, one of `destinations.BATCH_PROVIDERS`."""
     key = (os.environ.get(model.api_key_env) if model.api_key_env else None) or "no-key"
     provider, _, name = model.id.partition("/")
     address = address_of(model)
@@ -377,8 +377,5 @@ def batch_client(model: ModelConfig, stop: asyncio.Event) -> BatchClient:
         return AnthropicBatches(BatchHttp(address, {"x-api-key": key, "anthropic-version": VERSION}, stop), root)
     if provider == "gemini":
         return GoogleBatches(BatchHttp(address, {"x-goog-api-key": key}, stop), root, name)
-    if provider not in {"openai", "hosted_vllm"}:
-        message = f"model {model.name}: `batch` is spoken with openai/ (and compatible servers), anthropic/ and gemini/, not with {provider}/; take `batch` out of its yaml"
-        raise ConfigError(message)
     base = model.api_base or f"{root}/v1"
     return OpenAIBatches(BatchHttp(address, {"authorization": f"Bearer {key}"}, stop), base)
