@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -12,7 +14,9 @@ from fixtures.batch_servers import AnthropicBatches, GeminiBatches, OpenAIBatche
 from fixtures.models import model_config, picture, request, running_server
 from neuralmedbench.cli.main import main
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.models.batch.log import BatchLog, ChunkState
+from neuralmedbench.models.batch.anthropic import AnthropicBatches as AnthropicClient
+from neuralmedbench.models.batch.client import Reply
+from neuralmedbench.models.batch.log import BatchLog, Chunk, ChunkState
 from neuralmedbench.models.budget import NANO, account_of, check_paid, read_spend_log
 from neuralmedbench.models.destinations import check_destination
 from neuralmedbench.records.requests import RequestTurn
@@ -191,6 +195,47 @@ def test_a_state_that_nobody_knows_ends_with_a_person_and_not_with_a_job_that_wa
         rows = asking(server).run(items(2))
     assert {row.state for row in rows} == {ResponseState.SKIPPED}
     assert asking(server).states == {ChunkState.UNSETTLED: 1}
+
+
+def test_an_unsettled_batch_that_has_ended_after_all_is_collected(asking, monkeypatch):
+    from neuralmedbench.models.batch import waves
+
+    monkeypatch.setattr(waves, "LONGEST_H", 0.0)
+    with running_server(OpenAIBatches()) as server:
+        server.seconds_to_end = 0.3
+        asks = asking(server)
+        assert {row.state for row in asks.run(items(2))} == {ResponseState.SKIPPED}
+        assert asks.states == {ChunkState.UNSETTLED: 1}
+        time.sleep(0.4)
+        rows = asks.run(items(2))
+    assert {row.state for row in rows} == {ResponseState.OK}
+    assert len(server.received_batches) == 1
+
+
+def test_a_key_that_is_refused_while_a_batch_goes_on_ends_the_wait_and_loses_nothing(asking):
+    with running_server(OpenAIBatches()) as server:
+        server.seconds_to_end = 0.3
+        asks = asking(server)
+        asks.run(items(2), batch=asks.model.batch.model_copy(update={"wait_hours": 0}))
+        server.status_next = [401]
+        rows = asks.run(items(2))
+        assert {row.state for row in rows} == {ResponseState.SKIPPED}
+        assert all("could not be looked at (BatchError (401)" in row.error for row in rows)
+        assert {row.state for row in asks.run(items(2))} == {ResponseState.OK}
+    assert len(server.received_batches) == 1
+
+
+def test_features_in_beta_that_a_direct_call_names_are_named_for_the_batch():
+    class Http:
+        async def once(self, method, url, **sent):
+            self.sent = sent
+            return Reply(200, {}, b'{"id": "msgbatch_1"}')
+
+    http = Http()
+    client = AnthropicClient(http, "https://api.anthropic.com")
+    lines = [client.line(name, b"{}", {"anthropic-beta": betas}) for name, betas in (("a", "x,y"), ("b", "y"))]
+    assert asyncio.run(client.submit(Chunk(id="c"), lines, print)) == "msgbatch_1"
+    assert http.sent["headers"] == {"content-type": "application/json", "anthropic-beta": "x,y"}
 
 
 def test_a_batch_that_fails_as_a_whole_is_tried_as_often_as_a_call_and_costs_nothing(asking):

@@ -58,15 +58,15 @@ class ApiBackend:
         """Make one attempt; see `models.protocol.Backend`."""
         return await self._exchange(call, Exchange())
 
-    async def request_of(self, call: Call) -> bytes:
-        """Return the body that a call would send; nothing is sent."""
+    async def request_of(self, call: Call) -> tuple[bytes, dict[str, str]]:
+        """Return the body that a call would send, and its headers (names in lower case); nothing is sent."""
         exchange = Exchange(capture=True)
         try:
             await self._calls.ask(call.messages, parameters_of(self._model, call), exchange)
         except (CallError, UnansweredError) as error:  # there is no reply
             if not exchange.request and isinstance(error, UnansweredError):
                 raise ConfigError(str(self._failure(error, exchange))) from None
-        return exchange.request
+        return exchange.request, exchange.request_headers
 
     async def answers_from(self, body: bytes, call: Call) -> tuple[Answer, ...]:
         """Read a reply that came with a batch as `answer` reads one that comes now."""

@@ -35,7 +35,7 @@ class Exchange:
     longest : int or None
         Most bytes of a reply; None: `LONGEST_REPLY`.
     capture : bool
-        True to keep the body of the request in `request` and send nothing: a batch is made of such bodies.
+        True to keep body and headers of the request in `request` and `request_headers` and send nothing: a batch is made of such bodies.
     given : bytes or None
         A reply that came with a batch; it is read as if it came now, and nothing is sent.
     sent : bool
@@ -60,6 +60,7 @@ class Exchange:
     capture: bool = False
     given: bytes | None = None
     request: bytes = b""
+    request_headers: dict[str, str] = field(default_factory=dict)
     sent: bool = False
     elsewhere: str = ""
     unreached: str = ""
@@ -113,7 +114,7 @@ class OneHost:
             exchange.elsewhere = url.host or "?"
             return False
         if exchange.capture:
-            exchange.request = body or b""
+            exchange.request, exchange.request_headers = body or b"", {name.lower(): value for name, value in headers}
         if exchange.sent or exchange.capture:
             return False
         if exchange.given is not None:

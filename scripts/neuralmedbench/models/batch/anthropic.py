@@ -14,6 +14,7 @@ from neuralmedbench.models.retry import CallError
 NOT_KNOWN_YET = "NotKnownYet"
 VERSION = "2023-06-01"
 PAGE = "100"
+BETA = "anthropic-beta"
 MARGIN_S = 3600.0
 GOING_ON = frozenset({"in_progress", "canceling"})
 
@@ -30,15 +31,18 @@ class AnthropicBatches:
 
     def __init__(self, http: BatchHttp, base: str) -> None:
         self._http, self._base = http, f"{base.rstrip('/')}/v1/messages/batches"
+        self._betas: set[str] = set()
 
-    def line(self, key: str, body: bytes) -> bytes:
-        """Return one request of the call."""
+    def line(self, key: str, body: bytes, headers: Mapping[str, str]) -> bytes:
+        """Return one request of the call; features in beta are named once for the whole batch."""
+        self._betas |= {name for name in headers.get(BETA, "").split(",") if name}
         return json.dumps({"custom_id": key, "params": json.loads(body)}, ensure_ascii=False).encode()
 
     async def submit(self, chunk: Chunk, lines: list[bytes], uploaded: Callable[[str], None]) -> str:
         """Make a batch."""
         content = b'{"requests":[' + b",".join(lines) + b"]}"
-        reply = await self._http.once("POST", self._base, content=content, headers={"content-type": "application/json"})
+        headers = {"content-type": "application/json"} | ({BETA: ",".join(sorted(self._betas))} if self._betas else {})
+        reply = await self._http.once("POST", self._base, content=content, headers=headers)
         return str(reply.value["id"])
 
     async def find(self, chunk: Chunk) -> str:

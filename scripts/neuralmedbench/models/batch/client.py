@@ -90,8 +90,8 @@ class BatchClient(Protocol):
     most_bytes: int
     most_requests: int
 
-    def line(self, key: str, body: bytes) -> bytes:
-        """Return the line of one request, made of the body of a direct call."""
+    def line(self, key: str, body: bytes, headers: Mapping[str, str]) -> bytes:
+        """Return the line of one request, made of the body of a direct call; its headers may name features that it uses."""
         ...
 
     async def submit(self, chunk: Chunk, lines: list[bytes], uploaded: Callable[[str], None]) -> str:

@@ -36,7 +36,7 @@ class GoogleBatches:
     def __init__(self, http: BatchHttp, root: str, model: str) -> None:
         self._http, self._root, self._model = http, root.rstrip("/"), model
 
-    def line(self, key: str, body: bytes) -> bytes:
+    def line(self, key: str, body: bytes, headers: Mapping[str, str]) -> bytes:
         """Return the line of one request."""
         return json.dumps({"key": key, "request": json.loads(body)}, ensure_ascii=False).encode()
 

@@ -29,7 +29,7 @@ class OpenAIBatches:
     def __init__(self, http: BatchHttp, base: str) -> None:
         self._http, self._base = http, base.rstrip("/")
 
-    def line(self, key: str, body: bytes) -> bytes:
+    def line(self, key: str, body: bytes, headers: Mapping[str, str]) -> bytes:
         """Return the line of one request."""
         return json.dumps({"custom_id": key, "method": "POST", "url": ENDPOINT, "body": json.loads(body)}, ensure_ascii=False).encode()
 

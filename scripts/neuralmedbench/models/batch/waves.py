@@ -7,28 +7,25 @@ import contextlib
 import datetime
 import json
 import math
-import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
-from neuralmedbench.config.model import BatchConfig, ModelConfig
+from neuralmedbench.config.model import BatchConfig
 from neuralmedbench.errors import StorageError
 from neuralmedbench.models.api.backend import ApiBackend
-from neuralmedbench.models.batch.anthropic import VERSION, AnthropicBatches
-from neuralmedbench.models.batch.client import BatchClient, BatchHttp, BatchLine, CannotListError
-from neuralmedbench.models.batch.google import GoogleBatches
+from neuralmedbench.models.batch.client import BatchLine, CannotListError
 from neuralmedbench.models.batch.log import BatchLog, Chunk, ChunkState
-from neuralmedbench.models.batch.openai import OpenAIBatches
+from neuralmedbench.models.batch.providers import batch_client
 from neuralmedbench.models.budget import Reservation
 from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.context_length import ContextLength
 from neuralmedbench.models.conversation import load_messages
-from neuralmedbench.models.destinations import address_of, destination_of
+from neuralmedbench.models.destinations import destination_of
 from neuralmedbench.models.failed_calls import FailedRequests
 from neuralmedbench.models.ledger import ENTRY, ROOM_BYTES, Ledger, LedgerEntry, new_entry
 from neuralmedbench.models.model_run import ModelRun
@@ -42,7 +39,7 @@ from neuralmedbench.records.words import counted
 
 TOO_LARGE = frozenset({400, 413})
 """Statuses by which a provider may refuse a batch because of its size: half of it may pass."""
-REFUSING = range(400, 500)
+REFUSING, NO_ENTRY = range(400, 500), frozenset({401, 403})
 LONGEST_H = 72.0
 """Hours after which a batch that has not ended never will: providers end theirs after 24."""
 NO_RESULT = "NoResult"
@@ -107,13 +104,24 @@ class BatchRun:
                     await self._collect(chunk)
                 if not self.stopped and not self._refusal:
                     await self._hand_in(walks)
-                if self.stopped or not (self._again or self._log.open_chunks()) or time.monotonic() >= ends or self._only_unsettled():
+                if (
+                    self.stopped
+                    or not (self._again or self._log.open_chunks())
+                    or time.monotonic() >= ends
+                    or self._refusal
+                    or self._only_unsettled()
+                ):
                     break
                 await interruptible_sleep(self._settings.poll_s, self._stop)
             return self._missing | self._open_ones()
         finally:
             await self._client.close()
             await self._backend.close()
+
+    def _give_up_at(self, error: CallError) -> None:
+        """Stop waiting where a wrong key or a missing permission would meet every further look."""
+        if error.status in NO_ENTRY:
+            self._refusal = str(error)
 
     def _only_unsettled(self) -> bool:
         return not self._again and all(chunk.state is ChunkState.UNSETTLED for chunk in self._log.open_chunks())
@@ -122,7 +130,8 @@ class BatchRun:
         found: dict[str, MissingAnswer] = {}
         for chunk in self._log.open_chunks():
             name = chunk.batch or chunk.id
-            why = f"handed in with batch {name}, which has not ended; the next run collects it"
+            what = f"could not be looked at ({self._refusal})" if self._refusal else "has not ended"
+            why = f"handed in with batch {name}, which {what}; the next run collects it"
             if chunk.state is ChunkState.UNSETTLED:
                 why = f"perhaps handed in with {chunk.id}, which its provider cannot tell; `nmb model batches` shows it, and you decide"
             found |= dict.fromkeys(chunk.entries, MissingAnswer(ResponseState.SKIPPED, why))
@@ -141,13 +150,16 @@ class BatchRun:
                 self._end(chunk, ChunkState.UNSETTLED)
                 self._say(f"{chunk.id} was perhaps handed in, and {self._host} has no list of batches: its requests are not sent again")
                 continue
-            except CallError:  # not known yet, or not to be reached: asked again after the next wait
+            except CallError as error:  # not known yet, or not to be reached: asked again after the next wait
+                self._give_up_at(error)
                 continue
             if batch:
                 self._log.submitted(chunk, batch)
             elif time.time() - chunk.created >= self._settings.settle_after_s:
                 # a list may lag behind: only a chunk that is old enough was never received
                 self._end(chunk, ChunkState.ABSENT)
+                with contextlib.suppress(CallError):
+                    await self._client.delete(chunk, ())
                 self._pay(chunk, dict.fromkeys(chunk.reserved, 0.0))
 
     # --- handing in
@@ -166,17 +178,23 @@ class BatchRun:
             if not self._ledger.has_room():
                 message = f"model {self._model.name}: less than {ROOM_BYTES // 2**20} MiB are free on the disk of its ledger; free some space and run the same command again"
                 raise StorageError(message)
-            line = self._client.line(walk.key, await self._backend.request_of(self._call(walk, schema)))
+            line = self._client.line(walk.key, *await self._backend.request_of(self._call(walk, schema)))
             if part.lines and not self._fits(part, line):
-                await self._submit(part)
+                await self._submit(self._affordable(part))
                 part = _Part()
-            reserved = self._budget.reserve(walk.messages, 1, schema)
-            if reserved is None:
-                self._missing[walk.key] = MissingAnswer(ResponseState.OVER_BUDGET, self._budget.why)
-                continue
-            part.add(walk.key, line, self._entry(walk), reserved)
-        if part.lines:
-            await self._submit(part)
+            part.add(walk.key, line, self._entry(walk), partial(self._budget.reserve, walk.messages, 1, schema))
+        await self._submit(self._affordable(part))
+
+    def _affordable(self, part: _Part) -> _Part:
+        """Reserve the money of a chunk, and leave out what a cap has no room for: all at once, so that a kill finds little reserved in vain."""
+        kept = _Part()
+        for key, line, entry in zip(part.entries, part.lines, part.entries.values(), strict=True):
+            if (reserved := part.reserve[key]()) is None:
+                self._missing[key] = MissingAnswer(ResponseState.OVER_BUDGET, self._budget.why)
+            else:
+                kept.add(key, line, entry, part.reserve[key])
+                kept.reserved[key] = reserved
+        return kept
 
     def _fits(self, part: _Part, line: bytes) -> bool:
         most = min(self._client.most_bytes, int(self._settings.max_mb * 1e6))
@@ -184,6 +202,8 @@ class BatchRun:
 
     async def _submit(self, part: _Part) -> None:
         """Hand in one chunk; if it is too large for the provider, in halves."""
+        if not part.lines:
+            return
         if self.stopped or self._refusal:
             self._pay_back(part)
             return
@@ -225,18 +245,19 @@ class BatchRun:
     # --- collecting
 
     async def _collect(self, chunk: Chunk) -> None:
-        if chunk.state is not ChunkState.SUBMITTED:
+        if chunk.state is ChunkState.SUBMITTING or not chunk.batch:
             return
         try:
             status = await self._client.status(chunk)
             if not status.ended:
-                if time.time() - chunk.created > 3600 * LONGEST_H:
+                if chunk.state is not ChunkState.UNSETTLED and time.time() - chunk.created > 3600 * LONGEST_H:
                     self._end(chunk, ChunkState.UNSETTLED)
                     self._say(f"batch {chunk.batch} says {status.state!r} after {LONGEST_H:.0f} hours: its requests are not sent again")
                 return
             lines = [line async for line in self._client.results(chunk, status)]
         except CallError as error:  # nothing is lost: it is asked for again after the next wait
             self._say(f"batch {chunk.batch}: {error}; it is asked for again")
+            self._give_up_at(error)
             return
         is_void = status.state.lower() == "failed" and not lines
         costs: dict[str, float | None] = {}
@@ -349,12 +370,13 @@ class _Part:
     def __init__(self) -> None:
         self.lines: list[bytes] = []
         self.entries: dict[str, dict[str, Any]] = {}
+        self.reserve: dict[str, Callable[[], Reservation | None]] = {}
         self.reserved: dict[str, Reservation] = {}
         self.bytes = 0
 
-    def add(self, key: str, line: bytes, entry: dict[str, Any], reserved: Reservation) -> None:
+    def add(self, key: str, line: bytes, entry: dict[str, Any], reserve: Callable[[], Reservation | None]) -> None:
         self.lines.append(line)
-        self.entries[key], self.reserved[key] = entry, reserved
+        self.entries[key], self.reserve[key] = entry, reserve
         self.bytes += len(line) + 1
 
     def halves(self) -> Iterable[_Part]:
@@ -362,20 +384,7 @@ class _Part:
         for numbers in (range(middle), range(middle, len(keys))):
             half = _Part()
             for number in numbers:
-                half.add(keys[number], self.lines[number], self.entries[keys[number]], self.reserved[keys[number]])
+                key = keys[number]
+                half.add(key, self.lines[number], self.entries[key], self.reserve[key])
+                half.reserved[key] = self.reserved[key]
             yield half
-
-
-def batch_client(model: ModelConfig, stop: asyncio.Event) -> BatchClient:
-    """Open the batch interface of a model's provider, one of `destinations.BATCH_PROVIDERS`."""
-    key = (os.environ.get(model.api_key_env) if model.api_key_env else None) or "no-key"
-    provider, _, name = model.id.partition("/")
-    address = address_of(model)
-    place = urlsplit(address)
-    root = f"{place.scheme}://{place.netloc}"
-    if provider == "anthropic":
-        return AnthropicBatches(BatchHttp(address, {"x-api-key": key, "anthropic-version": VERSION}, stop), root)
-    if provider == "gemini":
-        return GoogleBatches(BatchHttp(address, {"x-goog-api-key": key}, stop), root, name)
-    base = model.api_base or f"{root}/v1"
-    return OpenAIBatches(BatchHttp(address, {"authorization": f"Bearer {key}"}, stop), base)
