@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, InterruptedRunError, ProviderError, StorageError
+from neuralmedbench.models.batch.log import open_requests
 from neuralmedbench.models.budget import check_paid
 from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.calls import Caller
@@ -91,9 +92,13 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
         due = [walk for walk in walks if not walk.complete and not too_many_pictures(walk.request, model.max_images)]
         must_ask = check_lengths(due, run, total=total) < len(due)
         missing: dict[str, MissingAnswer] = {}
-        if must_ask and model.batch and not unavailable_reason(model):
+        waiting = open_requests(run.ledger)
+        if model.batch and (must_ask or waiting) and not unavailable_reason(model):
             missing = _fill_by_batch(due, run, ledger)
             must_ask = False
+        elif waiting:  # what may have been paid for is not asked for again in another way
+            why = "handed in with batch {}: put `batch` back into its yaml, and the next run collects it"
+            missing = {key: MissingAnswer(ResponseState.SKIPPED, why.format(batch)) for key, batch in waiting.items()}
         handle = open_backend(model, run.vocabulary) if must_ask else BackendHandle(None)
         informed = handle.backend is not None and run.informant is not None and any(walk.informant for walk in due)
         informant = open_backend(run.informant, run.vocabulary) if informed and run.informant else BackendHandle(None)

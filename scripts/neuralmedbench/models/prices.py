@@ -36,7 +36,7 @@ def cost_usd(model: ModelConfig, usage: Usage) -> float | None:
     of_hour = prices.usd_per_million_cache_write_1h_tokens
     if (written and of_write is None) or (hour and of_hour is None):
         return None
-    usd = (usage.prompt_tokens - cached - written - hour) * prices.usd_per_million_prompt_tokens
+    usd = max(0, usage.prompt_tokens - cached - written - hour) * prices.usd_per_million_prompt_tokens
     usd += cached * (prices.usd_per_million_prompt_tokens if of_cache is None else of_cache)
     usd += written * (of_write or 0.0) + hour * (of_hour or 0.0)
     return (usd + usage.completion_tokens * prices.usd_per_million_completion_tokens) / 1e6

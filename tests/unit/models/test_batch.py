@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import Counter
 from dataclasses import replace
 
 import pytest
+from aiohttp import web
 
 from fixtures.batch_kills import DIRECT, QUICK, Asking, kill_batches
 from fixtures.batch_servers import AnthropicBatches, GeminiBatches, OpenAIBatches
 from fixtures.models import model_config, picture, request, running_server
 from neuralmedbench.cli.main import main
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.models.batch import collect
 from neuralmedbench.models.batch.anthropic import AnthropicBatches as AnthropicClient
-from neuralmedbench.models.batch.client import Reply
+from neuralmedbench.models.batch.client import BATCH_ERROR, Reply
 from neuralmedbench.models.batch.log import BatchLog, Chunk, ChunkState
+from neuralmedbench.models.batch.openai import OpenAIBatches as OpenAIClient
 from neuralmedbench.models.budget import NANO, account_of, check_paid, read_spend_log
 from neuralmedbench.models.destinations import check_destination
+from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.models.retry import CallError
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import ResponseState
 
@@ -187,9 +193,7 @@ def test_what_cannot_be_listed_stays_with_its_money_until_a_person_decides(provi
 
 
 def test_a_state_that_nobody_knows_ends_with_a_person_and_not_with_a_job_that_waits_for_ever(asking, monkeypatch):
-    from neuralmedbench.models.batch import waves
-
-    monkeypatch.setattr(waves, "LONGEST_H", 0.0)
+    monkeypatch.setattr(collect, "LONGEST_H", 0.0)
     with running_server(OpenAIBatches()) as server:
         server.states = ["daydreaming"]
         rows = asking(server).run(items(2))
@@ -198,9 +202,7 @@ def test_a_state_that_nobody_knows_ends_with_a_person_and_not_with_a_job_that_wa
 
 
 def test_an_unsettled_batch_that_has_ended_after_all_is_collected(asking, monkeypatch):
-    from neuralmedbench.models.batch import waves
-
-    monkeypatch.setattr(waves, "LONGEST_H", 0.0)
+    monkeypatch.setattr(collect, "LONGEST_H", 0.0)
     with running_server(OpenAIBatches()) as server:
         server.seconds_to_end = 0.3
         asks = asking(server)
@@ -244,7 +246,9 @@ def test_a_batch_that_fails_as_a_whole_is_tried_as_often_as_a_call_and_costs_not
         asks = asking(server)
         rows = asks.run(items(3))
     assert {row.state for row in rows} == {ResponseState.FAILED}
-    assert [len(batch.lines) for batch in server.received_batches] == [3] + [1] * 12, "all together, then each by itself, four times"
+    assert [len(batch.lines) for batch in server.received_batches] == [3] + [1] * 9, (
+        "all together, then each by itself, until ten in a row have failed"
+    )
     assert (asks.spent, sum(server.paid.values())) == (0, 0)
 
 
@@ -297,6 +301,96 @@ def test_the_key_of_an_answer_is_that_of_a_direct_call(asking):
         again = asks.run(items(2), batch=None)
     assert [row.call_keys for row in again] == [row.call_keys for row in rows]
     assert sum(server.paid.values()) == 2
+
+
+@PROVIDERS
+def test_a_structured_answer_is_read_with_the_schema_that_was_sent(provider, asking):
+    """litellm asks some models for it as a tool, and unwraps it only where the schema is given again."""
+    schema = json.dumps({"type": "object", "properties": {"diagnosis": {"type": "string"}}, "required": ["diagnosis"]})
+    asked = [replace(one, runner="structured", answer_schema=schema) for one in items(2)]
+    with running_server(provider()) as server:
+        asks = asking(server, structured_output="json_schema")
+        wanted = asks.run(asked, batch=None)
+        asks.ledger.unlink()
+        found = asks.run(asked)
+    assert [comparable(row) for row in found] == [comparable(row) for row in wanted]
+
+
+def test_batch_taken_out_of_the_yaml_pays_for_nothing_again(asking):
+    with running_server(OpenAIBatches()) as server:
+        server.seconds_to_end = 0.3
+        asks = asking(server)
+        asks.run(items(2), batch=asks.model.batch.model_copy(update={"wait_hours": 0}))
+        rows = asks.run(items(3), batch=None)
+        assert Counter(row.state for row in rows) == {ResponseState.SKIPPED: 2, ResponseState.OK: 1}
+        assert any("put `batch` back into its yaml, and the next run collects it" in row.error for row in rows)
+        assert {row.state for row in asks.run(items(3))} == {ResponseState.OK}
+    assert set(server.paid.values()) == {1}
+
+
+def test_copies_that_share_a_ledger_by_a_link_share_its_batches(asking, tmp_path):
+    other = tmp_path / "copy" / "ledger" / "b" / "m.jsonl"
+    other.parent.mkdir(parents=True)
+    with running_server(OpenAIBatches()) as server:
+        server.seconds_to_end = 0.3
+        asks = asking(server)
+        asks.run(items(2), batch=asks.model.batch.model_copy(update={"wait_hours": 0}))
+        other.symlink_to(asks.ledger)
+        copy = asking(server)
+        copy.ledger = other
+        assert {row.state for row in copy.run(items(2))} == {ResponseState.OK}
+    assert len(server.received_batches) == 1
+
+
+def test_what_a_kill_after_the_last_answer_left_is_collected_paid_and_deleted(asking, monkeypatch):
+    with running_server(OpenAIBatches()) as server:
+        asks = asking(server)
+        with monkeypatch.context() as patched:
+            patched.setattr(collect.BatchCollector, "_pay", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                asks.run(items(2))
+        assert len(read_ledger(asks.ledger)) == 2
+        assert server.files
+        rows = asks.run(items(2))
+    assert (server.files, asks.states) == ({}, {ChunkState.COLLECTED: 1})
+    assert asks.spent == pytest.approx(sum(row.cost_usd for row in rows), abs=1e-8)
+
+
+def test_files_that_could_not_be_deleted_are_deleted_by_the_next_run(asking, monkeypatch, capfd):
+    async def refuses(*_):
+        raise CallError(BATCH_ERROR, 500)
+
+    with running_server(OpenAIBatches()) as server:
+        asks = asking(server)
+        with monkeypatch.context() as patched:
+            patched.setattr(OpenAIClient, "delete", refuses)
+            asks.run(items(2))
+        assert len(server.files) == 2
+        assert "could not be deleted (BatchError (500)); the next run tries again" in capfd.readouterr().err
+        asks.run(items(3))
+    assert server.files == {}
+
+
+HOSTILE = [
+    "[]", "null", "7", '"x"', '{"custom_id": 7}', '{"custom_id": "KEY", "response": []}', '{"custom_id": "KEY", "response": "x"}',
+    '{"custom_id": "KEY", "response": {"status_code": "ok", "body": {}}}', '{"custom_id": "KEY", "response": {"status_code": 1e999}}',
+    '{"custom_id": "KEY", "error": "x"}', '{"custom_id": "KEY", "response": {"status_code": 200, "body": null}}', f'{{"custom_id": {"9" * 5000}}}',
+]  # fmt: skip
+
+
+def test_results_of_another_form_than_the_documented_cost_their_request_alone(tmp_path):
+    class Hostile(OpenAIBatches):
+        async def content(self, request):
+            file = self.stored(request.match_info["id"])
+            whole = [json.loads(line) for line in file.content.splitlines()]
+            lines = [one.replace("KEY", whole[place % 2]["custom_id"]) for place, one in enumerate(HOSTILE)]
+            return web.Response(body="\n".join([*lines, *map(json.dumps, whole[2:])]).encode())
+
+    with running_server(Hostile()) as server:
+        asks = Asked("OpenAIBatches", server.address, tmp_path, max_attempts=1)
+        rows = asks.run(items(5))
+    assert Counter(row.state for row in rows) == {ResponseState.OK: 3, ResponseState.FAILED: 2}
+    assert asks.spent > sum(row.cost_usd or 0 for row in rows), "what was perhaps charged stays spent"
 
 
 def test_killed_between_the_upload_and_its_note_nothing_is_paid_for_twice(tmp_path):

@@ -273,7 +273,7 @@ def _parts(choice: ReplyChoice) -> tuple[str, str]:
 
 
 def _scrubbed(words: Any, key: str) -> str:
-    text = str(words or "")
+    text = str(words or "").encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be kept
     return text.replace(key, "[key]") if key else text
 
 

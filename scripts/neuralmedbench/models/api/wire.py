@@ -110,7 +110,7 @@ class OneHost:
     async def send(self, method: str, url: URL, headers: Iterable[tuple[str, str]], body: bytes | None, exchange: Exchange) -> bool:
         """Send the one request of an exchange and read its whole reply; False if there is none, and the exchange has the reason."""
         # refuse another origin and a second attempt before anything is sent
-        if url.origin() != self._origin:
+        if not url.absolute or url.origin() != self._origin:
             exchange.elsewhere = url.host or "?"
             return False
         if exchange.capture:
@@ -135,7 +135,11 @@ class OneHost:
             exchange.status = None
             return False
         if received is not None:
-            received = _decompress(received, exchange.headers.get("content-encoding", ""), longest)
+            try:
+                received = _decompress(received, exchange.headers.get("content-encoding", ""), longest)
+            except EOFError:  # it broke off
+                exchange.status = None
+                return False
         exchange.too_long = received is None and response.status < 300
         exchange.body = received or b""  # of a failure only status and cause count
         return not exchange.too_long
@@ -170,16 +174,27 @@ async def _read_at_most(response: aiohttp.ClientResponse, most: int) -> bytes | 
 
 
 def _decompress(body: bytes, encoding: str, most: int) -> bytes | None:
-    """Decompress a body; None if it has more bytes, the body itself if its encoding is not one that was offered, or is broken."""
+    """Decompress a body; None if it has more bytes, the body itself if its encoding is not one that was offered, or is broken.
+
+    Raises EOFError if it ends before its end.
+    """
     if encoding.strip().lower() not in {"gzip", "x-gzip", "deflate"}:
         return body
     for window in (zlib.MAX_WBITS | 32, -zlib.MAX_WBITS):  # gzip or zlib by its header; some servers send deflate without one
-        reader = zlib.decompressobj(window)
+        parts, length, left = list[bytes](), 0, body
         try:
-            plain = reader.decompress(body, most + 1)
+            while left:  # a body may have several members
+                reader = zlib.decompressobj(window)
+                parts.append(reader.decompress(left, most + 1 - length))
+                length += len(parts[-1])
+                if length > most:
+                    return None
+                if not reader.eof:
+                    raise EOFError
+                left = reader.unused_data
         except zlib.error:
             continue
-        return plain if len(plain) <= most else None
+        return b"".join(parts)
     return body
 
 

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Mapping
 from typing import Any
 
-from neuralmedbench.models.batch.client import BATCH_ERROR, BatchHttp, BatchLine, BatchStatus, error_of, lines_of
+from neuralmedbench.models.batch.client import (
+    BATCH_ERROR,
+    BatchHttp,
+    BatchLine,
+    BatchStatus,
+    error_of,
+    lines_of,
+    name_of,
+    part_of,
+    read_lines,
+)
 from neuralmedbench.models.batch.log import Chunk
 from neuralmedbench.models.retry import CallError
 
@@ -43,23 +53,23 @@ class AnthropicBatches:
         content = b'{"requests":[' + b",".join(lines) + b"]}"
         headers = {"content-type": "application/json"} | ({BETA: ",".join(sorted(self._betas))} if self._betas else {})
         reply = await self._http.once("POST", self._base, content=content, headers=headers)
-        return str(reply.value["id"])
+        return name_of(reply.value.get("id"))
 
-    async def find(self, chunk: Chunk) -> str:
+    async def find(self, chunk: Chunk, known: Container[str]) -> str:
         """Look through the batches since the chunk was noted for one with its keys; CallError while one that may be it has not ended."""
         going_on = False
         async for batch in self._http.rows(self._base, "data", _after, limit=PAGE):
             if _time(batch.get("created_at"), chunk.created) < chunk.created - MARGIN_S:
-                break
-            counts = batch.get("request_counts") or {}
-            if sum(int(number) for number in counts.values()) != len(chunk.entries):
+                continue
+            counts = [number for number in part_of(batch, "request_counts").values() if isinstance(number, int)]
+            if batch.get("id") in known or sum(counts) != len(chunk.entries):
                 continue
             if batch.get("processing_status") != "ended" or not batch.get("results_url"):
-                going_on |= batch.get("processing_status") in GOING_ON
+                going_on = True
                 continue
             rows = lines_of((await self._http.get(str(batch["results_url"]))).body)
-            if {row.get("custom_id") for row in rows} == set(chunk.entries):
-                return str(batch["id"])
+            if {str(row.get("custom_id")) for row in rows} == set(chunk.entries):
+                return name_of(batch.get("id"))
         if going_on:
             raise CallError(NOT_KNOWN_YET, final=True)
         return ""
@@ -69,13 +79,13 @@ class AnthropicBatches:
         batch = (await self._http.get(f"{self._base}/{chunk.batch}")).value
         state = str(batch.get("processing_status"))
         results = (str(batch["results_url"]),) if batch.get("results_url") else ()
-        return BatchStatus(state, state == "ended", state == "ended" or state in GOING_ON, results)
+        return BatchStatus(state, state == "ended" and bool(results), state == "ended" or state in GOING_ON, results)
 
     async def results(self, chunk: Chunk, status: BatchStatus) -> AsyncIterator[BatchLine]:
         """Yield the lines of its results."""
         for address in status.results:
-            for row in lines_of((await self._http.get(address)).body):
-                yield _line(row)
+            for line in read_lines(lines_of((await self._http.get(address)).body), "custom_id", _line):
+                yield line
 
     async def delete(self, chunk: Chunk, files: tuple[str, ...]) -> None:
         """Delete the batch with its requests and results."""
@@ -88,7 +98,7 @@ class AnthropicBatches:
 
 
 def _after(page: Mapping[str, Any]) -> dict[str, str]:
-    return {"after_id": str(page["last_id"])} if page.get("has_more") and page.get("last_id") else {}
+    return {"after_id": name_of(page["last_id"])} if page.get("has_more") and page.get("last_id") else {}
 
 
 def _time(text: Any, default: float) -> float:
@@ -101,11 +111,12 @@ def _time(text: Any, default: float) -> float:
 def _line(row: Mapping[str, Any]) -> BatchLine:
     key, result = str(row.get("custom_id")), row.get("result") or {}
     kind = result.get("type")
-    if kind == "succeeded":
-        return BatchLine(key, json.dumps(result.get("message")).encode())
+    if kind == "succeeded" and result.get("message"):
+        return BatchLine(key, json.dumps(result["message"]).encode())
     if kind in {"canceled", "expired"}:
         return BatchLine(key, error=error_of("Expired" if kind == "expired" else "Cancelled", later=True))
     # an invalid request stays one; anything else is the provider's trouble
-    error = (result.get("error") or {}).get("error") or result.get("error") or {}
+    error = part_of(result, "error")
+    error = part_of(error, "error") or error
     invalid = error.get("type") in {"invalid_request_error", "request_too_large", "permission_error", "not_found_error"}
     return BatchLine(key, error=error_of(BATCH_ERROR, 400 if invalid else None, later=not invalid))

@@ -6,13 +6,17 @@ import asyncio
 import json
 import os
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from yarl import URL
 
-from neuralmedbench.models.api.replies import UNREADABLE
+from neuralmedbench.errors import ConfigError
+from neuralmedbench.models.api.backend import UNSENDABLE
+from neuralmedbench.models.api.replies import UNREADABLE, reply_object
 from neuralmedbench.models.api.wire import Exchange, OneHost
 from neuralmedbench.models.batch.log import Chunk
 from neuralmedbench.models.causes import cause_of
@@ -26,6 +30,12 @@ UPLOAD_S = 1800.0
 """Seconds that an upload or a download may take."""
 NO_LIST = frozenset({404, 405, 501})
 """Statuses of a server that has no such list."""
+ELSEWHERE = "Elsewhere"
+"""Kind of an address at another host than the one that is allowed."""
+WRONG_FORM = (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError)
+"""What a reply raises that has not the form of the provider's documents."""
+MOST_PAGES = 1000
+"""Pages of a list that are looked at."""
 ATTEMPTS = 6
 """Of a request that changes nothing at the provider; one that hands something in is sent once."""
 
@@ -41,7 +51,7 @@ class BatchStatus:
     ended : bool
         True if no more answers will come.
     known : bool
-        False if its state is a word that this client does not know.
+        False if its state is a word that this client does not know; it is then not repeated.
     results : tuple of str
         Files or addresses of the results; empty if it has none.
     files : tuple of str
@@ -67,11 +77,14 @@ class BatchLine:
         The reply, as a direct call would have brought it; empty if there is none.
     error : CallError or None
         Why there is none.
+    perhaps_paid : bool
+        True if the provider may charge it although there is none.
     """
 
     key: str
     body: bytes = b""
     error: CallError | None = None
+    perhaps_paid: bool = False
 
 
 class CannotListError(Exception):
@@ -101,8 +114,11 @@ class BatchClient(Protocol):
         """
         ...
 
-    async def find(self, chunk: Chunk) -> str:
-        """Return the provider's name of a chunk that was perhaps received; empty if it has none. Raises CannotListError, CallError."""
+    async def find(self, chunk: Chunk, known: Container[str]) -> str:
+        """Return the provider's name of a chunk that was perhaps received; empty if it has none. Raises CannotListError, CallError.
+
+        `known` are the batches of other chunks.
+        """
         ...
 
     async def status(self, chunk: Chunk) -> BatchStatus:
@@ -147,6 +163,8 @@ class BatchHttp:
 
     Parameters
     ----------
+    name : str
+        Name of the model.
     address : str
         An address at that host.
     headers : mapping of str to str
@@ -155,7 +173,8 @@ class BatchHttp:
         No request is repeated once it is set.
     """
 
-    def __init__(self, address: str, headers: Mapping[str, str], stop: asyncio.Event) -> None:
+    def __init__(self, name: str, address: str, headers: Mapping[str, str], stop: asyncio.Event) -> None:
+        self._name = name
         self._host, self._headers = (
             OneHost(address, UPLOAD_S),
             {"user-agent": "neuralmedbench", "accept-encoding": "gzip, deflate", **headers},
@@ -191,9 +210,16 @@ class BatchHttp:
         sent = {**self._headers, **headers}
         if value is not None:
             content, sent["content-type"] = json.dumps(value).encode(), "application/json"
-        address = URL(url, encoded=True).update_query(query)
+        try:
+            address = URL(url, encoded=True).update_query(query)
+        except ValueError:
+            raise CallError(UNREADABLE, final=True) from None
         if not await self._host.send(method, address, list(sent.items()), content, exchange):
-            raise CallError(exchange.unreached or NO_REPLY, final=bool(exchange.elsewhere), sent=exchange.sent and not exchange.unreached)
+            if exchange.unsendable:
+                raise ConfigError(UNSENDABLE.format(self._name))
+            if exchange.elsewhere:
+                raise CallError(ELSEWHERE, final=True)
+            raise CallError(exchange.unreached or NO_REPLY, sent=exchange.sent and not exchange.unreached)
         status = exchange.status or 0
         if status >= 300:
             raise CallError(BATCH_ERROR, status, parse_retry_after(exchange.headers), cause=cause_of(status, exchange.body))
@@ -208,17 +234,23 @@ class BatchHttp:
     ) -> AsyncIterator[dict[str, Any]]:
         """Yield the rows of a list, page by page; `after` returns the query of the next page, empty behind the last one."""
         following: dict[str, str] = {}
-        while True:
+        for _ in range(MOST_PAGES):
+            before = following
             try:
                 page = (await self.get(url, query={**query, **following})).value
             except CallError as error:
                 if error.status in NO_LIST:
                     raise CannotListError from None
                 raise
-            for row in page.get(name) or ():
-                yield row
+            rows = page.get(name)
+            for row in rows if isinstance(rows, list) else ():
+                if isinstance(row, dict):
+                    yield row
             if not (following := after(page)):
                 return
+            if following == before:  # a server that does not turn the page
+                break
+        raise CannotListError
 
     async def delete(self, url: str) -> None:
         """Delete something; that it is not there is no error."""
@@ -241,18 +273,45 @@ class BatchHttp:
 
 
 def lines_of(body: bytes) -> list[dict[str, Any]]:
-    """Read a file of JSON lines; CallError if one of them is no object, so that half a file is not taken for a whole one."""
-    found = []
-    for line in body.splitlines():
-        if line.strip():
-            try:
-                value = json.loads(line)
-            except (ValueError, RecursionError):
-                value = None
-            if not isinstance(value, dict):
-                raise CallError(UNREADABLE)
-            found.append(value)
-    return found
+    """Read a file of JSON lines; CallError if the last one is no object, so that half a file is not taken for a whole one.
+
+    Any other line that is none is left out.
+    """
+    values = [reply_object(line) for line in body.splitlines() if line.strip()]
+    if values and not values[-1]:
+        raise CallError(UNREADABLE)
+    return [value for value in values if value]
+
+
+def read_lines(rows: Iterable[dict[str, Any]], key: str, read: Callable[[dict[str, Any]], BatchLine]) -> Iterator[BatchLine]:
+    """Read the rows of results; one that has not the provider's form is a request without an answer that may have been charged."""
+    for row in rows:
+        try:
+            yield read(row)
+        except WRONG_FORM:
+            yield BatchLine(str(row.get(key)), error=error_of(UNREADABLE), perhaps_paid=True)
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Turn the errors that a reply of another form than the provider's causes into CallError."""
+    try:
+        yield
+    except WRONG_FORM:
+        raise CallError(UNREADABLE) from None
+
+
+def name_of(value: Any) -> str:
+    """Return a provider's name of a file or a batch; CallError if it is none, since names go into addresses, logs and messages."""
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_./:=+~-]{1,400}", value) or ".." in value:
+        raise CallError(UNREADABLE)
+    return value
+
+
+def part_of(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the object under a name; empty if there is none."""
+    found = value.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def form_of(fields: Mapping[str, str], name: str, content: bytes) -> tuple[bytes, str]:

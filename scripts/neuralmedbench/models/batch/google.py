@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,11 +16,16 @@ from neuralmedbench.models.batch.client import (
     CannotListError,
     error_of,
     lines_of,
+    name_of,
+    part_of,
+    read_lines,
 )
 from neuralmedbench.models.batch.log import Chunk
 from neuralmedbench.models.retry import CallError
 
 ENDED = frozenset({"SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED", "PARTIALLY_SUCCEEDED"})
+WITH_RESULTS = frozenset({"SUCCEEDED", "PARTIALLY_SUCCEEDED"})
+"""States in which there are results; their file may come a little later."""
 GOING_ON = frozenset({"PENDING", "RUNNING", "QUEUED", "UNSPECIFIED", "CANCELLING", "PAUSED", "UPDATING"})
 PAGE = "100"
 LATER = frozenset({1, 4, 8, 10, 13, 14})
@@ -55,38 +60,39 @@ class GoogleBatches:
         if not address:
             raise CallError(UNREADABLE)
         whole = {"x-goog-upload-offset": "0", "x-goog-upload-command": "upload, finalize"}
-        file = (await self._http.once("POST", address, content=content, headers=whole)).value["file"]
-        uploaded(str(file["name"]))
-        batch = {"batch": {"display_name": chunk.id, "input_config": {"file_name": file["name"]}}}
+        file = name_of(part_of((await self._http.once("POST", address, content=content, headers=whole)).value, "file").get("name"))
+        uploaded(file)
+        batch = {"batch": {"display_name": chunk.id, "input_config": {"file_name": file}}}
         reply = await self._http.once("POST", f"{self._root}/v1beta/models/{self._model}:batchGenerateContent", value=batch)
-        return str(reply.value["name"])
+        return name_of(reply.value.get("name"))
 
-    async def find(self, chunk: Chunk) -> str:
+    async def find(self, chunk: Chunk, known: Container[str]) -> str:
         """Look for a batch with the chunk's name; if there is none, delete a file that was left of it."""
         async for batch in self._http.rows(f"{self._root}/v1beta/batches", "operations", _after, pageSize=PAGE):
-            if (batch.get("metadata") or batch).get("displayName") == chunk.id:
-                return str(batch["name"])
-        with suppress(CannotListError):
+            if (part_of(batch, "metadata") or batch).get("displayName") == chunk.id:
+                return name_of(batch.get("name"))
+        with suppress(CannotListError, CallError):
             async for file in self._http.rows(f"{self._root}/v1beta/files", "files", _after, pageSize=PAGE):
                 if file.get("displayName") == chunk.id:
-                    await self._http.delete(f"{self._root}/v1beta/{file['name']}")
+                    await self._http.delete(f"{self._root}/v1beta/{name_of(file.get('name'))}")
         return ""
 
     async def status(self, chunk: Chunk) -> BatchStatus:
         """Return what became of a batch."""
         operation = (await self._http.get(f"{self._root}/v1beta/{chunk.batch}")).value
-        batch = operation.get("metadata") or {}
+        batch = part_of(operation, "metadata")
         state = str(batch.get("state") or "").removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
-        places = (operation.get("response") or {}, batch.get("output") or {}, batch.get("dest") or {})
-        results = next((str(name) for place in places for key in ("responsesFile", "fileName") if (name := place.get(key))), "")
-        ended = state in ENDED or bool(operation.get("done"))
-        return BatchStatus(state, ended, ended or state in GOING_ON, (results,) if results else (), (results,) if results else ())
+        places = (part_of(operation, "response"), part_of(batch, "output"), part_of(batch, "dest"))
+        results = next((name_of(name) for place in places for key in ("responsesFile", "fileName") if (name := place.get(key))), "")
+        ended = (state in ENDED or operation.get("done") is True) and bool(results or state not in WITH_RESULTS)
+        return BatchStatus(state, ended, state in ENDED | GOING_ON, (results,) if results else (), (results,) if results else ())
 
     async def results(self, chunk: Chunk, status: BatchStatus) -> AsyncIterator[BatchLine]:
         """Yield the lines of its results."""
         for file in status.results:
-            for row in lines_of((await self._http.get(f"{self._root}/download/v1beta/{file}:download", query={"alt": "media"})).body):
-                yield _line(row)
+            rows = lines_of((await self._http.get(f"{self._root}/download/v1beta/{file}:download", query={"alt": "media"})).body)
+            for line in read_lines(rows, "key", _line):
+                yield line
 
     async def delete(self, chunk: Chunk, files: tuple[str, ...]) -> None:
         """Delete the files, then the batch."""
@@ -99,12 +105,12 @@ class GoogleBatches:
 
 
 def _after(page: Mapping[str, Any]) -> dict[str, str]:
-    return {"pageToken": str(page["nextPageToken"])} if page.get("nextPageToken") else {}
+    return {"pageToken": name_of(page["nextPageToken"])} if page.get("nextPageToken") else {}
 
 
 def _line(row: Mapping[str, Any]) -> BatchLine:
-    key, error = str(row.get("key") or (row.get("metadata") or {}).get("key")), row.get("error")
-    if row.get("response") and not error:
+    key = str(row.get("key") or part_of(row, "metadata").get("key"))
+    if row.get("response"):
         return BatchLine(key, json.dumps(row["response"]).encode())
-    code = (error or {}).get("code")
+    code = part_of(row, "error").get("code")
     return BatchLine(key, error=error_of(BATCH_ERROR, None if code in LATER or code is None else 400, later=code in LATER or code is None))

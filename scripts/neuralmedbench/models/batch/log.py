@@ -68,6 +68,12 @@ class Chunk:
     deleted: bool = False
 
     @property
+    def has_files(self) -> bool:
+        """True if the provider may still keep something of a chunk that is done."""
+        left = self.files or (self.batch and self.state is ChunkState.COLLECTED)
+        return not self.is_open and not self.deleted and bool(left)
+
+    @property
     def is_open(self) -> bool:
         """True while its requests must not be sent again."""
         return self.state in OPEN
@@ -141,6 +147,7 @@ class BatchLog:
 
 def log_of(ledger: Path) -> Path:
     """Return the batch log of a ledger."""
+    ledger = ledger.resolve()  # as the ledger: two clones that share the file by a link share its log
     return ledger.with_name(f".{ledger.stem}.batches")
 
 
@@ -162,6 +169,11 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)  # as the ledger
 
 
+def open_requests(ledger: Path) -> dict[str, str]:
+    """Return the keys of requests that are handed in and not collected, each with the name of its batch or chunk."""
+    return {key: chunk.batch or chunk.id for chunk in BatchLog(ledger).open_chunks() for key in chunk.entries}
+
+
 def batch_lines(folder: Path) -> list[str]:
     """Describe the chunks of all ledgers below a folder, the latest last: one line each, with what is to be done about it."""
     rows = []
@@ -172,7 +184,7 @@ def batch_lines(folder: Path) -> list[str]:
             day = datetime.datetime.fromtimestamp(chunk.created, datetime.UTC).strftime("%Y-%m-%d %H:%M")
             words = [f"{day} UTC", ledger.relative_to(folder).with_suffix("").as_posix(), chunk.id, chunk.batch or "-", str(chunk.state)]
             words += [f"{len(chunk.entries)} requests", *([f"{usd:.2f} USD reserved"] if usd and chunk.is_open else [])]
-            words += ["its files may still be at the provider"] if chunk.state is ChunkState.COLLECTED and not chunk.deleted else []
+            words += ["its files may still be at the provider"] if chunk.has_files else []
             if chunk.state is ChunkState.UNSETTLED:
                 words.append(
                     f"look it up at the provider; if it is not there `nmb model batches --release {chunk.id}` lets its requests be sent again"
@@ -198,11 +210,11 @@ def release_chunk(folder: Path, name: str) -> str:
     """
     for path in sorted(folder.rglob(".*.batches")):
         ledger = path.with_name(f"{path.stem.removeprefix('.')}.jsonl")
+        if name not in BatchLog(ledger).chunks:
+            continue
         with open_ledger(ledger):
             log = BatchLog(ledger)
-            chunk = log.chunks.get(name)
-            if chunk is None:
-                continue
+            chunk = log.chunks[name]
             if chunk.state is not ChunkState.UNSETTLED:
                 message = f"{name} is {chunk.state}: only what the provider cannot tell is for you to decide"
                 raise ConfigError(message)

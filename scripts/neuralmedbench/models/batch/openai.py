@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Mapping
 from contextlib import suppress
 from typing import Any
 
-from neuralmedbench.models.batch.client import BATCH_ERROR, BatchHttp, BatchLine, BatchStatus, CannotListError, error_of, form_of, lines_of
+from neuralmedbench.models.batch.client import (
+    BATCH_ERROR,
+    BatchHttp,
+    BatchLine,
+    BatchStatus,
+    CannotListError,
+    error_of,
+    form_of,
+    lines_of,
+    name_of,
+    part_of,
+    read_lines,
+)
 from neuralmedbench.models.batch.log import Chunk
+from neuralmedbench.models.retry import CallError
 
 ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 GOING_ON = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
@@ -16,8 +29,6 @@ ENDPOINT = "/v1/chat/completions"
 MARK = "nmb_chunk"
 """Key of the metadata by which a batch is found again."""
 PAGE = "100"
-MARGIN_S = 3600.0
-"""Batches this much older than a chunk, by the provider's clock, are not looked at."""
 
 
 class OpenAIBatches:
@@ -37,37 +48,37 @@ class OpenAIBatches:
         """Upload the file, then make a batch of it."""
         form, kind = form_of({"purpose": "batch"}, f"{chunk.id}.jsonl", b"\n".join(lines) + b"\n")
         reply = await self._http.once("POST", f"{self._base}/files", content=form, headers={"content-type": kind})
-        name = str(reply.value["id"])
+        name = name_of(reply.value.get("id"))
         uploaded(name)
         batch = {"input_file_id": name, "endpoint": ENDPOINT, "completion_window": "24h", "metadata": {MARK: chunk.id}}
-        return str((await self._http.once("POST", f"{self._base}/batches", value=batch)).value["id"])
+        return name_of((await self._http.once("POST", f"{self._base}/batches", value=batch)).value.get("id"))
 
-    async def find(self, chunk: Chunk) -> str:
-        """Look for a batch with the chunk's name; if there is none, delete a file that was left of it."""
+    async def find(self, chunk: Chunk, known: Container[str]) -> str:
+        """Look for a batch with the chunk's name or file; if there is none, delete a file that was left of it."""
         async for batch in self._http.rows(f"{self._base}/batches", "data", _after, limit=PAGE):
-            if (batch.get("metadata") or {}).get(MARK) == chunk.id:
-                return str(batch["id"])
-            if float(batch.get("created_at") or chunk.created) < chunk.created - MARGIN_S:
-                break
-        with suppress(CannotListError):  # some servers list batches and no files
+            if part_of(batch, "metadata").get(MARK) == chunk.id or batch.get("input_file_id") in chunk.files:
+                return name_of(batch.get("id"))
+        with suppress(CannotListError, CallError):  # some servers list batches and no files
             async for file in self._http.rows(f"{self._base}/files", "data", _after, limit=PAGE, purpose="batch"):
                 if file.get("filename") == f"{chunk.id}.jsonl":
-                    await self._http.delete(f"{self._base}/files/{file['id']}")
+                    await self._http.delete(f"{self._base}/files/{name_of(file.get('id'))}")
         return ""
 
     async def status(self, chunk: Chunk) -> BatchStatus:
         """Return what became of a batch."""
         batch = (await self._http.get(f"{self._base}/batches/{chunk.batch}")).value
         state = str(batch.get("status"))
-        results = tuple(str(batch[name]) for name in ("output_file_id", "error_file_id") if batch.get(name))
-        inputs = (str(batch["input_file_id"]),) if batch.get("input_file_id") else ()
-        return BatchStatus(state, state in ENDED, state in ENDED | GOING_ON, results, (*inputs, *results))
+        results = tuple(name_of(batch[name]) for name in ("output_file_id", "error_file_id") if batch.get(name))
+        inputs = (name_of(batch["input_file_id"]),) if batch.get("input_file_id") else ()
+        ended = state in ENDED and bool(results or state != "completed")  # its files may come a little later
+        return BatchStatus(state, ended, state in ENDED | GOING_ON, results, (*inputs, *results))
 
     async def results(self, chunk: Chunk, status: BatchStatus) -> AsyncIterator[BatchLine]:
         """Yield the lines of both files."""
         for file in status.results:
-            for row in lines_of((await self._http.get(f"{self._base}/files/{file}/content")).body):
-                yield _line(row)
+            rows = lines_of((await self._http.get(f"{self._base}/files/{file}/content")).body)
+            for line in read_lines(rows, "custom_id", _line):
+                yield line
 
     async def delete(self, chunk: Chunk, files: tuple[str, ...]) -> None:
         """Delete the files of a batch; the batch itself has no content."""
@@ -81,15 +92,17 @@ class OpenAIBatches:
 
 def _after(page: Mapping[str, Any]) -> dict[str, str]:
     rows = page.get("data") or ()
-    return {"after": str(rows[-1]["id"])} if rows and page.get("has_more") else {}
+    return (
+        {"after": name_of(part_of({"row": rows[-1]}, "row").get("id"))} if isinstance(rows, list) and rows and page.get("has_more") else {}
+    )
 
 
 def _line(row: Mapping[str, Any]) -> BatchLine:
-    key, response, error = str(row.get("custom_id")), row.get("response") or {}, row.get("error")
+    key, response = str(row.get("custom_id")), row.get("response") or {}
     status = int(response.get("status_code") or 0)
-    if 200 <= status < 300 and not error:
-        return BatchLine(key, json.dumps(response.get("body")).encode())
-    code = str((error or {}).get("code") or "")
+    if 200 <= status < 300 and response.get("body"):
+        return BatchLine(key, json.dumps(response["body"]).encode())
+    code = str(part_of(row, "error").get("code") or "")
     if status == 0:  # no answer was made: it expired or was cancelled with its batch
         return BatchLine(
             key, error=error_of("Expired" if "expired" in code else "Cancelled" if "cancel" in code else BATCH_ERROR, later=True)
