@@ -393,6 +393,19 @@ def test_results_of_another_form_than_the_documented_cost_their_request_alone(tm
     assert asks.spent > sum(row.cost_usd or 0 for row in rows), "what was perhaps charged stays spent"
 
 
+def test_a_key_that_a_server_gives_as_a_name_reaches_no_log(tmp_path, capfd):
+    class Repeats(OpenAIBatches):
+        async def create(self, request):
+            await super().create(request)
+            return web.json_response({"id": "sk-canary-batch", "object": "batch"})
+
+    with running_server(Repeats()) as server:
+        asks = Asked("OpenAIBatches", server.address, tmp_path)
+        assert {row.state for row in asks.run(items(2))} == {ResponseState.OK}, "the batch is found by its mark"
+    log = (asks.ledger.parent / ".m.batches").read_text()
+    assert "canary" not in log + capfd.readouterr().err + asks.ledger.read_text()
+
+
 def test_killed_between_the_upload_and_its_note_nothing_is_paid_for_twice(tmp_path):
     with running_server(OpenAIBatches()) as server:
         server.seconds_to_end = 0.2

@@ -25,8 +25,8 @@ def batch_client(model: ModelConfig, stop: asyncio.Event) -> BatchClient:
         f"{place.scheme}://{place.netloc}{place.path.rstrip('/').removesuffix('/v1/messages').removesuffix('/v1').removesuffix('/v1beta')}"
     )
     if provider == "anthropic":
-        return AnthropicBatches(BatchHttp(model.name, address, {"x-api-key": key, "anthropic-version": VERSION}, stop), root)
+        return AnthropicBatches(BatchHttp(model.name, address, key, {"x-api-key": key, "anthropic-version": VERSION}, stop), root)
     if provider == "gemini":
-        return GoogleBatches(BatchHttp(model.name, address, {"x-goog-api-key": key}, stop), root, name)
+        return GoogleBatches(BatchHttp(model.name, address, key, {"x-goog-api-key": key}, stop), root, name)
     base = model.api_base or f"{root}/v1"
-    return OpenAIBatches(BatchHttp(model.name, address, {"authorization": f"Bearer {key}"}, stop), base)
+    return OpenAIBatches(BatchHttp(model.name, address, key, {"authorization": f"Bearer {key}"}, stop), base)
