@@ -194,6 +194,8 @@ def test_a_job_that_is_asked_to_end_ends_its_server(stub, tmp_path, number, load
 def test_a_process_that_is_not_the_recorded_one_is_never_ended(tmp_path):
     """A number is given to another process once its own has ended; start time and command tell them apart."""
     with subprocess.Popen(["sleep", "60"]) as stranger:
+        while b"sleep" not in Path(f"/proc/{stranger.pid}/cmdline").read_bytes():  # a new program has its command a moment after its start
+            time.sleep(0.001)
         mark = supervisor.mark_of(stranger.pid)
         assert mark is not None
         for number, wrong in enumerate(({"start": mark.start - 1}, {"command": "0" * 16}, {"boot": "another"})):
