@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=1000)
-    parser.add_argument("--chunk", type=int, default=50, help="requests of one batch")
+    parser.add_argument("--chunk", type=int, default=25, help="requests of one batch")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args(argv)
