@@ -78,8 +78,8 @@ class Caller:
     """
 
     def __init__(self, run: ModelRun, handle: BackendHandle, ledger: Ledger, most_failed: float = math.inf) -> None:
-        self._model, self._handle, self._ledger = run.model, handle, ledger
-        self._destination, self._root, self._first = destination_of(run.model), run.root, run.first_repeat
+        self._run, self._model, self._handle, self._ledger = run, run.model, handle, ledger
+        self._destination = destination_of(run.model)
         self._jitter = random.Random(0)  # only spreads waits: no answer depends on it
         self._stop = asyncio.Event()
         self._budget, self._limits = (
@@ -133,7 +133,7 @@ class Caller:
             return dict.fromkeys(keys, MissingAnswer(ResponseState.SKIPPED, why))
         schema = sent_schema(walk.request, self._model)
         # reserve the highest price, send, then settle at the real one
-        call = self._call(walk.messages, list(keys), schema)
+        call = call_of(self._run, walk.messages, list(keys), schema)
         reserved = await self._budget.reserve_in_turn(walk.messages, len(keys), schema)
         if reserved is None:
             return dict.fromkeys(keys, MissingAnswer(ResponseState.OVER_BUDGET, self._budget.why))
@@ -192,12 +192,6 @@ class Caller:
             print(f"{self._model.name}: {why}{unreached}; no more calls are made", file=sys.stderr, flush=True)
         self._refusal = why
 
-    def _call(self, messages: Sequence[PromptMessage], repeats: Sequence[int], schema: str) -> Call:
-        # a backend counts samples from 0, so the seed moves by the run's first repeat: sample k keeps its seed in every run
-        seed = None if self._model.seed is None else self._model.seed + self._first
-        numbers = tuple(repeat - self._first for repeat in repeats)
-        return Call(load_messages(messages, self._root), numbers, seed, json.loads(schema) if schema else None)
-
     async def _answers(self, backend: Backend, call: Call, gate: AttemptGate) -> RetriedCall[tuple[Answer, ...]]:
         remote = self._model.backend in ("litellm", "server")  # no deadline for a model in this process: its calls queue for the batch
         return await answer_with_retries(
@@ -217,16 +211,10 @@ class Caller:
             self._model,
             walk.messages,
             turn=turn,
-            state=answer.state,
-            text=answer.text.encode("utf-8", "replace").decode("utf-8"),  # half a surrogate pair is valid JSON but not valid text
-            finish_reason=answer.finish_reason,
-            served_model=answer.served_model,
-            fingerprint=answer.fingerprint,
-            **vars(usage_of(answer)),
-            called_on=_today(),
+            called_on=today(),
             code=walk.code,
             destination=self._destination,
-            token_logprobs=tuple(round(value, 4) for value in answer.token_logprobs),
+            **fields_of(answer),
             **call,
         )
 
@@ -239,7 +227,7 @@ class Caller:
         return entry
 
     def _failed(self, key: str, why: str, attempts: int, sent: int) -> MissingAnswer:
-        place, day = (self._destination, _today()) if sent else ("", "")
+        place, day = (self._destination, today()) if sent else ("", "")
         if sent:
             self._ledger.failed.add(key, FailedRequests(place, sent, day))
         return MissingAnswer(ResponseState.FAILED, why, attempts, place, day)
@@ -251,7 +239,29 @@ class Caller:
         return not self.storage_error
 
 
-def _today() -> str:
+def call_of(run: ModelRun, messages: Sequence[PromptMessage], repeats: Sequence[int], schema: str) -> Call:
+    """Return the call that asks for samples of a conversation."""
+    # a backend counts samples from 0, so the seed moves by the run's first repeat: sample k keeps its seed in every run
+    seed = None if run.model.seed is None else run.model.seed + run.first_repeat
+    numbers = tuple(repeat - run.first_repeat for repeat in repeats)
+    return Call(load_messages(messages, run.root), numbers, seed, json.loads(schema) if schema else None)
+
+
+def fields_of(answer: Answer) -> dict[str, Any]:
+    """Return the fields of a line of the ledger that come from the answer."""
+    return {
+        "state": answer.state,
+        "text": answer.text.encode("utf-8", "replace").decode("utf-8"),  # half a surrogate pair is valid JSON but not valid text
+        "finish_reason": answer.finish_reason,
+        "served_model": answer.served_model,
+        "fingerprint": answer.fingerprint,
+        "token_logprobs": tuple(round(value, 4) for value in answer.token_logprobs),
+        **vars(usage_of(answer)),
+    }
+
+
+def today() -> str:
+    """Return the day in UTC, YYYY-MM-DD."""
     return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
+
+from neuralmedbench.runtime.storage import open_private
 
 
 class FailedRequests(NamedTuple):
@@ -58,9 +59,5 @@ class FailedCalls:
     def add(self, key: str, failed: FailedRequests) -> None:
         """Keep the requests of a call that failed; on a full disk only until this process ends."""
         self._calls.setdefault(key, []).append(failed)
-        with suppress(OSError), open(self._path, "ab", opener=_private) as file:
+        with suppress(OSError), open(self._path, "ab", opener=open_private) as file:
             file.write(json.dumps([key, failed]).encode() + b"\n")
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)  # as the ledger

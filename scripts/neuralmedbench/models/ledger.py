@@ -26,7 +26,7 @@ from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, ResponseState
 from neuralmedbench.records.usage import COUNTS, PARTS, Usage, token_count
 from neuralmedbench.runtime.locks import read_holder, try_lock, write_holder
-from neuralmedbench.runtime.storage import has_room
+from neuralmedbench.runtime.storage import has_room, open_private
 
 SYNC_EVERY = 64
 SYNC_AFTER_S = 2.0
@@ -244,7 +244,7 @@ def open_ledger(path: Path) -> Iterator[Ledger]:
     """
     path = path.resolve()  # two clones that share the file by a link must meet at one lock
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _only_writer(path), open(path, "a+b", opener=_private) as file:
+    with _only_writer(path), open(path, "a+b", opener=open_private) as file:
         entries, unreadable, torn = _read(file)
         if torn:  # end the torn line, so that the next answer starts a line of its own
             file.write(b"\n")
@@ -285,11 +285,6 @@ def add_missing(path: Path, other: Path) -> int:
     with open_ledger(path) as ledger, other.open("rb") as lines:
         name = f"the recorded {path.parent.name}/{path.name}"
         return sum(ledger.add_line(line, f"{name}, line {number}") for number, line in enumerate(lines, start=1))
-
-
-def _private(path: str, flags: int) -> int:
-    # answers about patients: a new ledger is readable for its owner alone, later rights are left as they are
-    return os.open(path, flags, 0o600)
 
 
 @contextmanager

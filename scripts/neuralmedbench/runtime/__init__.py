@@ -11,7 +11,7 @@ one_writer: lock_folder, wait_for_writers
 parent_run: name_this_run, this_run
 private_zone: close_folders, private_files
 shared_log: Record, SharedLog, read_log
-storage: LEAST_ROOM_BYTES, check_places, check_project, disk_full, full_disk_cause, has_room
+storage: check_places, check_project, disk_full, full_disk_cause, has_room, LEAST_ROOM_BYTES, open_private
 supervisor: GRACE_S, descendants, end_recorded, supervised
 terminal: snakemake_terminal
 watch: watch

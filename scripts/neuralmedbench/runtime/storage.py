@@ -35,6 +35,11 @@ def has_room(place: Path | int, room_bytes: int) -> bool:
     return disk.f_blocks == 0 or disk.f_bavail * disk.f_frsize >= room_bytes
 
 
+def open_private(path: str, flags: int) -> int:
+    """Open a file, as `opener` of `open`: a new one is readable for its owner alone, later rights are left as they are."""
+    return os.open(path, flags, 0o600)
+
+
 def check_project(root: Path = Path()) -> None:
     """Refuse to plan where Snakemake cannot work (Snakemake itself would print a traceback).
 

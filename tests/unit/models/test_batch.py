@@ -75,7 +75,7 @@ def test_answers_are_those_of_direct_calls_at_half_the_price(provider, asking, t
     turns = (RequestTurn(text="What is it?", images=(picture(tmp_path, 1), picture(tmp_path, 2))), RequestTurn(text="And why?"))
     requests = [request("dialogue", *turns), *items(4, samples=2)]
     with running_server(provider()) as server:
-        direct = asking(server, temperature=0.5)
+        direct = asking(server, temperature=0.5, provider_downscale={"longest_side_px": 4})
         wanted = direct.run(requests, batch=None)
         direct.ledger.unlink()
         before, server.paid = dict(server.paid), Counter()

@@ -87,7 +87,7 @@ class AnthropicBatches:
             for line in read_lines(lines_of((await self._http.get(address)).body), "custom_id", _line):
                 yield line
 
-    async def delete(self, chunk: Chunk, files: tuple[str, ...]) -> None:
+    async def delete(self, chunk: Chunk) -> None:
         """Delete the batch with its requests and results."""
         if chunk.batch:
             await self._http.delete(f"{self._base}/{chunk.batch}")

@@ -30,6 +30,8 @@ UPLOAD_S = 1800.0
 """Seconds that an upload or a download may take."""
 NO_LIST = frozenset({404, 405, 501})
 """Statuses of a server that has no such list."""
+GONE = frozenset({404, 410})
+"""Statuses of what the provider does not have."""
 ELSEWHERE = "Elsewhere"
 """Kind of an address at another host than the one that is allowed."""
 WRONG_FORM = (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError)
@@ -129,7 +131,7 @@ class BatchClient(Protocol):
         """Yield the results of a batch that has ended, in any order."""
         ...
 
-    async def delete(self, chunk: Chunk, files: tuple[str, ...]) -> None:
+    async def delete(self, chunk: Chunk) -> None:
         """Delete what the provider keeps of a chunk; what is gone already is no error."""
         ...
 
@@ -260,7 +262,7 @@ class BatchHttp:
         try:
             await self.get(url, "DELETE")
         except CallError as error:
-            if error.status not in {404, 410}:
+            if error.status not in GONE:
                 raise
 
     async def _patiently(self, send: Callable[[], Awaitable[Reply]]) -> Reply:

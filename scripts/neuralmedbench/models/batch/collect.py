@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import json
 import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from neuralmedbench.config.model import BatchConfig
 from neuralmedbench.models.api.backend import ApiBackend
-from neuralmedbench.models.batch.client import ELSEWHERE, BatchLine, BatchStatus, CannotListError, readable
+from neuralmedbench.models.batch.client import ELSEWHERE, GONE, BatchLine, BatchStatus, CannotListError, readable
 from neuralmedbench.models.batch.log import BatchLog, Chunk, ChunkState
 from neuralmedbench.models.batch.providers import batch_client
 from neuralmedbench.models.budget import Reservation
 from neuralmedbench.models.call_keys import sent_schema
+from neuralmedbench.models.calls import fields_of, today
 from neuralmedbench.models.context_length import ContextLength
 from neuralmedbench.models.destinations import destination_of
 from neuralmedbench.models.failed_calls import FailedRequests
@@ -29,11 +28,10 @@ from neuralmedbench.models.protocol import Call, Message
 from neuralmedbench.models.retry import CallError
 from neuralmedbench.models.samples import MissingAnswer, SampleWalk
 from neuralmedbench.records.responses import ResponseState
-from neuralmedbench.records.usage import usage_of
 
 REFUSING = frozenset(range(400, 500)) - {408, 409, 425}
 """Statuses that say that no batch was made."""
-NO_ENTRY, GONE = frozenset({401}), frozenset({404, 410})
+NO_ENTRY = frozenset({401})
 NONE_IN_A_ROW = 10
 """Batches that were refused, or failed as a whole, one after the other: then no more are handed in."""
 SCHEMA = "answer_schema"
@@ -73,7 +71,6 @@ class BatchCollector:
         self._first_looks: dict[str, float] = {}
         self._most = min(self._client.most_requests, self._settings.max_requests)  # requests of one batch
         self._again = False  # whether requests that were refused for now are handed in again
-        self.collected = 0
 
     async def _settle(self) -> None:
         """Ask the provider for chunks of which it is not known whether it has received them."""
@@ -89,7 +86,7 @@ class BatchCollector:
             except (CannotListError, CallError) as error:
                 status = error.status if isinstance(error, CallError) else 404
                 if status in REFUSING - NO_ENTRY - {429} or self._is_old(chunk):
-                    self._end(chunk, ChunkState.UNSETTLED)
+                    self._log.end(chunk, ChunkState.UNSETTLED)
                     self._say(f"{chunk.id} was perhaps handed in, and {self._host} lists no batches: its requests are not sent again")
                 elif isinstance(error, CallError):  # not known yet, or not to be reached: asked again after the next wait
                     self._give_up_at(error)
@@ -98,7 +95,7 @@ class BatchCollector:
                 self._log.submitted(chunk, batch)
             elif since >= self._settings.settle_after_s:  # a list may lag behind
                 self._pay(chunk, dict.fromkeys(chunk.reserved, 0.0))
-                self._end(chunk, ChunkState.ABSENT)
+                self._log.end(chunk, ChunkState.ABSENT)
                 self._count(dict.fromkeys(chunk.entries, CallError(NEVER_RECEIVED)), sent=0)
                 await self._delete(chunk)
 
@@ -125,7 +122,7 @@ class BatchCollector:
         self._pay(chunk, costs)
         for file in set(status.files) - set(chunk.files):
             self._log.uploaded(chunk, file)
-        self._end(chunk, ChunkState.COLLECTED, answered=len(chunk.entries) - len(failed), said=said)
+        self._log.end(chunk, ChunkState.COLLECTED, answered=len(chunk.entries) - len(failed), said=said)
         self._fruitless = self._fruitless + 1 if is_void else 0
         if self._fruitless >= NONE_IN_A_ROW:
             self._closed = f"{self._fruitless} batches in a row failed as a whole"
@@ -156,7 +153,7 @@ class BatchCollector:
 
     def _unsettle(self, chunk: Chunk, why: str) -> None:
         if chunk.state is not ChunkState.UNSETTLED:
-            self._end(chunk, ChunkState.UNSETTLED)
+            self._log.end(chunk, ChunkState.UNSETTLED)
             self._say(f"batch {chunk.batch}: {why}; its requests are not sent again (`nmb model batches`)")
 
     async def _delete(self, chunk: Chunk) -> None:
@@ -164,7 +161,7 @@ class BatchCollector:
         if not chunk.has_files:
             return
         try:
-            await self._client.delete(chunk, ())
+            await self._client.delete(chunk)
             self._log.deleted(chunk)
         except CallError as error:
             self._say(f"{chunk.batch or chunk.id}: its files could not be deleted ({error}); the next run tries again")
@@ -194,20 +191,14 @@ class BatchCollector:
             failed[line.key], costs[line.key] = error, None
             return
         failed.pop(line.key, None)
-        usage = replace(usage_of(answer), service_tier=BATCH)
-        costs[line.key] = cost_usd(self._model, usage)
-        known = {"state", "finish_reason", "served_model", "fingerprint"}
-        fields = {name: getattr(answer, name) for name in known} | vars(usage)
-        text = answer.text.encode("utf-8", "replace").decode("utf-8")
-        logprobs = [round(value, 4) for value in answer.token_logprobs]
-        failures = [list(one) for one in self._ledger.failed.of(line.key)]
-        entry |= fields | {"key": line.key, "text": text, "token_logprobs": logprobs, "failed": failures}
+        answer = replace(answer, service_tier=BATCH)
+        costs[line.key] = cost_usd(self._model, answer)
+        entry |= fields_of(answer) | {"key": line.key, "failed": self._ledger.failed.of(line.key)}
         self._ledger.add(ENTRY.validate_python(entry))
-        self.collected += 1
 
     def _count(self, failed: Mapping[str, CallError], *, sent: int = 1) -> None:
         """Note the requests that got no answer; those that may pass later are handed in again, as often as a call is tried."""
-        day = datetime.datetime.now(datetime.UTC).date().isoformat()
+        day = today()
         for key, error in failed.items():
             self._attempts[key] += 1
             if sent:
@@ -220,9 +211,6 @@ class BatchCollector:
             if key in chunk.reserved:
                 name, nano = chunk.reserved[key]
                 self._budget.settle(Reservation(name, nano, 0), usd)
-
-    def _end(self, chunk: Chunk, state: ChunkState, **words: Any) -> None:
-        self._log.end(chunk, state, **words)
 
     @property
     def _host(self) -> str:

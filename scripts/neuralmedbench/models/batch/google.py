@@ -94,9 +94,9 @@ class GoogleBatches:
             for line in read_lines(rows, "key", _line):
                 yield line
 
-    async def delete(self, chunk: Chunk, files: tuple[str, ...]) -> None:
+    async def delete(self, chunk: Chunk) -> None:
         """Delete the files, then the batch."""
-        for name in dict.fromkeys((*chunk.files, *files, *([chunk.batch] if chunk.batch else []))):
+        for name in dict.fromkeys((*chunk.files, *([chunk.batch] if chunk.batch else []))):
             await self._http.delete(f"{self._root}/v1beta/{name}")
 
     async def close(self) -> None:

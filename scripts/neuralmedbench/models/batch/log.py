@@ -20,6 +20,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.budget import NANO
 from neuralmedbench.models.ledger import open_ledger
 from neuralmedbench.records.words import counted
+from neuralmedbench.runtime.storage import open_private
 
 
 class ChunkState(StrEnum):
@@ -123,7 +124,7 @@ class BatchLog:
     def _write(self, chunk: str, event: str, **fields: Any) -> None:
         record = {"chunk": chunk, "event": event, **fields}
         # a torn last line of a killed process must not swallow this one
-        with open(self._path, "ab", opener=_private) as file:
+        with open(self._path, "ab", opener=open_private) as file:
             file.write(b"\n" + json.dumps(record, sort_keys=True).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -163,10 +164,6 @@ def _records(path: Path) -> Iterator[Mapping[str, Any]]:
         known |= {chunk} if event == ChunkState.SUBMITTING else set()
         if chunk in known:
             yield record
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)  # as the ledger
 
 
 def open_requests(ledger: Path) -> dict[str, str]:

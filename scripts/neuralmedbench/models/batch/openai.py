@@ -80,9 +80,9 @@ class OpenAIBatches:
             for line in read_lines(rows, "custom_id", _line):
                 yield line
 
-    async def delete(self, chunk: Chunk, files: tuple[str, ...]) -> None:
+    async def delete(self, chunk: Chunk) -> None:
         """Delete the files of a batch; the batch itself has no content."""
-        for file in dict.fromkeys((*chunk.files, *files)):
+        for file in dict.fromkeys(chunk.files):
             await self._http.delete(f"{self._base}/files/{file}")
 
     async def close(self) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
-import json
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,14 +15,14 @@ from neuralmedbench.models.batch.collect import NONE_IN_A_ROW, REFUSING, SCHEMA,
 from neuralmedbench.models.batch.log import Chunk, ChunkState
 from neuralmedbench.models.budget import Reservation
 from neuralmedbench.models.call_keys import sent_schema
-from neuralmedbench.models.conversation import load_messages
+from neuralmedbench.models.calls import call_of, count_downscaled, today
 from neuralmedbench.models.ledger import ROOM_BYTES, LedgerEntry, new_entry
-from neuralmedbench.models.protocol import Call
 from neuralmedbench.models.retry import LONGEST_RETRY_AFTER_S, CallError, interruptible_sleep
 from neuralmedbench.models.samples import MissingAnswer, SampleWalk
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.words import counted
 
+NO_MONEY = Reservation("", 0, 0)
 TOO_LARGE = frozenset({400, 413})
 """Statuses by which a provider may refuse a batch because of its size: half of it may pass."""
 
@@ -100,62 +99,83 @@ class BatchRun(BatchCollector):
     async def _hand_in(self, walks: Sequence[SampleWalk]) -> None:
         self._again = False
         waiting = {key for chunk in self._log.open_chunks() for key in chunk.entries}
-        part = _Part()
+        most = min(self._client.most_bytes, int(self._settings.max_mb * 1e6))
+        part, size = list[_Line](), 0
         for walk in walks:
             if self._closed or self._blind or self.stopped:
                 break
             if walk.resume(self._ledger).complete or walk.key in waiting or walk.key in self._missing:
                 continue
             waiting.add(walk.key)
-            schema = sent_schema(walk.request, self._model)
             if self._too_long(walk):
                 continue
             if not self._ledger.has_room():
                 message = f"model {self._model.name}: less than {ROOM_BYTES // 2**20} MiB are free on the disk of its ledger; free some space and run the same command again"
                 raise StorageError(message)
-            line = self._client.line(walk.key, *await self._backend.request_of(self._call(walk, schema)))
-            if part.lines and not self._fits(part, line):
+            line = await self._line(walk)
+            if part and (size + len(line.line) >= most or len(part) >= self._most):
                 await self._submit(self._affordable(part))
-                part = _Part()
-            part.add(
-                walk.key,
-                line,
-                self._entry(walk) | ({SCHEMA: schema} if schema else {}),
-                partial(self._budget.reserve, walk.messages, 1, schema),
-            )
+                part, size = [], 0
+            part.append(line)
+            size += len(line.line) + 1
         await self._submit(self._affordable(part))
 
-    def _affordable(self, part: _Part) -> _Part:
+    async def _line(self, walk: SampleWalk) -> _Line:
+        schema = sent_schema(walk.request, self._model)
+        call = call_of(self._run, walk.messages, [walk.number], schema)
+        request, turn = walk.due
+        entry = new_entry(
+            request,
+            self._model,
+            walk.messages,
+            key=walk.key,
+            state=ResponseState.OK,
+            text="",
+            repeat=walk.number,
+            turn=turn,
+            called_on=today(),
+            code=walk.code,
+            destination=self._host,
+            images_downscaled=count_downscaled(call.messages, self._model.provider_downscale),
+            attempts=1,
+            requests=1,
+        )
+        default = LedgerEntry(key=walk.key, state=ResponseState.OK, text="")
+        known = {name: value for name, value in vars(entry).items() if value != vars(default)[name]}
+        return _Line(
+            key=walk.key,
+            line=self._client.line(walk.key, *await self._backend.request_of(call)),
+            entry=known | ({SCHEMA: schema} if schema else {}),
+            reserve=partial(self._budget.reserve, walk.messages, 1, schema),
+        )
+
+    def _affordable(self, part: Sequence[_Line]) -> list[_Line]:
         """Reserve the money of a chunk, and leave out what a cap has no room for: all at once, so that a kill finds little reserved in vain."""
-        kept = _Part()
-        for key, line, entry in zip(part.entries, part.lines, part.entries.values(), strict=True):
-            if (reserved := part.reserve[key]()) is None:
-                self._missing[key] = MissingAnswer(ResponseState.OVER_BUDGET, self._budget.why)
+        kept = []
+        for line in part:
+            if (reserved := line.reserve()) is None:
+                self._missing[line.key] = MissingAnswer(ResponseState.OVER_BUDGET, self._budget.why)
             else:
-                kept.add(key, line, entry, part.reserve[key])
-                kept.reserved[key] = reserved
+                kept.append(replace(line, reserved=reserved))
         return kept
 
-    def _fits(self, part: _Part, line: bytes) -> bool:
-        most = min(self._client.most_bytes, int(self._settings.max_mb * 1e6))
-        return part.bytes + len(line) < most and len(part.lines) < self._most
-
-    async def _submit(self, part: _Part) -> None:
+    async def _submit(self, part: Sequence[_Line]) -> None:
         """Hand in one chunk; if it is too large for the provider, in halves."""
-        if not part.lines:
+        if not part:
             return
         if self.stopped or self._closed or self._blind:
             self._pay_back(part)
             return
         try:
-            chunk = self._log.submitting(part.entries, {key: (one.id, one.nano_usd) for key, one in part.reserved.items() if one.id})
+            reserved = {line.key: (line.reserved.id, line.reserved.nano_usd) for line in part if line.reserved.id}
+            chunk = self._log.submitting({line.key: line.entry for line in part}, reserved)
         except OSError as error:
             self._pay_back(part)
             message = f"model {self._model.name}: its batch log cannot be written ({error.strerror}), so nothing was handed in; free some space and run the same command again"
             raise StorageError(message) from None
         try:
             with readable():
-                batch = await self._client.submit(chunk, part.lines, lambda file: self._log.uploaded(chunk, file))
+                batch = await self._client.submit(chunk, [line.line for line in part], lambda file: self._log.uploaded(chunk, file))
         except CallError as error:
             if error.status in REFUSING or not error.sent:
                 await self._refused(chunk, part, error)
@@ -164,10 +184,10 @@ class BatchRun(BatchCollector):
             return
         self._log.submitted(chunk, batch)
         self._attempts["refused"] = 0
-        self._say(f"{counted(len(part.lines), 'request')} handed in as batch {batch}, {part.bytes / 1e6:.1f} MB")
+        self._say(f"{counted(len(part), 'request')} handed in as batch {batch}, {sum(len(line.line) + 1 for line in part) / 1e6:.1f} MB")
 
-    async def _refused(self, chunk: Chunk, part: _Part, error: CallError) -> None:
-        self._end(chunk, ChunkState.REFUSED)
+    async def _refused(self, chunk: Chunk, part: Sequence[_Line], error: CallError) -> None:
+        self._log.end(chunk, ChunkState.REFUSED)
         await self._delete(chunk)
         if error.status == 429 or not error.sent:
             # no batch was made, and the next round may pass; it is not tried for ever
@@ -180,72 +200,29 @@ class BatchRun(BatchCollector):
                 return
         self._fruitless += 1
         divisible = error.status in TOO_LARGE and self._fruitless < NONE_IN_A_ROW
-        if divisible and len(part.lines) > 1:
-            for half in part.halves():
-                await self._submit(half)
+        if divisible and len(part) > 1:
+            middle = math.ceil(len(part) / 2)
+            await self._submit(part[:middle])
+            await self._submit(part[middle:])
             return
         self._pay_back(part)
         self._closed = "" if divisible else str(error)
-        for key in part.entries:
-            self._missing[key] = MissingAnswer(ResponseState.FAILED, str(error))
+        for line in part:
+            self._missing[line.key] = MissingAnswer(ResponseState.FAILED, str(error))
         if self._closed:
             self._say(f"{error}; nothing more is handed in")
 
-    # --- money, and the rest
-
-    def _pay_back(self, part: _Part) -> None:
-        for reserved in part.reserved.values():
-            self._budget.settle(reserved, 0.0)
-
-    def _call(self, walk: SampleWalk, schema: str) -> Call:
-        seed = None if self._model.seed is None else self._model.seed + self._run.first_repeat
-        number = walk.number - self._run.first_repeat
-        return Call(load_messages(walk.messages, self._run.root), (number,), seed, json.loads(schema) if schema else None)
-
-    def _entry(self, walk: SampleWalk) -> dict[str, Any]:
-        """Return the fields of a line of the ledger that are known before the answer."""
-        request, turn = walk.due
-        day = datetime.datetime.now(datetime.UTC).date().isoformat()
-        entry = new_entry(
-            request,
-            self._model,
-            walk.messages,
-            key=walk.key,
-            state=ResponseState.OK,
-            text="",
-            repeat=walk.number,
-            turn=turn,
-            called_on=day,
-            code=walk.code,
-            destination=self._host,
-            attempts=1,
-            requests=1,
-        )
-        default = LedgerEntry(key=walk.key, state=ResponseState.OK, text="")
-        return {name: value for name, value in vars(entry).items() if value != vars(default)[name]}
+    def _pay_back(self, part: Sequence[_Line]) -> None:
+        for line in part:
+            self._budget.settle(line.reserved, 0.0)
 
 
-class _Part:
-    """Requests on their way into one chunk."""
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """A request on its way into a chunk: its line, what the ledger's line knows before the answer, and its money."""
 
-    def __init__(self) -> None:
-        self.lines: list[bytes] = []
-        self.entries: dict[str, dict[str, Any]] = {}
-        self.reserve: dict[str, Callable[[], Reservation | None]] = {}
-        self.reserved: dict[str, Reservation] = {}
-        self.bytes = 0
-
-    def add(self, key: str, line: bytes, entry: dict[str, Any], reserve: Callable[[], Reservation | None]) -> None:
-        self.lines.append(line)
-        self.entries[key], self.reserve[key] = entry, reserve
-        self.bytes += len(line) + 1
-
-    def halves(self) -> Iterable[_Part]:
-        keys, middle = list(self.entries), math.ceil(len(self.lines) / 2)
-        for numbers in (range(middle), range(middle, len(keys))):
-            half = _Part()
-            for number in numbers:
-                key = keys[number]
-                half.add(key, self.lines[number], self.entries[key], self.reserve[key])
-                half.reserved[key] = self.reserved[key]
-            yield half
+    key: str
+    line: bytes
+    entry: dict[str, Any]
+    reserve: Callable[[], Reservation | None]
+    reserved: Reservation = NO_MONEY
