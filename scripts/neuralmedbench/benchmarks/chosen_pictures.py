@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
@@ -65,38 +66,82 @@ def pictures_of_others(items: Sequence[Item], gold: Mapping[str, Gold], vocabula
         planes; ties by the digests of the two cases. Of each sequence and plane there are at most as many pictures as the item has.
     """
     families = {item.item_id: vocabulary.disease_family(gold[item.item_id].answer) for item in items if item.item_id in gold}
-    places = {item.item_id: int(sha256_of_value(item.case_id)[:16], 16) for item in items}
     stacks = {item.item_id: _stacks(item) for item in items}
-    shown = {item.item_id: {image.sha256 for image in evidence_images(item)} for item in items}
     by_task = defaultdict[tuple[str, str], list[Item]](list)
     for item in items:
         if families.get(item.item_id) and stacks[item.item_id]:
             by_task[item.family, item.runner].append(item)
     rows = []
     for task in by_task.values():
+        lenders = _Lenders(task, families, stacks)
         for item in sorted(task, key=lambda one: one.item_id):
-            own = stacks[item.item_id]
-
-            def order(other: Item, item: Item = item, own: Stacks = own) -> tuple[bool, int, int, str]:
-                # the digests of two cases give each case an order of its own, so that no patient lends to all
-                near = places[item.item_id] ^ places[other.item_id]
-                return other.lesion_shown is False, -_in_common(own, stacks[other.item_id]), near, other.item_id
-
-            others = [
-                other
-                for other in task
-                if other.patient_id != item.patient_id
-                and families[other.item_id] != families[item.item_id]
-                and shown[other.item_id].isdisjoint(shown[item.item_id])
-                and not own.keys().isdisjoint(stacks[other.item_id])
-            ]
-            if others:
-                donor = min(others, key=order)
+            if donor := lenders.donor_of(item):
                 rows.append(Disclosure(item_id=item.item_id, arm=arm, text="", images=_alike(item, donor), images_of=donor.item_id))
     return rows
 
 
 Stacks = Mapping[tuple[str, ...], Sequence[ItemImage]]
+Counts = frozenset[tuple[tuple[str, ...], int]]
+"""Number of pictures of each stack."""
+FEW = 8
+
+
+class _Lenders:
+    """Items of a task in groups that are equally good for an item, so that not every item is compared with every other one."""
+
+    def __init__(self, task: Sequence[Item], families: Mapping[str, str], stacks: Mapping[str, Stacks]) -> None:
+        self._families = families
+        self._counts: dict[str, Counts] = {
+            item.item_id: frozenset((stack, len(images)) for stack, images in stacks[item.item_id].items()) for item in task
+        }
+        self._shown = {item.item_id: {image.sha256 for image in evidence_images(item)} for item in task}
+        # the digests of two cases give each case an order of its own, so that no patient lends to all
+        self._places = {item.item_id: int(sha256_of_value(item.case_id)[:16], 16) for item in task}
+        self._groups = defaultdict[tuple[bool, str, Counts], list[Item]](list)
+        for item in sorted(task, key=lambda one: (self._places[one.item_id], one.item_id)):
+            group = item.lesion_shown is False, families[item.item_id], self._counts[item.item_id]
+            self._groups[group].append(item)
+        self._ranked: dict[tuple[str, Counts], list[list[list[Item]]]] = {}
+
+    def donor_of(self, item: Item) -> Item | None:
+        """Return the best item of another patient and another family of diseases that has none of the item's pictures; None without one."""
+        place, shown = self._places[item.item_id], self._shown[item.item_id]
+        for groups in self._by_rank(self._families[item.item_id], self._counts[item.item_id]):
+            fitting = (
+                next(
+                    (
+                        other
+                        for other in self._nearest(group, place, 0, len(group))
+                        if other.patient_id != item.patient_id and shown.isdisjoint(self._shown[other.item_id])
+                    ),
+                    None,
+                )
+                for group in groups
+            )
+            if found := [other for other in fitting if other]:
+                return min(found, key=lambda other: (place ^ self._places[other.item_id], other.item_id))
+        return None
+
+    def _by_rank(self, family: str, counts: Counts) -> list[list[list[Item]]]:
+        """Return the groups that can lend to items like this one, the best first; those of one rank are equally good."""
+        if (family, counts) not in self._ranked:
+            own, ranks = dict(counts), defaultdict[tuple[bool, int], list[list[Item]]](list)
+            for (missed, of_family, others), group in self._groups.items():
+                common = sum(min(own.get(stack, 0), number) for stack, number in others)
+                if common and of_family != family:
+                    ranks[missed, -common].append(group)
+            self._ranked[family, counts] = [ranks[rank] for rank in sorted(ranks)]
+        return self._ranked[family, counts]
+
+    def _nearest(self, group: Sequence[Item], place: int, low: int, high: int, bit: int = 63) -> Iterator[Item]:
+        """Yield the items `low` to `high` of a group, which is sorted by place, by the distance (exclusive or) of their place from another."""
+        if high - low <= FEW or bit < 0:
+            yield from sorted(group[low:high], key=lambda one: (place ^ self._places[one.item_id], one.item_id))
+            return
+        # their places agree in all higher bits: those with the same bit are nearer than all others
+        middle = bisect_left(group, 1, low, high, key=lambda one: self._places[one.item_id] >> bit & 1)
+        for part in [(middle, high), (low, middle)] if place >> bit & 1 else [(low, middle), (middle, high)]:
+            yield from self._nearest(group, place, *part, bit - 1)
 
 
 def _stacks(item: Item) -> Stacks:
@@ -105,10 +150,6 @@ def _stacks(item: Item) -> Stacks:
     for image in evidence_images(item):
         found[image.sequence, image.plane, image.role, image.window, image.label].append(image)
     return found
-
-
-def _in_common(own: Stacks, other: Stacks) -> int:
-    return sum(min(len(images), len(other.get(stack, ()))) for stack, images in own.items())
 
 
 def _alike(item: Item, donor: Item) -> tuple[str, ...]:

@@ -214,19 +214,25 @@ def findings_of_others(
     texts = {row.item_id: row.text for row in shown if row.arm == Arm.FINDINGS_DISCLOSED and row.text}
     asked = sorted((item for item in items if item.item_id in texts and item.item_id in gold), key=lambda item: item.item_id)
     family = {item.item_id: vocabulary.disease_family(gold[item.item_id].answer) or gold[item.item_id].answer for item in asked}
-    words = {item_id: len(text.split()) for item_id, text in texts.items()}
-    rows = []
+    # items of one family with equally long findings are equally good, so not every item is compared with every other one
+    groups = defaultdict[tuple[str, int], list[Item]](list)
     for item in asked:
-        names, by_distance = AnswerNames.of(gold[item.item_id], vocabulary), defaultdict[int, list[Item]](list)
-        for other in asked:
-            if other.patient_id != item.patient_id and family[other.item_id] != family[item.item_id]:
-                by_distance[abs(words[other.item_id] - words[item.item_id])].append(other)
-        # ties in an order of their own for each case, so that no patient lends to all
-        donors = (
-            other
-            for distance in sorted(by_distance)
-            for other in sorted(by_distance[distance], key=lambda one: (sha256_of_value([item.case_id, one.case_id]), one.item_id))
-        )
-        if text := next((texts[other.item_id] for other in donors if not names.first_in(texts[other.item_id])), ""):
-            rows.append(Disclosure(item_id=item.item_id, arm=Arm.FINDINGS_OF_ANOTHER, text=text))
-    return rows
+        groups[family[item.item_id], len(texts[item.item_id].split())].append(item)
+    rows = []
+    for (own, words), alike in groups.items():
+        by_distance = defaultdict[int, list[Item]](list)
+        for (other, length), members in groups.items():
+            if other != own:
+                by_distance[abs(length - words)] += members
+        for item in alike:
+            names = AnswerNames.of(gold[item.item_id], vocabulary)
+            # ties in an order of their own for each case, so that no patient lends to all
+            donors = (
+                other
+                for distance in sorted(by_distance)
+                for other in sorted(by_distance[distance], key=lambda one: (sha256_of_value([item.case_id, one.case_id]), one.item_id))
+                if other.patient_id != item.patient_id
+            )
+            if text := next((texts[other.item_id] for other in donors if not names.first_in(texts[other.item_id])), ""):
+                rows.append(Disclosure(item_id=item.item_id, arm=Arm.FINDINGS_OF_ANOTHER, text=text))
+    return sorted(rows, key=lambda row: row.item_id)

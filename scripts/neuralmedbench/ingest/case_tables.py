@@ -6,6 +6,7 @@ import json
 import re
 import secrets
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,18 +26,18 @@ UNITS = {"age": "years"}
 
 def keyed_pseudonyms(key: bytes) -> Pseudonyms:
     """Return pseudonyms that can be reproduced with the key (profile `pseudonymised`)."""
-    return lambda patient, study: (patient_pseudonym(key, patient), case_pseudonym(key, patient, study))
+    return lambda cases: [(patient_pseudonym(key, patient), case_pseudonym(key, patient, study)) for patient, study in cases]
 
 
 def numbered_pseudonyms() -> Pseudonyms:
     """Return pseudonyms that number patients and cases in the order in which they come, for a look that writes nothing."""
     patients: dict[str, str] = {}
-    cases: dict[tuple[str, str], str] = {}
+    numbers: dict[tuple[str, str], str] = {}
 
-    def pseudonyms(patient: str, study: str) -> tuple[str, str]:
-        return patients.setdefault(patient, f"{len(patients) + 1:04d}"), cases.setdefault((patient, study), f"{len(cases) + 1:04d}")
+    def number(patient: str, study: str) -> tuple[str, str]:
+        return patients.setdefault(patient, f"{len(patients) + 1:04d}"), numbers.setdefault((patient, study), f"{len(numbers) + 1:04d}")
 
-    return pseudonyms
+    return lambda cases: [number(*case) for case in cases]
 
 
 def linked_pseudonyms(table: Path) -> Pseudonyms:
@@ -45,17 +46,19 @@ def linked_pseudonyms(table: Path) -> Pseudonyms:
     Parameters
     ----------
     table : Path
-        The linkage table; its ids are reused, new ones are written to it at once.
+        The linkage table; its ids are reused, new ones are written to it, all at once, before any is returned.
     """
     known: dict[str, str] = json.loads(table.read_text(encoding="utf-8")) if table.exists() else {}
 
-    def identify(name: str) -> str:
-        if name not in known:
-            known[name] = secrets.token_hex(DIGITS // 2)
+    def identify(cases: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        names = [(f"patient:{patient}", f"case:{patient}/{study}") for patient, study in cases]
+        new = [name for pair in names for name in pair if name not in known]
+        known.update((name, secrets.token_hex(DIGITS // 2)) for name in dict.fromkeys(new))
+        if new:
             write_json(table, known, private=True)
-        return known[name]
+        return [(known[patient], known[case]) for patient, case in names]
 
-    return lambda patient, study: (identify(f"patient:{patient}"), identify(f"case:{patient}/{study}"))
+    return identify
 
 
 def write_listing(listing: Listing, table: Path, private: Path) -> None:

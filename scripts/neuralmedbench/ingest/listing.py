@@ -44,8 +44,8 @@ IN_TWO_CASES = "the same picture (equal bytes) is in two cases: keep it in one"
 TWICE = "the same picture (equal bytes) is in its case already"
 UNIQUE = ("StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID")
 """UIDs that no two patients share."""
-Pseudonyms = Callable[[str, str], tuple[str, str]]
-"""Takes the ids of a patient and a study, returns the pseudonyms of patient and case."""
+Pseudonyms = Callable[[Sequence[tuple[str, str]]], list[tuple[str, str]]]
+"""Takes the ids of patient and study of all cases, returns the pseudonyms of patient and case of each."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ def list_cases(
     source : Path
         The folder.
     pseudonyms : callable
-        Returns the pseudonyms of patient and case for the ids of a patient and a study.
+        Returns the pseudonyms of patient and case for the ids of patient and study of each case.
     find : callable
         `find_cases`, or `find_picture_cases` for a folder of pictures.
     mapping : sequence of MappedSequence, optional
@@ -272,8 +272,8 @@ def list_cases(
     listed: dict[str, ListedCase] = {}
     uids: dict[str, list[str]] = defaultdict(list)
     contents = find(source)
-    for case in contents.cases:
-        patient_id, case_id = pseudonyms(case.patient, case.study)
+    names = pseudonyms([(case.patient, case.study) for case in contents.cases])
+    for case, (patient_id, case_id) in zip(contents.cases, names, strict=True):
         if case_id in listed:
             message = f"two cases get the id {case_id}: a collision of pseudonyms; take another key (--new-key)"
             raise ConfigError(message)

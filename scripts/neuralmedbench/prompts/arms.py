@@ -229,20 +229,20 @@ def donors_of(items: Sequence[Item]) -> Mapping[str, Item]:
     Patients form a ring in the order of the digest of their id, and each gets the pictures of the next: no patient gets their own
     pictures, every run chooses the same donors, and a new patient changes the donor of one other patient only.
     """
-    with_pictures = [item for item in items if evidence_images(item) and not _shows_by_stage(item)]
-    ring = sorted({item.patient_id for item in with_pictures}, key=lambda patient: hashlib.sha256(patient.encode()).hexdigest())
+    of_patient = defaultdict[str, list[Item]](list)
+    for item in sorted(items, key=lambda item: item.item_id):
+        if evidence_images(item) and not _shows_by_stage(item):
+            of_patient[item.patient_id].append(item)
+    ring = sorted(of_patient, key=lambda patient: hashlib.sha256(patient.encode()).hexdigest())
     if len(ring) < 2:
         message = "the arm 'shuffled_image' needs pictures of at least two patients; take it out of `arms`"
         raise ConfigError(message)
-    following = dict(zip(ring, ring[1:] + ring[:1], strict=True))
-    donors: dict[str, Item] = {}
-    for patient in ring:
-        of_patient = sorted((item for item in with_pictures if item.patient_id == patient), key=lambda item: item.item_id)
-        others = sorted((item for item in with_pictures if item.patient_id == following[patient]), key=lambda item: item.item_id)
-        # a donor with fewer items lends its pictures more than once
-        for number, item in enumerate(of_patient):
-            donors[item.item_id] = others[number % len(others)]
-    return donors
+    # a donor with fewer items lends its pictures more than once
+    return {
+        item.item_id: of_patient[following][number % len(of_patient[following])]
+        for patient, following in zip(ring, ring[1:] + ring[:1], strict=True)
+        for number, item in enumerate(of_patient[patient])
+    }
 
 
 def _shows_by_stage(item: Item) -> bool:

@@ -10,10 +10,12 @@ import pytest
 from conftest import ROOT
 from fixtures.items import VOCABULARY, answer, benchmark_config, slice_row, source
 from neuralmedbench.benchmarks.case_items import build_cases
-from neuralmedbench.benchmarks.chosen_pictures import add_chosen_pictures
+from neuralmedbench.benchmarks.chosen_pictures import add_chosen_pictures, pictures_of_others
+from neuralmedbench.benchmarks.gold import findings_of_others
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.prompts.arms import donors_of
 from neuralmedbench.records.items import Disclosure
 
 DISEASES = ("brain infarction", "glioblastoma", "normal brain")
@@ -72,6 +74,41 @@ def test_a_donor_whose_lesion_was_missed_is_the_last_choice():
     found = built(*cases, c2=missed, c3=few)
     assert {item.lesion_shown for item in found.items if item.case_id == "c2"} == {False}
     assert {row.images_of.split("/")[1] for item, row in rows_of(found, "image_of_another").items() if "/c1/" in item} == {"c3"}
+
+
+class CountedId(str):
+    """The id of a patient that counts how often it is compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedId.compared += 1
+        return str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        CountedId.compared += 1
+        return str.__ne__(self, other)
+
+    __hash__ = str.__hash__
+
+
+DONORS = {
+    "pictures": lambda items, found: pictures_of_others(items, {row.item_id: row for row in found.gold}, VOCABULARY, "image_of_another"),
+    "findings": lambda items, found: findings_of_others(items, {row.item_id: row for row in found.gold}, found.disclosures, VOCABULARY),
+    "shuffled": lambda items, _: donors_of(items).values(),
+}
+
+
+@pytest.mark.parametrize("what", DONORS)
+def test_the_search_for_donors_compares_as_many_patients_as_there_are_items_and_not_all_pairs(what):
+    compared = []
+    for number in (40, 160):
+        found = built(*((f"c{case:03d}", DISEASES[case % 3]) for case in range(number)), arms=())
+        items = [replace(item, patient_id=CountedId(item.patient_id)) for item in found.items]
+        CountedId.compared = 0
+        assert len(list(DONORS[what](items, found))) >= number
+        compared.append(CountedId.compared)
+    assert compared[1] <= 6 * compared[0], "four times the items; all pairs would be 16 times"
 
 
 @pytest.mark.parametrize("diagnosis", ["glioblastoma", "a disease of its own"])

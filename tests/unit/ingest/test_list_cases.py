@@ -14,6 +14,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import read_case_table, write_case_table
 from neuralmedbench.files.pseudonyms import date_shift_days
 from neuralmedbench.files.raw_index import read_raw_index
+from neuralmedbench.ingest import case_tables
 from neuralmedbench.ingest.listing import find_cases
 
 
@@ -74,6 +75,16 @@ def test_cases_are_grouped_and_nothing_shared_names_anyone(
     ]
     assert "deep/er/a" in (tmp_path / "data" / "raw" / "mine" / "listing.tsv").read_text(encoding="utf-8")
     assert run(tmp_path, source, profile=profile) == cases
+
+
+def test_random_ids_are_written_once_however_many_cases_are_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[int] = []
+    whole = case_tables.write_json
+    monkeypatch.setattr(case_tables, "write_json", lambda path, value, **more: (written.append(len(value)), whole(path, value, **more)))
+    cases = [(f"patient {number // 2}", f"study {number}") for number in range(40)]
+    first = case_tables.linked_pseudonyms(tmp_path / "linkage.json")(cases)
+    again = case_tables.linked_pseudonyms(tmp_path / "linkage.json")([*cases, ("another", "study 1")])
+    assert (written, again[:40], len({case for _, case in again})) == ([60, 62], first, 41)
 
 
 def test_what_a_person_wrote_into_the_table_stays(tmp_path: Path, source: Path) -> None:
