@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from neuralmedbench.benchmarks.answers_table import AnswerRow, read_answers
-from neuralmedbench.benchmarks.gold import add_findings_of_others, check_findings, disclosure, gold_of, is_normal, unknown_terms
+from neuralmedbench.benchmarks.gold import add_findings_of_others, check_findings, disclosure, gold_of, is_normal, lesion_of, unknown_terms
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.benchmarks.shown_lesions import lesion_shown, picture_lesions, with_place
 from neuralmedbench.benchmarks.sources import CaseSource
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import read_case_table
-from neuralmedbench.files.known_lesions import LesionMask, read_lesion_mask
+from neuralmedbench.files.known_lesions import read_lesion_mask
 from neuralmedbench.records.items import NO_LESION, Disclosure, Family, Gold, Item, Level, Runner, ShownLesion, Turn
 from neuralmedbench.records.vocabulary import Vocabulary
 
@@ -69,12 +69,15 @@ def build_cases(
     for source in sources:
         answer = answers.get(source.case.case_id)
         mask = read_lesion_mask(Path(config.lesion_masks), source.case.case_id) if answer and config.lesion_masks else None
-        asked = _items(benchmark, config, source, answer, vocabulary, mask=mask)
+        lesion = lesion_of(answer, vocabulary) if answer else None
+        on_pictures = picture_lesions(lesion, source.images, mask)
+        # the position of a picture that was not cut from a scan is unknown
+        seen = lesion_shown(lesion, mask, on_pictures) if source.images else None
+        asked = _items(benchmark, config, source, answer, vocabulary, seen=seen)
         items += asked
         if answer is None:
             continue
-        lesion = gold_of(asked[0], answer, vocabulary).lesion
-        lesions += picture_lesions(lesion, source.images, mask)
+        lesions += on_pictures
         if source.oracle:
             # the spacing of a scan's slices is better known from all of them
             beside = {row.image_id for row in source.oracle}
@@ -98,7 +101,7 @@ def _items(
     answer: AnswerRow | None,
     vocabulary: Vocabulary,
     *,
-    mask: LesionMask | None,
+    seen: bool | None,
 ) -> list[Item]:
     base = Item(
         item_id="",
@@ -117,8 +120,6 @@ def _items(
         tags=(ORACLE_SLICES,) if any(row.oracle for row in source.images) else (),
     )
     if answer:
-        # the position of a picture that was not cut from a scan is unknown
-        seen = lesion_shown(gold_of(base, answer, vocabulary).lesion, source.images, mask) if source.images else None
         base = replace(base, lesion_shown=seen, tags=(*base.tags, *unknown_terms(answer, vocabulary)))
     # lesion items need a location, or a complete normal reading, whose answer is that there is none
     families = [Family.DIFFERENTIAL_DIAGNOSIS]

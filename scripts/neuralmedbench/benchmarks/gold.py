@@ -47,7 +47,7 @@ def gold_for(item_id: str, family: Family, answer: AnswerRow, vocabulary: Vocabu
         differentials=tuple(_preferred_name(term, vocabulary) for term in answer.differentials),
         findings=answer.findings,
         findings_complete=answer.findings_complete,
-        lesion=_lesion(answer, vocabulary),
+        lesion=lesion_of(answer, vocabulary),
         rationale=answer.rationale,
         must_not=(*answer.must_not, *answer.harmful),
         turn_leaders=tuple(_preferred_name(term, vocabulary) for term in answer.turn_leaders),
@@ -68,7 +68,8 @@ def _preferred_name(term: str, vocabulary: Vocabulary) -> str:
     return found.name if found else term
 
 
-def _lesion(answer: AnswerRow, vocabulary: Vocabulary) -> Lesion | None:
+def lesion_of(answer: AnswerRow, vocabulary: Vocabulary) -> Lesion | None:
+    """Return the lesion of a row, at a place of the vocabulary where it has that place; None without a location."""
     if not answer.lesion_location:
         return None
     return Lesion(

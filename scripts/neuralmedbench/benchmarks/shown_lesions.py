@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import sqrt
@@ -19,11 +19,11 @@ INVISIBLE = "isointense"
 Vector = tuple[float, float, float]
 
 
-def lesion_shown(lesion: Lesion | None, slices: Sequence[SliceRow], mask: LesionMask | None = None) -> bool | None:
+def lesion_shown(lesion: Lesion | None, mask: LesionMask | None, pictures: Iterable[ShownLesion]) -> bool | None:
     """Return whether a slice passes through the lesion on a sequence that shows it; None without a lesion or its place."""
     if lesion is None or (lesion.position_mm is None and mask is None):
         return None
-    return any(row.shown for row in picture_lesions(lesion, slices, mask))
+    return any(row.shown for row in pictures)
 
 
 def with_place(lesion: Lesion | None, mask: LesionMask | None) -> Lesion | None:
@@ -121,8 +121,7 @@ def _outline(tile: Tile, mask: LesionMask, thickness_mm: float) -> tuple[float, 
     """Return the box of the pixels of a slice that are marked through at least half of its thickness, or of the lesion; None if none is."""
     corner, right, down = (np.array(vector) for vector in (tile.corner_mm, tile.right_mm, tile.down_mm))
     normal = np.cross(right, down) / np.linalg.norm(np.cross(right, down))
-    voxels, steps = np.argwhere(mask.voxels), mask.affine[:3, :3]
-    offsets = voxels @ steps.T + mask.affine[:3, 3] - corner
+    steps, offsets = mask.affine[:3, :3], mask.centres_mm - corner
     depths, reach = offsets @ normal, float(np.abs(normal @ steps).sum()) / 2
     if depths.min() - reach > thickness_mm / 2 or depths.max() + reach < -thickness_mm / 2:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -94,13 +95,16 @@ class LesionMask:
     voxels: npt.NDArray[np.bool_]
     affine: npt.NDArray[np.float64]
 
+    @cached_property
+    def centres_mm(self) -> npt.NDArray[np.float64]:
+        """The middles of the marked voxels, shape (N, 3)."""
+        return np.asarray(np.argwhere(self.voxels) @ self.affine[:3, :3].T + self.affine[:3, 3])
+
     @property
     def place(self) -> KnownLesion:
         """The middle and the widths of the marked voxels."""
-        steps = self.affine[:3, :3]
-        centres = np.argwhere(self.voxels) @ steps.T + self.affine[:3, 3]
-        half = np.abs(steps).sum(axis=1) / 2
-        low, high = centres.min(axis=0) - half, centres.max(axis=0) + half
+        half = np.abs(self.affine[:3, :3]).sum(axis=1) / 2
+        low, high = self.centres_mm.min(axis=0) - half, self.centres_mm.max(axis=0) + half
         x, y, z = ((low + high) / 2).tolist()
         width, depth, height = (high - low).tolist()
         return KnownLesion((x, y, z), max(width, depth, height), (width, depth, height))

@@ -119,13 +119,17 @@ def test_findings_are_disclosed_for_the_diagnosis_but_not_where_they_are_the_ans
     assert [row.item_id for row in built.disclosures] == ["b/a1/differential_diagnosis", "b/a1/rationale_generation"]
 
 
+def is_shown(lesion, slices):
+    return lesion_shown(lesion, None, picture_lesions(lesion, slices))
+
+
 @pytest.mark.parametrize(
     ("z", "size", "shown"),
     [(20.0, 10.0, True), (15.0, 10.0, True), (5.0, 10.0, False), (5.0, 40.0, True), (17.6, None, True), (5.0, None, False)],
 )
 def test_a_lesion_is_shown_when_a_slice_goes_through_it(z, size, shown):
     lesion = Lesion(location="insula", side="left", behaviour={}, size_mm=size, position_mm=(0.0, 0.0, z))
-    assert lesion_shown(lesion, source("a1").images) is shown
+    assert is_shown(lesion, source("a1").images) is shown
 
 
 def test_every_picture_says_whether_it_shows_the_lesion_and_how_many_sent_pixels_wide():
@@ -149,7 +153,7 @@ def test_a_montage_shows_the_lesion_when_one_of_its_slices_does():
     tiles = tuple(Tile(index=index, position_mm=float(index * 5)) for index in (0, 2, 4, 6))
     row = slice_row("a1", 10, tiles=tiles, mm_per_px=2.0)
     assert [(entry.shown, entry.width_px) for entry in picture_lesions(lesion, [row])] == [(True, 5.0)]
-    assert lesion_shown(lesion, [row]) is True
+    assert is_shown(lesion, [row]) is True
 
 
 def test_pictures_that_were_chosen_with_the_answer_are_marked_on_their_item():
@@ -169,9 +173,9 @@ def test_what_pictures_show_of_the_lesion_is_gold_and_no_part_of_an_item():
 
 def test_a_lesion_that_only_a_blind_sequence_shows_is_not_shown():
     lesion = Lesion(location="insula", side="left", behaviour={"FLAIR": "isointense"}, size_mm=10.0, position_mm=(0.0, 0.0, 20.0))
-    assert lesion_shown(lesion, [slice_row("a1", 20)]) is False
-    assert lesion_shown(replace(lesion, position_mm=None), [slice_row("a1", 20)]) is None
-    assert lesion_shown(None, [slice_row("a1", 20)]) is None
+    assert is_shown(lesion, [slice_row("a1", 20)]) is False
+    assert is_shown(replace(lesion, position_mm=None), [slice_row("a1", 20)]) is None
+    assert is_shown(None, [slice_row("a1", 20)]) is None
 
 
 @pytest.mark.parametrize(
