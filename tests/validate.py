@@ -37,6 +37,7 @@ SERIES = {
     "breadth_depth": Series(("tests/fixtures/floors.py",), "tests/unit/tables/test_floors.py"),
     "confidence_intervals": Series(("tests/fixtures/coverage.py",), "tests/unit/estimates/test_coverage.py"),
     "names_in_phrases": Series(("tests/property/test_vocabulary_property.py",), "tests/property/test_vocabulary_property.py"),
+    "update_gate": Series(("tests/fixtures/updates.py",), "tests/unit/tables/test_update_gate.py"),
     "server_kills": Series(
         ("tests/fixtures/own_servers.py", "tests/stand_in/vllm.py", "scripts/neuralmedbench/runtime/supervisor.py"),
         "tests/unit/models/test_own_server.py",

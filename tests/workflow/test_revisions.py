@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from conftest import NMB, table
 from neuralmedbench.models.ledger import read_ledger
@@ -83,6 +84,19 @@ def test_a_bumped_revision_is_compared_with_the_one_before(finished_run: Path, t
         assert Counter(entry.revision for entry in entries) == {"1": 24, "2": 24}
     done = run_snakemake(folder, "-p", *TINY)
     assert "Nothing to be done" in done.stdout + done.stderr
+
+    # no margin can be shown with two patients: a person has to look
+    readiness = folder / "config" / "readiness.yaml"
+    stated = yaml.safe_load(readiness.read_text(encoding="utf-8")) | {"stated_on": "2026-01-31"}
+    stated["update"] |= {"benchmark": "demo-tiny", "essential": {"all": {"min_accuracy": 0.1}}}
+    readiness.write_text(yaml.safe_dump(stated), encoding="utf-8")
+    command = [*NMB, "model", "gate", "text", "--configfiles", "config/test.yaml"]
+    for more, code, words in ((["--plan"], 0, "too few patients"), ([], 4, "look 1, counted"), ([], 4, "not counted again")):
+        done = subprocess.run([*command, *more], cwd=folder, capture_output=True, text=True, check=False, timeout=600)
+        assert (done.returncode, words in done.stdout) == (code, True), done.stdout + done.stderr
+    assert "revision 2 against 1: review" in (folder / "results" / "test" / "gate" / "demo-tiny" / "text" / "1.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_built_in_model_that_is_asked_again_shows_no_drift(finished_run: Path, tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 MODEL = VerbGroup("model", "plan calls, explain requests, test for drift and import answers")
 CHANGED = 3
+GATE_CODES = {"approve": 0, "conditional": 3, "review": 4, "reject": 5, "blocked": 6}
+ALARM_CODE = 20
+"""Added to the exit code of the gate when an alarm is raised."""
 
 
 @MODEL.verb(
@@ -207,6 +210,56 @@ def check_drift(args: Namespace) -> int:
     write_json(Path(f"{run.results}/drift/{name}/{args.model}.json"), drift.found)
     print("\n".join(drift.lines))
     return CHANGED if drift.changed else 0
+
+
+@MODEL.verb(
+    "gate",
+    argument("model", help="name of the model; its present revision is judged"),
+    argument("--plan", action="store_true", help="say how many patients the margins need; nothing is judged, and no look is counted"),
+    argument(
+        "--changes",
+        type=float,
+        default=0.1,
+        help="with --plan: share of patients who change anyway, where repeats do not say (default: 0.1)",
+    ),
+    CONFIGFILES,
+    example="my-model --configfiles config/study.yaml",
+)
+def judge_update(args: Namespace) -> int:
+    """Judge a new revision of a model against the one in use, by the margins of a site.
+
+    They stand in `update` of config/readiness.yaml. Nothing is asked: run the workflow first. Exit code 0: approve; 3: conditional; 4: review; 5: reject; 6: blocked, with the next step; 20 is
+    added when an alarm is raised. Every verdict is a look that is paid for (docs/readiness.md); one at the same answers is free.
+    """
+    from neuralmedbench.config.workflow import read_run
+    from neuralmedbench.estimates.intervals import IntervalSettings
+    from neuralmedbench.report.gate import write_gate
+    from neuralmedbench.tables.gate.plan import plan_update
+    from neuralmedbench.tables.study import read_study
+
+    run, record = read_run(args.configfiles), Path("data/gate")
+    config = run.config
+    if args.plan:
+        places = {"vocabulary": Path(config.vocabulary), "results": Path(run.results), "record": record}
+        print("\n".join(plan_update(Path(), args.model, **places, assumed=args.changes)))
+        return 0
+    settings = IntervalSettings(
+        config.statistics.resamples, config.statistics.seed, config.statistics.confidence, config.statistics.max_missing_fraction
+    )
+    study = read_study(
+        Path(),
+        list(run.benchmarks),
+        list(run.models),
+        list(run.graders),
+        vocabulary=Path(config.vocabulary),
+        settings=settings,
+        grader_floor=config.grader_checks.floor,
+        limit=config.limit,
+        results=Path(run.results),
+    )
+    found = write_gate(study, args.model, record, Path(run.results))
+    print("\n".join([*found.lines, str(found.page.absolute())]))
+    return GATE_CODES[found.outcome] + (ALARM_CODE if found.alarmed else 0)
 
 
 @MODEL.verb(

@@ -17,7 +17,7 @@ mappings: FOLDER, MappingConfig, load_mappings
 model: BatchConfig, Downscale, GraderConfig, ModelConfig, PriceList
 pipeline: GraderChecksConfig, MAX_QUARANTINED_FRACTION, PipelineConfig, RateLimit, SEQUENCE_ORDER
 published: Lookup, PublishedConfig, PublishedRow, PublishedSize, PublishedTable
-readiness: DiseaseGroup, ReadinessConfig
+readiness: DiseaseGroup, Margin, ReadinessConfig, UpdateKind
 run_names: DEFAULT_RUN, RESULT_FOLDERS, extra_configfiles, results_folder, results_of, run_of
 section: Name, Section
 server: ServerConfig

@@ -90,6 +90,9 @@ class ModelConfig(Section):
     revision: str = Field(
         description="Change this after an API update: the model is then called again, and old and new answers are compared."
     )
+    reference_revision: str | None = Field(
+        None, description="The revision in use, with which the current one is compared; absent: the one before it in the ledger."
+    )
     api_base: str | None = Field(None, description="Address of an OpenAI-compatible server.")
     server: ServerConfig | None = Field(None, description="The server of `backend: server`.")
     api_key_env: str | None = Field(
@@ -210,7 +213,7 @@ class ModelConfig(Section):
         """Accept an unquoted 2024-06-01, which YAML reads as a date."""
         return value.isoformat() if isinstance(value, datetime.date) else value
 
-    @field_validator("revision", mode="before")
+    @field_validator("revision", "reference_revision", mode="before")
     @classmethod
     def _number_of_yaml(cls, value: object) -> object:
         """Accept an unquoted 2 or 2024-06-01; not 1.10, which YAML reads as 1.1."""

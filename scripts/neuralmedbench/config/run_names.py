@@ -20,7 +20,21 @@ def extra_configfiles(names: Sequence[str | Path], folder: Path = Path("config")
 DEFAULT_RUN = "config"
 """Name of the run of `config.yaml` alone, whose results lie in `results/` itself."""
 RESULT_FOLDERS = frozenset(
-    {"cases", "compare", "croissant", "drift", "figures", "grades", "planted", "ratings", "responses", "scores", "similarity", "tables"}
+    {
+        "cases",
+        "compare",
+        "croissant",
+        "drift",
+        "figures",
+        "gate",
+        "grades",
+        "planted",
+        "ratings",
+        "responses",
+        "scores",
+        "similarity",
+        "tables",
+    }
 )
 """Folders that a run writes among its results, and that of the pages of two runs; no run may have such a name."""
 RESULT_FILES = frozenset({"metrics.json", "provenance.json", "report.html"})

@@ -14,6 +14,7 @@ correlations: SetScores, corrected_correlation
 exact: ShareTest, clopper_pearson, holm, share_bounds, share_tests
 intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, bootstrap_p_value, codes_of, rate_interval, rate_intervals, repaired_share, resampled_rate, weighted_rate
 label_averages: Tally
+noninferiority: Changes, MOST_PATIENTS, gap_bounds, gaps_of, margin_test, patients_needed
 prediction_powered: FEWEST_RATERS, RatedAnswers, calibrated_rate, correct_rate
 repeats: compare_answers, pass_at_k, share_of_same_answers
 shifts: conditional_rate, difference_of_conditional_rates, spread_of_means

@@ -39,7 +39,7 @@ def previous_responses(
     views: ViewSource = stored_view,
     informant: ModelConfig | None = None,
 ) -> list[Response]:
-    """Return the answers of the previous revision to the present requests.
+    """Return the answers of the previous revision, or of `reference_revision`, to the present requests.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def previous_responses(
         they were paid for at earlier prices.
     """
     entries = read_ledger(ledger)
-    first = previous_entry(entries.values(), model.revision)
+    first = previous_entry(entries.values(), model.revision, model.reference_revision)
     if first is None:
         return []
     rows = rebuild(requests, model_of_entry(first, model), entries, code=first.code, views=views, informant=informant)
@@ -69,12 +69,13 @@ def previous_responses(
     return rows
 
 
-def previous_entry(entries: Iterable[LedgerEntry], revision: str) -> LedgerEntry | None:
-    """Return the first entry of the previous revision, with the last settings used under it; None if there is none."""
+def previous_entry(entries: Iterable[LedgerEntry], revision: str, reference: str | None = None) -> LedgerEntry | None:
+    """Return the first entry of the previous revision, or of `reference`, with the last settings used under it; None if there is none."""
     # first entry of each revision and combination of settings; entries come in the order of the ledger
     variants: dict[str, dict[tuple[object, ...], LedgerEntry]] = {}
     for entry in entries:
-        if entry.revision not in ("", revision) and entry.strategy != INFORMANT:
+        wanted = entry.revision not in ("", revision) and reference in (None, entry.revision)
+        if wanted and entry.strategy != INFORMANT:
             settings = (entry.model, entry.code, *(repr(getattr(entry, name)) for name in SAMPLING))
             variants.setdefault(entry.revision, {}).setdefault(settings, entry)
     return list(list(variants.values())[-1].values())[-1] if variants else None

@@ -7,6 +7,9 @@ bundle: AskedOf, bundle_cases
 drift: DriftTarget, check_drift
 frames: RECORDS, dtype_of, record_dtypes, record_frame, table_frame
 form_warnings: TRUNCATED_LIMIT, UNREAD_LIMIT
+gate.looks: UpdateLook, LookRecord, look_record
+gate.plan: plan_update
+gate.verdict: APPROVE, Alarm, CONDITIONAL, MarginVerdict, REJECT, REVIEW, UpdatePair, alarms_of, outcome_of, read_pair, verdicts_of
 outcomes: can_pass
 papers.comparison: COLUMNS, comparison_rows, latex, markdown
 papers.own_results: OwnResults
@@ -14,7 +17,7 @@ papers.shape: shapes
 papers.size: by_published_size, size_words
 release: Release
 stored_runs: StoredRun, read_stored_run
-study: cluster_noun, read_study
+study: Study, cluster_noun, read_study
 two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, compare_runs, comparison_answer
 words: case_noun, cluster_of
 write: write_tables

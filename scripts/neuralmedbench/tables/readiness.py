@@ -241,36 +241,44 @@ def readiness_rows(study: Study) -> list[ReadinessRow]:
     ConfigError
         If a group names a diagnosis that the vocabulary does not have: it would be a group without patients.
     """
-    for name, group in study.readiness.groups.items():
-        for key in group.diagnoses:
-            if key not in study.vocabulary.diagnoses:
-                # a misspelt diagnosis would make a group without patients
-                near = nearest(key, sorted(study.vocabulary.diagnoses)) if study.vocabulary.diagnoses else ""
-                message = f"config/readiness.yaml: groups.{name}: {key!r} is no key of the vocabulary{near}"
-                raise ConfigError(message)
-    members = {name: member_of(group, study.vocabulary) for name, group in study.readiness.groups.items()}
+    members = known_groups(study.readiness, study.vocabulary)
     return [
         ReadinessRow(benchmark=benchmark.name, model=model, **row)
         for benchmark in study.benchmarks.values()
         for model in study.models
         if model not in study.readers  # conditions are for models
-        for row in _model_rows(study, benchmark, model, members)
+        for row in model_rows(study, benchmark, model, members)
     ]
 
 
-def _answers(study: Study, benchmark: BenchmarkStudy, model: str) -> ModelAnswers:
+def known_groups(config: ReadinessConfig, vocabulary: Vocabulary) -> dict[str, Member]:
+    """Return the test of membership of each disease group; ConfigError if one names a diagnosis that the vocabulary does not have."""
+    for name, group in config.groups.items():
+        for key in group.diagnoses:
+            if key not in vocabulary.diagnoses:
+                # a misspelt diagnosis would make a group without patients
+                near = nearest(key, sorted(vocabulary.diagnoses)) if vocabulary.diagnoses else ""
+                message = f"config/readiness.yaml: groups.{name}: {key!r} is no key of the vocabulary{near}"
+                raise ConfigError(message)
+    return {name: member_of(group, vocabulary) for name, group in config.groups.items()}
+
+
+def answers_of(study: Study, benchmark: BenchmarkStudy, model: str, *, earlier: bool = False) -> ModelAnswers:
+    """Gather the answers of a model's present revision, or of the one that it is compared with."""
     gold = {row.item_id: row for row in benchmark.gold}
+    scores = benchmark.earlier if earlier else benchmark.scores
     return ModelAnswers(
-        scores=[row for row in headline(benchmark.scores[model]) if not row.missing and row.item_id in gold],
+        scores=[row for row in headline(scores[model]) if not row.missing and row.item_id in gold],
         items={row.item_id: row for row in benchmark.items},
         gold=gold,
-        hallucinated=hallucination_grades(study.used_grades(benchmark.name, model, grader) for grader in study.graders),
+        hallucinated=hallucination_grades(study.used_grades(benchmark.name, model, grader, earlier=earlier) for grader in study.graders),
         vocabulary=study.vocabulary,
     )
 
 
-def _model_rows(study: Study, benchmark: BenchmarkStudy, model: str, members: Mapping[str, Member]) -> Iterator[Cells]:
-    config, answers = study.readiness, _answers(study, benchmark, model)
+def model_rows(study: Study, benchmark: BenchmarkStudy, model: str, members: Mapping[str, Member]) -> Iterator[Cells]:
+    """Yield the cells of `readiness.csv` of one model on one benchmark."""
+    config, answers = study.readiness, answers_of(study, benchmark, model)
     groups = {name: group_of(answers, member) for name, member in members.items()}
     for name, found in groups.items():
         yield from _measured(name, found, config)

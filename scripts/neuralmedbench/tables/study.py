@@ -198,9 +198,10 @@ class Study:
         checks = [*one.checks.get(grader, ()), *one.answer_checks.get((model, grader), ())]
         return unused_criteria(checks, self.grader_floor, self.settings.confidence)
 
-    def used_grades(self, benchmark: str, model: str, grader: str) -> list[Grade]:
-        """Return the grades of a grader for a model, without the criteria for which it is not used."""
-        grades = self.benchmarks[benchmark].grades.get((model, grader), ())
+    def used_grades(self, benchmark: str, model: str, grader: str, *, earlier: bool = False) -> list[Grade]:
+        """Return the grades of a grader for a model, without the criteria for which it is not used; of its earlier revision if asked for."""
+        one = self.benchmarks[benchmark]
+        grades = (one.earlier_grades if earlier else one.grades).get((model, grader), ())
         return usable_grades(grades, self.unused_criteria(benchmark, model, grader))
 
     @cached_property
