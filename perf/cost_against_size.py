@@ -1,7 +1,7 @@
 """Measure CPU, memory, written bytes and time of every stage with 10, 100 and 1,000 cases, and how fast each grows with the cases.
 
 Run on purpose (`python perf/cost_against_size.py --sizes 10,100,1000 --out FOLDER`), never a test; about an hour of one core. It writes
-`cost_against_size.tsv`, a row for each stage and size, and `cost_against_size.svg`.
+`cost_against_size.tsv`, a row for each stage and size, and the figure `cost_against_size.svg` (and `.png`).
 
 The stages of one case (phantom, ingest, de-identification, normalisation, slices) run for ten phantoms of the demo, and once more for one
 of them beside tables of each size: their cost is that of one case, and may not depend on how many others there are. The ten are copied under
@@ -91,6 +91,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--stages", default="", help="measure these alone, by rule (the others run once)")
     parser.add_argument("--imaged", type=Path, help="a project in which the phantoms of the demo are imaged already: theirs are copied")
     parser.add_argument("--scratch", type=Path, help="folder for the projects; default: a temporary one, deleted at the end")
+    parser.add_argument("--draw", action="store_true", help="draw the table that is in --out, without measuring")
     parser.add_argument("--out", type=Path, required=True, help="folder for table and figure")
     return parser.parse_args(argv)
 
@@ -281,6 +282,14 @@ def write_rows(path: Path, rows: Sequence[Row]) -> None:
             writer.writerow({name: round(value, 3) if isinstance(value, float) else value for name, value in asdict(row).items()})
 
 
+def read_rows(path: Path) -> list[Row]:
+    """Read the table."""
+    with path.open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file, delimiter="\t"))
+    numbers = [{name: float(value) if value else None for name, value in line.items() if name not in ("stage", "cases")} for line in lines]
+    return [Row(stage=line["stage"], cases=int(line["cases"]), **row) for line, row in zip(lines, numbers, strict=True)]  # type: ignore[arg-type]
+
+
 def image_phantoms(folder: Path, models: str) -> Path:
     """Make and image the phantoms that are copied; print what one takes."""
     write_run(clone(folder), demo_rows(), models)
@@ -401,7 +410,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    plt.rcParams.update({"svg.hashsalt": "size", "svg.fonttype": "none", "font.size": 7})
+    plt.rcParams.update({"svg.hashsalt": "size", "font.size": 7})
     stages = list(dict.fromkeys(row.stage for row in rows))
     columns = 5
     lines = math.ceil(len(stages) / columns)
@@ -421,13 +430,15 @@ def draw(rows: Sequence[Row], path: Path) -> None:
             panel.plot([row.cases for row in of_stage], values, style, color=colour, marker=".", markersize=3, linewidth=1, label=label)
         exponent = of_stage[0].exponent_cpu
         panel.set_title(f"{stages[place]}: {'flat' if exponent is None else f'CPU {exponent:.2f}'}", fontsize=7)
-        panel.set(xscale="log", yscale="log", ylim=(0.01, 20_000), xticks=sizes)
+        panel.set(xscale="log", yscale="log", ylim=(0.01, 20_000))
         panel.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        panel.set_yticks([0.01, 1, 100, 10_000], ["0.01", "1", "100", "10,000"])
         panel.minorticks_off()
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="lower center", ncols=4, frameon=False)
     figure.supxlabel("cases (grey: grows as the cases do)", y=0.03, fontsize=8)
     figure.tight_layout(rect=(0, 0.05, 1, 1))
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+    figure.savefig(path.with_suffix(".png"), dpi=90)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -435,6 +446,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     sizes = [int(size) for size in args.sizes.split(",")]
     wanted = [name for name in args.stages.split(",") if name]
     measurement = Measurement(sizes, args.out)
+    if args.draw:
+        draw(read_rows(args.out / "cost_against_size.tsv"), args.out / "cost_against_size")
+        return 0
     with tempfile.TemporaryDirectory() as temporary:
         scratch = args.scratch or Path(temporary)
         scratch.mkdir(parents=True, exist_ok=True)
@@ -446,7 +460,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             one_case(measurement, projects, args.repeats)
         if not wanted or "cases" in wanted:
             listing(measurement, imaged, scratch, args.repeats, projects[min(sizes)])
-    draw(measurement.rows, args.out / "cost_against_size.svg")
+    draw(measurement.rows, args.out / "cost_against_size")
     return 0
 
 
