@@ -438,7 +438,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     figure.supxlabel("cases (grey: grows as the cases do)", y=0.03, fontsize=8)
     figure.tight_layout(rect=(0, 0.05, 1, 1))
     figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
-    figure.savefig(path.with_suffix(".png"), dpi=90)
+    figure.savefig(path.with_suffix(".png"), dpi=80)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
