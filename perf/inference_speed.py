@@ -1,9 +1,14 @@
-"""Measure the throughput of calls to a model API: this project, a plain loop over litellm, and bare HTTP, in paired runs.
+"""Measure the throughput of calls to a model API: this project, a plain loop over litellm, bare HTTP, and inspect_ai, in paired runs.
 
 Run on purpose (`python perf/inference_speed.py`), never a test. A server on this machine, in a separate process and if possible on a
 separate core, answers after 200 ms; every request carries a picture of 50 kB. Each figure is the median of paired runs, with each client in
 its own process, excluding imports and the first call. Ours is `answer_requests` from the requests to the responses: keys, ledger with its
 fsyncs, money caps and rate limits with their logs, checks of pictures and destination. The limit is concurrency / latency.
+
+inspect_ai is installed elsewhere (`python -m venv DIR; DIR/bin/pip install inspect_ai openai`) and named by `--inspect-python DIR/bin/python`:
+one `eval()` of a data set of pictures with `generate()` and `includes()`, from the samples to the finished log. `inspect` has its settings as
+they come, without a display; `lean` has what its documentation offers to log less (no pictures, no live view, no control channel).
+"waited" are the seconds in which the client could have run but had no core: on a busy machine the wall time has them too.
 """
 
 import argparse
@@ -12,6 +17,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import statistics
 import struct
 import subprocess
@@ -19,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
@@ -30,6 +37,7 @@ LATENCY_S = 0.2
 PICTURE_BYTES = 50_000
 HEAD = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBBBBB", 13, b"IHDR", 512, 512, 8, 0, 0, 0, 0)
 CLIENTS = ("bare", "plain", "ours")
+INSPECT = ("inspect", "lean")
 REPLAYED = 10_000
 WORDS = "The patient is 54 years old and has had a headache for three weeks. " * 12
 
@@ -39,7 +47,8 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--requests", type=int, default=1000, help="requests per run (a tenth at concurrency 1)")
     parser.add_argument("--concurrency", type=int, nargs="*", default=[1, 16, 64, 256])
     parser.add_argument("--runs", type=int, default=3, help="paired runs")
-    parser.add_argument("--clients", nargs="*", choices=CLIENTS, default=list(CLIENTS))
+    parser.add_argument("--clients", nargs="*", choices=[*CLIENTS, *INSPECT], help="all by default, those of inspect_ai if it is there")
+    parser.add_argument("--inspect-python", type=Path, help="Python of an environment with inspect_ai and openai")
     parser.add_argument("--no-replay", action="store_true", help="leave out the replay of the ledger")
     parser.add_argument("--one", nargs="*", help=argparse.SUPPRESS)
     return parser.parse_args(argv)
@@ -184,26 +193,60 @@ def ours(folder: Path, address: str, number: int, concurrency: int, *, replay: b
         raise SystemExit(message)
 
 
+def inspect(folder: Path, address: str, number: int, concurrency: int, *, lean: bool = False) -> None:
+    """Evaluate with inspect_ai a data set of which every sample has a picture."""
+    # of another environment: none of our packages
+    names = ("inspect_ai", *(f"inspect_ai.{name}" for name in ("dataset", "model", "scorer", "solver")))
+    harness, made, models, judged, solved = map(import_module, names)
+
+    def sample(place: int) -> object:
+        parts = [models.ContentText(text=f"{WORDS} ({place})"), models.ContentText(text="Picture")]
+        asked = models.ChatMessageUser(content=[*parts, models.ContentImage(image=str(folder / f"{place % 1000}.png"))])
+        system = models.ChatMessageSystem(content="You are a neurologist.")
+        return made.Sample(id=place + 1, input=[system, asked], target="glioblastoma")
+
+    less = {"log_images": False, "log_realtime": False, "ctl_server": False} if lean else {}
+    (log,) = harness.eval(
+        harness.Task(dataset=[sample(place) for place in range(number)], solver=solved.generate(), scorer=judged.includes()),
+        model=models.get_model("openai-api/local/m", base_url=address, api_key="k"),
+        display="none",
+        log_dir=str(folder / "inspect"),
+        max_connections=concurrency,
+        max_tokens=1024,
+        seed=1,
+        **less,
+    )
+    if log.status != "success" or not log.results or log.results.completed_samples != number:
+        message = "not every sample was answered"
+        raise SystemExit(message)
+
+
 def one(client: str, folder: Path, address: str, number: int, concurrency: int) -> dict[str, float]:
     """Measure one client in this process."""
     pin(0)
-    asked = {"bare": bare, "plain": plain, "ours": ours, "replay": ours}[client]
+    asked = {"bare": bare, "plain": plain, "ours": ours, "replay": ours, "inspect": inspect, "lean": partial(inspect, lean=True)}[client]
     if client == "replay":
         for module in ("fixtures.models", "neuralmedbench.models.engine"):
             import_module(module)
-        begin = time.perf_counter(), time.process_time()
+        begin = time.perf_counter(), time.process_time(), waited_s()
         ours(folder, address, number, concurrency, replay=True)
     else:
         asked(folder, address, 2, 1)
-        begin = time.perf_counter(), time.process_time()
+        begin = time.perf_counter(), time.process_time(), waited_s()
         asked(folder, address, number, concurrency)
-    wall, cpu = time.perf_counter() - begin[0], time.process_time() - begin[1]
-    return {"wall_s": wall, "cpu_s": cpu, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    wall, cpu, waited = time.perf_counter() - begin[0], time.process_time() - begin[1], waited_s() - begin[2]
+    return {"wall_s": wall, "cpu_s": cpu, "waited_s": waited, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
-def measured(*words: object) -> dict[str, float]:
+def waited_s() -> float:
+    """Return the seconds in which the main thread could have run but had no core, where the system counts them."""
+    counted = Path("/proc/self/schedstat")
+    return int(counted.read_text(encoding="ascii").split()[1]) / 1e9 if counted.is_file() else 0.0
+
+
+def measured(*words: object, python: Path | str = sys.executable) -> dict[str, float]:
     """Measure in a separate process."""
-    command = [sys.executable, __file__, "--one", *map(str, words)]
+    command = [str(python), __file__, "--one", *map(str, words)]
     environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
@@ -233,7 +276,7 @@ def write_ledger(folder: Path) -> None:
 
 def compare(args: argparse.Namespace, folder: Path, address: str) -> None:
     """Print one row per client and concurrency."""
-    print("concurrency  client  req/s  of limit  CPU s  peak MB  of plain")
+    print("concurrency  client  req/s  of limit  CPU s  waited s  peak MB  of plain")
     for concurrency in args.concurrency:
         number = args.requests if concurrency > 1 else max(10, args.requests // 10)
         runs: dict[str, list[dict[str, float]]] = {client: [] for client in args.clients}
@@ -241,14 +284,26 @@ def compare(args: argparse.Namespace, folder: Path, address: str) -> None:
             for client in args.clients:
                 (folder / f"ledger-{number}.jsonl").unlink(missing_ok=True)
                 (folder / "ledger-2.jsonl").unlink(missing_ok=True)
-                runs[client].append(measured(client, folder, address, number, concurrency))
+                shutil.rmtree(folder / "inspect", ignore_errors=True)
+                python = args.inspect_python if client in INSPECT else sys.executable
+                runs[client].append(measured(client, folder, address, number, concurrency, python=python))
         for client, figures in runs.items():
             rate = [number / figure["wall_s"] for figure in figures]
             beside = [number / figure["wall_s"] for figure in runs.get("plain", figures)]
             ratio = statistics.median(mine / other for mine, other in zip(rate, beside, strict=True))
-            speed, cpu = statistics.median(rate), statistics.median(figure["cpu_s"] for figure in figures)
-            peak = statistics.median(figure["peak_mb"] for figure in figures)
-            print(f"{concurrency:11} {client:>7} {speed:6.1f} {speed * LATENCY_S / concurrency:9.2f} {cpu:6.2f} {peak:8.0f} {ratio:9.2f}")
+            cpu, waited, peak = (statistics.median(figure[name] for figure in figures) for name in ("cpu_s", "waited_s", "peak_mb"))
+            speed = statistics.median(rate)
+            row = f"{speed:6.1f} {speed * LATENCY_S / concurrency:9.2f} {cpu:6.2f} {waited:9.2f} {peak:8.0f} {ratio:9.2f}"
+            print(f"{concurrency:11} {client:>7} {row}", flush=True)
+
+
+def inspect_version(python: Path | None) -> str:
+    """Return the version of inspect_ai that a Python has; nothing if there is none."""
+    if python is None:
+        return ""
+    names = "import importlib.metadata as m, openai; print(m.version('inspect_ai'), 'with openai', m.version('openai'))"
+    done = subprocess.run([python, "-c", names], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if not done.returncode else ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -259,6 +314,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         client, folder, address, number, concurrency = args.one
         print(json.dumps(one(client, Path(folder), address, int(number), int(concurrency))))
         return 0
+    version = inspect_version(args.inspect_python)
+    args.clients = args.clients or [*CLIENTS, *(INSPECT if version else ())]
+    if version:
+        print(f"inspect_ai {version}")
+    elif set(args.clients) & set(INSPECT):
+        message = f"inspect_ai and openai cannot be imported by {args.inspect_python}"
+        raise SystemExit(message)
+    else:
+        print("inspect_ai is left out: name a Python that has it and openai with --inspect-python")
     with tempfile.TemporaryDirectory() as scratch:
         folder, source = Path(scratch), random.Random(1)
         for place in range(max(args.requests, 1000)):
