@@ -17,6 +17,8 @@ AT_ONCE_S, SOON_S = 3.0, 10.0
 """Two refusals within `SOON_S`: fewer calls in flight were no remedy."""
 RECENT_S = 1.0
 """Seconds, or twice the time of an answer if that is longer, over which the rate of the accepted calls is counted."""
+CATCH_UP_S = 0.1
+"""Seconds of starts that are made up for: a busy machine is late by less, and what was not sent in a pause shall not be sent at once."""
 RESOLUTION_S = 1e-6
 """Shorter waits are none."""
 
@@ -36,7 +38,7 @@ class Pace:
     It begins with 8 calls in flight and adds one with every answer, which doubles them in the time of an answer, up to `most`. The first
     refusal (429) shows a limit: as many calls stay in flight as the provider had accepted. If it soon refuses again, it counts calls per
     time: from then on calls start evenly, at the rate that it accepted. The limit is reached again after 10 s and then tried to be exceeded,
-    slowly at first and faster the longer all goes well (the cubic growth of TCP's congestion control, RFC 9438).
+    slowly at first and faster the longer all goes well (the cubic growth of TCP's congestion control, RFC 9438), as long as it is used.
     """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -48,6 +50,7 @@ class Pace:
         self._latency_s = 0.0  # mean of the last answers
         self._starts: deque[float] = deque()  # of recent calls that were not refused
         self._next = self._refused_at = -math.inf  # when the next call may start, and when the last refusal came
+        self._unused_s = 0.0  # since then, seconds in which calls could have started and none did
 
     @property
     def window(self) -> int:
@@ -63,7 +66,7 @@ class Pace:
         return 2 * self.window / self._latency_s if self._latency_s and self.window < self._most else math.inf
 
     def _growth(self) -> float:
-        since = (self._clock() - self._refused_at) / HOLD_S - 1
+        since = (self._clock() - self._refused_at - self._unused_s) / HOLD_S - 1
         return 1 + DIP * since**3 if math.isfinite(since) else 1.0
 
     def wait_s(self) -> float:
@@ -80,9 +83,13 @@ class Pace:
         self._starts.append(now)
         while self._starts[0] <= now - self._recent_s:
             self._starts.popleft()
-        # a call that starts late does not delay the next one, but what was not sent in a pause is not made up for
+        # a call that starts late does not delay the next one; a rate that is not used shows nothing of the limit
         gap = 1 / self.rate
-        self._next = (self._next if now - self._next < gap else now) + gap
+        late = now - self._next - max(gap, CATCH_UP_S)
+        if late >= 0:
+            self._unused_s += late if math.isfinite(late) else 0.0
+            self._next = now
+        self._next += gap
         return now
 
     def end(self, started: float, *, refused: bool, answered_s: float | None) -> None:
@@ -116,4 +123,4 @@ class Pace:
         else:
             self._least = math.ceil(self.window / 2)
             self._window = float(max(self._least, self._in_flight))
-        self._refused_at = now
+        self._refused_at, self._unused_s = now, 0.0

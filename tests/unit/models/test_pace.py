@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import deque
 from types import SimpleNamespace
 
 import pytest
 
+from fixtures.hidden_limit import HiddenLimit, latency_of
 from fixtures.models import model_config
 from neuralmedbench.config.pipeline import RateLimit
 from neuralmedbench.models import retry
@@ -39,48 +39,24 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         super()._run_once()
 
 
-class HiddenLimit:
-    """A server that refuses what is too much for it, with or without saying how long to wait.
-
-    Its limit is of `in flight` calls, or of calls a second: in any second (`sliding`), in each second of its clock (`fixed`), or with
-    credit for a second (`bucket`).
-    """
+class SimulatedServer:
+    """A server with a hidden limit, with or without saying how long to wait."""
 
     def __init__(self, clock, limit, latency_s, retry_after_s):
-        (self.kind, self.limit), (self.latency_s, self.spread) = limit, latency_s
+        self.limit, (self.latency_s, self.spread) = HiddenLimit(*limit), latency_s
         self.clock, self.retry_after_s = clock, retry_after_s
         self.random = random.Random(1)
-        self.in_flight, self.most_in_flight = 0, 0
-        self.credit, self.credit_at = float(self.limit), 0.0
-        self.taken: deque[float] = deque()
         self.answered: list[float] = []
         self.refused: list[float] = []
 
-    def takes(self):
-        now = self.clock()
-        if self.kind == "in flight":
-            return self.in_flight < self.limit
-        if self.kind == "bucket":
-            self.credit, self.credit_at = min(self.limit, self.credit + (now - self.credit_at) * self.limit), now
-            self.credit -= (taken := self.credit >= 1)
-            return taken
-        begin = now - 1 if self.kind == "sliding" else int(now) - 1e-9
-        while self.taken and self.taken[0] <= begin:
-            self.taken.popleft()
-        if taken := len(self.taken) < self.limit:
-            self.taken.append(now)
-        return taken
-
     async def answer(self):
         await asyncio.sleep(TRIP_S)
-        if not self.takes():
+        if not self.limit.takes(self.clock()):
             self.refused.append(self.clock())
             await asyncio.sleep(TRIP_S)
             raise CallError(KIND, TOO_MANY, self.retry_after_s)
-        self.in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        await asyncio.sleep(self.latency_s * (self.random.lognormvariate(-(self.spread**2) / 2, self.spread) if self.spread else 1))
-        self.in_flight -= 1
+        await asyncio.sleep(latency_of(self.random, self.latency_s, self.spread))
+        self.limit.end()
         self.answered.append(self.clock())
         await asyncio.sleep(TRIP_S)
 
@@ -92,7 +68,7 @@ def simulated(monkeypatch):
     def asking(kind, limit, latency_s, *, spread=0.0, retry_after_s=1.0, most=MOST, calls=None):
         loop = SimulatedLoop()
         monkeypatch.setattr(retry, "time", SimpleNamespace(monotonic=loop.time))
-        server = HiddenLimit(loop.time, (kind, limit), (latency_s, spread), retry_after_s)
+        server = SimulatedServer(loop.time, (kind, limit), (latency_s, spread), retry_after_s)
         pace = Pace(most, clock=loop.time)
         budget, jitter, left = Budget(model_config()), random.Random(0), iter(range(calls or 10**9))
 
@@ -133,17 +109,17 @@ def test_a_hidden_limit_is_found_and_almost_nothing_is_refused(simulated, case, 
 def test_a_fast_server_gets_all_calls_at_once_after_a_second(simulated):
     server, pace = simulated("in flight", 10**6, 0.2)
     assert server.refused == []
-    assert (pace.window, pace.rate, server.most_in_flight) == (MOST, float("inf"), MOST)
+    assert (pace.window, pace.rate, server.limit.most_in_flight) == (MOST, float("inf"), MOST)
     full = MOST / (0.2 + 2 * TRIP_S)
     assert sum(1 <= at < 11 for at in server.answered) >= 0.95 * 10 * full
 
 
 def test_a_run_begins_with_few_calls_and_never_has_more_than_the_yaml_allows(simulated):
     server, _ = simulated("in flight", 10**6, 1.0, calls=FIRST_IN_FLIGHT)
-    assert server.most_in_flight == FIRST_IN_FLIGHT
+    assert server.limit.most_in_flight == FIRST_IN_FLIGHT
     for most in (1, 3, 20):
         server, _ = simulated("in flight", 10**6, 0.5, most=most, calls=200)
-        assert server.most_in_flight == most
+        assert server.limit.most_in_flight == most
 
 
 def test_calls_that_fail_for_another_reason_neither_slow_the_others_nor_hold_their_place():
