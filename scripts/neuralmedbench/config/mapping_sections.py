@@ -76,7 +76,10 @@ class AnswerMapping(Section):
         "letter",
         description="Its form: the letter of an option (or its text), its number, its text; also `text` for open answers.",
     )
-    aliases: str = Field("", description="Column of equally right names: a list, a JSON list, or text separated by `;`.")
+    aliases: str = Field(
+        "",
+        description="Column of equally right names: a list, a JSON list, or text separated by `;`. It may be `column` itself: the first is the answer.",
+    )
     missing: tuple[str, ...] = Field(
         (), description="Texts that mark a missing answer, for example `NA`; upper and lower case are the same."
     )
@@ -236,6 +239,10 @@ class ImagesMapping(PictureForm):
     columns: tuple[str, ...] = Field(min_length=1, description="Columns with a picture or a list of pictures each, in order.")
     label_key: str = Field("", description="If a picture is an object: the key of the name that the question uses for it.")
     label: str = Field("", description="Prefix of that name, for example `Figure`.")
+    same_as: str = Field(
+        "",
+        description="Column of the row numbers: a cell of at most 64 characters is the number of the row whose picture it is, as in VLMEvalKit's TSV.",
+    )
     required: bool = Field(True, description="Whether a question without a picture is refused.")
     roles: tuple[Literal["picture", "prior", "current", "part"], ...] = Field(
         (),

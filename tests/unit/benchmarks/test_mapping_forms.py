@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
 from pathlib import Path
 from typing import Any
@@ -427,3 +428,67 @@ def test_the_system_prompt_is_the_benchmarks_and_stays_that_of_a_neurologist_wit
     common = " You take part in a research evaluation; your answer is never used to treat a patient."
     assert systems[0].startswith(f"You are a neurologist and neuroradiologist.{common}")
     assert systems[1] == systems[0].replace("You are a neurologist and neuroradiologist.", "You are a physician.")
+
+
+# UKGovernmentBEIS/inspect_ai, examples/images/images.jsonl at 499e615 (MIT licence)
+INSPECT = """{ "input": [ { "role": "user", "content": [{ "type": "text", "text": "How many ballons are in this picture?"}, { "type": "image", "image": "ballons.png"} ]}], "target": "3" }
+{ "input": [ { "role": "user", "content": [{ "type": "text", "text": "What is this a picture of?"}, { "type": "image", "image": "bike.png"} ]}], "target": ["bike", "bicycle"] }
+"""
+# modelscope/evalscope, custom_eval/multimodal/mcq/example.tsv at 61408a4 (Apache License 2.0), a table for VLMEvalKit
+VLMEVALKIT = """index\tcategory\tanswer\tquestion\tA\tB\tC\tD\timage_path
+1\tAnimals\tA\tWhat animal is this?\tDog\tCat\tTiger\tElephant\tcustom_eval/multimodal/images/dog.jpg
+2\tBuildings\tD\tWhat building is this?\tSchool\tHospital\tPark\tMuseum\tcustom_eval/multimodal/images/AMNH.jpg
+"""
+
+
+def import_text(tmp_path: Path, name: str, text: str, form: dict[str, Any]) -> tuple[ImportRecord, BenchmarkItems]:
+    """Import a table as it was published."""
+    put(tmp_path / "config", {"mappings/mine.yaml": yaml.safe_dump({**CHOICE, "files": ["*"], **form})})
+    (tmp_path / "set").mkdir(exist_ok=True)
+    (tmp_path / "set" / name).write_text(text, encoding="utf-8")
+    places = ImportPaths(tables=tmp_path / "questions", pictures=tmp_path / "raw")
+    return import_set(data_sets(tmp_path / "config")["mine"], tmp_path / "set", "b", places), built(places, "full")
+
+
+def test_samples_of_inspect_with_pictures_are_imported_and_each_of_several_targets_is_right(tmp_path: Path) -> None:
+    for name in ("ballons.png", "bike.png"):
+        put(tmp_path / "set", {name: picture_bytes(len(name))})
+    form = {
+        "runner": "open",
+        "files": ["*.jsonl"],
+        "question": "input.0.content.0.text",
+        "answer": {"column": "target", "form": "text", "aliases": "target"},
+        "images": {"columns": ["input.0.content.1.image"], "form": "path"},
+        "options": None,
+    }
+    record, items = import_text(tmp_path, "images.jsonl", INSPECT, form)
+    assert (record.found, len(record.refused)) == (2, 0)
+    assert [(item.question, len(item.images)) for item in items.items] == [
+        ("How many ballons are in this picture?", 1),
+        ("What is this a picture of?", 1),
+    ]
+    assert [(gold.answer, gold.aliases) for gold in items.gold] == [("3", ()), ("bike", ("bicycle",))]
+
+
+def test_a_table_of_vlmevalkit_is_imported_whether_its_pictures_are_paths_base64_lists_or_in_another_row(tmp_path: Path) -> None:
+    form = {"files": ["*.tsv"], "id": ["index"], "options": {"columns": ["A", "B", "C", "D"]}, "question": "question"}
+    form |= {"answer": {"column": "answer"}, "tags": ["category"]}
+    places = {name: picture_bytes(len(name)) for name in ("dog.jpg", "AMNH.jpg")}
+    put(tmp_path / "set", {f"custom_eval/multimodal/images/{name}": content for name, content in places.items()})
+    record, items = import_text(tmp_path, "example.tsv", VLMEVALKIT, {**form, "images": {"columns": ["image_path"], "form": "path"}})
+    assert (record.found, len(record.refused)) == (2, 0)
+    by_path = {item.item_id: [image.sha256 for image in item.images] for item in items.items}
+    # as its tools pack a table: pictures in the cells, once each; a copy with other options names the row, two pictures are a list of Python
+    dog, building = (base64.b64encode(content).decode() for content in places.values())
+    head, first, second = VLMEVALKIT.splitlines()
+    packed = [head.replace("image_path", "image"), first.rpartition("\t")[0] + f"\t{dog}", second.rpartition("\t")[0] + f"\t{building}"]
+    packed += [
+        first.replace("1\t", "1000001\t", 1).rpartition("\t")[0] + "\t1",
+        second.replace("2\t", "7\t", 1).rpartition("\t")[0] + f"\t{[dog, building]}",
+    ]
+    images = {"columns": ["image"], "form": "base64", "same_as": "index"}
+    record, items = import_text(tmp_path / "packed", "example.tsv", "\n".join(packed), {**form, "images": images})
+    assert (record.found, record.refused) == (4, ())
+    shown = {item.item_id: [image.sha256 for image in item.images] for item in items.items}
+    assert shown["b/1000001"] == shown["b/1"] == by_path["b/1"]
+    assert shown["b/7"] == [*by_path["b/1"], *by_path["b/2"]]

@@ -1,10 +1,10 @@
-"""Further columns of a row: parts of its cells, and what other files of the data set say of it."""
+"""Further columns of a row: parts of its cells, and what other files or other rows of the data set say of it."""
 
 from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from neuralmedbench.errors import DataError
 
 NAMED = re.compile(r"\{([^{}]+)\}")
 """The name of a column in a path of `beside`."""
+LONGEST_NUMBER = 64
+"""A cell with more characters is a picture, not the number of a row that has it (`vlmeval/dataset/image_base.py`)."""
 
 
 class FurtherColumns:
@@ -26,13 +28,31 @@ class FurtherColumns:
     def __init__(self, mapping: MappingConfig, source: SourceFolder) -> None:
         self._mapping, self._source = mapping, source
         self._read: dict[str, tuple[Path, Any]] = {}
+        self._pictures: tuple[Path | None, dict[str, str]] = (None, {})
+        self._shared = mapping.images.columns if mapping.images and mapping.images.same_as else ()
+        self.any = bool(mapping.parts or mapping.beside or self._shared)
 
-    def added(self, cells: Mapping[str, Any]) -> Mapping[str, Any]:
+    def added(self, cells: Mapping[str, Any], table: Path) -> Mapping[str, Any]:
         """Return a row with its further columns; a path may name parts, and a part may be of another file."""
+        if names := {column: name for column in self._shared if (name := _number(cells.get(column)))}:
+            pictures = self._pictures_of(table)
+            cells = {**cells, **{column: pictures.get(name, name) for column, name in names.items()}}
         cells = with_parts(self._mapping.parts, cells)
         for name, beside in self._mapping.beside.items():
             cells = {**cells, name: self._entry(name, beside, cells)}
         return with_parts(self._mapping.parts, cells)
+
+    def _pictures_of(self, table: Path) -> dict[str, str]:
+        """Return the pictures of the rows of a table to which other rows refer, by the number of the row."""
+        if self._pictures[0] != table and self._mapping.images:
+            wanted = {_number(row.get(column)) for row in self._rows(table) for column in self._shared} - {""}
+            own = ((cell_text(row.get(self._mapping.images.same_as)), row) for row in self._rows(table))
+            found = {name: row[column] for name, row in own if name in wanted for column in self._shared if not _number(row.get(column))}
+            self._pictures = table, found
+        return self._pictures[1]
+
+    def _rows(self, table: Path) -> Iterator[dict[str, Any]]:
+        return self._source.rows(table, under=self._mapping.under)
 
     def _entry(self, name: str, beside: BesideMapping, cells: Mapping[str, Any]) -> Any:
         """Return the object of a row; an empty one if there is no such file or entry, which then lacks every column."""
@@ -47,6 +67,11 @@ class FurtherColumns:
             return value
         entry = at_path({"": value}, f".{_filled(beside.at, cells, where)}")
         return {} if entry is ABSENT else entry
+
+
+def _number(value: Any) -> str:
+    """Return the number of the row that has the picture; empty if the cell is a picture, or none."""
+    return value.strip() if isinstance(value, str) and len(value.strip()) <= LONGEST_NUMBER else ""
 
 
 def _filled(pattern: str, cells: Mapping[str, Any], where: str, *, escaped: bool = False) -> str:

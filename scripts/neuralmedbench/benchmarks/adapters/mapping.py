@@ -49,7 +49,7 @@ from neuralmedbench.benchmarks.adapters.rows import (
     refusal_of,
 )
 from neuralmedbench.benchmarks.adapters.stages import read_stages
-from neuralmedbench.benchmarks.adapters.values import boxes_in_fractions, criteria_of, value_gold
+from neuralmedbench.benchmarks.adapters.values import answer_text, boxes_in_fractions, criteria_of, equal_answers, value_gold
 from neuralmedbench.benchmarks.answer_leaks import answer_terms
 from neuralmedbench.benchmarks.gold import AS_WRITTEN, check_findings, criteria, disclosure
 from neuralmedbench.benchmarks.source_folder import SourceFolder
@@ -121,7 +121,7 @@ def table_rows(mapping: MappingConfig, source: SourceFolder) -> Iterator[TableRo
         unseen = {*mapping.skip_blank, *mapping.only_rows, *mapping.skip_rows}
         for number, published in enumerate(source.rows(table, under=mapping.under), start=1):
             where = f"{relative}, row {number}"
-            cells = further.added({**published, **added, ROW: f"{before + number:05d}"}) if mapping.parts or mapping.beside else published
+            cells = further.added({**published, **added, ROW: f"{before + number:05d}"}, table) if further.any else published
             unseen = {column for column in unseen if at_path(cells, column) is ABSENT}
             options = {column for column in options if at_path(cells, column) is ABSENT}
             if any(is_blank(cells, column) for column in mapping.skip_blank) or not is_chosen(cells, mapping.only_rows, mapping.skip_rows):
@@ -364,8 +364,7 @@ def _gold(mapping: MappingConfig, question: Question, names: tuple[str, ...], ro
     answer = mapping.answer
     if mapping.options and mapping.options.right:
         return choice_gold(question, letter_of(row[mapping.options.right], names), established=mapping.established)
-    text = joined_text(row, answer.column, mapping.join) if answer else ""
-    text = "" if answer and is_missing(text, answer.missing) else text
+    text = answer_text(row, answer, mapping.join) if answer else ""
     if mapping.options:
         return choice_gold(question, _letter(mapping, text, names), established=mapping.established) if answer and text else None
     return _open_gold(mapping, question, text, row)
@@ -378,7 +377,7 @@ def _open_gold(mapping: MappingConfig, question: Question, text: str, row: Mappi
     gold = Gold(
         item_id=question.question_id,
         answer=text,
-        aliases=filled_texts(row[mapping.answer.aliases]) if mapping.answer and mapping.answer.aliases else (),
+        aliases=equal_answers(row, mapping.answer, text),
         rationale=statements(row[mapping.reasons]) if mapping.reasons else (),
         findings=statements(row[mapping.findings]) if mapping.findings else (),
         must_not=statements(row[mapping.must_not]) if mapping.must_not else (),

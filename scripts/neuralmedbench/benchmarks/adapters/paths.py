@@ -18,7 +18,8 @@ ABSENT = object()
 """A path that a row does not have."""
 
 MAX_LITERAL = 10_000
-"""Longer texts are read as JSON only: Python's own reader is not made for what strangers write."""
+"""Longer texts are read as JSON, or as a plain list of texts: Python's own reader is not made for what strangers write."""
+PLAIN_LIST, PLAIN_TEXT = re.compile(r"\[\s*'[^'\\]*'(?:\s*,\s*'[^'\\]*')*\s*\]"), re.compile(r"'([^'\\]*)'")
 
 NUMBER = re.compile(r"^[ \t]*\d{1,3}[.)][ \t]+", re.MULTILINE)
 
@@ -103,7 +104,7 @@ def listed(value: Any) -> Any:
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
             continue
         return found if isinstance(found, list | tuple | Mapping) else value
-    return value
+    return PLAIN_TEXT.findall(value) if PLAIN_LIST.fullmatch(value.strip()) else value
 
 
 def with_paths(row: Mapping[str, Any], paths: Iterable[str]) -> Mapping[str, Any]:

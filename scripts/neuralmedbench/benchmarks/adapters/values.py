@@ -1,4 +1,4 @@
-"""Read the reference values of a row by the `fields` of a mapping, and the criteria of its answer by the `rubric`."""
+"""Read the answer of a row: its text and equally right names, its values by the `fields` of a mapping, its criteria by the `rubric`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from neuralmedbench.benchmarks.adapters.options import is_missing
-from neuralmedbench.benchmarks.adapters.paths import listed
-from neuralmedbench.benchmarks.adapters.rows import cell_text, column_text, list_entries
-from neuralmedbench.config.mapping_sections import FieldMapping, RubricMapping
+from neuralmedbench.benchmarks.adapters.paths import joined_text, listed
+from neuralmedbench.benchmarks.adapters.rows import cell_text, column_text, filled_texts, list_entries
+from neuralmedbench.config.mapping_sections import AnswerMapping, FieldMapping, RubricMapping
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Criterion, Gold, ReferenceValue
 from neuralmedbench.records.value_reading import BOX
@@ -124,3 +124,16 @@ def criteria_of(value: Any, mapping: RubricMapping) -> tuple[Criterion, ...]:
         message = "no criterion earns points, so a score has no denominator"
         raise DataError(message)
     return tuple(rubric)
+
+
+def answer_text(row: Mapping[str, Any], answer: AnswerMapping, join: str) -> str:
+    """Return the text of an answer, empty if it is missing; of several in its cell that are equally right the first."""
+    equal = filled_texts(row[answer.column]) if answer.aliases == answer.column else ()
+    text = equal[0] if equal else joined_text(row, answer.column, join)
+    return "" if is_missing(text, answer.missing) else text
+
+
+def equal_answers(row: Mapping[str, Any], answer: AnswerMapping | None, text: str) -> tuple[str, ...]:
+    """Return the names that are as right as this answer."""
+    names = filled_texts(row[answer.aliases]) if answer and answer.aliases else ()
+    return tuple(name for name in names if name != text)
