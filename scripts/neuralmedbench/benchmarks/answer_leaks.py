@@ -134,6 +134,8 @@ def _of_item(item: Item, gold: Gold, places: Mapping[str, SentText], vocabulary:
         found: dict[tuple[str, str], list[tuple[int, int]]] = {}
         for start, end, term in term_spans(place.text, terms):
             found.setdefault((term.text, term.severity), []).append((start, end))
+        if where == "template" and item.options:  # "the letter of one option" stands in the form of every choice
+            found = {key: hits for key, hits in found.items() if key[0].lower() != "one"}
         for (name, severity), hits in found.items():
             if arms := sorted({arm for hit in hits for arm in place.arms(*hit)}):
                 seen = {"item": item.item_id, "where": where, "term": name, "text": place.text}

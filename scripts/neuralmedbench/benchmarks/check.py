@@ -174,9 +174,14 @@ def _check_listed_pictures(found: CheckReport, cases: Sequence[str], private: Pa
         )
 
 
+def how_to_make(path: Path, benchmark: str) -> str:
+    """Return the command that makes a file of a benchmark, whether or not the benchmark is in the run list."""
+    return f"snakemake --cores 2 --config 'benchmarks=[{benchmark}]' -- {path.as_posix()}"
+
+
 def _check_audit(found: CheckReport, path: Path) -> None:
     if not path.exists():
-        found.rows.append(("de-identification", f"not run; snakemake --cores 2 {path.as_posix()}"))
+        found.rows.append(("de-identification", f"not run; {how_to_make(path, found.benchmark)}"))
         return
     audit = read_audit(path)
     flow = ", ".join(f"{name} {number}" for name, number in audit.flow.items())
@@ -188,7 +193,7 @@ def _check_audit(found: CheckReport, path: Path) -> None:
 def _check_items(found: CheckReport, data: Path, benchmark: str) -> dict[str, Item]:
     path, gold_path = data / "items" / f"{benchmark}.parquet", data / "gold" / f"{benchmark}.parquet"
     if not (path.exists() and gold_path.exists()):
-        found.rows.append(("items", f"not made; snakemake --cores 2 data/prompts/{benchmark}.parquet"))
+        found.rows.append(("items", f"not made; {how_to_make(Path('data/prompts', f'{benchmark}.parquet'), benchmark)}"))
         return {}
     items = {item.item_id: item for item in read_records(path, Item)}
     gold = {row.item_id for row in read_records(gold_path, Gold)}
@@ -202,7 +207,7 @@ def _check_items(found: CheckReport, data: Path, benchmark: str) -> dict[str, It
 
 def _check_requests(found: CheckReport, path: Path, config: BenchmarkConfig, items: dict[str, Item]) -> None:
     if not path.exists():
-        found.rows.append(("requests", f"not rendered; snakemake --cores 2 {path.as_posix()}"))
+        found.rows.append(("requests", f"not rendered; {how_to_make(path, found.benchmark)}"))
         return
     requests = read_records(path, Request)
     # one example per runner, family, arm and strategy

@@ -160,7 +160,9 @@ def accept_leaks(args: Namespace) -> int:
     path = args.config / "benchmarks" / f"{args.benchmark}.leaks.json"
     page = f"data/leaks/{args.benchmark}.html"
     leaks = read_json_record(
-        args.data / "leaks" / f"{args.benchmark}.json", AnswerLeaks, remedy=f"make it first: snakemake --cores 1 -- {page}"
+        args.data / "leaks" / f"{args.benchmark}.json",
+        AnswerLeaks,
+        remedy=f"make it first: snakemake --cores 2 --config 'benchmarks=[{args.benchmark}]' -- {page}",
     )
     before = read_accepted(path, args.benchmark)
     after = accept_text(leaks, before, item_id=args.item, where=args.where, reason=args.reason, reviewer=args.reviewer)

@@ -281,7 +281,8 @@ def import_responses(args: Namespace) -> int:
     """Import answers from another run or harness; they are scored like any others.
 
     A table (.csv, .jsonl) has the columns item and text, and optionally sample (from 0), arm, strategy and turns. Logs of inspect and samples
-    of lmms-eval are read as they are. Make the prompts of the benchmark first: snakemake --cores 2 data/prompts/<benchmark>.parquet
+    of lmms-eval are read as they are. Make the prompts of the benchmark first:
+    snakemake --cores 2 --config 'benchmarks=[<benchmark>]' -- data/prompts/<benchmark>.parquet
     """
     from neuralmedbench.config.load import load_benchmark, load_model_for, wildcard
     from neuralmedbench.errors import ConfigError, DataError
@@ -302,7 +303,7 @@ def import_responses(args: Namespace) -> int:
         raise ConfigError(message)
     prompts = args.data / "prompts" / f"{benchmark}.parquet"
     if not prompts.is_file():
-        message = f"the prompts of {benchmark} are not there; make them first: snakemake --cores 2 {prompts.as_posix()}"
+        message = f"the prompts of {benchmark} are not there; make them first: snakemake --cores 2 --config 'benchmarks=[{benchmark}]' -- {prompts.as_posix()}"
         raise DataError(message)
     requests = [row for row in read_records(prompts, Request) if fits_layout(row, model)]
     given = read_given(args.file, args.form, args.item_key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,12 @@ def test_turns_of_a_dialogue_are_told_apart_and_offered_labels_are_no_leak(vocab
     printed = "Options:\nA. meningioma\nB. abscess"
     assert leaks_of(choice, gold_of("meningioma"), vocabulary, template=printed).leaks == ()
     assert [leak.where for leak in leaks_of(choice, gold_of("meningioma"), vocabulary, template=TEMPLATE).leaks] == ["template"]
+    counted = item(runner=Runner.CHOICE, options=("one", "two"))
+    form = "ANSWER: <the letter of one option>"
+    assert leaks_of(counted, gold_of("one"), vocabulary, template=form).leaks == ()
+    assert [leak.where for leak in leaks_of(replace(counted, notes="He had one."), gold_of("one"), vocabulary, template=form).leaks] == [
+        "notes"
+    ]
 
 
 def test_the_page_is_one_offline_file_with_escaped_texts_and_marked_terms(vocabulary: Vocabulary) -> None:

@@ -215,7 +215,10 @@ def test_answers_to_questions_that_the_import_of_the_set_refused_are_left_aside_
     assert import_responses.main([*command, "--leave-unknown"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "  1 left out: their ids are not in b"
     (tmp_path / "data" / "prompts" / "b.parquet").unlink()
-    with pytest.raises(DataError, match=r"the prompts of b are not there; make them first: snakemake --cores 2 .*/prompts/b\.parquet$"):
+    with pytest.raises(
+        DataError,
+        match=r"the prompts of b are not there; make them first: snakemake --cores 2 --config 'benchmarks=\[b\]' -- .*/prompts/b\.parquet$",
+    ):
         import_responses.main(command)
 
 
