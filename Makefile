@@ -47,8 +47,8 @@ report: setup ## set up .venv, bring the report up to date, print its path
 	trap '' INT; snakemake --cores $(CORES) --configfile $(CONFIGFILE)
 
 # Three processes for two cores: Slurm, servers and browsers are waited for.
-test: setup-dev ## run all tests
-	python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+test: setup-dev ## run the tests, apart from those that make a run of their own (`make validate` runs these)
+	python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not whole_run"
 
 test-quick: setup-dev ## run the fast tests: no workflow, browser or model, and few processes
 	python -m pytest -n 2 --dist worksteal -m "not workflow and not browser and not slow" tests/unit tests/property

@@ -37,6 +37,7 @@ LONGEST = (
     "upgrade/test_upgrade.py",
     "workflow/test_fresh_clone.py",
     "workflow/test_crashes.py",
+    "workflow/test_review_flow.py",
     "workflow/test_cluster.py",
     "workflow/test_replay.py",
     "workflow/test_imported_sets.py",

@@ -51,18 +51,22 @@ SERIES = {
         ("tests/fixtures/crashes.py", "tests/fixtures/loopback.py", "scripts/run_inference.py", "scripts/neuralmedbench/runtime"),
         "tests/workflow/test_crashes.py",
     ),
+    "whole_runs": Series(
+        ("Snakefile", "rules", "scripts", "tests/conftest.py", "tests/slurm", "tests/upgrade", "tests/workflow"), "tests/workflow/test_workflow.py"
+    ),
 }
 """By the name of the script in `perf/`; the quickest comes first."""
 
 
 def digest(name: str, root: Path = ROOT) -> str:
     """Digest of the code of a series: the first 16 hex digits of a SHA-256."""
-    starts = [root / "perf" / f"{name}.py"]
+    named = {root / "perf" / f"{name}.py"}
     for place in SERIES[name].code:
         path = root / place
-        starts += sorted(path.rglob("*.py")) if path.is_dir() else [path]
+        named |= {file for file in path.rglob("*") if file.suffix in {".py", ".smk"}} if path.is_dir() else {path}
+    modules = {file for file in named if file.suffix == ".py"}
     made = hashlib.sha256()
-    for file in sorted(files_reached_from(root / "scripts", starts)):
+    for file in sorted(files_reached_from(root / "scripts", modules) | named):
         made.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return made.hexdigest()[:16]
 

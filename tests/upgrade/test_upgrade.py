@@ -409,6 +409,7 @@ def scans(old: Path, finished_run: Path, tmp_path_factory: pytest.TempPathFactor
     return folder
 
 
+@pytest.mark.whole_run
 @pytest.mark.workflow
 def test_the_words_that_are_sent_about_scans_are_those_of_version_1(old: Path, scans: Path) -> None:
     for path in ("data/prompts/demo-tiny.parquet", "data/prompts/demo-tiny-slices.parquet"):
@@ -436,6 +437,7 @@ def without_digests(value: Any) -> Any:
     return [without_digests(entry) for entry in value] if isinstance(value, list) else value
 
 
+@pytest.mark.whole_run
 @pytest.mark.workflow
 def test_scans_that_are_made_again_from_raw_files_keep_their_signature_and_ask_nothing(old: Path, scans: Path) -> None:
     path = "data/slices/demo-tiny/slices.parquet"

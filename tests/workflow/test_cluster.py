@@ -67,6 +67,7 @@ def read_submission(place: Path) -> Submission:
     return Submission(rules, *map(int, (place / "asked").read_text().split()))
 
 
+@pytest.mark.whole_run
 def test_submitted_jobs_make_what_local_ones_make(finished_run: Path, tmp_path: Path) -> None:
     """Everything behind the scans; `tests/slurm` submits these too."""
     folder = tmp_path / "project"
@@ -111,11 +112,11 @@ def test_a_job_that_fails_on_a_cluster_is_reported_with_its_own_line(finished_ru
 
 
 @pytest.mark.parametrize("cores", [1, 8])
-def test_imaging_is_submitted_twenty_cases_at_a_time_and_asks_for_no_more_than_stated(tmp_path: Path, cores: int) -> None:
-    folder = write_scale(tmp_path / "project", cases=45, models=1)
+def test_imaging_is_submitted_ten_cases_at_a_time_and_asks_for_no_more_than_stated(tmp_path: Path, cores: int) -> None:
+    folder = write_scale(tmp_path / "project", cases=25, models=1)
     done, submissions = submit(folder, *SCALE, "--cores", str(cores), "--", "results/scale/report.html", runs=False)
     assert done.returncode == 1
-    assert sorted(one.rules[PER_CASE[0]] for one in submissions) == [5, 20, 20]
+    assert sorted(one.rules[PER_CASE[0]] for one in submissions) == [5, 10, 10]
     for one in submissions:
         cases = one.rules[PER_CASE[0]]
         assert one.rules == Counter(dict.fromkeys(PER_CASE, cases))

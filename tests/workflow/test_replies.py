@@ -16,7 +16,7 @@ from conftest import NMB
 from fixtures.imports import put_yes_no
 from fixtures.models import Server, reply, running_server
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.whole_run]
 
 SECRET = "Mustermann-Zebra-77"
 QUESTIONS = 3

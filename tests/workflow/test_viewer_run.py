@@ -130,6 +130,7 @@ def with_oracle(run: Path, tmp_path_factory: pytest.TempPathFactory, run_snakema
     return folder
 
 
+@pytest.mark.whole_run
 def test_a_model_that_is_right_only_if_it_sees_the_lesion_gets_0_with_slices_away_from_it_and_1_with_oracle_slices(
     with_oracle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -195,7 +195,7 @@ def limited_lines(run: Run) -> list[str]:
         *_passed(run, benchmark, model.name),
         *_spent(rows),
         *_whole_run(run, rows, model),
-        f"{counted(len(rows), 'answer')} show that everything works; as a result they say nothing yet.",
+        _worth(rows),
         f"page: {run.report}; numbers: {run.results}/tables/leaderboard.csv",
     ]
 
@@ -211,6 +211,8 @@ def _answers(rows: Sequence[Response], items: dict[str, Item], benchmark: str, m
         yield from (f"  {error}: {step}" for error, _ in errors.most_common(3) if (step := next_step(error)))
     if thinking := sum(is_cut_in_thought(row.state, row.text) for row in rows):
         yield f"cut off while thinking, before an answer began: {thinking} of {states['truncated']} truncated; raise `max_tokens`"
+    if not states["ok"]:
+        return
     unread = [
         (row, why) for row in rows if row.state is ResponseState.OK and (why := why_unread(row.text, as_asked(items[row.item_id], row.arm)))
     ]
@@ -221,6 +223,15 @@ def _answers(rows: Sequence[Response], items: dict[str, Item], benchmark: str, m
     ended = f"ended by {first.finish_reason}, " if first.finish_reason else ""
     yield f"could not be read: {len(unread)}; the first ({ended}{counted(first.completion_tokens or 0, 'token')}): {why}"
     yield f"  nmb model explain --benchmark {benchmark} --model {model} --item {first.item_id} shows it, where the case may be read"
+
+
+def _worth(rows: Sequence[Response]) -> str:
+    """Say what so few answers are good for, if any came."""
+    came = sum(row.state is ResponseState.OK for row in rows)
+    if not came:
+        return "no answer has come yet"
+    verb, they = ("shows", "it says") if came == 1 else ("show", "they say")
+    return f"{counted(came, 'answer')} {verb} that everything works; as a result {they} nothing yet."
 
 
 def _passed(run: Run, benchmark: str, model: str) -> Iterator[str]:

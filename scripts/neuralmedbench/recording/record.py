@@ -303,16 +303,18 @@ def incomplete_line(files: Sequence[IncompleteFile], run: Run) -> str:
     run : Run
         Their run.
     """
-    words = []
+    words, verb = [], "requests them again"
     for kind, folder in (("answers", f"{run.results}/responses/"), ("grades", f"{run.results}/grades/")):
         causes: Counter[tuple[str, str]] = Counter()
         for entry in files:
             if entry.path.startswith(folder):
                 causes.update({(state, _as_of_now(why, Path(entry.path).stem)): number for (state, why), number in entry.causes.items()})
+        if any("handed in with" in why for _, why in causes):  # a batch that had not ended
+            verb = "collects those of a batch and requests the rest again" if len(causes) > 1 else "collects them"
         if causes:
             words.append(f"{causes.total()} {kind} ({'; '.join(_by_state(causes))})")
     command = shlex.join(["nmb", "run", "retry", *run.options("--configfiles")])
-    return f"missing: {' and '.join(words)}; `{command}` requests them again" if words else ""
+    return f"missing: {' and '.join(words)}; `{command}` {verb}" if words else ""
 
 
 def _as_of_now(why: str, whose: str) -> str:

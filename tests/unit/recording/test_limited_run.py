@@ -15,8 +15,9 @@ from neuralmedbench.config.load import load_model
 from neuralmedbench.config.workflow import read_run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.recording import stages
-from neuralmedbench.recording.limited_run import _answers, add_server_model, check_server, limited_run
+from neuralmedbench.recording.limited_run import _answers, _worth, add_server_model, check_server, limited_run
 from neuralmedbench.recording.record import record_run
+from neuralmedbench.records.responses import ResponseState
 
 PAID = {"title": "P", "backend": "litellm", "id": "openai/gpt-4o", "revision": "1", "api_key_env": "NMB_NO_KEY"}
 SERVER = "http://127.0.0.1:9/v1"
@@ -139,3 +140,10 @@ def test_answers_to_exam_questions_are_not_counted_as_patients(cluster: str, wor
     items = {name: SimpleNamespace(family="management") for name in "ab"}
     rows = [SimpleNamespace(item_id=name, patient_id=name, state="failed", error="") for name in "ab"]
     assert next(_answers(rows, items, "exam", "m", cluster)) == f"2 answers of m to exam ({words}, 1 family): 2 failed"
+
+
+def test_a_run_in_which_no_answer_has_come_does_not_say_that_everything_works() -> None:
+    waiting = SimpleNamespace(item_id="a", patient_id="a", state="skipped", error="handed in with batch b1, which has not ended", text="")
+    assert _worth([waiting]) == "no answer has come yet"
+    assert not any("could be read" in line for line in _answers([waiting], {"a": SimpleNamespace(family="f")}, "exam", "m", "item"))
+    assert _worth([waiting, SimpleNamespace(state=ResponseState.OK)]).startswith("1 answer shows that everything works")

@@ -388,6 +388,11 @@ def test_what_is_missing_is_counted_and_its_tables_are_listed(
     write("results/study/responses/demo/image.parquet", rows)
     line = incomplete_line(incomplete_files(study, tmp_path), study)
     assert line == f"{words}; `nmb run retry --configfiles 'config/two words.yaml' config/study.yaml` requests them again"
+    waiting = replace(rows[1], error="handed in with batch b1, which has not ended; the next run collects it")
+    write("results/responses/demo/image.parquet", [waiting])
+    assert incomplete_line(incomplete_files(shipped, tmp_path), shipped).endswith("`nmb run retry` collects them")
+    write("results/responses/demo/image.parquet", [waiting, rows[0]])
+    assert incomplete_line(incomplete_files(shipped, tmp_path), shipped).endswith("collects those of a batch and requests the rest again")
     write("results/responses/demo/image.parquet", [replace(row, error=row.item_id) for row in [*rows, rows[1]]])
     assert incomplete_line(incomplete_files(shipped, tmp_path), shipped).startswith(
         "missing: 4 answers (1 failed, a; 3 skipped, most often b)"
