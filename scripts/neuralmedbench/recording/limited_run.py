@@ -56,7 +56,8 @@ def limited_run(model: str, benchmark: str, limit: int, configfiles: Sequence[Pa
     Returns
     -------
     Run
-        The run `try-<model>`: its results lie in a folder of their own, and graders that ask a model are left out.
+        The run `try-<model>`: its results lie in a folder of their own, and graders that ask a model, and the comparison of texts,
+        are left out.
 
     Raises
     ------
@@ -76,6 +77,7 @@ def limited_run(model: str, benchmark: str, limit: int, configfiles: Sequence[Pa
         "published": [],
         "rating_rounds": [],
         "limit": limit,
+        "similarity": {"encoder": ""},  # descriptive, and the slowest step of a run of few answers
     }
     path = Path(results_folder(name)) / f"{name}.yaml"
     write_text(path, f"# Written by `nmb run try`.\n{yaml.safe_dump(value, sort_keys=False)}")

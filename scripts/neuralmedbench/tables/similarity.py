@@ -24,7 +24,7 @@ from neuralmedbench.tables.words import Takeaway
 SAME = frozenset({"exact", "synonym", "child"})
 """Relations to the reference that pass."""
 
-NOT_COMPUTED = f"not computed: {' and '.join(PACKAGES)} were not installed where answers were compared"
+NOT_COMPUTED = f"not computed: `similarity.encoder` is empty, or {' and '.join(PACKAGES)} were not installed where answers were compared"
 DESCRIPTIVE = "descriptive: similar words are not a right diagnosis"
 
 Pair = tuple[Score, SimilarityRow]
@@ -56,8 +56,8 @@ def similarity_rows(study: Study) -> list[SimilarityTableRow]:
     """Rows of `similarity.csv`: mean similarity, and how well it separates same from other diagnoses by the vocabulary.
 
     A similarity of another text than the scored one is stale and left out. Answers with an abbreviation that the vocabulary expanded count in
-    the mean but not in the area: texts that the vocabulary made equal cannot show that the encoder agrees with it. Without the packages of the
-    encoder nothing is computed: then each measure has a row that says so, without a mean.
+    the mean but not in the area: texts that the vocabulary made equal cannot show that the encoder agrees with it. Without an encoder
+    nothing is computed: then each measure has a row that says so, without a mean.
     """
     rows = []
     for benchmark in study.benchmarks.values():
