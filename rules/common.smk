@@ -83,12 +83,11 @@ if workflow.is_main_process:
     try:
         check_project()
         RUN.check_targets(sys.argv[1:])
+        repaired = repairs(RUN)
     except PipelineError as error:
         raise WorkflowError(f"{type(error).__name__}: {error}") from None
     limit_memory()
-    for notice in RUN.notices():
-        TERMINAL.say(notice)
-    for line in repairs(RUN):
+    for line in (*RUN.notices(), *repaired):
         TERMINAL.say(line)
 
 

@@ -12,7 +12,7 @@ from neuralmedbench.files.participants import OLDEST, Participant, describe_part
 from neuralmedbench.records.case import CaseRecord, State
 from neuralmedbench.runtime.atomic_write import write_tsv
 
-IGNORED = ("audit*", "review*", "score*", "**/case.json", "**/text", "**/text/**", "**/review", "**/review/**")
+IGNORED = ("audit*", "review*", "score*", "**/case.json", "**/text", "**/text/**", "**/review", "**/review/**", "**/review.zip")
 """Files that are not part of BIDS: records, the audit, cleaned notes, and files for the reviewer."""
 COLUMNS = ("participant_id", "patient_id", *(one.name for one in fields(Participant)), "state")
 ABOUT = """

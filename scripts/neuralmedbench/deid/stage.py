@@ -35,6 +35,7 @@ from neuralmedbench.files import dicom
 from neuralmedbench.files.dcm2niix import convert
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
+from neuralmedbench.files.packs import SUFFIX
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
 from neuralmedbench.runtime.atomic_write import partial_folder, sweep, write_text
 
@@ -96,6 +97,7 @@ def empty_outputs(out: Path) -> None:
     (out / "case.json").unlink(missing_ok=True)
     for name in OUTPUTS:
         shutil.rmtree(out / name, ignore_errors=True)
+        (out / f"{name}{SUFFIX}").unlink(missing_ok=True)
 
 
 def clean_scans(cleaning: Cleaning) -> tuple[Series, ...]:

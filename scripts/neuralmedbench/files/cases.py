@@ -12,6 +12,7 @@ from pathlib import Path
 from neuralmedbench.errors import ConfigError, DataError, DeidentificationError, IdentityLeaksError
 from neuralmedbench.files.digests import sha256_of, sha256_of_files, sha256_of_value
 from neuralmedbench.files.json_files import read_json_record, write_json_record
+from neuralmedbench.files.packs import PACKED, SUFFIX, write_pack
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, Sequence, State
 from neuralmedbench.runtime.atomic_write import write_tsv
 from neuralmedbench.runtime.storage import full_disk_cause
@@ -61,8 +62,9 @@ def read_case(path: Path) -> CaseRecord:
 
 
 def write_case(path: Path, case: CaseRecord) -> None:
-    """Write a `case.json` with the digests of all files beside it."""
-    files = {name: digest for name, digest in sha256_of_files(path.parent).items() if name != path.name}
+    """Write a `case.json` with the digests of all files beside it, without packs, which hold the same files."""
+    others = {path.name, *(f"{name}{SUFFIX}" for name in PACKED)}
+    files = {name: digest for name, digest in sha256_of_files(path.parent).items() if name not in others}
     write_json_record(path, replace(case, files=files))
 
 
@@ -116,6 +118,8 @@ def run_case_stage(
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
     out.parent.mkdir(parents=True, exist_ok=True)
+    for name in PACKED:
+        write_pack(out.parent / name)
     write_case(out, done)
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from neuralmedbench.config.arms import ArmVariant
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import bytes_with_digest, sha256_of, sha256_of_value
+from neuralmedbench.files.packs import write_pack
 from neuralmedbench.files.plain_pictures import open_picture, write_grey
 from neuralmedbench.imaging.degradation import degradation_named, degrade, seed_of
 from neuralmedbench.imaging.layout_pictures import as_named, compose, pictures_together
@@ -75,7 +76,7 @@ def alter_pictures(items: Iterable[Item], arms: Sequence[ArmVariant], out: Path)
     arms : sequence of ArmVariant
         The benchmark's arms that alter pictures.
     out : Path
-        Folder for the pictures; each case has a folder in it.
+        Folder for the pictures; each case has a folder and a pack in it.
 
     Returns
     -------
@@ -99,6 +100,7 @@ def alter_pictures(items: Iterable[Item], arms: Sequence[ArmVariant], out: Path)
             for group in pictures_together(images.values(), arm.layout):
                 if row := _altered([drawn[image.sha256] for image in group], group, arm, case, out):
                     rows.append(row)
+        write_pack(out / f"sub-{case}")
     return sorted(rows, key=altered_key)
 
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.files.cases import CASE_STAGES, CaseRow
+from neuralmedbench.files.packs import SUFFIX, packed_files
 
 PLACES = ("data", "results", "logs", ".snakemake/metadata", ".dvc/cache")
 """Folders that a run writes to. Files in git (such as the case table with its pseudonyms) are not searched."""
-PARQUET, GZIP, PNG = b"PAR1", b"\x1f\x8b", b"\x89PNG"
+PARQUET, GZIP, PNG, ZIP = b"PAR1", b"\x1f\x8b", b"\x89PNG", b"PK\x03\x04"
 OPAQUE = (GZIP, PNG)
 """Formats of volumes and pictures, which hold no ids; their folder or `case.json` does."""
 
@@ -107,7 +108,8 @@ def remove_case(root: Path, benchmark: str, case: str) -> list[str]:
     data = root / "data"
     places = [data / "raw" / benchmark / case, *(data / stage / benchmark / f"sub-{case}" for stage in CASE_STAGES)]
     places += [data / "reviews" / benchmark / "sheets" / f"sub-{case}.html", *(root / "logs").rglob(f"{benchmark}_{case}.log")]
-    places += [data / "altered" / benchmark / "png" / f"sub-{case}", data / "views" / benchmark / f"sub-{case}"]
+    places += [data / "altered" / benchmark / "png" / f"sub-{case}{end}" for end in ("", SUFFIX)]
+    places.append(data / "views" / benchmark / f"sub-{case}")
     found = [place for place in places if place.exists() or place.is_symlink()]
     for place in found:
         if place.is_dir() and not place.is_symlink():
@@ -137,10 +139,9 @@ def _extent(path: Path, names: re.Pattern[str]) -> str:
     content = path.read_bytes()
     if content.startswith(PARQUET):
         return _count(_rows(path, names), "row")
-    if content.startswith(OPAQUE):
-        return ""
     # everything else is searched as text, such as JSON, CSV and logs
-    lines = content.decode("utf-8", errors="replace").splitlines()
+    parts = packed_files(path).values() if content.startswith(ZIP) else [content]
+    lines = (line for part in parts if not part.startswith(OPAQUE) for line in part.decode("utf-8", errors="replace").splitlines())
     return _count(sum(names.search(line) is not None for line in lines), "line")
 
 

@@ -16,6 +16,7 @@ from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError, DataError, PipelineError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.json_files import read_json
+from neuralmedbench.files.packs import pack_absent, packed_outs, unpack_absent
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.recording.audit import holds_any, stale_files, upstream_records
 from neuralmedbench.recording.metadata import METADATA, is_running, make_again, read_metadata, record_name, repair_metadata
@@ -55,6 +56,8 @@ def record_run(run: Run, *, overridden: bool) -> str:
     ConfigError
         If DVC is installed but cannot be used.
     """
+    for folder in packed_outs(run.recorded()):
+        pack_absent(folder)
     if "DVC_STAGE" in os.environ:
         return ""  # DVC started this run: it holds its own lock and records by itself
     limited = f"this is a limited run of {run.config.limit} answers" if run.config.limit else ""
@@ -175,7 +178,12 @@ def leftovers(run: Run, root: Path = Path()) -> list[str]:
 
 
 def repairs(run: Run) -> list[str]:
-    """Have Snakemake make again what a power cut, a failed attempt or a person took away; return a line about each file."""
+    """Have Snakemake make again what a power cut, a failed attempt or a person took away; return a line about each file.
+
+    `dvc pull` brings packs alone: those without a folder are unpacked. DataError if one is damaged.
+    """
+    for folder in packed_outs(run.benchmarks):
+        unpack_absent(folder)
     torn = [f"{path}: Snakemake's record of it is torn; it is made again" for path in repair_metadata()]
     return [*torn, *(f"{path} is gone; it is made again, and what is made from it" for path in restore_results(run))]
 

@@ -16,6 +16,7 @@ import yaml
 
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.dvc_lock import DVC_LOCK
+from neuralmedbench.files.packs import unpack_cases
 from neuralmedbench.files.yaml_text import load_yaml
 from neuralmedbench.models.ledger import add_missing
 from neuralmedbench.runtime.atomic_write import write_text
@@ -194,7 +195,7 @@ def pull() -> PullResult:
     """Pull everything in `dvc.lock`.
 
     All objects are fetched before any file here is changed. Ledgers are not replaced but merged by key: an answer that was paid for here
-    after the recorded run is kept.
+    after the recorded run is kept. Packs are unpacked.
 
     Returns
     -------
@@ -219,4 +220,6 @@ def pull() -> PullResult:
         outs = repository.outs()
         answers = sum(add_missing(Path(path), cached) for path, cached in outs.items() if path.startswith(LEDGERS))
         files = repository.checkout(but=LEDGERS)
+    for path in outs:
+        unpack_cases(Path(path))
     return PullResult(files, answers)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
 import subprocess
 import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +30,7 @@ from neuralmedbench.files.cases import (
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.inside import file_inside
 from neuralmedbench.files.json_files import read_json, write_json
+from neuralmedbench.files.packs import packed_files, unpack_absent, unpack_cases, write_pack
 from neuralmedbench.files.tables import read_records, read_table, write_records, write_table
 from neuralmedbench.records.case import CaseRecord, Sequence, Series, State
 from neuralmedbench.records.items import SCHEMA_VERSION, Gold, GoldFields, Lesion, ReferenceValue
@@ -220,6 +223,69 @@ def test_case_json_carries_the_digest_of_every_file_beside_it(tmp_path: Path) ->
     series = Series(series_id="series-01", path="series/a.nii", modality="MR", sequence=Sequence.FLAIR)
     write_case(tmp_path / "case.json", CaseRecord(benchmark="b", case_id="c", patient_id="p", stage="ingest", series=(series,)))
     assert read_case(tmp_path / "case.json").files == {"series/a.nii": sha256_of(tmp_path / "series" / "a.nii")}
+
+
+def packed_case(out: Path, names: tuple[str, ...] = ("b.png", "a.png")) -> Path:
+    """Write a case of pictures as a stage does, in the given order; return its folder."""
+
+    def step(case: CaseRecord, source: Path) -> CaseRecord:
+        (out / "sub-c" / "png").mkdir(parents=True)
+        for number, name in enumerate(names):
+            path = out / "sub-c" / "png" / name
+            path.write_bytes(f"picture {name}".encode())
+            os.utime(path, (number, number))
+        return case
+
+    write_case(out / "in" / "case.json", CaseRecord(benchmark="b", case_id="c", patient_id="p", stage="normalise"))
+    run_case_stage("slices", out / "in" / "case.json", out / "sub-c" / "case.json", step)
+    return out / "sub-c"
+
+
+def test_equal_pictures_are_an_equal_pack_and_a_pull_gives_them_back(tmp_path: Path) -> None:
+    one, two = packed_case(tmp_path / "one"), packed_case(tmp_path / "two", ("a.png", "b.png"))
+    assert (one / "png.zip").read_bytes() == (two / "png.zip").read_bytes()
+    assert list(packed_files(one / "png.zip")) == ["a.png", "b.png"]
+    assert set(read_case(one / "case.json").files) == {"png/a.png", "png/b.png"}, "the pack holds nothing else"
+    shutil.rmtree(one / "png")
+    unpack_absent(one.parent)
+    (two / "png" / "a.png").write_bytes(b"edited")
+    (two / "png" / "c.png").write_bytes(b"of another run")
+    for folder in (one, two):
+        unpack_cases(folder.parent)
+        assert {path.name: path.read_bytes() for path in (folder / "png").iterdir()} == {
+            "a.png": b"picture a.png",
+            "b.png": b"picture b.png",
+        }
+    shutil.rmtree(two / "png")
+    write_pack(two / "png")
+    assert not (two / "png.zip").exists()
+
+
+@pytest.mark.parametrize("change", ["another picture", "one more", "elsewhere", "cut off"])
+def test_a_pack_that_is_not_the_one_of_its_case_is_refused_and_the_folder_stays(tmp_path: Path, change: str) -> None:
+    case = packed_case(tmp_path)
+    pack = case / "png.zip"
+    if change == "cut off":
+        pack.write_bytes(pack.read_bytes()[:-30])
+    else:
+        name = {"another picture": "a.png", "one more": "c.png", "elsewhere": "../a.png"}[change]
+        with zipfile.ZipFile(pack, "w") as archive:
+            archive.writestr(name, b"not the one of case.json")
+    with pytest.raises(DataError, match=r"a damaged pack; delete it|than its case\.json lists; make its stage again"):
+        unpack_cases(tmp_path)
+    assert sorted(path.name for path in case.iterdir()) == ["case.json", "png", "png.zip"]
+    assert (case / "png" / "a.png").read_bytes() == b"picture a.png"
+
+
+def test_altered_pictures_of_a_case_that_is_gone_are_not_kept_beside_the_packs_of_the_others(tmp_path: Path) -> None:
+    for case in ("c", "gone"):
+        (tmp_path / "png" / f"sub-{case}").mkdir(parents=True)
+        (tmp_path / "png" / f"sub-{case}" / "1.png").write_bytes(b"blank")
+    unpack_cases(tmp_path)
+    assert (tmp_path / "png" / "sub-gone").exists(), "a folder of a version without packs"
+    write_pack(tmp_path / "png" / "sub-c")
+    unpack_cases(tmp_path)
+    assert sorted(path.name for path in (tmp_path / "png").iterdir()) == ["sub-c", "sub-c.zip"]
 
 
 def test_a_case_table_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -23,7 +23,10 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.run_names import extra_configfiles
 from neuralmedbench.config.workflow import Run, read_run
 from neuralmedbench.errors import ConfigError, DataError, ProviderError
+from neuralmedbench.files.cases import write_case
+from neuralmedbench.files.digests import sha256_of_files
 from neuralmedbench.files.dvc_lock import DvcOut, read_dvc_lock
+from neuralmedbench.files.packs import PACKED, packed_files, write_pack
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.models.ledger import LedgerEntry, add_missing, check_recorded_ledger, open_ledger, read_ledger
 from neuralmedbench.recording import record, repository
@@ -32,6 +35,7 @@ from neuralmedbench.recording.metadata import METADATA, OutputRecord, read_metad
 from neuralmedbench.recording.record import incomplete_files, incomplete_line, missing_lines, restore_results
 from neuralmedbench.recording.run_list import list_runs, run_lines
 from neuralmedbench.recording.stages import dvc_yaml, recorded_runs
+from neuralmedbench.records.case import CaseRecord
 from neuralmedbench.records.responses import Response, ResponseState
 
 LEDGER = Path("data/ledger/demo/m.jsonl")
@@ -453,6 +457,70 @@ def test_recorded_files_are_checked_out_in_one_reading_of_the_record_and_ledgers
         assert repo.checkout(but=repository.LEDGERS) == 20
     assert len(read) == 2, "dvc.yaml and dvc.lock"
     assert [out.read_text() for out in outs] == ["paid for here", *(f"recorded {out.name}" for out in outs[1:])]
+
+
+def test_pictures_of_a_version_without_packs_are_packed_before_dvc_leaves_their_folder_out(
+    shipped: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DVC_STAGE", "any")
+    case, altered = Path("data/slices/demo/sub-c"), Path("data/altered/demo/png/sub-c")
+    for folder in (case / "png", altered):
+        folder.mkdir(parents=True)
+        (folder / "1.png").write_bytes(b"old")
+        (folder / ".snakemake_timestamp").touch()
+    write_case(case / "case.json", CaseRecord(benchmark="demo", case_id="c", patient_id="p", stage="slices"))
+    assert record.record_run(shipped, overridden=False) == ""
+    assert packed_files(case / "png.zip") == packed_files(altered.with_suffix(".zip")) == {"1.png": b"old"}
+
+
+@pytest.mark.slow
+def test_a_changed_case_rewrites_its_own_packs_and_a_withdrawn_one_none_and_its_pictures_leave_a_clone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree, clone = Path("data/slices/many"), tmp_path / "clone"
+
+    def make(case: str, *names: str) -> None:
+        folder = tree / f"sub-{case}"
+        for kind in PACKED:
+            (folder / kind).mkdir(parents=True, exist_ok=True)
+            for name in names:
+                (folder / kind / name).write_text(f"{case} {kind} {name}")
+            write_pack(folder / kind)
+        write_case(folder / "case.json", CaseRecord(benchmark="many", case_id=case, patient_id=f"p{case}", stage="slices"))
+
+    def recorded() -> int:
+        before = {path for path in Path(".dvc/cache").rglob("*") if path.is_file()}
+        with repository.open_repository() as repo:
+            repo.commit()
+        for words in (["add", "dvc.yaml", "dvc.lock", ".dvc", ".dvcignore"], ["commit", "-q", "-m", "record"]):
+            subprocess.run(["git", "-c", "user.name=T", "-c", "user.email=t@example.org", *words], check=True)
+        return len({path for path in Path(".dvc/cache").rglob("*") if path.is_file()} - before)
+
+    origin = copy_project(tmp_path, VERSIONING)
+    monkeypatch.chdir(origin)
+    subprocess.run(["git", "init", "-q"], check=True)
+    Path("dvc.yaml").write_text(yaml.safe_dump({"stages": {"s": {"cmd": "true", "outs": [{tree.as_posix(): {"persist": True}}]}}}))
+    for case in "abc":
+        make(case, *map(str, range(20)))
+    a_case = len(PACKED) + 1
+    assert recorded() == 3 * a_case + 1, "a file a pack, case.json, and DVC's list"
+    make("b", "20")
+    assert recorded() == a_case + 1
+    # a clone without its own cache, where nothing has to be fetched
+    subprocess.run(["git", "clone", "-q", str(origin), str(clone)], check=True)
+    (clone / ".dvc" / "config.local").write_text(f"[cache]\n    dir = {origin / '.dvc' / 'cache'}\n")
+    files = sha256_of_files(tree)
+    monkeypatch.chdir(clone)
+    repository.pull()
+    assert sha256_of_files(tree) == files
+    monkeypatch.chdir(origin)
+    shutil.rmtree(tree / "sub-c")
+    assert recorded() == 1, "DVC's list alone"
+    monkeypatch.chdir(clone)
+    subprocess.run(["git", "pull", "-q"], check=True)
+    repository.pull()
+    assert sorted(path.name for path in tree.iterdir()) == ["sub-a", "sub-b"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,149 @@
+"""Packs: the small files of a case as DVC keeps them, one file in place of a folder.
+
+DVC looks at every file that it records and copies every file that it pulls. So `.dvcignore` keeps the folders `PACKED` of a case from it, and it
+records the pack beside each of them (`png.zip` of `png/`). The pipeline and people read the folder; a pull makes it from the pack.
+"""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+from neuralmedbench.errors import DataError
+from neuralmedbench.files.json_files import read_json
+from neuralmedbench.runtime.atomic_write import atomic_file, atomic_folder
+
+PACKED = ("pictures", "png", "review")
+"""Folders of a case that are recorded as packs; `.dvcignore` has them too."""
+STAGES = ("deidentified", "normalised", "slices", "altered")
+"""Folders of `data/` with packs."""
+ALTERED = "png"
+"""Folder of a benchmark's altered pictures, with a folder and a pack per case."""
+SUFFIX = ".zip"
+UNIX, READABLE = 3, 0o100644 << 16
+"""System and mode of every entry; with the first day of ZIP as its time, equal files give equal bytes."""
+
+
+def write_pack(folder: Path) -> None:
+    """Write the pack of a folder without subfolders beside it, uncompressed; without the folder there is none."""
+    target = folder.with_suffix(SUFFIX)
+    if not folder.is_dir():
+        target.unlink(missing_ok=True)
+        return
+    with atomic_file(target) as partial, zipfile.ZipFile(partial, "w") as pack:
+        for path in sorted(path for path in folder.iterdir() if not path.name.startswith(".")):  # Snakemake's marks of time
+            entry = zipfile.ZipInfo(path.name)
+            entry.create_system, entry.external_attr = UNIX, READABLE
+            pack.writestr(entry, path.read_bytes())
+
+
+def unpack(pack: Path, digests: Mapping[str, str] | None = None) -> None:
+    """Give the folder of a pack the files that the pack holds; a folder that has them is left as it is.
+
+    Parameters
+    ----------
+    pack : Path
+        The pack; its folder has the same name without suffix.
+    digests : dict of str to str, optional
+        SHA-256 of each file, by its name.
+
+    Raises
+    ------
+    DataError
+        If the pack is damaged, or holds a file that is not the one of its digest; the folder stays as it was.
+    """
+    folder, files = pack.with_suffix(""), packed_files(pack)
+    if _has(folder, files):
+        return
+    for name, content in files.items():
+        if name != Path(name).name or (digests is not None and sha256(content).hexdigest() != digests.get(name)):
+            message = (
+                f"{pack.as_posix()}: holds another file {Path(name).name} than its case.json lists; make its stage again and record the run"
+            )
+            raise DataError(message)
+    with atomic_folder(folder) as new:
+        for name, content in files.items():
+            (new / name).write_bytes(content)
+
+
+def packed_files(pack: Path) -> dict[str, bytes]:
+    """Read the files of a pack by name; DataError if it is damaged."""
+    try:
+        with zipfile.ZipFile(pack) as archive:
+            return {entry.filename: archive.read(entry) for entry in archive.infolist()}
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error):
+        message = f"{pack.as_posix()}: a damaged pack; delete it and run `nmb run pull`, or make its stage again"
+        raise DataError(message) from None
+
+
+def _has(folder: Path, files: Mapping[str, bytes]) -> bool:
+    """Return whether a folder has just these files; Snakemake's marks of time do not count."""
+    if not folder.is_dir():
+        return False
+    found = [path for path in folder.iterdir() if path.name in files or not path.name.startswith(".")]
+    return len(found) == len(files) and all(path.read_bytes() == files.get(path.name) for path in found)
+
+
+def unpack_cases(out: Path) -> None:
+    """Unpack what a recorded folder of a benchmark holds, and delete the unpacked files of cases that it no longer holds.
+
+    Parameters
+    ----------
+    out : Path
+        Folder with `sub-<case>/case.json`, or with altered pictures, `png/sub-<case>.zip`; any other is left as it is.
+
+    Raises
+    ------
+    DataError
+        As in `unpack`.
+    """
+    for case in sorted(out.glob("sub-*")):
+        if not (case / "case.json").is_file():  # withdrawn: DVC deleted what it knew
+            for name in PACKED:
+                shutil.rmtree(case / name, ignore_errors=True)
+            with suppress(OSError):  # not empty: something here that was never recorded
+                case.rmdir()
+    for pack in (packs := _packs(out)):
+        _unpack_checked(pack)
+    kept = {pack.with_suffix("").name for pack in packs if pack.parent.name == ALTERED}
+    for folder in (out / ALTERED).glob("sub-*/") if kept else ():
+        if folder.name not in kept:
+            shutil.rmtree(folder)
+
+
+def packed_outs(benchmarks: Iterable[str]) -> list[Path]:
+    """Return the recorded folders with packs of some benchmarks."""
+    return [Path("data", stage, name) for name in benchmarks for stage in STAGES]
+
+
+def pack_absent(out: Path) -> None:
+    """Write the packs that a benchmark's folder lacks: that of a version without packs, whose files DVC would now leave out."""
+    of_cases = (path.parent / name for path in out.glob("sub-*/case.json") for name in PACKED)
+    for folder in (*of_cases, *(out / ALTERED).glob("sub-*/")):
+        if folder.is_dir() and not folder.with_suffix(SUFFIX).exists():
+            write_pack(folder)
+
+
+def unpack_absent(out: Path) -> None:
+    """Unpack the packs of a benchmark's folder that have no folder: `dvc pull` brings packs alone. DataError as in `unpack`."""
+    for pack in _packs(out):
+        if not pack.with_suffix("").exists():
+            _unpack_checked(pack)
+
+
+def _packs(out: Path) -> list[Path]:
+    """List the packs of a benchmark's folder, without those of cases that are being made."""
+    of_cases = [case / f"{name}{SUFFIX}" for case in sorted(out.glob("sub-*")) for name in PACKED if (case / "case.json").is_file()]
+    return [*filter(Path.is_file, of_cases), *sorted((out / ALTERED).glob(f"sub-*{SUFFIX}"))]
+
+
+def _unpack_checked(pack: Path) -> None:
+    """Unpack a pack, against the digests of the case.json beside it; altered pictures have theirs in a table, and are checked when they are sent."""
+    record = pack.with_name("case.json")
+    files = read_json(record)["files"] if record.is_file() else None
+    unpack(pack, None if files is None else {Path(name).name: files[name] for name in files if Path(name).parent.name == pack.stem})
