@@ -24,7 +24,7 @@ rule run_inference:
     conda:
         "../envs/inference.yaml"
     resources:
-        mem_mb=2000,
+        mem_mb=lambda wildcards: mb_of_cases(wildcards, 2000, 0.7),
         api_slots=lambda wildcards: slots_of_model(wildcards).get("api_slots"),
         gpu=lambda wildcards: slots_of_model(wildcards).get("gpu"),
     params:

@@ -28,7 +28,7 @@ rule grade_responses:
     conda:
         "../envs/scoring.yaml"
     resources:
-        mem_mb=1000,
+        mem_mb=lambda wildcards: mb_of_cases(wildcards, 1000, 1),
         api_slots=lambda wildcards: slots_of_grader(wildcards).get("api_slots"),
         gpu=lambda wildcards: slots_of_grader(wildcards).get("gpu"),
     params:
@@ -137,7 +137,7 @@ rule score_responses:
     conda:
         "../envs/scoring.yaml"
     resources:
-        mem_mb=1000,
+        mem_mb=lambda wildcards: mb_of_cases(wildcards, 1000, 0.6),
     params:
         floor=lookup(within=config, dpath="grader_checks/floor"),
         confidence=lookup(within=config, dpath="statistics/confidence"),

@@ -113,7 +113,7 @@ rule build_report:
     conda:
         "../envs/report.yaml"
     resources:
-        mem_mb=1500,
+        mem_mb=1500 + sum(map(len, RUN.tables.values())),
     params:
         results=lambda wildcards: RUN.results,
         benchmarks=list(RUN.benchmarks),

@@ -72,8 +72,7 @@ def limit_memory():
     if workflow.non_local_exec or "mem_mb" in workflow.global_resources:
         return
     # Snakemake refuses a job that requests more than the limit; the largest ones run alone instead
-    largest = [LARGEST_REQUEST_MB]
-    largest += [1000 + len(table) for table in RUN.tables.values()]
+    largest = [LARGEST_REQUEST_MB, 2000 + sum(map(len, RUN.tables.values()))]
     for resources in workflow.resource_settings.overwrite_resources.values():
         largest += [resources["mem_mb"].value] if "mem_mb" in resources else []
     workflow.register_resource("mem_mb", max(usable_memory_mb(), *largest))
