@@ -43,7 +43,7 @@ from neuralmedbench.report.cases import case_index, leave_out_cases, pack_bytes
 from neuralmedbench.report.elements import TEMPLATES, Filled, answers_on_page, check_places, filled_elements
 from neuralmedbench.report.source import DEFAULT_PLACE, ClusterCell, FewPatientsCell, PageSource, RunPlace, visible_value
 from neuralmedbench.runtime.atomic_write import write_text
-from neuralmedbench.tables.form_warnings import TRUNCATED_LIMIT, UNREAD_LIMIT
+from neuralmedbench.tables.form_warnings import FORM_LIMIT
 from neuralmedbench.tables.papers.shape import shapes
 from neuralmedbench.tables.words import case_noun
 
@@ -185,7 +185,7 @@ def templates(
     )
     environment.globals |= {"BLOCKS": {block.id: block for block in BLOCKS}, "NOTES": notes, "FEWEST": FEWEST}
     environment.globals |= {"PACKED_ROWS": PACKED_ROWS, "FUNNEL_STEPS": FUNNEL_STEPS}
-    environment.globals |= {"UNREAD_LIMIT": UNREAD_LIMIT, "TRUNCATED_LIMIT": TRUNCATED_LIMIT}
+    environment.globals["FORM_LIMIT"] = FORM_LIMIT
     environment.globals |= {"GREY": grey, "RUN": run, "GLOSSARY": yaml.safe_load(inlined("glossary.yaml"))}
     nouns = plural(2, noun)
     environment.globals |= {"NOUN": noun, "NOUNS": nouns, "COUNTED": "Patients" if noun == PATIENT else f"Independent {nouns}"}

@@ -6,7 +6,7 @@ all_tables: TABLES, result_columns
 bundle: AskedOf, bundle_cases
 drift: DriftTarget, check_drift
 frames: RECORDS, dtype_of, record_dtypes, record_frame, table_frame
-form_warnings: TRUNCATED_LIMIT, UNREAD_LIMIT
+form_warnings: FORM_LIMIT
 gate.looks: UpdateLook, LookRecord, look_record
 gate.plan: plan_update
 gate.verdict: APPROVE, Alarm, CONDITIONAL, MarginVerdict, REJECT, REVIEW, UpdatePair, alarms_of, outcome_of, read_pair, verdicts_of

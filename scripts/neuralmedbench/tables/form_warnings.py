@@ -9,8 +9,8 @@ from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import constant_of, models_of
 
-UNREAD_LIMIT, TRUNCATED_LIMIT = 0.1, 0.5
-"""Shares of the answers above which a model has a warning beside its rank. (Our rules.)"""
+FORM_LIMIT = 0.1
+"""Share of the answers, unread or cut off, above which a model has a warning beside its rank. (Our rule.)"""
 
 UNREAD, TRUNCATED = "could not be read", "were cut off at the limit of tokens"
 SHORT = {UNREAD: "unread", TRUNCATED: "cut off"}
@@ -25,32 +25,28 @@ def form_shares(tally: dict[str, int], present: int) -> Cells:
     }
 
 
-def form_faults(row: Cells) -> list[tuple[str, float, str]]:
-    """Return the faults of a row of the leaderboard that are above their limit: what, share, and the limit in words."""
-    faults = (("unread_fraction", UNREAD, UNREAD_LIMIT, percent(UNREAD_LIMIT)), ("truncated_fraction", TRUNCATED, TRUNCATED_LIMIT, "half"))
-    return [
-        (what, float(share), words)
-        for name, what, limit, words in faults
-        if isinstance(share := row.get(name), int | float) and share > limit
-    ]
+def form_faults(row: Cells) -> list[tuple[str, float]]:
+    """Return the faults of a row of the leaderboard that are above the limit: what, and its share."""
+    faults = (("unread_fraction", UNREAD), ("truncated_fraction", TRUNCATED))
+    return [(what, float(share)) for name, what in faults if isinstance(share := row.get(name), int | float) and share > FORM_LIMIT]
 
 
 def form_notes(row: Cells) -> list[str]:
     """Return the notes on a model's row; without its shares, because notes are shown where these are hidden."""
-    return [f"warning: more than {words} of the answers are {SHORT[what]}" for what, _, words in form_faults(row)]
+    return [f"warning: more than {percent(FORM_LIMIT)} of the answers are {SHORT[what]}" for what, _ in form_faults(row)]
 
 
 def form_sentences(study: Study, tables: Tables) -> list[str]:
-    """State which models were not read or were cut off above the limits, and once what such answers count as."""
+    """State which models were not read or were cut off above the limit, and once what such answers count as."""
     found: dict[str, list[str]] = {}
     for name, benchmark in study.benchmarks.items():
         for row in models_of(tables, name):
             faults = form_faults(row)
             if faults:
-                parts = [f"{percent(share)} {what}{_in_thought(row) if what == TRUNCATED else ''}" for what, share, _ in faults]
+                parts = [f"{percent(share)} {what}{_in_thought(row) if what == TRUNCATED else ''}" for what, share in faults]
                 shares = f"of the answers of {row['title']} {listing(parts)}"
                 shares += open_rate(row, tables)
-                unread = any(what == UNREAD for what, _, _ in faults)
+                unread = any(what == UNREAD for what, _ in faults)
                 found.setdefault(_counted_as(row, unread, len(faults) > 1), []).append(f"{benchmark.config.title}: {shares}")
     return [f"{'; '.join(whose)}; {count}." for count, whose in found.items()]
 
@@ -67,7 +63,7 @@ def open_rate(row: Cells, tables: Tables) -> str:
     Empty where few answers are unread, or where some of them are missing and not wrong.
     """
     unread, rate = row.get("unparsable") or 0, row.get("pass1")
-    if (row.get("unread_fraction") or 0) <= UNREAD_LIMIT or row.get("unread_missing") or rate is None or not row.get("expected"):
+    if (row.get("unread_fraction") or 0) <= FORM_LIMIT or row.get("unread_missing") or rate is None or not row.get("expected"):
         return ""
     most = min(1.0, rate + unread / row["expected"])
     words = f" ({percent(rate)} are right if all of these are wrong, {percent(most)} if all are right"
@@ -92,8 +88,8 @@ def form_badges(study: Study, rows: Iterable[Cells]) -> list[Cells]:
     """Return a warning badge that names the models; none if all are read."""
     titles: dict[str, set[str]] = {}
     for row in rows:
-        for what, _, words in form_faults(row):
-            titles.setdefault(f"more than {words} {SHORT[what]}", set()).add(str(row["title"]))
+        for what, _ in form_faults(row):
+            titles.setdefault(f"more than {percent(FORM_LIMIT)} {SHORT[what]}", set()).add(str(row["title"]))
     text = "; ".join(f"{what}: {listing(sorted(who))}" for what, who in titles.items())
     return [{"name": "Form of the answers", "state": "warn", "text": text}] if text else []
 

@@ -6,6 +6,7 @@ import base64
 import gzip
 import io
 import json
+import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -53,6 +54,14 @@ def parquet(column: str, value: object, note: str = "") -> bytes:
     return held.getvalue()
 
 
+def packed(name: str, content: bytes) -> bytes:
+    """Return a pack of one file."""
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        archive.writestr(name, content)
+    return held.getvalue()
+
+
 def uri(kind: str, content: bytes) -> bytes:
     return f"<img src='data:{kind};base64,{base64.b64encode(content).decode()}'>".encode()
 
@@ -87,6 +96,8 @@ CASES: dict[str, Callable[[], tuple[str, bytes]]] = {
     "PNG text": lambda: ("a.png", png(text="Vandermeer")),
     "PNG packed text": lambda: ("a.png", png(packed="192.0.2.118")),
     "behind a PNG": lambda: ("a.png", png(behind=b"Vandermeer")),
+    "PNG in a pack": lambda: ("png.zip", packed("a.png", png(packed="Vandermeer"))),
+    "name in a pack": lambda: ("png.zip", packed("VANDERMEER.png", png())),
     "parquet cell": lambda: ("a.parquet", parquet("text", "line\nVandermeer")),
     "parquet nested cell": lambda: ("a.parquet", parquet("turns", [{"text": "of 48213371"}])),
     "parquet bytes": lambda: ("a.parquet", parquet("blob", b"Vandermeer")),
