@@ -232,8 +232,9 @@ def _worth(rows: Sequence[Response]) -> str:
     came = sum(row.state is ResponseState.OK for row in rows)
     if not came:
         return "no answer has come yet"
-    verb, they = ("shows", "it says") if came == 1 else ("show", "they say")
-    return f"{counted(came, 'answer')} {verb} that everything works; as a result {they} nothing yet."
+    if came == 1:
+        return "1 answer shows that everything works; as a result it says nothing yet."
+    return f"{came} answers show that everything works; as a result they say nothing yet."
 
 
 def _passed(run: Run, benchmark: str, model: str) -> Iterator[str]:
