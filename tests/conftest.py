@@ -9,11 +9,15 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import CodeType
+from typing import Any
 
 import pytest
 from filelock import FileLock
+from jinja2 import BytecodeCache, Environment
+from jinja2.bccache import Bucket
 
 import validate
 
@@ -87,6 +91,36 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say which long series have no result of the code of today."""
     for name, reason in () if terminalreporter.config.option.collectonly else validate.outdated():
         terminalreporter.write_line(f"validation: {name} {reason}; `make validate` runs it")
+
+
+class CompiledTemplates(BytecodeCache):
+    """Templates that this process has compiled, by name and content."""
+
+    def __init__(self) -> None:
+        self._code: dict[tuple[str, str], CodeType | None] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._code.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._code[bucket.key, bucket.checksum] = bucket.code
+
+
+@pytest.fixture(scope="session", autouse=True)
+def templates_are_compiled_once() -> Iterator[None]:
+    """Compile the templates of the page once a process: of a page that a test builds, compiling took a third of the time."""
+    from neuralmedbench.report import page
+
+    templates, compiled = page.templates, CompiledTemplates()
+
+    def with_compiled(*arguments: Any, **named: Any) -> Environment:
+        environment = templates(*arguments, **named)
+        environment.bytecode_cache = compiled
+        return environment
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page, "templates", with_compiled)
+        yield
 
 
 @pytest.fixture(scope="session")
