@@ -106,7 +106,7 @@ rule embed_similarity:
         code=code_hash("embed_similarity"),
     shell:
         "python scripts/embed_similarity.py --responses {input.responses} --items {input.item_table} --gold {input.gold}"
-        " --vocabulary {input.vocabulary:q} --encoder {params.encoder:q} --layer {params.layer} --out {output.similarity} &> {log}"
+        " --vocabulary {input.vocabulary:q} --encoder={params.encoder:q} --layer {params.layer} --out {output.similarity} &> {log}"
 
 
 rule score_responses:
