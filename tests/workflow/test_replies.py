@@ -16,7 +16,7 @@ from conftest import NMB
 from fixtures.imports import put_yes_no
 from fixtures.models import Server, reply, running_server
 
-pytestmark = [pytest.mark.workflow, pytest.mark.whole_run]
+pytestmark = pytest.mark.workflow
 
 SECRET = "Mustermann-Zebra-77"
 QUESTIONS = 3
@@ -51,6 +51,7 @@ def try_stub(project: Path, server: Server) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.whole_run
 def test_a_success_without_an_answer_is_one_line_with_its_cause_and_the_next_step(project: Path) -> None:
     """The other forms of such replies have their causes in `unit/models/test_faults.py`."""
     found = "ErrorReply (200): the reply holds an error instead of an answer in `choices`"
@@ -66,6 +67,7 @@ def test_a_success_without_an_answer_is_one_line_with_its_cause_and_the_next_ste
     assert SECRET not in shown
 
 
+@pytest.mark.whole_run
 def test_what_was_answered_before_the_errors_is_kept(project: Path) -> None:
     with running_server() as server:
         server.modes = ["ok", "200"]
