@@ -24,7 +24,7 @@ from neuralmedbench.tables.words import Takeaway
 SAME = frozenset({"exact", "synonym", "child"})
 """Relations to the reference that pass."""
 
-NOT_COMPUTED = f"not computed: `similarity.encoder` is empty, or {' and '.join(PACKAGES)} were not installed where answers were compared"
+NOT_COMPUTED = f"not computed: {' and '.join(PACKAGES)} were not installed where answers were compared, or `similarity.encoder` is empty"
 DESCRIPTIVE = "descriptive: similar words are not a right diagnosis"
 
 Pair = tuple[Score, SimilarityRow]
