@@ -32,12 +32,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     items = {row.item_id: row for row in read_records(args.items, Item)}
     gold = {row.item_id: row for row in read_records(args.gold, Gold)}
-    responses = comparable_responses((row for path in args.responses for row in current_rows(read_records(path, Response))), items, gold)
+    rows_read = (row for path in args.responses for row in current_rows(read_records(path, Response)))
+    responses = comparable_responses(rows_read, items, gold) if args.encoder else []
     rows: list[SimilarityRow] = []
     # an installation for APIs has no encoder: the empty table says that nothing was computed (tables.similarity)
-    if responses and args.encoder and (lacking := not_installed(PACKAGES)):
+    if responses and (lacking := not_installed(PACKAGES)):
         print(f"similarity is left out: {lacking}", file=sys.stderr)
-    elif responses and args.encoder:
+    elif responses:
         encoder = TransformerEncoder(weights_folder(args.encoder), layer=args.layer)
         rows = similarity_rows(responses, items, gold, read_vocabulary(args.vocabulary), encoder)
     write_records(args.out, SimilarityRow, rows, key=response_key)

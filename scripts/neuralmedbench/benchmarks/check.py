@@ -14,6 +14,7 @@ from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.config.pipeline import MAX_QUARANTINED_FRACTION
+from neuralmedbench.config.run_names import how_to_make
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.case_flow import stopping_share
 from neuralmedbench.files.cases import read_audit, read_case_table
@@ -172,11 +173,6 @@ def _check_listed_pictures(found: CheckReport, cases: Sequence[str], private: Pa
         found.warnings.append(
             f"{len(undated)} cases have a record but no scan date (files.csv, column date): dated values of the record are not shown: {_some(undated)}"
         )
-
-
-def how_to_make(path: Path, benchmark: str) -> str:
-    """Return the command that makes a file of a benchmark, whether or not the benchmark is in the run list."""
-    return f"snakemake --cores 2 --config 'benchmarks=[{benchmark}]' -- {path.as_posix()}"
 
 
 def _check_audit(found: CheckReport, path: Path) -> None:

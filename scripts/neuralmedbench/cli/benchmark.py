@@ -154,15 +154,16 @@ def curate_benchmark(args: Namespace) -> int:
 def accept_leaks(args: Namespace) -> int:
     """Accept, with a reason, that a text of an item names its answer."""
     from neuralmedbench.benchmarks.leak_review import accept_text, read_accepted, write_accepted
+    from neuralmedbench.config.run_names import how_to_make
     from neuralmedbench.files.json_files import read_json_record
     from neuralmedbench.records.answer_leaks import AnswerLeaks
 
     path = args.config / "benchmarks" / f"{args.benchmark}.leaks.json"
-    page = f"data/leaks/{args.benchmark}.html"
+    page = Path("data/leaks", f"{args.benchmark}.html")
     leaks = read_json_record(
         args.data / "leaks" / f"{args.benchmark}.json",
         AnswerLeaks,
-        remedy=f"make it first: snakemake --cores 2 --config 'benchmarks=[{args.benchmark}]' -- {page}",
+        remedy=f"make it first: {how_to_make(page, args.benchmark)}",
     )
     before = read_accepted(path, args.benchmark)
     after = accept_text(leaks, before, item_id=args.item, where=args.where, reason=args.reason, reviewer=args.reviewer)

@@ -285,6 +285,7 @@ def import_responses(args: Namespace) -> int:
     snakemake --cores 2 --config 'benchmarks=[<benchmark>]' -- data/prompts/<benchmark>.parquet
     """
     from neuralmedbench.config.load import load_benchmark, load_model_for, wildcard
+    from neuralmedbench.config.run_names import how_to_make
     from neuralmedbench.errors import ConfigError, DataError
     from neuralmedbench.files.external_files import read_given
     from neuralmedbench.files.json_files import read_json_record
@@ -303,7 +304,7 @@ def import_responses(args: Namespace) -> int:
         raise ConfigError(message)
     prompts = args.data / "prompts" / f"{benchmark}.parquet"
     if not prompts.is_file():
-        message = f"the prompts of {benchmark} are not there; make them first: snakemake --cores 2 --config 'benchmarks=[{benchmark}]' -- {prompts.as_posix()}"
+        message = f"the prompts of {benchmark} are not there; make them first: {how_to_make(prompts, benchmark)}"
         raise DataError(message)
     requests = [row for row in read_records(prompts, Request) if fits_layout(row, model)]
     given = read_given(args.file, args.form, args.item_key)

@@ -18,7 +18,7 @@ model: BatchConfig, Downscale, GraderConfig, ModelConfig, PriceList
 pipeline: GraderChecksConfig, MAX_QUARANTINED_FRACTION, PipelineConfig, RateLimit, SEQUENCE_ORDER
 published: Lookup, PublishedConfig, PublishedRow, PublishedSize, PublishedTable
 readiness: DiseaseGroup, Margin, ReadinessConfig, UpdateKind
-run_names: DEFAULT_RUN, RESULT_FOLDERS, extra_configfiles, results_folder, results_of, run_of
+run_names: DEFAULT_RUN, RESULT_FOLDERS, extra_configfiles, how_to_make, results_folder, results_of, run_of
 section: Name, Section
 server: ServerConfig
 sequence_map: MappedSequence, Pattern

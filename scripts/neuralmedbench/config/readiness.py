@@ -10,17 +10,6 @@ from pydantic import Field, model_validator
 
 from neuralmedbench.config.section import Name, Section
 
-Condition = Literal[
-    "min_accuracy",
-    "max_hallucinated_findings",
-    "max_missed_lesions",
-    "max_false_alarms",
-    "max_wrong_side",
-    "min_coverage",
-    "max_confident_errors",
-    "min_right_when_sure",
-    "min_patients",
-]
 UpdateKind = Literal[
     "min_accuracy",
     "max_hallucinated_findings",
@@ -31,6 +20,7 @@ UpdateKind = Literal[
     "max_confident_errors",
 ]
 """Kinds of error by which two revisions are compared: the conditions, without one that is about the answers that a revision is sure of."""
+Condition = Literal[UpdateKind, "min_right_when_sure", "min_patients"]
 ALL = "all"
 
 

@@ -78,3 +78,8 @@ def run_of(path: str | Path) -> tuple[str, tuple[str, ...]] | None:
     if top != "results" or known.isdisjoint(parts[:2]):
         return None
     return (DEFAULT_RUN, tuple(parts)) if parts[0] in known else (parts[0], tuple(parts[1:]))
+
+
+def how_to_make(path: Path, benchmark: str) -> str:
+    """Return the command that makes a file of a benchmark, whether or not the benchmark is in the run list."""
+    return f"snakemake --cores 2 --config 'benchmarks=[{benchmark}]' -- {path.as_posix()}"

@@ -6,10 +6,11 @@ records the pack beside each of them (`png.zip` of `png/`). The pipeline and peo
 
 from __future__ import annotations
 
+import os
 import shutil
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -108,7 +109,8 @@ def unpack_cases(out: Path) -> None:
                 shutil.rmtree(case / name, ignore_errors=True)
             with suppress(OSError):  # not empty: something here that was never recorded
                 case.rmdir()
-    for pack in (packs := _packs(out)):
+    packs = [folder.with_suffix(SUFFIX) for folder, _, is_packed in _packed_folders(out) if is_packed]
+    for pack in packs:
         _unpack_checked(pack)
     kept = {pack.with_suffix("").name for pack in packs if pack.parent.name == ALTERED}
     for folder in (out / ALTERED).glob("sub-*/") if kept else ():
@@ -123,23 +125,36 @@ def packed_outs(benchmarks: Iterable[str]) -> list[Path]:
 
 def pack_absent(out: Path) -> None:
     """Write the packs that a benchmark's folder lacks: that of a version without packs, whose files DVC would now leave out."""
-    of_cases = (path.parent / name for path in out.glob("sub-*/case.json") for name in PACKED)
-    for folder in (*of_cases, *(out / ALTERED).glob("sub-*/")):
-        if folder.is_dir() and not folder.with_suffix(SUFFIX).exists():
+    for folder, is_here, is_packed in _packed_folders(out):
+        if is_here and not is_packed and folder.is_dir():
             write_pack(folder)
 
 
 def unpack_absent(out: Path) -> None:
     """Unpack the packs of a benchmark's folder that have no folder: `dvc pull` brings packs alone. DataError as in `unpack`."""
-    for pack in _packs(out):
-        if not pack.with_suffix("").exists():
-            _unpack_checked(pack)
+    for folder, is_here, is_packed in _packed_folders(out):
+        if is_packed and not is_here:
+            _unpack_checked(folder.with_suffix(SUFFIX))
 
 
-def _packs(out: Path) -> list[Path]:
-    """List the packs of a benchmark's folder, without those of cases that are being made."""
-    of_cases = [case / f"{name}{SUFFIX}" for case in sorted(out.glob("sub-*")) for name in PACKED if (case / "case.json").is_file()]
-    return [*filter(Path.is_file, of_cases), *sorted((out / ALTERED).glob(f"sub-*{SUFFIX}"))]
+def _packed_folders(out: Path) -> Iterator[tuple[Path, bool, bool]]:
+    """Yield the folders of a benchmark that are packed, without those of cases that are being made: whether each is here, and whether its pack is.
+
+    Every start of Snakemake asks this of all cases, so each case is listed once.
+    """
+    for case in sorted(out.glob("sub-*")):
+        names = _names_in(case)
+        if "case.json" in names:
+            for name in PACKED:
+                if not names.isdisjoint((name, f"{name}{SUFFIX}")):
+                    yield case / name, name in names, f"{name}{SUFFIX}" in names
+    names = {name for name in _names_in(out / ALTERED) if name.startswith("sub-")}
+    for name in sorted({name.removesuffix(SUFFIX) for name in names}):
+        yield out / ALTERED / name, name in names, f"{name}{SUFFIX}" in names
+
+
+def _names_in(folder: Path) -> set[str]:
+    return set(os.listdir(folder)) if folder.is_dir() else set()
 
 
 def _unpack_checked(pack: Path) -> None:

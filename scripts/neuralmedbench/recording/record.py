@@ -311,18 +311,18 @@ def incomplete_line(files: Sequence[IncompleteFile], run: Run) -> str:
     run : Run
         Their run.
     """
-    words, verb = [], "requests them again"
+    words, in_batches = [], set[bool]()
     for kind, folder in (("answers", f"{run.results}/responses/"), ("grades", f"{run.results}/grades/")):
         causes: Counter[tuple[str, str]] = Counter()
         for entry in files:
             if entry.path.startswith(folder):
                 causes.update({(state, _as_of_now(why, Path(entry.path).stem)): number for (state, why), number in entry.causes.items()})
-        if any("handed in with" in why for _, why in causes):  # a batch that had not ended
-            verb = "collects those of a batch and requests the rest again" if len(causes) > 1 else "collects them"
+        in_batches |= {"handed in with" in why for _, why in causes}  # with a batch that had not ended
         if causes:
             words.append(f"{causes.total()} {kind} ({'; '.join(_by_state(causes))})")
     command = shlex.join(["nmb", "run", "retry", *run.options("--configfiles")])
-    return f"missing: {' and '.join(words)}; `{command}` {verb}" if words else ""
+    verb = "collects those of a batch and requests the rest again" if len(in_batches) > 1 else "requests them again"
+    return f"missing: {' and '.join(words)}; `{command}` {'collects them' if in_batches == {True} else verb}" if words else ""
 
 
 def _as_of_now(why: str, whose: str) -> str:

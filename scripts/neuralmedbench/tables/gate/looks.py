@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -130,15 +130,11 @@ class LookRecord:
 
     Attributes
     ----------
-    path : Path
-        The file.
     looks : list of UpdateLook
         All looks so far.
     """
 
-    path: Path
     looks: list[UpdateLook]
-    _added: list[dict[str, Any]] = field(default_factory=list)
 
     def same(self, data: str) -> UpdateLook | None:
         """Return the look at the same data, which costs nothing again; None if there is none."""
@@ -153,7 +149,6 @@ class LookRecord:
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         look = UpdateLook(number=len(self.looks) + 1, previous=self.looks[-1].digest if self.looks else "", looked_on=today, **cells)
         self.looks.append(look)
-        self._added.append(asdict(look))
         return look
 
 
@@ -185,8 +180,8 @@ def look_record(path: Path, pages: Path) -> Iterator[LookRecord]:
         if max(numbers, default=0) > len(looks):
             message = f"{path.as_posix()}: it has {len(looks)} looks, but there is a page of look {max(numbers)}; restore the file, looks are not begun anew"
             raise DataError(message)
-        record = LookRecord(path, looks)
-        yield record
-        transaction.added += record._added
+        known = len(looks)
+        yield LookRecord(looks)
+        transaction.added += [asdict(look) for look in looks[known:]]
     log.sync()
     log.close()

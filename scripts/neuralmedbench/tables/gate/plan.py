@@ -12,6 +12,7 @@ import numpy as np
 from neuralmedbench.config.load import load_model, load_readiness
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.readiness import Margin
+from neuralmedbench.config.run_names import how_to_make
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.estimates.noninferiority import MOST_PATIENTS, Changes, patients_needed
 from neuralmedbench.files.tables import read_records
@@ -181,7 +182,9 @@ def plan_update(root: Path, model: str, *, vocabulary: Path, results: Path, reco
     benchmark, members = str(config.update.benchmark), known_groups(config, known)
     data = root / "data"
     if not (data / "gold" / f"{benchmark}.parquet").is_file():
-        message = f"the items of {benchmark} are not there; make them first: snakemake --cores 2 data/items/{benchmark}.parquet"
+        message = (
+            f"the items of {benchmark} are not there; make them first: {how_to_make(Path('data/items', f'{benchmark}.parquet'), benchmark)}"
+        )
         raise DataError(message)
     items = read_records(data / "items" / f"{benchmark}.parquet", Item)
     gold = read_records(data / "gold" / f"{benchmark}.parquet", Gold)

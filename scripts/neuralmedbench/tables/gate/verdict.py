@@ -253,7 +253,7 @@ def read_pair(study: Study, model: str) -> UpdatePair:
         answered_on=" to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
         stated=stated,
         pairs=pairs,
-        reservations=tuple(_reservations(study, benchmark, model, stated)),
+        reservations=tuple(_reservations(study, benchmark, model, members, stated)),
         blocked=tuple(_blocked(study, benchmark, model)),
     )
 
@@ -354,12 +354,12 @@ def _bad(rows: Iterable[Score], kind: str, judge: Judge, answers: ModelAnswers) 
     return [verdict if verdict is None else verdict is not kind.startswith("min_") for verdict in found]
 
 
-def _reservations(study: Study, benchmark: BenchmarkStudy, model: str, stated: str) -> Iterator[str]:
+def _reservations(study: Study, benchmark: BenchmarkStudy, model: str, members: Mapping[str, Member], stated: str) -> Iterator[str]:
     if stated == AFTER:
         yield "The margins were written down after the new revision was first asked."
     if model in benchmark.config.reference_pool:
         yield "The items were chosen by answers of this model, so a new revision may look better than it is."
-    not_met = [row for row in model_rows(study, benchmark, model, known_groups(study.readiness, study.vocabulary)) if row.get("use")]
+    not_met = [row for row in model_rows(study, benchmark, model, members) if row.get("use")]
     for row in not_met:
         if row["condition"] == WHOLE and row["verdict"] == NOT_MET:
             title = study.readiness.uses[row["use"]].title
