@@ -37,6 +37,7 @@ include: "rules/80_tables.smk"
 include: "rules/85_published.smk"
 include: "rules/87_cards.smk"
 include: "rules/90_report.smk"
+include: "rules/95_exports.smk"
 
 
 # Short jobs with little memory: on a cluster they run where Snakemake runs, without queueing.

@@ -112,6 +112,10 @@ RESULT_FILES = {
     "planted/<benchmark>.parquet": ("plant_errors", "[answers with planted errors](#planted), which test the graders"),
     "ratings/ratings.parquet": ("import_ratings", "[clinicians' values](#ratings)"),
     "cases/<benchmark>.parquet": ("bundle_cases", "[the case browser's content](#cases)"),
+    "exports/": (
+        "export_results",
+        "the numbers that may travel, in other tools' forms ([Hand the numbers on](reproduce.md#hand-the-numbers-on))",
+    ),
     "croissant/<benchmark>.json": ("describe_benchmark", "description of a public benchmark ([Cards](cards/README.md))"),
 }
 """Files of results by path, with the rule that writes each and its content."""

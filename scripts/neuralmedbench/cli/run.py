@@ -242,6 +242,26 @@ def try_model(args: Namespace) -> int:
     return 0
 
 
+@RUN.verb("export", CONFIGFILES, example="--configfiles config/study.yaml")
+def export_run(args: Namespace) -> int:
+    """Write the numbers of a run for other tools and archives: results/exports/.
+
+    Every Eval Ever, logs of inspect_ai, a Workflow Run RO-Crate, Zenodo, the Hugging Face hub, and one tidy table with its codebook. Numbers
+    about few patients and single answers of private benchmarks are held back, and a private id in any file stops it. What is not up to date is
+    made first.
+    """
+    from neuralmedbench.config.workflow import read_run
+    from neuralmedbench.recording.stages import make_files
+    from neuralmedbench.runtime.machine import usable_cores
+
+    run = read_run(args.configfiles)
+    folder = f"{run.results}/exports"
+    code = make_files([folder], run, cores=usable_cores())
+    if not code:
+        print(Path(folder).absolute())
+    return code
+
+
 @RUN.verb(
     "trace",
     argument("table", help="name of a table of results, for example leaderboard"),

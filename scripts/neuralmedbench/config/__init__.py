@@ -11,7 +11,7 @@ deidentification: DeidentificationConfig, header_options
 element_rules: ElementRule, MAY_BE_KEPT, OURS, actions_by_tag, read_element_arguments
 juries: jury_members
 layouts: CASE, COMMON_ORDER, Layout, LayoutConfig, PICTURES, QUESTION
-load: check, group_limit, load_benchmark, load_checklists, load_grader, load_informant, load_model, load_model_for, load_pipeline, load_published, load_readiness, nearest, read_yaml, section_in, wildcard, withhold_outside_paths
+load: WITHHELD, check, group_limit, load_benchmark, load_checklists, load_grader, load_informant, load_model, load_model_for, load_pipeline, load_published, load_readiness, nearest, read_yaml, section_in, wildcard, withhold_outside_paths
 mapping_sections: AnswerMapping, BesideMapping, ConversationMapping, FieldMapping, GroupMapping, ImagesMapping, OptionsMapping, PictureForm, RoundMapping, RubricMapping, TextMapping, column_of
 mappings: FOLDER, MappingConfig, load_mappings
 model: BatchConfig, Downscale, GraderConfig, ModelConfig, PriceList

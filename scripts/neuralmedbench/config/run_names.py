@@ -25,6 +25,7 @@ RESULT_FOLDERS = frozenset(
         "compare",
         "croissant",
         "drift",
+        "exports",
         "figures",
         "gate",
         "grades",

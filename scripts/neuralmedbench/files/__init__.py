@@ -18,7 +18,7 @@ json_files: read_json, read_json_record, record_adapter, write_json, write_json_
 known_lesions: KnownLesion, LesionMask, MASK_SUFFIX, read_known_lesion, read_lesion_mask
 lines: read_lines, write_lines
 nifti: MAX_VOXELS, Volume, nifti_image, read_nifti, write_nifti
-packs: SUFFIX, pack_absent, packed_files, packed_outs, unpack_absent, unpack_cases, write_pack
+packs: SUFFIX, pack_absent, packed_files, packed_outs, unpack_absent, unpack_cases, write_pack, write_zip
 pages: THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
 participants: OLDEST, Participant, UNKNOWN, describe_participant, read_participants
 picture_cases: count_pictures, picture_manifest

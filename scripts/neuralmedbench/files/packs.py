@@ -36,11 +36,18 @@ def write_pack(folder: Path) -> None:
     if not folder.is_dir():
         target.unlink(missing_ok=True)
         return
+    write_zip(
+        target, ((path.name, path.read_bytes()) for path in sorted(folder.iterdir()) if not path.name.startswith("."))
+    )  # marks of Snakemake
+
+
+def write_zip(target: Path, files: Iterable[tuple[str, bytes]], *, compression: int = zipfile.ZIP_STORED) -> None:
+    """Write names and contents as ZIP: equal files give equal bytes."""
     with atomic_file(target) as partial, zipfile.ZipFile(partial, "w") as pack:
-        for path in sorted(path for path in folder.iterdir() if not path.name.startswith(".")):  # Snakemake's marks of time
-            entry = zipfile.ZipInfo(path.name)
-            entry.create_system, entry.external_attr = UNIX, READABLE
-            pack.writestr(entry, path.read_bytes())
+        for name, content in files:
+            entry = zipfile.ZipInfo(name)
+            entry.create_system, entry.external_attr, entry.compress_type = UNIX, READABLE, compression
+            pack.writestr(entry, content)
 
 
 def unpack(pack: Path, digests: Mapping[str, str] | None = None) -> None:

@@ -43,6 +43,7 @@ STAGES = {
     "draw_figures": "draw figures",
     "record_provenance": "record provenance",
     "build_report": "build the report",
+    "export_results": "write the exports",
 }
 """Rules in words; a test compares them with the rules. Cases are counted, never named."""
 ASKING = frozenset({"run_inference", "grade_responses"})

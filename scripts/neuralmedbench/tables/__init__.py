@@ -15,10 +15,10 @@ papers.comparison: COLUMNS, comparison_rows, latex, markdown
 papers.own_results: OwnResults
 papers.shape: shapes
 papers.size: by_published_size, size_words
-release: Release
+release: RANKS, Release
 stored_runs: StoredRun, read_stored_run
 study: Study, cluster_noun, read_study
 two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, compare_runs, comparison_answer
 words: case_noun, cluster_of
-write: write_tables
+write: released_tables, write_tables
 """

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.files.tables import write_table
+from neuralmedbench.files.tables import read_table, write_table
+from neuralmedbench.records.results import MARK
 from neuralmedbench.tables.all_tables import TABLES
 from neuralmedbench.tables.claims import power_sentence, title_answer
 from neuralmedbench.tables.contrasts import model_pairs, picture_benchmarks
@@ -67,6 +68,42 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     pairs = results.once(model_pairs)
     write_json(folder / "notes.json", notes(rest, seen, {name: pairs[name] for name in rest.benchmarks}) | told_of)
     write_json(metrics, headline_metrics(seen["leaderboard"]))
+
+
+def released_tables(study: Study, folder: Path, release: Release) -> Tables:
+    """Read the tables of a run as a public page shows them, whatever its own audience: numbers about few patients are hidden.
+
+    Parameters
+    ----------
+    study : Study
+        The run.
+    folder : Path
+        Its tables, as `write_tables` wrote them.
+    release : Release
+        The audience for which they were written.
+
+    Returns
+    -------
+    dict of str to list of dict
+        Cells by column, of the declared types; the mark of a hidden row is text.
+
+    Raises
+    ------
+    DataError
+        If a table is absent.
+    """
+    cells = {table.name: [_typed(row, table.columns) for row in read_table(folder / f"{table.name}.csv")] for table in TABLES}
+    if release.profile == PUBLIC:  # they were written as such
+        return cells
+    shown = public_tables(study, cells, {table.name: table.suppression for table in TABLES}, Release(PUBLIC, release.fewest))
+    return without_few(shown, TABLES).tables
+
+
+READERS: Mapping[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": "true".__eq__, "str": str}
+
+
+def _typed(row: Mapping[str, str], columns: Mapping[str, str]) -> Cells:
+    return {name: None if not cell else cell if MARK.fullmatch(cell) else READERS[columns[name]](cell) for name, cell in row.items()}
 
 
 def block_notes(study: Study, tables: Tables) -> dict[str, dict[str, str]]:

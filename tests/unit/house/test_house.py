@@ -30,6 +30,7 @@ LEVELS = [
     {"cards"},
     {"report"},
     {"recording"},
+    {"exports"},
     {"cli"},
     {"__main__"},
 ]

@@ -1,0 +1,177 @@
+"""What archives ask for: a Workflow Run RO-Crate of the exports and of the workflow that made them, and the metadata of a Zenodo deposit."""
+
+from __future__ import annotations
+
+import html
+import mimetypes
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from neuralmedbench.exports.released import ReleasedRun, may_travel
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.files.json_files import write_json
+from neuralmedbench.runtime.atomic_write import write_text
+
+Json = dict[str, Any]
+METADATA = "ro-crate-metadata.json"
+PROFILES = {
+    "https://w3id.org/ro/wfrun/process/0.5": ("Process Run Crate", "0.5"),
+    "https://w3id.org/ro/wfrun/workflow/0.5": ("Workflow Run Crate", "0.5"),
+    "https://w3id.org/workflowhub/workflow-ro-crate/1.0": ("Workflow RO-Crate", "1.0"),
+}
+CONTEXT = ["https://w3id.org/ro/crate/1.1/context", {"sha256": "https://w3id.org/ro/terms/workflow-run#sha256"}]
+WORKFLOW, LANGUAGE, AGENT, LICENCE = "workflow/Snakefile", "#snakemake", "#authors", "#licence"
+NO_LICENCE = (
+    "No licence has been stated for these numbers: whoever publishes them chooses one. The workflow's code is under the licence {code}."
+)
+KINDS = {
+    ".jsonl": "application/jsonl",
+    ".parquet": "application/vnd.apache.parquet",
+    ".eval": "application/zip",
+    ".yaml": "application/yaml",
+}
+SNAKEMAKE = "https://snakemake.github.io"
+
+
+def copy_workflow(root: Path, folder: Path, run: ReleasedRun) -> None:
+    """Put the workflow, and where the numbers come from, beside the exports, so that the crate is complete by itself.
+
+    Of private benchmarks neither the digests of their files nor the calls are told.
+    """
+    for path in [root / "Snakefile", *sorted((root / "rules").glob("*.smk"))]:
+        write_text(folder / "workflow" / path.relative_to(root), path.read_text(encoding="utf-8"))
+    closed = {name for name, benchmark in run.study.benchmarks.items() if not may_travel(benchmark)}
+    told = run.provenance | {
+        "inputs": {path: digest for path, digest in run.provenance["inputs"].items() if closed.isdisjoint(_names_in(path))},
+        "models": [one for one in run.provenance["models"] if one["benchmark"] not in closed],
+    }
+    write_json(folder / "provenance.json", told)
+
+
+def _names_in(path: str) -> set[str]:
+    """Return the parts of a path, with and without suffix: one of them may be the name of a benchmark."""
+    return {name for part in Path(path).parts for name in (part, Path(part).stem)}
+
+
+def write_crate(folder: Path, run: ReleasedRun) -> None:
+    """Describe every file of the exports as a Workflow Run Crate: `ro-crate-metadata.json`.
+
+    Parameters
+    ----------
+    folder : Path
+        The exports, complete but for this file.
+    run : ReleasedRun
+        The run.
+    """
+    paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file() and path.name != METADATA)
+    files = [_file(folder, path) for path in paths if path != WORKFLOW]
+    made = [path for path in paths if not path.startswith("workflow/") and path not in {"provenance.json", "README.md"}]
+    authors = [str(author["name"]) for author in run.citation["authors"]]
+    graph = [
+        {"@id": METADATA, "@type": "CreativeWork", "about": {"@id": "./"}}
+        | {"conformsTo": [{"@id": "https://w3id.org/ro/crate/1.1"}, {"@id": "https://w3id.org/workflowhub/workflow-ro-crate/1.0"}]},
+        {
+            "@id": "./",
+            "@type": "Dataset",
+            "name": run.title,
+            "description": description_of(run),
+            "datePublished": run.date.isoformat(),
+            "license": {"@id": LICENCE},
+            "conformsTo": _refs(PROFILES),
+            "hasPart": _refs(paths),
+            "mainEntity": {"@id": WORKFLOW},
+            "mentions": {"@id": "#run"},
+            "author": {"@id": AGENT},
+            "publisher": {"@id": AGENT},
+        },
+        *({"@id": name, "@type": "CreativeWork", "name": title, "version": version} for name, (title, version) in PROFILES.items()),
+        {
+            "@id": LICENCE,
+            "@type": "CreativeWork",
+            "name": "Licence of the numbers",
+            "description": NO_LICENCE.format(code=run.citation["license"]),
+        },
+        {"@id": AGENT, "@type": "Organization", "name": "; ".join(authors)},
+        {
+            "@id": LANGUAGE,
+            "@type": "ComputerLanguage",
+            "name": "Snakemake",
+            "identifier": {"@id": SNAKEMAKE},
+            "url": {"@id": SNAKEMAKE},
+            "version": str(run.provenance["packages"].get("snakemake", "")),
+        },
+        {"@id": SNAKEMAKE, "@type": "WebSite", "name": "Snakemake"},
+        {
+            **_file(folder, WORKFLOW),
+            "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
+            "name": run.citation["title"],
+            "programmingLanguage": {"@id": LANGUAGE},
+            "version": str(run.provenance["commit"]),
+            "creator": {"@id": AGENT},
+            "license": str(run.citation["license"]),
+            "conformsTo": {"@id": "https://bioschemas.org/profiles/ComputationalWorkflow/1.0-RELEASE"},
+        },
+        {
+            "@id": "#run",
+            "@type": "CreateAction",
+            "name": f"The run {run.name}",
+            "description": f"{run.provenance['command']}. provenance.json has the inputs with their digests, models, prompts and packages.",
+            "endTime": run.date.isoformat(),
+            "actionStatus": {"@id": "http://schema.org/CompletedActionStatus"},
+            "instrument": {"@id": WORKFLOW},
+            "agent": {"@id": AGENT},
+            "object": [{"@id": "provenance.json"}],
+            "result": _refs(made),
+        },
+        *files,
+    ]
+    write_json(folder / METADATA, {"@context": CONTEXT, "@graph": graph})
+
+
+def _refs(names: Iterable[str]) -> list[Json]:
+    return [{"@id": name} for name in names]
+
+
+def _file(folder: Path, name: str) -> Json:
+    kind = KINDS.get(Path(name).suffix) or mimetypes.guess_type(name)[0] or "text/plain"
+    entity: Json = {
+        "@id": name,
+        "@type": "File",
+        "name": Path(name).name,
+        "encodingFormat": kind,
+        "contentSize": str((folder / name).stat().st_size),
+        "sha256": sha256_of(folder / name),
+    }
+    return entity | ({"about": {"@id": "./"}, "encodingFormat": "text/markdown"} if name == "README.md" else {})
+
+
+def description_of(run: ReleasedRun) -> str:
+    """Say in a few sentences what is in the exports of a run."""
+    titles = [benchmark.config.title for benchmark in run.study.benchmarks.values()]
+    models = [model.title for model in run.study.models.values() if not model.reader]
+    parts = (
+        f"Benchmarks: {', '.join(titles)}. Models: {', '.join(models)}.",
+        "Every number with its number of items and patients, its interval, its graders and the tier of the model (scores.parquet, codebook.json).",
+        "Numbers about few patients who are not public are held back, and answers of private benchmarks.",
+        run.warning,
+    )
+    return " ".join(filter(None, parts))
+
+
+def write_zenodo(path: Path, run: ReleasedRun) -> None:
+    """Write the metadata of a Zenodo deposit as its REST interface takes them; the licence is left to whoever deposits."""
+    titles = [benchmark.config.title for benchmark in run.study.benchmarks.values()]
+    cited = [{"relation": "cites", "identifier": one["url"], "scheme": "url"} for one in run.citation["references"]]
+    metadata = {
+        "title": run.title,
+        "upload_type": "dataset",
+        "description": f"<p>{html.escape(description_of(run))}</p>",
+        "creators": [{"name": str(author["name"])} for author in run.citation["authors"]],
+        "access_right": "open",
+        "keywords": ["vision-language models", "neurology", "evaluation", *titles],
+        "related_identifiers": cited,
+        "version": str(run.citation["version"]),
+        "notes": f"Made by {run.citation['title']}, commit {run.provenance['commit']}: {run.provenance['command']}",
+    }
+    write_json(path, {"metadata": metadata})
