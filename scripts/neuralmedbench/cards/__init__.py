@@ -2,6 +2,6 @@
 
 Doors
 -----
-card: CardConfig, CardForm, read_card
+card: CardConfig, CardForm, CroissantConfig, read_card
 croissant: describe, missing_properties
 """

@@ -107,7 +107,7 @@ def write_crate(folder: Path, run: ReleasedRun) -> None:
             "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
             "name": run.citation["title"],
             "programmingLanguage": {"@id": LANGUAGE},
-            "version": str(run.provenance["commit"]),
+            "version": run.commit,
             "creator": {"@id": AGENT},
             "license": str(run.citation["license"]),
             "conformsTo": {"@id": "https://bioschemas.org/profiles/ComputationalWorkflow/1.0-RELEASE"},
@@ -118,10 +118,10 @@ def write_crate(folder: Path, run: ReleasedRun) -> None:
             "name": f"The run {run.name}",
             "description": f"{run.provenance['command']}. provenance.json has the inputs with their digests, models, prompts and packages.",
             "endTime": run.date.isoformat(),
-            "actionStatus": {"@id": "http://schema.org/CompletedActionStatus"},
+            "actionStatus": "http://schema.org/CompletedActionStatus",
             "instrument": {"@id": WORKFLOW},
             "agent": {"@id": AGENT},
-            "object": [{"@id": "provenance.json"}],
+            "object": {"@id": "provenance.json"},
             "result": _refs(made),
         },
         *files,
@@ -151,7 +151,7 @@ def description_of(run: ReleasedRun) -> str:
     titles = [benchmark.config.title for benchmark in run.study.benchmarks.values()]
     models = [model.title for model in run.study.models.values() if not model.reader]
     parts = (
-        f"Benchmarks: {', '.join(titles)}. Models: {', '.join(models)}.",
+        f"Benchmarks: {'; '.join(titles)}. Models: {'; '.join(models)}.",
         "Every number with its number of items and patients, its interval, its graders and the tier of the model (scores.parquet, codebook.json).",
         "Numbers about few patients who are not public are held back, and answers of private benchmarks.",
         run.warning,
@@ -171,7 +171,6 @@ def write_zenodo(path: Path, run: ReleasedRun) -> None:
         "access_right": "open",
         "keywords": ["vision-language models", "neurology", "evaluation", *titles],
         "related_identifiers": cited,
-        "version": str(run.citation["version"]),
-        "notes": f"Made by {run.citation['title']}, commit {run.provenance['commit']}: {run.provenance['command']}",
+        "notes": f"Made by {run.citation['title']} {run.citation['version']}, commit {run.commit}: {run.provenance['command']}",
     }
     write_json(path, {"metadata": metadata})

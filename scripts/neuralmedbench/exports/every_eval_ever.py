@@ -46,7 +46,7 @@ def _write_record(
 ) -> None:
     developer, name = model_id(model)
     # equal runs give equal names: no random number, and no time of writing
-    named = f"{run.name}/{benchmark.name}/{model.name}/{model.revision}/{run.provenance['commit']}/{run.date}"
+    named = f"{run.name}/{benchmark.name}/{model.name}/{model.revision}/{run.commit}/{run.date}"
     identifier = uuid.UUID(bytes=hashlib.sha256(named.encode()).digest()[:16], version=4)
     place = Path("data", *(FORBIDDEN.sub("-", part).strip(". ") for part in (benchmark.name, developer, name)))
     retrieved = str(int(datetime.datetime.combine(run.date, datetime.time(), datetime.UTC).timestamp()))
@@ -60,13 +60,13 @@ def _write_record(
             "source_name": run.title,
             "source_type": "evaluation_run",
             "source_organization_name": run.citation["authors"][0]["name"],
-            "evaluator_relationship": "third_party",
+            "evaluator_relationship": "first_party" if model.backend == "builtin" else "third_party",
             "additional_details": {"run": run.name, **({"warning": run.warning} if run.warning else {})},
         },
         "eval_library": {
             "name": LIBRARY,
             "version": str(run.citation["version"]),
-            "additional_details": {"commit": str(run.provenance["commit"]), "changed_since_commit": str(run.provenance["dirty"]).lower()},
+            "additional_details": {"commit": run.commit},
         },
         "model_info": _model_info(model),
         "evaluation_results": [_result(root, run, benchmark, number) for number in numbers],
@@ -143,7 +143,8 @@ def _result(root: Path, run: ReleasedRun, benchmark: BenchmarkStudy, number: Rel
     score: Json = {"score": number.value, "details": counts_of(number)}
     if number.low is not None and number.high is not None:
         limits = {"lower": number.low, "upper": number.high, "confidence_level": number.confidence, "method": number.interval}
-        score["uncertainty"] = {"confidence_interval": limits, "num_samples": number.n_items}
+        known = {name: value for name, value in limits.items() if value is not None}
+        score["uncertainty"] = {"confidence_interval": known, "num_samples": number.n_items}
     if number.note:
         score["details"] |= {"note": number.note}
     return {

@@ -77,7 +77,6 @@ def _spec(run: ReleasedRun, benchmark: BenchmarkStudy, model: ModelConfig, answe
     items = list(dict.fromkeys(answer.item.item_id for answer in answers))
     name = f"{run.name}.{benchmark.name}.{model.name}.{model.revision}"
     sent = {"temperature": model.temperature, "top_p": model.top_p, "max_tokens": model.max_tokens, "seed": model.seed}
-    commit = run.provenance["commit"]
     return {
         "eval_id": name,
         "run_id": run.name,
@@ -97,7 +96,7 @@ def _spec(run: ReleasedRun, benchmark: BenchmarkStudy, model: ModelConfig, answe
             "revision": model.revision,
             "arm": FULL,
             "strategy": DIRECT,
-            "commit": commit,
+            "commit": run.commit,
             "subjects": benchmark.config.subjects,
             **({} if answers else {"samples": "none: the benchmark is private"}),
         },

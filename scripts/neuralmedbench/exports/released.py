@@ -165,10 +165,16 @@ class ReleasedRun:
         return f"{self.citation['title']}: results of the run {self.name}"
 
     @property
+    def commit(self) -> str:
+        """Commit of the code that made the numbers, and whether it had been changed since."""
+        known = self.provenance["commit"]
+        return f"{known}{' with changes' if self.provenance['dirty'] else ''}" if known else "not known: outside of a git repository"
+
+    @property
     def warning(self) -> str:
         """What a reader must know first: whether any number is about patients."""
         phantoms = [one.config.title for one in self.study.benchmarks.values() if one.config.subjects == "phantom"]
-        return f"{', '.join(phantoms)}: simulated patients; no number about them is about patients." if phantoms else ""
+        return f"Simulated patients, no number is about patients: {'; '.join(phantoms)}." if phantoms else ""
 
     @cached_property
     def _by_model(self) -> dict[tuple[str, str], list[ReleasedScore]]:

@@ -26,6 +26,7 @@ from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.exports.private_ids import require_no_ids, texts_in
 from neuralmedbench.exports.released import ReleasedScore
 from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.records.results import FEWEST
 
 MODELS = ("alpha", "beta", "gamma")
 Row = dict[str, str]
@@ -63,7 +64,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("shared")
     write_study(root, models=(*MODELS, "delta"), patients=12)
     add_ratings(root, "alpha")
-    lose_answers(root, "delta")
+    lose_answers(root, "delta", every=20)
     return make(root, (*MODELS, "delta"))
 
 
@@ -202,12 +203,11 @@ def test_the_tidy_table_has_every_rate_and_the_codebook_every_column(shared: Pat
     rates = table(shared, "rates")
     for row in rates:
         one = numbers[tuple(row[name] for name in keys)]
-        assert [f"{value:z.6f}" if value is not None else "" for value in (one.value, one.low, one.high)] == [
-            row["value"],
-            row["low"],
-            row["high"],
-        ]
-        assert (str(one.n_items), str(one.n_patients), str(one.missing)) == (row["n_items"], row["n_patients"], row["missing"])
+        shown = [] if one.withheld else [row["value"], row["low"], row["high"]]
+        assert [f"{value:z.6f}" if value is not None else "" for value in (one.value, one.low, one.high)] == (shown or [""] * 3)
+        assert one.withheld == (f"<{FEWEST} patients" if row["few_patients"] else None)
+        counts = ["" if count is None else str(count) for count in (one.n_items, one.n_patients, one.missing)]
+        assert counts == [row["n_items"], row["n_patients"], row["missing"]]
     assert len(rows) == len(numbers) == book["rows"]
     assert {key[-1] for key in numbers} - {row["metric"] for row in rates} == {"pass1_strict", "calibrated"}
     assert [entry["name"] for entry in book["columns"]] == [entry.name for entry in fields(ReleasedScore)]
@@ -235,12 +235,18 @@ def test_single_answers_read_back_to_the_rate(shared: Path) -> None:
 
 
 def test_a_rate_that_missing_answers_leave_open_has_its_bounds_and_no_number(shared: Path) -> None:
-    rows = [row for row in read_records(shared / "scores.parquet", ReleasedScore) if row.model == "delta" and row.metric == "pass1"]
-    assert rows
-    assert {(row.value, row.tier, row.worst_case) for row in rows} == {(None, None, 0.0)}
-    assert not list((shared / "every_eval_ever").glob("data/*/*/delta"))
+    rows = [
+        row
+        for row in read_records(shared / "scores.parquet", ReleasedScore)
+        if (row.benchmark, row.model, row.arm, row.slice, row.metric) == (DEPTH, "delta", "full", "all", "pass1")
+    ]
+    assert [(row.value, row.low, row.tier, row.missing) for row in rows] == [(None, None, None, 6)]
+    assert 0 < (rows[0].worst_case or 0) < (rows[0].best_case or 0)
+    assert not list((shared / "every_eval_ever").glob(f"data/{DEPTH}/*/delta/*"))
     with zipfile.ZipFile(shared / "inspect" / DEPTH / "delta.eval") as log:
-        assert json.loads(log.read("header.json"))["results"]["completed_samples"] == 0
+        results = json.loads(log.read("header.json"))["results"]
+        lost = [name for name in log.namelist() if name.startswith("samples/") and json.loads(log.read(name))["error"]]
+    assert results["total_samples"] - results["completed_samples"] == len(lost) == 6
 
 
 def test_the_crate_names_every_file_of_the_exports(shared: Path) -> None:
@@ -351,7 +357,7 @@ def test_an_id_planted_anywhere_is_found_with_file_and_field(closed: Path, tmp_p
 def test_an_id_planted_in_a_record_a_line_or_a_name_is_found_too(shared: Path, tmp_path: Path) -> None:
     folder = tmp_path / "exports"
     shutil.copytree(shared, folder)
-    with pytest.raises(DeidentificationError, match="field|line|member"):  # the phantoms' own cases, as if they were private
+    with pytest.raises(DeidentificationError, match=r"field|line|member"):  # the phantoms' own cases, as if they were private
         require_no_ids(folder, {"case07"})
     for path in [*folder.rglob("*_samples.jsonl"), *folder.rglob("*.eval")]:
         path.unlink()
