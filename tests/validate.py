@@ -38,6 +38,7 @@ SERIES = {
     "confidence_intervals": Series(("tests/fixtures/coverage.py",), "tests/unit/estimates/test_coverage.py"),
     "names_in_phrases": Series(("tests/property/test_vocabulary_property.py",), "tests/property/test_vocabulary_property.py"),
     "update_gate": Series(("tests/fixtures/updates.py",), "tests/unit/tables/test_update_gate.py"),
+    "foreign_readers": Series(("tests/fixtures/exports.py",), "tests/unit/exports/test_exports.py"),
     "server_kills": Series(
         ("tests/fixtures/own_servers.py", "tests/stand_in/vllm.py", "scripts/neuralmedbench/runtime/supervisor.py"),
         "tests/unit/models/test_own_server.py",

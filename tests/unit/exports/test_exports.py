@@ -17,65 +17,28 @@ from typing import Any
 import pytest
 import yaml
 
-import build_tables
-import export_results
-import record_provenance
-from conftest import ROOT
-from fixtures.tables import BREADTH, DEPTH, GRADERS, add_ratings, lose_answers, write_study
+from fixtures.exports import MODELS, closed_exports, export, make, shared_exports
+from fixtures.tables import BREADTH, DEPTH
 from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.exports.private_ids import require_no_ids, texts_in
 from neuralmedbench.exports.released import ReleasedScore
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.results import FEWEST
 
-MODELS = ("alpha", "beta", "gamma")
 Row = dict[str, str]
 ID = re.compile(r"(?:case|patient)\d\d")
-
-
-def arguments(root: Path, models: tuple[str, ...]) -> list[str]:
-    run = ["--root", str(root), "--benchmarks", DEPTH, BREADTH, "--models", *models]
-    return [*run, "--vocabulary", "config/vocabulary.yaml"]
-
-
-def make(root: Path, models: tuple[str, ...] = MODELS, profile: str = "internal") -> Path:
-    """Make tables, provenance and exports of a made-up run; give the exports."""
-    results = root / "results"
-    tables = ["--out-tables", str(results / "tables"), "--out-metrics", str(results / "metrics.json"), "--resamples", "100"]
-    assert build_tables.main([*arguments(root, models), "--graders", *GRADERS, "--profile", profile, *tables]) == 0
-    recorded = ["--bootstrap-seed", "1", "--inputs", f"data/items/{DEPTH}.parquet", "--out", str(results / "provenance.json")]
-    assert record_provenance.main([*arguments(root, models), *recorded]) == 0
-    for name in ("CITATION.cff", "Snakefile", "rules"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile
-        copy(ROOT / name, root / name)
-    return export(root, models, profile)
-
-
-def export(root: Path, models: tuple[str, ...] = MODELS, profile: str = "internal", *extra: str) -> Path:
-    out = root / "results" / "exports"
-    wanted = ["--graders", *GRADERS, "--profile", profile, "--out", str(out), *extra]
-    assert export_results.main([*arguments(root, models), *wanted]) == 0
-    return out
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The exports of a made-up run that may be shown: 12 simulated patients, of whom the answers of one model are missing."""
-    root = tmp_path_factory.mktemp("shared")
-    write_study(root, models=(*MODELS, "delta"), patients=12)
-    add_ratings(root, "alpha")
-    lose_answers(root, "delta", every=20)
-    return make(root, (*MODELS, "delta"))
+    return shared_exports(tmp_path_factory.mktemp("shared"))
 
 
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The exports of an internal run about 22 patients of a site."""
-    root = tmp_path_factory.mktemp("closed")
-    write_study(root, models=("alpha",), patients=22, kind="patient")
-    for path in (root / "config" / "benchmarks").glob("*.yaml"):
-        path.write_text(path.read_text(encoding="utf-8").replace("private: false", "private: true"), encoding="utf-8")
-    return make(root, ("alpha",))
+    return closed_exports(tmp_path_factory.mktemp("closed"))
 
 
 def table(exports: Path, name: str) -> list[Row]:
@@ -259,7 +222,7 @@ def test_the_crate_names_every_file_of_the_exports(shared: Path) -> None:
 
 def test_equal_runs_give_equal_files(shared: Path, tmp_path: Path) -> None:
     before = {path.relative_to(shared): path.read_bytes() for path in shared.rglob("*") if path.is_file()}
-    again = export(shared.parent.parent, (*MODELS, "delta"))
+    again = export(shared.parent.parent, MODELS)
     assert {path.relative_to(again): path.read_bytes() for path in again.rglob("*") if path.is_file()} == before
 
 
@@ -380,4 +343,4 @@ def test_an_id_planted_in_a_record_a_line_or_a_name_is_found_too(shared: Path, t
 
 def test_a_limited_run_is_not_exported(shared: Path) -> None:
     with pytest.raises(ConfigError, match="limited to 5 answers is no result"):
-        export(shared.parent.parent, (*MODELS, "delta"), "internal", "--limit", "5")
+        export(shared.parent.parent, MODELS, "internal", "--limit", "5")
