@@ -22,7 +22,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +134,11 @@ def spoil(exports: Path) -> set[str]:
 # from here on: in the other environment
 
 
+def foreign(name: str) -> Any:
+    """Import a module of the other environment."""
+    return import_module(name)
+
+
 def read_all(exports: Path, context: str | None) -> dict[str, Any]:
     faults: list[str] = []
     programs = {"inspect_ai": "inspect_ai", "roc-validator": "roc-validator", "rocrate": "rocrate"}
@@ -152,17 +157,16 @@ def read_all(exports: Path, context: str | None) -> dict[str, Any]:
 
 
 def read_logs(exports: Path) -> dict[str, Any]:
-    from inspect_ai.log import read_eval_log, read_eval_log_sample_summaries
-
+    logs = foreign("inspect_ai.log")
     passed, recomputed, samples = {}, {}, 0
     paths = sorted((exports / "inspect").rglob("*.eval"))
     for path in paths:
-        log, key = read_eval_log(str(path)), f"{path.parent.name}/{path.stem}"
+        log, key = logs.read_eval_log(str(path)), f"{path.parent.name}/{path.stem}"
         samples += len(log.samples or [])
         values = defaultdict(list)
         for sample in log.samples or []:
             values[sample.id].append(sample.scores["pass1"].as_float())
-        if len(read_eval_log_sample_summaries(str(path))) != len(log.samples or []):
+        if len(logs.read_eval_log_sample_summaries(str(path))) != len(log.samples or []):
             message = f"{key}: summaries do not fit the samples"
             raise ValueError(message)
         if values:
@@ -182,8 +186,7 @@ def read_logs(exports: Path) -> dict[str, Any]:
 
 def read_records(exports: Path, faults: list[str]) -> dict[str, Any]:
     """Validate as their command does (schema and the checks of their data store), and read with their types."""
-    from every_eval_ever.eval_types import EvaluationLog
-
+    types = foreign("every_eval_ever.eval_types")
     folder = exports / "every_eval_ever"
     command = [sys.executable, "-m", "every_eval_ever", "validate", "--format", "json", "data/*/*/*/*.json*"]
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
@@ -191,7 +194,7 @@ def read_records(exports: Path, faults: list[str]) -> dict[str, Any]:
     faults += [f"every_eval_ever: {report['file']}: {fault}" for report in reports for fault in report["errors"] + report["warnings"]]
     found = {}
     for path in folder.rglob("*.json"):
-        record = EvaluationLog.model_validate_json(path.read_text(encoding="utf-8"))
+        record = types.EvaluationLog.model_validate_json(path.read_text(encoding="utf-8"))
         for result in record.evaluation_results:
             details = result.score_details.details or {}
             if "tier" in details:
@@ -208,10 +211,7 @@ def read_records(exports: Path, faults: list[str]) -> dict[str, Any]:
 
 
 def read_crate(exports: Path, context: str | None, faults: list[str]) -> dict[str, Any]:
-    import requests
-    from rocrate.rocrate import ROCrate
-    from rocrate_validator import models, services
-
+    requests, models, services = map(foreign, ("requests", "rocrate_validator.models", "rocrate_validator.services"))
     if context:  # the one address that the validator reads, from a file
 
         def answer(_: Any, request: Any, **_settings: Any) -> Any:
@@ -221,12 +221,12 @@ def read_crate(exports: Path, context: str | None, faults: list[str]) -> dict[st
             reply._content = Path(context).read_bytes() if "ro/crate/1.1/context" in request.url else b"{}"
             return reply
 
-        requests.Session.send = answer  # type: ignore[method-assign]
+        requests.Session.send = answer
     settings = services.ValidationSettings(
         rocrate_uri=str(exports), profile_identifier=PROFILE, requirement_severity=models.Severity.REQUIRED, no_cache=True
     )
     faults += [f"crate: {issue.check.identifier} {issue.message}" for issue in services.validate(settings).get_issues()]
-    return {"entities": len(ROCrate(str(exports)).data_entities)}
+    return {"entities": len(foreign("rocrate.rocrate").ROCrate(str(exports)).data_entities)}
 
 
 if __name__ == "__main__":

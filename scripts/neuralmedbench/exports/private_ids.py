@@ -6,14 +6,15 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.exports.released import may_travel
 from neuralmedbench.files.yaml_text import load_yaml
-from neuralmedbench.recording.patient_traces import PARQUET, ZIP, id_pattern
+from neuralmedbench.recording.patient_traces import PARQUET, ZIP
 from neuralmedbench.tables.study import Study
 
 Text = tuple[str, str]
@@ -21,6 +22,7 @@ Text = tuple[str, str]
 
 SHORT_NUMBER = re.compile(r"\d{1,3}")
 """An id that is a number below 1,000 stands in every table as a count, so it is searched for only as part of an item's id."""
+WORD = re.compile(r"[a-z0-9]+")
 MOST_NAMED = 5
 
 
@@ -32,6 +34,33 @@ def private_ids(study: Study) -> set[str]:
             found |= {name for item in benchmark.items for name in (item.item_id, item.case_id, item.patient_id)}
             found |= {str(case[name]) for case in benchmark.flow for name in ("case_id", "patient_id")}
     return {name for name in found if name and not SHORT_NUMBER.fullmatch(name)}
+
+
+class IdSearch:
+    """Search for ids as whole words: `case1` is not in `case12`. The time does not grow with the number of ids."""
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        self._longest: dict[str, int] = defaultdict(int)
+        """By the first word of an id: most words of the ids that begin with it."""
+        self._ids = set[str]()
+        for name in ids:
+            words = [found.span() for found in WORD.finditer(name.casefold())]
+            if words:
+                known = name.casefold()[words[0][0] : words[-1][1]]
+                self._ids.add(known)
+                first = known[: words[0][1] - words[0][0]]
+                self._longest[first] = max(self._longest[first], len(words))
+
+    def finds(self, text: str) -> bool:
+        """Return True if an id stands in a text, in whatever case."""
+        folded = text.casefold()
+        words = [found.span() for found in WORD.finditer(folded)]
+        return any(
+            folded[start:last] in self._ids
+            for place, (start, end) in enumerate(words)
+            if (first := folded[start:end]) in self._longest
+            for _, last in words[place : place + self._longest[first]]
+        )
 
 
 def require_no_ids(folder: Path, ids: set[str]) -> None:
@@ -49,30 +78,22 @@ def require_no_ids(folder: Path, ids: set[str]) -> None:
     DeidentificationError
         With file and field of each, and never the id.
     """
-    if not ids:
-        return
-    names = id_pattern({name.casefold() for name in ids})
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    search = IdSearch(ids)
+    paths = sorted(path for path in folder.rglob("*") if path.is_file()) if ids else []
     found: list[str] = []
     for number, path in enumerate(paths, start=1):
-        shown = path.relative_to(folder).as_posix()
-        if names.search(shown.casefold()):
-            shown = f"file {number} of {len(paths)}"
-            found.append(f"{shown}, its name")
-        found += [
-            f"{shown}, {_masked(place, names)}" for place, text in texts_in(path.name, path.read_bytes()) if names.search(text.casefold())
-        ]
+        name = path.relative_to(folder).as_posix()
+        shown = f"file {number} of {len(paths)}" if search.finds(name) else name
+        found += [f"{shown}, its name"] if shown != name else []
+        places = (place for place, text in texts_in(path.name, path.read_bytes()) if search.finds(text))
+        found += [f"{shown}, {'a field whose name holds one' if search.finds(place) else place}" for place in places]
     if found:
         more = f"; and {len(found) - MOST_NAMED} more places" if len(found) > MOST_NAMED else ""
         message = (
-            f"nothing was exported: an id of a private case, patient or item stands in {'; '.join(dict.fromkeys(found[:MOST_NAMED]))}{more}. Take it out"
+            f"nothing was exported: an id of a private case, patient or item stands in {'; '.join(found[:MOST_NAMED])}{more}. Take it out"
             " of the text that it comes from (a title, a card, a model's name, CITATION.cff), and export again"
         )
         raise DeidentificationError(message)
-
-
-def _masked(place: str, names: re.Pattern[str]) -> str:
-    return names.sub("...", place.casefold()) if names.search(place.casefold()) else place
 
 
 def texts_in(name: str, content: bytes) -> Iterator[Text]:

@@ -4,7 +4,7 @@ Doors
 -----
 audit: audit_run
 limited_run: add_server_model, check_server, limited_lines, limited_run, refused_calls
-patient_traces: PARQUET, ZIP, find_traces, id_pattern, remove_case, withdrawn_ids
+patient_traces: PARQUET, ZIP, find_traces, remove_case, withdrawn_ids
 plan: plan_lines, plan_run, write_plan
 rated_answers: answers_of, model_names, rated_answers
 reader_answers: import_readers, reader_lines, round_questions

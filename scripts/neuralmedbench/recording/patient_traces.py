@@ -71,7 +71,7 @@ def find_traces(root: Path, ids: set[str]) -> list[PatientTrace]:
     """
     if not ids:
         return []
-    names = id_pattern(ids)
+    names = _pattern(ids)
     inside: dict[str, int] = defaultdict(int)
     traces: list[PatientTrace] = []
     for path in _files(root):
@@ -85,7 +85,7 @@ def find_traces(root: Path, ids: set[str]) -> list[PatientTrace]:
     return sorted([*traces, *(PatientTrace(folder, _count(number, "file")) for folder, number in inside.items())])
 
 
-def id_pattern(ids: set[str]) -> re.Pattern[str]:
+def _pattern(ids: set[str]) -> re.Pattern[str]:
     """Return a pattern that finds ids as whole words: `case1` is not in `case12`."""
     return re.compile(rf"(?<![a-z0-9])(?:{'|'.join(sorted(re.escape(name) for name in ids))})(?![a-z0-9])")
 

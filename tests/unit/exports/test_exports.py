@@ -20,7 +20,7 @@ import yaml
 from fixtures.exports import MODELS, closed_exports, export, make, shared_exports
 from fixtures.tables import BREADTH, DEPTH
 from neuralmedbench.errors import ConfigError, DeidentificationError
-from neuralmedbench.exports.private_ids import require_no_ids, texts_in
+from neuralmedbench.exports.private_ids import IdSearch, require_no_ids, texts_in
 from neuralmedbench.exports.released import ReleasedScore
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.results import FEWEST
@@ -339,6 +339,15 @@ def test_an_id_planted_in_a_record_a_line_or_a_name_is_found_too(shared: Path, t
     with pytest.raises(DeidentificationError, match=r"file \d+ of \d+, its name") as raised:
         require_no_ids(folder, {"case07"})
     assert "case07" not in str(raised.value)
+
+
+def test_an_id_is_a_whole_word_and_many_ids_take_no_longer() -> None:
+    search = IdSearch([*(f"{number:012x}" for number in range(50_000)), "ward/c1/Rationale", "Patient_7"])
+    assert [
+        search.finds(text) for text in ("see WARD/c1/rationale.", "sub-00000000c34f_T1w", "the patient_7's", "x/ward/c1/rationale/y")
+    ] == [True] * 4
+    assert [search.finds(text) for text in ("ward/c1", "00000000c34f1", "00000000c350", "patient 7", "patient_71", "")] == [False] * 6
+    assert not search.finds("0 00 000 0000 c34f ward c1 rationale " * 20_000)
 
 
 def test_a_limited_run_is_not_exported(shared: Path) -> None:
