@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -242,3 +244,59 @@ def test_only_tests_and_linters_install_the_second_lock(target: str, locks: int,
     command = ["make", "--dry-run", f"VENV={tmp_path.name}", target]
     steps = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert re.findall(r"-r (\S+)", steps) == ["requirements.lock", "requirements-dev.lock"][:locks]
+
+
+def of_recipe(name: str, pattern: str) -> list[str]:
+    return re.findall(pattern, (ROOT / "envs" / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(?:From: |BASE=)(\S+)$",
+        r"--no-install-recommends ([a-z0-9 -]+?)(?: \\)?$",
+        r"(TORCH=\S+)$",
+        r"(EXTRAS=all)$",
+        r"NMB_VENV=(\S+)",
+        r"PATH=(\S+)",
+    ],
+)
+def test_both_container_recipes_give_the_same_environment(pattern: str) -> None:
+    docker, apptainer = (of_recipe(name, pattern) for name in ("Dockerfile", "apptainer.def"))
+    assert len(docker) == 1
+    assert docker == apptainer
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "apptainer.def"])
+def test_a_container_is_built_by_the_steps_of_the_makefile(name: str) -> None:
+    (setup,) = of_recipe(name, r"(make setup .*)$")
+    words = re.sub(r'"?(\$|\{)\{.*?\}\}?"?', "x", setup).split()
+    assert words == ["make", "setup", "NMB_PROJECT=/work", "TORCH=x", "EXTRAS=x"]
+    assert of_recipe(name, r"^(?:COPY|    )\s*(?:Makefile requirements\.lock|requirements\.lock)\s+(\S+)$")
+    pins = {line.partition("==")[2] for line in of_recipe(name, r"TORCH=(torch\S+)$")}
+    assert pins == {"2.13.0"}
+
+
+def test_the_environment_of_a_container_is_used_as_it_is_and_only_with_its_own_lock(tmp_path: Path) -> None:
+    image, project = tmp_path / "image", tmp_path / "project"
+    (image / ".venv").mkdir(parents=True)
+    project.mkdir()
+    for folder in (image, project):
+        shutil.copy(ROOT / "requirements.lock", folder)
+    shutil.copy(ROOT / "Makefile", project)
+
+    def make(target: str) -> subprocess.CompletedProcess[str]:
+        command = ["make", "--no-print-directory", "CORES=1", target]
+        return subprocess.run(
+            command, check=False, cwd=project, env={**os.environ, "NMB_VENV": str(image / ".venv")}, capture_output=True, text=True
+        )
+
+    done = make("setup")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not any((image / ".venv").iterdir())
+    assert "run these outside" in make("setup-dev").stdout
+    with (project / "requirements.lock").open("a") as file:
+        file.write("numpy==0.1\n")
+    refused = make("setup")
+    assert refused.returncode
+    assert "built from another requirements.lock" in refused.stdout
