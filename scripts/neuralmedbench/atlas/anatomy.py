@@ -1,18 +1,48 @@
-"""Anatomy of the packaged MNI152 template: the average brain, shells of a head around it, and the region of the face."""
+"""Anatomy of the MNI152 template packaged with nilearn: its files, the average brain, shells of a head around it, and the region of the face."""
 
 from __future__ import annotations
 
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralmedbench.atlas.matching import Floats, Target, make_target
-from neuralmedbench.atlas.packaged import template_file
+from neuralmedbench.errors import DataError
 from neuralmedbench.files.volumes import image_like, read_volume, resample_to
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
+
+
+def template_file(kind: str) -> Path:
+    """Return the path of a packaged template.
+
+    Parameters
+    ----------
+    kind : str
+        `t1` (skull-stripped), `gm` or `wm` (tissue probabilities): 1 mm, 0 to 255.
+
+    Returns
+    -------
+    Path
+        A gz-compressed NIfTI file.
+
+    Raises
+    ------
+    DataError
+        If the package is not installed or does not contain the file.
+    """
+    spec = find_spec("nilearn")
+    if spec is not None and spec.origin is not None:
+        path = Path(spec.origin).parent / "datasets" / "data" / f"mni_icbm152_{kind}_tal_nlin_sym_09a_converted.nii.gz"
+        if path.exists():
+            return path
+    message = f"nilearn's packaged template {kind} is missing; install the version of nilearn that requirements.lock names"
+    raise DataError(message)
+
 
 SHELLS = ((3.0, 70.0), (8.0, 15.0), (14.0, 230.0), (22.0, 0.0))
 """Outer distance from the brain in mm and grey value of fluid, skull, scalp and air, on the scale of the packaged T1 (0 to 255)."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import ndimage
 
-from neuralmedbench.atlas.packaged import template_file
+from neuralmedbench.atlas.anatomy import template_file
 from neuralmedbench.demo.contrast import PROTOCOLS
 from neuralmedbench.demo.grid import BRAIN, Grid, Point, Volume, ellipsoid, lps, ramp, resize, smooth_noise
 from neuralmedbench.demo.head import Tissue

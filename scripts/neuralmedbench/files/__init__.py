@@ -10,7 +10,6 @@ dcm2niix: convert
 dicom: PREAMBLE, TooLargeError, check_file_size, elements, header_and_length, header_bytes, looks_like_dicom, number, numbers, read_dicom, read_header, text, texts, value
 digests: bytes_with_digest, sha256_of, sha256_of_files, sha256_of_value
 dvc_lock: DVC_LOCK, DvcOut, read_dvc_lock
-eponyms: AS_EPONYM, EPONYMS, is_eponym
 external_files: GivenAnswer, delimited_rows, json_line_rows, read_given
 identity: GENERIC, Identity, MIN_DIGITS, MIN_SEPARABLE, ORDINARY, fold, identity_pattern, read_identity, write_identity
 inside: file_inside, resolve_links
@@ -33,6 +32,6 @@ unused_series: images_folder, read_descriptions, unused_images, write_descriptio
 urgency: read_urgency, urgency_path
 vocabulary: diseases_path, names_path, read_vocabulary
 volumes: Matrix, as_matrix, as_stored, as_transform, centre_of, grid_over, homogeneous, image_like, read_volume, resample_to, write_volume
-words: word_set
+words: AS_EPONYM, EPONYMS, is_eponym, word_set
 yaml_text: NestingError, load_yaml, yaml_fault
 """

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from neuralmedbench.files.eponyms import EPONYMS, NOT_AFTER, NOT_BEFORE
 from neuralmedbench.files.json_files import read_json_record, write_json
-from neuralmedbench.files.words import word_set
+from neuralmedbench.files.words import EPONYMS, NOT_AFTER, NOT_BEFORE, word_set
 
 MIN_LETTERS, MIN_DIGITS = 2, 4
 MIN_SEPARABLE = 5

@@ -12,7 +12,7 @@ from neuralmedbench.config.arms import AT_LESION, ArmVariant
 from neuralmedbench.config.layouts import COMMON_ORDER, Layout
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.templates import Templates
-from neuralmedbench.prompts.labels import PICTURE
+from neuralmedbench.prompts.parts import PICTURE
 from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import (

@@ -13,8 +13,7 @@ from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.answer_schemas import checklist_schema, fields_in_words, stepwise_schema
 from neuralmedbench.prompts.arms import View, variant_views, views, with_added_text, within_words
-from neuralmedbench.prompts.labels import labelled_images
-from neuralmedbench.prompts.parts import render_message
+from neuralmedbench.prompts.parts import labelled_images, render_message
 from neuralmedbench.prompts.stages import stage_turns
 from neuralmedbench.prompts.workup import (
     ASK_ORDERS,

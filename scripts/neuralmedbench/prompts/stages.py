@@ -5,8 +5,7 @@ from __future__ import annotations
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.answer_schemas import fields_in_words, stepwise_schema
 from neuralmedbench.prompts.arms import View
-from neuralmedbench.prompts.labels import labelled_images
-from neuralmedbench.prompts.parts import render_message
+from neuralmedbench.prompts.parts import labelled_images, render_message
 from neuralmedbench.records.items import Item, ItemImage
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.value_rules import part_of_schema

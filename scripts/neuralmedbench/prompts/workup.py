@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from neuralmedbench.config.benchmark import ViewerConfig
 from neuralmedbench.files.templates import Templates
-from neuralmedbench.prompts.labels import labelled_images
+from neuralmedbench.prompts.parts import labelled_images
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.examinations import REQUEST_KINDS, match_request
 from neuralmedbench.records.examinations.inventory import (

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.responses import THINKING
 from neuralmedbench.records.vocabulary import normal_form
-from neuralmedbench.scoring.cyrillic import latin_letters
 from neuralmedbench.scoring.sections import MAX_CHARACTERS
+from neuralmedbench.scoring.spelling import latin_letters
 
 MARKER = re.compile(
     r"""

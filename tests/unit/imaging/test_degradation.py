@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy import ndimage, stats
 
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.imaging.alter import entropy_focus, psnr, quality_numbers, ssim
 from neuralmedbench.imaging.degradation import (
     GHOSTS,
     OPERATORS,
@@ -28,7 +29,6 @@ from neuralmedbench.imaging.degradation import (
     streaks,
     undersampling,
 )
-from neuralmedbench.imaging.picture_quality import entropy_focus, psnr, quality_numbers, ssim
 from neuralmedbench.imaging.pictures import letterbox, montage, tile_boxes, to_grey
 from neuralmedbench.imaging.side_letters import mark_sides
 from neuralmedbench.imaging.windows import CT_WINDOWS

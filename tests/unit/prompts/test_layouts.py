@@ -23,7 +23,7 @@ from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.readers import requests_for
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
-from neuralmedbench.prompts.labels import PICTURE
+from neuralmedbench.prompts.parts import PICTURE
 from neuralmedbench.records.altered import AlteredPicture
 from neuralmedbench.records.items import OPTION, Family, Item, Level, Runner, Turn
 

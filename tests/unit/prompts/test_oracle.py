@@ -24,7 +24,7 @@ from neuralmedbench.files.cases import CASE_COLUMNS, write_case
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.prompts.coverage import check_pictures
-from neuralmedbench.prompts.labels import picture_label
+from neuralmedbench.prompts.parts import picture_label
 from neuralmedbench.records.case import Audit, SliceRow, Tile
 from neuralmedbench.records.requests import Request
 from neuralmedbench.tables.bundle import AskedOf, bundle_cases

@@ -16,8 +16,8 @@ from neuralmedbench.deid.notes.name_model import NameModel
 from neuralmedbench.deid.notes.names import replace_names, widen_names
 from neuralmedbench.deid.notes.redaction import Redaction, Span
 from neuralmedbench.deid.values import DateShift
-from neuralmedbench.files.eponyms import is_eponym
 from neuralmedbench.files.identity import fold
+from neuralmedbench.files.words import is_eponym
 
 PLACEHOLDERS = {"place": "[PLACE]", "number": "[ID]", "name": "[NAME]"}
 INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")

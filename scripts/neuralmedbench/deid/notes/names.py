@@ -9,8 +9,8 @@ from neuralmedbench.deid.notes import patterns
 from neuralmedbench.deid.notes.languages import COMMON, STOP_WORDS, VERB_ENDING
 from neuralmedbench.deid.notes.patterns import HOUSE_WORDS, MEDICAL_ENDING, MEDICAL_WORDS, NO_NAMES, NOT_TOWNS, RELATIONS, given_names
 from neuralmedbench.deid.notes.redaction import COVER_NAME, COVERS, Redaction
-from neuralmedbench.files.eponyms import AS_EPONYM, EPONYMS, is_eponym
 from neuralmedbench.files.identity import GENERIC, ORDINARY, fold
+from neuralmedbench.files.words import AS_EPONYM, EPONYMS, is_eponym
 
 LEAST_WORDS, CAPITAL_SHARE = 3, 0.8
 """Lines with fewer words are not judged; a line is in capitals (or small letters) if at least this fraction of its words is."""

@@ -7,9 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from neuralmedbench.deid.notes.redaction import COVER_ID, COVER_NAME
-from neuralmedbench.files.eponyms import EPONYMS
 from neuralmedbench.files.identity import GENERIC, ORDINARY
-from neuralmedbench.files.words import word_set
+from neuralmedbench.files.words import EPONYMS, word_set
 
 PARTICLE = r"(?:[Vv]an|[Vv]on|[Dd]e|[Dd]er|[Dd]en|[Dd]el|[Dd]ella|[Dd]i|[Dd]a|[Dd]os|la|le|el|al|ten|ter|zu|bin|ibn|O['’]|Mc|Mac)"
 CAPITAL = r"[^\W\d_a-zß-öø-ÿ][^\W\d_]*(?:['’-][^\W\d_]+)*"

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from neuralmedbench.deid.cleaning import CleaningPolicy
 from neuralmedbench.deid.headers.cleaner import HeaderCleaner
-from neuralmedbench.deid.headers.diff import ACTIONS, changes, snapshot
-from neuralmedbench.deid.headers.reasons import reason_of
+from neuralmedbench.deid.headers.diff import ACTIONS, changes, reason_of, snapshot
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom

@@ -1,25 +1,29 @@
-"""Settle, collect and delete what was handed in, whether by this process or by one that was killed."""
+"""Open the batch interface of a model's provider; settle, collect and delete what was handed in, whether by this process or by one that was killed."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from urllib.parse import urlsplit
 
-from neuralmedbench.config.model import BatchConfig
+from neuralmedbench.config.model import BatchConfig, ModelConfig
 from neuralmedbench.models.api.backend import ApiBackend
-from neuralmedbench.models.batch.client import ELSEWHERE, GONE, BatchLine, BatchStatus, CannotListError, readable
+from neuralmedbench.models.batch.anthropic import VERSION, AnthropicBatches
+from neuralmedbench.models.batch.client import ELSEWHERE, GONE, BatchClient, BatchHttp, BatchLine, BatchStatus, CannotListError, readable
+from neuralmedbench.models.batch.google import GoogleBatches
 from neuralmedbench.models.batch.log import BatchLog, Chunk, ChunkState
-from neuralmedbench.models.batch.providers import batch_client
+from neuralmedbench.models.batch.openai import OpenAIBatches
 from neuralmedbench.models.budget import Reservation
 from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.calls import fields_of, today
 from neuralmedbench.models.context_length import ContextLength
-from neuralmedbench.models.destinations import destination_of
+from neuralmedbench.models.destinations import address_of, destination_of
 from neuralmedbench.models.failed_calls import FailedRequests
 from neuralmedbench.models.ledger import ENTRY, Ledger
 from neuralmedbench.models.model_run import ModelRun
@@ -28,6 +32,25 @@ from neuralmedbench.models.protocol import Call, Message
 from neuralmedbench.models.retry import CallError
 from neuralmedbench.models.samples import MissingAnswer, SampleWalk
 from neuralmedbench.records.responses import ResponseState
+
+
+def batch_client(model: ModelConfig, stop: asyncio.Event) -> BatchClient:
+    """Open the batch interface of a model's provider, one of `destinations.BATCH_PROVIDERS`."""
+    key = (os.environ.get(model.api_key_env) if model.api_key_env else None) or "no-key"
+    provider, _, name = model.id.partition("/")
+    address = address_of(model)
+    place = urlsplit(address)
+    # a gateway may serve a provider below a path
+    root = (
+        f"{place.scheme}://{place.netloc}{place.path.rstrip('/').removesuffix('/v1/messages').removesuffix('/v1').removesuffix('/v1beta')}"
+    )
+    if provider == "anthropic":
+        return AnthropicBatches(BatchHttp(model.name, address, key, {"x-api-key": key, "anthropic-version": VERSION}, stop), root)
+    if provider == "gemini":
+        return GoogleBatches(BatchHttp(model.name, address, key, {"x-goog-api-key": key}, stop), root, name)
+    base = model.api_base or f"{root}/v1"
+    return OpenAIBatches(BatchHttp(model.name, address, key, {"authorization": f"Bearer {key}"}, stop), base)
+
 
 REFUSING = frozenset(range(400, 500)) - {408, 409, 425}
 """Statuses that say that no batch was made."""
