@@ -124,19 +124,18 @@ site: setup-dev ## build the guide as a site: site/index.html
 	NO_MKDOCS_2_WARNING=1 python -m mkdocs build
 	@echo "The guide: $(CURDIR)/site/index.html"
 
-ifndef NMB_VENV
-setup: $(READY) $(NMB) ## set up .venv with the packages for running, and the command `nmb`
+setup: $(if $(NMB_VENV),$(NMB_VENV)/same-lock,$(READY) $(NMB)) ## set up .venv with the packages for running, and the command `nmb`
 
 # Changes no version of a package for running.
-setup-dev: $(READY_DEV) $(NMB) ## add the packages for tests and linters
-else
-setup:
-	@cmp -s requirements.lock $(NMB_VENV)/../requirements.lock || \
+setup-dev: $(if $(NMB_VENV),$(NMB_VENV)/no-tests,$(READY_DEV) $(NMB)) ## add the packages for tests and linters
+
+# Neither is ever made: each is looked at whenever a container is asked for a target.
+%/same-lock:
+	@cmp -s requirements.lock $*/../requirements.lock || \
 	    { echo "this container was built from another requirements.lock than that of this project; build it again (docs/container.md)"; exit 1; }
 
-setup-dev:
+%/no-tests:
 	@echo "the container has no packages for tests and linters: run these outside"; exit 1
-endif
 
 define NEW_VENV
 $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "python3 >= 3.11 is needed, found " + sys.version.split()[0])'
