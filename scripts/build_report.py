@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     lists = {"benchmarks": args.benchmarks, "models": args.models, "graders": args.graders, "published": args.published}
     with gc_paused():
-        source = read_source(args.root, args.results, lists, profile=args.profile)
+        source = read_source(args.root, args.results, lists, profile=args.profile, max_megabytes=args.max_megabytes)
         remarks = write_report(args.out, source, args.max_megabytes)
     print(*remarks, incomplete_line(source), sep="\n", file=sys.stderr)
     return 0

@@ -211,11 +211,21 @@ PREVIEW_QUALITY = 62
 """Quality of the WebP encoder, 0 to 100."""
 
 
-def previews(images: Mapping[str, BundleImage], root: Path) -> dict[str, str]:
-    """Return previews of pictures by their digest; pictures missing on this machine get none. DataError if one is not the picture that was sent."""
-    longest = next((size for most, size in PREVIEW_PX.items() if len(images) <= most), SMALLEST_PREVIEW_PX)
-    made = {digest: preview(image, root, longest) for digest, image in images.items()}
-    return {digest: text for digest, text in made.items() if text}
+def previews(images: Mapping[str, BundleImage], root: Path, blocks: Sequence[CaseBlock], most: float = math.inf) -> dict[str, str]:
+    """Return previews of the pictures of some cases by their digest; pictures missing on this machine get none.
+
+    If answers and pictures exceed `most` characters, those that the page has no room for in any case are not made (`leave_out_cases`).
+    DataError if a picture is not the one that was sent.
+    """
+    longest = next((size for fewest, size in PREVIEW_PX.items() if len(images) <= fewest), SMALLEST_PREVIEW_PX)
+    made = dict[str, str]()
+    for block in reversed(_in_order_of_leaving(blocks)):
+        if most < 0:
+            break
+        new = {digest: preview(images[digest], root, longest) for digest in block.pictures - made.keys()}
+        made |= new
+        most -= len(block.packed) + sum(map(len, new.values()))
+    return {digest: made[digest] for digest in images if made.get(digest)}
 
 
 def preview(image: BundleImage, root: Path, longest: int) -> str:
@@ -239,6 +249,11 @@ def preview(image: BundleImage, root: Path, longest: int) -> str:
     return base64.b64encode(buffer.getvalue()).decode()
 
 
+def _in_order_of_leaving(blocks: Sequence[CaseBlock]) -> list[CaseBlock]:
+    """Return cases in the order in which a page without room loses their answers; those with a wrong answer are last: readers look for them."""
+    return sorted(blocks, key=lambda block: (block.flagged, hashlib.sha256(block.anchor.encode()).hexdigest()))
+
+
 def leave_out_cases(blocks: Sequence[CaseBlock], pictures: Mapping[str, str], excess: int) -> tuple[list[CaseBlock], dict[str, str]]:
     """Leave out answers and pictures of cases, one by one, until `excess` characters are saved.
 
@@ -246,9 +261,8 @@ def leave_out_cases(blocks: Sequence[CaseBlock], pictures: Mapping[str, str], ex
     """
     # a picture is dropped with the last case that shows it
     used = Counter(digest for block in blocks for digest in block.pictures)
-    # cases with a wrong answer are the last to lose their answers, because readers look for them
     emptied = set[str]()
-    for block in sorted(blocks, key=lambda block: (block.flagged, hashlib.sha256(block.anchor.encode()).hexdigest())):
+    for block in _in_order_of_leaving(blocks):
         if excess <= 0:
             break
         emptied.add(block.anchor)

@@ -223,7 +223,7 @@ def write_report(path: Path, source: PageSource, max_megabytes: float) -> list[s
         page = render(replace(source, cases=cases, pictures=pictures))
         left = sum(not case.packed for case in cases)
         remarks.append(
-            f"the report would hold {excess / 1e6 + max_megabytes:.1f} MB, {max_megabytes:g} are allowed: "
+            f"the report may hold {max_megabytes:g} MB (`report.max_megabytes`): "
             f"{left:,} of {len(cases):,} cases are shown without their answers"
         )
     # bytes of UTF-8, not characters

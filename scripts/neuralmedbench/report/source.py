@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -286,6 +287,7 @@ def read_source(
     lists: Mapping[str, Sequence[str]],
     *,
     profile: str,
+    max_megabytes: float = math.inf,
 ) -> PageSource:
     """Read everything that the page shows.
 
@@ -299,6 +301,8 @@ def read_source(
         The run lists: `benchmarks`, `models`, `graders`, and `published` (numbers to compare with).
     profile : str
         `internal` or `public`; a public report leaves out the cases of non-public patients.
+    max_megabytes : float
+        Largest page; pictures for which it cannot have room are not made.
 
     Returns
     -------
@@ -318,7 +322,7 @@ def read_source(
     folder = root / "config"
     notes = read_json(results / "tables" / "notes.json")
     check_profile(profile, withheld, notes.get("disclosure"))
-    cases, pictures = _read_cases(root, results, shown)
+    cases, pictures = _read_cases(root, results, shown, max_megabytes * 1e6)
     provenance = read_json(results / "provenance.json")
     return PageSource(
         profile=profile,
@@ -364,14 +368,14 @@ def _tables(folder: Path) -> dict[str, list[Row]]:
     return {name: rows if name == "leaderboard" else in_order(rows, models) for name, rows in tables.items()}
 
 
-def _read_cases(root: Path, results: Path, benchmarks: Sequence[str]) -> tuple[list[CaseBlock], dict[str, str]]:
+def _read_cases(root: Path, results: Path, benchmarks: Sequence[str], most: float) -> tuple[list[CaseBlock], dict[str, str]]:
     """Read and compress the cases of one benchmark after the other, to save memory."""
     blocks, images = list[CaseBlock](), dict[str, BundleImage]()
     for name in benchmarks:
         bundles = read_records(results / "cases" / f"{name}.parquet", CaseBundle)
         blocks += case_blocks(bundles)
         images |= {image.sha256: image for bundle in bundles for image in bundle.images}
-    return blocks, previews(images, root)
+    return blocks, previews(images, root, blocks, most)
 
 
 def _descriptions(folder: Path, benchmarks: Sequence[str]) -> dict[str, str]:

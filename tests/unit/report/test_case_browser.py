@@ -23,7 +23,8 @@ from neuralmedbench.records.bundle import BundleGrade, BundleImage, BundleTurn
 from neuralmedbench.records.requests import Fact, Inquiry, RequestImage, RequestTurn
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Grade, GradeState
-from neuralmedbench.report.cases import CaseBlock, case_blocks, case_index, leave_out_cases, previews
+from neuralmedbench.report import cases
+from neuralmedbench.report.cases import CaseBlock, case_blocks, case_index, leave_out_cases, preview, previews
 from neuralmedbench.report.page import write_report
 from neuralmedbench.scoring.scores import score_responses
 from neuralmedbench.tables.bundle import AskedOf, bundle_cases, turns_of
@@ -209,7 +210,7 @@ def test_a_page_above_its_limit_leaves_out_what_it_takes_and_says_so_and_one_tha
     (soft,) = write_report(tmp_path / "a.html", source, 25)  # type: ignore[arg-type]
     assert soft == "the report holds 13.0 MB, more than the 10 that a page should hold"
     left, _ = write_report(tmp_path / "b.html", source, 11)  # type: ignore[arg-type]
-    assert left == "the report would hold 13.0 MB, 11 are allowed: 21 of 40 cases are shown without their answers"
+    assert left == "the report may hold 11 MB (`report.max_megabytes`): 21 of 40 cases are shown without their answers"
     assert (tmp_path / "b.html").stat().st_size == 9_000_000 + 19 * 100_000
     with pytest.raises(ConfigError, match=r"holds 9\.0 MB without the answers of any case, 5 are allowed"):
         write_report(tmp_path / "c.html", source, 5)  # type: ignore[arg-type]
@@ -231,10 +232,36 @@ def test_the_index_names_a_model_once_and_a_model_without_answers_has_no_result(
 def test_a_page_with_fewer_pictures_shows_them_larger_and_none_larger_than_it_was_sent(tmp_path: Path, pictures: int, longest: int) -> None:
     sent = [_picture(tmp_path, side) for side in (1_000, 100)]
     absent = [BundleImage(sha256=f"{number:064x}", label="", path="absent.png") for number in range(pictures - len(sent))]
-    shown = previews({image.sha256: image for image in [*sent, *absent]}, tmp_path)
+    images = {image.sha256: image for image in [*sent, *absent]}
+    shown = previews(images, tmp_path, [block("a", flagged=True, pictures=set(images))])
     sizes = [Image.open(io.BytesIO(base64.b64decode(shown[image.sha256]))).size for image in sent]
     assert sizes == [(longest, longest), (100, 100)]
     assert len(shown) == len(sent)
+
+
+@pytest.mark.parametrize("most", [0, 1_000, 4_000, 7_500, 20_000, 100_000])
+def test_pictures_that_a_page_has_no_room_for_are_not_made_and_the_page_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    images = {image.sha256: image for image in (_picture(tmp_path, side) for side in range(20, 50))}
+    digests, made = list(images), list[str]()
+    blocks = [  # every case shares a picture with the next
+        block(str(number), flagged=number % 3 == 0, pictures=set(digests[2 * number : 2 * number + 3]), size=300) for number in range(14)
+    ]
+    every = previews(images, tmp_path, blocks)
+    monkeypatch.setattr(cases, "preview", lambda image, *arguments: made.append(image.sha256) or preview(image, *arguments))
+    some = previews(images, tmp_path, blocks, most)
+    assert every.items() >= some.items()
+    assert list(every) == [digest for digest in images if digest in every]
+    assert len(made) == len(set(made))
+
+    def page(pictures: dict[str, str]) -> tuple[list[CaseBlock], dict[str, str]]:
+        excess = sum(len(one.packed) for one in blocks) + sum(map(len, pictures.values())) - most
+        return leave_out_cases(blocks, pictures, excess) if excess > 0 else (blocks, pictures)
+
+    assert page(some) == page(every)
+    if most < sum(map(len, every.values())) // 2:
+        assert len(made) < len(every)
 
 
 def _picture(root: Path, side: int) -> BundleImage:
