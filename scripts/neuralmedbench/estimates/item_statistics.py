@@ -1,0 +1,84 @@
+"""Statistics of single items over models: how far an item separates strong models from weak ones, and whether guessing explains who solves it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from neuralmedbench.estimates.intervals import Floats, Ints
+
+FEWEST_MODELS = 8
+"""With fewer models the discrimination of an item is not estimated: of eight, its interval still is about one wide. (Our rule.)"""
+
+
+class Discrimination(NamedTuple):
+    """Correlation of an item with the rest of its benchmark over models; `p_reversed` is small where weak models solve it and strong ones do not."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_reversed: float | None = None
+
+
+def item_discriminations(shares: Floats, patients: Ints, confidence: float) -> list[Discrimination]:
+    """Correlate each item with the items of the other patients, over models.
+
+    Parameters
+    ----------
+    shares : ndarray of float, shape (models, items)
+        Share of right answers, NaN where a model has none.
+    patients : ndarray of int, shape (items,)
+        Patient of each item. Items of the same patient are left out of the rest, as they share more than what is to be measured.
+    confidence : float
+        Level of the intervals.
+
+    Returns
+    -------
+    list of Discrimination
+        Nothing where fewer than `FEWEST_MODELS` answered the item, or they do not differ. The interval is Fisher's, and the p value that of
+        the one-sided test of a correlation below 0; both take models as drawn at random.
+    """
+    from scipy import stats
+
+    known, found = ~np.isnan(shares), list[Discrimination]()
+    filled = np.where(known, shares, 0.0)
+    quantile = float(stats.norm.ppf(0.5 + confidence / 2))
+    for item in range(shares.shape[1]):
+        others = patients != patients[item]
+        number = known[:, others].sum(axis=1)
+        used = known[:, item] & (number > 0)
+        own, rest = shares[used, item], filled[np.ix_(used, others)].sum(axis=1) / np.maximum(number[used], 1)
+        models = len(own)
+        if models < FEWEST_MODELS or np.ptp(own) == 0 or np.ptp(rest) < 1e-12:
+            found.append(Discrimination())
+            continue
+        value = float(np.clip(np.corrcoef(own, rest)[0, 1], -1 + 1e-12, 1 - 1e-12))
+        reach = quantile / np.sqrt(models - 3)
+        ends = (float(np.tanh(np.arctanh(value) + side * reach)) for side in (-1, 1))
+        statistic = value * np.sqrt((models - 2) / (1 - value**2))
+        found.append(Discrimination(value, *ends, float(stats.t.cdf(statistic, models - 2))))
+    return found
+
+
+def guessing_p(solving: int, models: int, chance: float, samples: int = 1) -> float:
+    """Return the chance that at least so many models solve an item if all of them guess independently.
+
+    Parameters
+    ----------
+    solving, models : int
+        Models that pass the item in more than half of their answers, and all that were asked.
+    chance : float
+        Chance of one guess.
+    samples : int
+        Answers of a model. They may be one guess repeated or a new one each time: the larger chance to be right in most of them counts.
+
+    Examples
+    --------
+    >>> round(guessing_p(3, 3, 0.25), 4)
+    0.0156
+    """
+    from scipy import stats
+
+    most = float(stats.binom.sf(samples // 2, samples, chance))
+    return float(stats.binom.sf(solving - 1, models, max(chance, most)))
