@@ -136,6 +136,7 @@ rule build_tables:
             within=config, dpath="statistics/max_missing_fraction"
         ),
         limit=lookup(within=config, dpath="limit"),
+        margin=lookup(within=config, dpath="comparison/margin"),
         profile=lookup(within=config, dpath="report/profile"),
         min_patients_shown=lookup(within=config, dpath="report/min_patients_shown"),
         code=code_hash("build_tables"),
@@ -143,6 +144,6 @@ rule build_tables:
         "python scripts/build_tables.py --results {params.results} --benchmarks {params.benchmarks} --models {params.models}"
         " --graders {params.graders} --vocabulary {input.vocabulary:q} --grader-floor {params.grader_floor} --resamples {params.resamples}"
         " --seed {params.seed} --confidence {params.confidence}"
-        " --max-missing-fraction {params.max_missing_fraction} --limit {params.limit}"
+        " --max-missing-fraction {params.max_missing_fraction} --limit {params.limit} --margin {params.margin}"
         " --profile {params.profile} --min-patients-shown {params.min_patients_shown}"
         " --out-tables {params.results}/tables --out-metrics {output.metrics} &> {log}"

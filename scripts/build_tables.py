@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.config.pipeline import GraderChecksConfig
+from neuralmedbench.config.pipeline import ComparisonConfig, GraderChecksConfig
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import gc_paused
 from neuralmedbench.runtime.commands import run_command
@@ -29,6 +29,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--confidence", type=float, default=IntervalSettings.confidence)
     parser.add_argument("--max-missing-fraction", type=float, default=IntervalSettings.max_missing_fraction)
     parser.add_argument("--limit", type=int, default=0, help="most answers per model and benchmark, of a limited run (default: 0, all)")
+    parser.add_argument("--margin", type=float, default=ComparisonConfig().margin, help="smallest difference that matters (default: 0.1)")
     parser.add_argument("--profile", choices=("internal", "public"), default="internal", help="audience of tables and report")
     parser.add_argument("--min-patients-shown", type=int, default=Release.fewest, help="public profile: hide numbers about fewer patients")
     parser.add_argument("--out-tables", type=Path, required=True, help="folder for the tables")
@@ -49,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             settings=settings,
             grader_floor=args.grader_floor,
             limit=args.limit,
+            margin=args.margin,
             results=args.results,
         )
         write_tables(study, args.out_tables, args.out_metrics, Release(args.profile, args.min_patients_shown))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from neuralmedbench.config.section import Name, Section
 
@@ -64,6 +65,37 @@ class StatisticsConfig(Section):
         le=1,
         description="A model with a larger fraction of missing answers is not ranked; its rates are empty, with bounds beside them.",
     )
+
+
+class ComparisonConfig(Section):
+    """The comparison of two models that is stated before they are asked."""
+
+    stated_on: datetime.date | None = Field(
+        None, description="Date on which it was written down, as in 2026-01-31; required with a benchmark."
+    )
+    benchmark: Name | None = Field(
+        None, description="Benchmark on which the two are compared; with it `nmb run decide` asks patients in batches until it is decided."
+    )
+    first: Name | None = Field(None, description="The first of the two models, a file in `config/models/`.")
+    second: Name | None = Field(None, description="The second one; differences are first minus second.")
+    margin: float = Field(
+        0.1,
+        ge=0.01,
+        lt=1,
+        description="Smallest difference in pass@1 that matters: two models that differ by less are alike, and `case_plan.csv` and `pairwise.csv` count the patients that it needs.",
+    )
+    batch: int = Field(20, ge=1, description="Patients that are asked between two looks.")
+
+    @model_validator(mode="after")
+    def _is_stated_whole(self) -> ComparisonConfig:
+        named = (self.stated_on, self.benchmark, self.first, self.second)
+        if any(named) and not all(named):
+            message = "a stated comparison has `stated_on`, `benchmark`, `first` and `second`; add what is missing"
+            raise ValueError(message)
+        if self.first and self.first == self.second:
+            message = f"`first` and `second` are the same model, {self.first}"
+            raise ValueError(message)
+        return self
 
 
 class SimilarityConfig(Section):
@@ -166,6 +198,10 @@ class PipelineConfig(Section):
         ge=0,
         description="Most answers per model and benchmark: a limited run to try a model, with one sample of the arm `full`, spread over patients and families; it has no rank and is never recorded. 0: all.",
     )
+    limit_unit: Literal["answers", "patients"] = Field(
+        "answers",
+        description="What `limit` counts. `patients`: those first in a fixed random order, with all their items and samples of the arm `full`, strategy `direct` (`nmb run decide`).",
+    )
     max_quarantined_fraction: float = Field(
         MAX_QUARANTINED_FRACTION,
         ge=0,
@@ -187,5 +223,8 @@ class PipelineConfig(Section):
     slices: SlicesConfig = Field(default_factory=SlicesConfig, description="Slice selection.")
     grader_checks: GraderChecksConfig = Field(default_factory=GraderChecksConfig, description="Planted errors.")
     similarity: SimilarityConfig = Field(default_factory=SimilarityConfig, description="Semantic similarity.")
+    comparison: ComparisonConfig = Field(
+        default_factory=ComparisonConfig, description="The comparison of two models that is stated before they are asked."
+    )
     statistics: StatisticsConfig = Field(default_factory=StatisticsConfig, description="Intervals and tests.")
     report: ReportConfig = Field(default_factory=ReportConfig, description="The report.")

@@ -99,6 +99,23 @@ def _difference(gaps: Floats, by: ByPatient, resampled: Floats, p_value: float, 
     return Difference(value, low, high, p_value, float(np.nanstd(resampled)), len(gaps), by.clusters, mcnemar_p)
 
 
+def patient_gaps(first: Floats, second: Floats, by: ByPatient) -> Floats:
+    """Return the mean of `first` minus `second` of each patient, over the items that both have; shape (patients with such an item,).
+
+    Parameters
+    ----------
+    first, second : ndarray of float, shape (items,)
+        Item values between 0 and 1; NaN where a side has none.
+    by : ByPatient
+        Patients of the items.
+    """
+    both = ~(np.isnan(first) | np.isnan(second))
+    if not both.any():
+        return np.zeros(0)
+    sums = by.at(both).sums(np.column_stack([(first - second)[both], np.ones(int(both.sum()))]))
+    return np.asarray(sums[:, 0] / sums[:, 1])
+
+
 def student_interval(values: Floats, by: ByPatient) -> tuple[float, float]:
     """Return the interval of a mean by Student's t, its standard error from the sums per patient; two patients at least, no NaN."""
     from scipy import stats

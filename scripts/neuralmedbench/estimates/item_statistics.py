@@ -29,7 +29,7 @@ def item_discriminations(shares: Floats, patients: Ints, confidence: float) -> l
     shares : ndarray of float, shape (models, items)
         Share of right answers, NaN where a model has none.
     patients : ndarray of int, shape (items,)
-        Patient of each item. Items of the same patient are left out of the rest, as they share more than what is to be measured.
+        Patient of each item, from 0. Items of the same patient are left out of the rest, as they share more than what is to be measured.
     confidence : float
         Level of the intervals.
 
@@ -42,13 +42,14 @@ def item_discriminations(shares: Floats, patients: Ints, confidence: float) -> l
     from scipy import stats
 
     known, found = ~np.isnan(shares), list[Discrimination]()
-    filled = np.where(known, shares, 0.0)
+    # sums over the items of each patient, shape (models, patients)
+    own_sums, own_numbers = (_sums(values, patients) for values in (np.where(known, shares, 0.0), known.astype(np.float64)))
     quantile = float(stats.norm.ppf(0.5 + confidence / 2))
     for item in range(shares.shape[1]):
-        others = patients != patients[item]
-        number = known[:, others].sum(axis=1)
+        number = own_numbers.sum(axis=1) - own_numbers[:, patients[item]]
         used = known[:, item] & (number > 0)
-        own, rest = shares[used, item], filled[np.ix_(used, others)].sum(axis=1) / np.maximum(number[used], 1)
+        rest = (own_sums.sum(axis=1) - own_sums[:, patients[item]])[used] / number[used]
+        own = shares[used, item]
         models = len(own)
         if models < FEWEST_MODELS or np.ptp(own) == 0 or np.ptp(rest) < 1e-12:
             found.append(Discrimination())
@@ -59,6 +60,10 @@ def item_discriminations(shares: Floats, patients: Ints, confidence: float) -> l
         statistic = value * np.sqrt((models - 2) / (1 - value**2))
         found.append(Discrimination(value, *ends, float(stats.t.cdf(statistic, models - 2))))
     return found
+
+
+def _sums(values: Floats, patients: Ints) -> Floats:
+    return np.stack([np.bincount(patients, weights=row) for row in values])
 
 
 def guessing_p(solving: int, models: int, chance: float, samples: int = 1) -> float:

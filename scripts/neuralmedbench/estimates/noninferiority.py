@@ -222,6 +222,7 @@ def smallest_shown(patients: int, margin: float, alpha: float) -> float:
     return high
 
 
+@lru_cache(maxsize=10_000)
 def patients_needed(margin: float, changes: Changes, alpha: float, power: float) -> int | None:
     """Return the fewest patients with which the test shows a margin for a revision that is no worse, with the given chance.
 
@@ -254,6 +255,34 @@ def patients_needed(margin: float, changes: Changes, alpha: float, power: float)
     while fails := [more for more in range(high + 1, high + 8) if power_at(more, margin, changes, alpha) < power]:
         high = fails[-1] + 1
     return high
+
+
+def patients_to_differ(gaps: Floats, difference: float, confidence: float, power: float) -> int | None:
+    """Return the fewest patients with whom the interval of a paired difference excludes 0, with the given chance.
+
+    Parameters
+    ----------
+    gaps : ndarray of float, shape (patients,)
+        Differences of patients, -1 to 1, of which only how much they vary is used: mean size and mean square.
+    difference : float
+        The true difference, above 0 and below 1.
+    confidence, power : float
+        Level of the two-sided interval, and the chance.
+
+    Returns
+    -------
+    int or None
+        By symmetry the patients with whom models that do not differ are shown to be apart by less than `difference` on one side.
+        None if more than `MOST_PATIENTS` are needed.
+
+    Examples
+    --------
+    >>> patients_to_differ(np.array([1.0, -1.0, 0, 0, 0, 0, 0, 0, 0, 0]), 0.1, 0.95, 0.8)
+    155
+    """
+    # rounded up, so that pairs of models that vary alike are computed once
+    size, square = (float(np.ceil(value / COARSE - 1e-9) * COARSE) for value in (np.abs(gaps).mean(), (gaps**2).mean()))
+    return patients_needed(difference, Changes(size, square), (1 - confidence) / 2, power)
 
 
 @lru_cache(maxsize=100_000)

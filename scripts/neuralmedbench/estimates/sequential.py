@@ -18,7 +18,7 @@ Outcome = Literal["first", "second", "alike", ""]
 """Which model is better; `alike` is a difference below the margin either way, and empty is not decided."""
 
 
-class Sequence(NamedTuple):
+class SequentialInterval(NamedTuple):
     """A mean difference, and its interval at this look; all looks together hold the truth with the stated confidence."""
 
     value: float | None
@@ -69,7 +69,7 @@ def lower_bound(differences: Floats, alpha: float) -> float:
     return low
 
 
-def confidence_sequence(differences: Floats, confidence: float) -> Sequence:
+def confidence_sequence(differences: Floats, confidence: float) -> SequentialInterval:
     """Return the interval of the mean difference of patients that holds at every look.
 
     Parameters
@@ -82,7 +82,7 @@ def confidence_sequence(differences: Floats, confidence: float) -> Sequence:
 
     Returns
     -------
-    Sequence
+    SequentialInterval
         Wider than an interval that is looked at once, which is the price of looking often.
 
     Examples
@@ -93,4 +93,4 @@ def confidence_sequence(differences: Floats, confidence: float) -> Sequence:
     """
     alpha = (1 - confidence) / 2
     value = float(differences.mean()) if len(differences) else None
-    return Sequence(value, lower_bound(differences, alpha), -lower_bound(-differences, alpha), len(differences))
+    return SequentialInterval(value, lower_bound(differences, alpha), -lower_bound(-differences, alpha), len(differences))

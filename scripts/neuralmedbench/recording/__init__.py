@@ -13,6 +13,7 @@ repository: pull
 run_list: finished_run, list_runs, run_lines
 run_mistakes: run_mistakes
 stages: dvc_yaml, make_files, recorded_runs, run_again
+stated_comparison: comparison_run, look_at, look_line, patients_of, stated_late
 table_lookup: look_up_cell
 trace: trace
 """

@@ -4,6 +4,7 @@ Doors
 -----
 all_tables: TABLES, result_columns
 bundle: AskedOf, bundle_cases
+contrasts: answered
 drift: DriftTarget, check_drift
 families: pass_definition
 frames: RECORDS, dtype_of, record_dtypes, record_frame, table_frame
@@ -11,7 +12,7 @@ form_warnings: FORM_LIMIT
 gate.looks: UpdateLook, LookRecord, look_record
 gate.plan: plan_update
 gate.verdict: APPROVE, Alarm, CONDITIONAL, MarginVerdict, REJECT, REVIEW, UpdatePair, alarms_of, outcome_of, read_pair, verdicts_of
-outcomes: can_pass
+outcomes: Key, can_pass, gather_outcomes
 papers.comparison: COLUMNS, comparison_rows, latex, markdown
 papers.own_results: OwnResults
 papers.shape: shapes

@@ -24,6 +24,7 @@ from neuralmedbench.tables import (
     grader_checks,
     grader_vs_clinician,
     graders,
+    item_analysis,
     juries,
     ladder,
     leaderboard,
@@ -99,6 +100,8 @@ TABLES: tuple[Table, ...] = (
     claims.TABLE,
     measures.GROUNDING,
     blind_items.BLIND_ITEMS,
+    item_analysis.ITEM_ANALYSIS,
+    item_analysis.CASE_PLAN,
 )
 
 

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from neuralmedbench.config.arms import AT_LESION
-from neuralmedbench.estimates.comparisons import Difference, paired_difference, paired_differences, shows_difference
+from neuralmedbench.estimates.comparisons import Difference, paired_difference, paired_differences, patient_gaps, shows_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import Floats, rate_interval
+from neuralmedbench.estimates.noninferiority import patients_to_differ
+from neuralmedbench.estimates.sequential import SequentialInterval, confidence_sequence
 from neuralmedbench.records.items import Arm, Axis, Kind
 from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import all_of, capital, counted, items_of, listing, points, points_span
@@ -24,6 +26,9 @@ from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import LAYOUT, PICTURES, Takeaway, claims_of, largest, share, without_head
+
+POWER = 0.8
+"""Chance with which the planned patients show a difference of the margin."""
 
 MOST_LAYOUTS = 3
 """Most comparisons of layouts in a sentence."""
@@ -38,6 +43,8 @@ class Pair:
     difference: Difference
     p_holm: float | None
     unread: float = 0.0
+    sequence: SequentialInterval | None = None
+    needed: int | None = None
 
     def differs(self, alpha: float) -> bool:
         """Return True if the corrected test and the interval both show a difference."""
@@ -77,7 +84,9 @@ def model_pairs(study: Study) -> dict[str, list[Pair]]:
 def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
     values = {model: answered(outcomes, Key(model)) for model in study.models}
     each_two = list(combinations(study.models, 2))
-    differences = paired_differences([(values[first], values[second]) for first, second in each_two], outcomes.by_patient(study.settings))
+    by = outcomes.by_patient(study.settings)
+    differences = paired_differences([(values[first], values[second]) for first, second in each_two], by)
+    gaps = {pair: patient_gaps(values[pair[0]], values[pair[1]], by) for pair in each_two}
     found = [(first, second, difference) for (first, second), difference in zip(each_two, differences, strict=True)]
     corrected: dict[tuple[str, str], float] = {}
     for people in (False, True):  # the number of readers must not change the correction between models
@@ -94,9 +103,18 @@ def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
             difference,
             corrected.get((first, second)),
             unread_share(outcomes, *((Key(second), Key(first)) if (difference.value or 0) > 0 else (Key(first), Key(second)))),
+            *_looks(study, gaps[first, second]),
         )
         for first, second, difference in found
     ]
+
+
+def _looks(study: Study, gaps: Floats) -> tuple[SequentialInterval | None, int | None]:
+    """Return the interval that holds at every look, and the patients that a difference of the margin needs; neither of fewer than `FEWEST` patients."""
+    if len(gaps) < FEWEST:
+        return None, None
+    confidence = study.settings.confidence
+    return confidence_sequence(gaps, confidence), patients_to_differ(gaps, study.margin, confidence, POWER)
 
 
 def _ends(difference: Difference) -> Cells:
@@ -127,6 +145,9 @@ class PairwiseRow(ResultRow):
     mcnemar_p: float | None = None
     unread: float | None = None
     unread_may_turn: bool | None = None
+    always_low: float | None = None
+    always_high: float | None = None
+    needed: int | None = None
     n_items: int | None = None
     n_patients: int | None = None
 
@@ -142,6 +163,9 @@ def pairwise_rows(pairs: dict[str, list[Pair]], limit: float) -> list[PairwiseRo
             mcnemar_p=pair.difference.mcnemar_p,
             unread=None if pair.difference.value is None else pair.unread,
             unread_may_turn=None if pair.difference.value is None else pair.may_turn(limit),
+            always_low=pair.sequence and pair.sequence.low,
+            always_high=pair.sequence and pair.sequence.high,
+            needed=pair.needed,
             **_ends(pair.difference),
         )
         for benchmark, found in pairs.items()

@@ -78,6 +78,7 @@ def _by_item(study: Study, benchmark: BenchmarkStudy) -> Iterator[tuple[Label, s
     for item in benchmark.items:
         family, level = str(item.family), str(item.level)
         yield ("runner", str(item.runner)), item.item_id
+        yield (f"plan {family}", level), item.item_id
         if item.item_id in ranked:
             yield (f"differential {ALL}", level), item.item_id
             yield ("differential", family), item.item_id

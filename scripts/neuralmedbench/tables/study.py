@@ -17,7 +17,7 @@ from neuralmedbench.config.juries import jury_members
 from neuralmedbench.config.layouts import Layout
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_readiness
 from neuralmedbench.config.model import GraderConfig, ModelConfig
-from neuralmedbench.config.pipeline import GraderChecksConfig
+from neuralmedbench.config.pipeline import ComparisonConfig, GraderChecksConfig
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.case_flow import flow_of_cases
@@ -181,6 +181,8 @@ class Study:
     grader_floor: float = GraderChecksConfig().floor
     limit: int = 0
     """Most answers per model and benchmark; 0 unless the run is limited."""
+    margin: float = ComparisonConfig().margin
+    """Smallest difference of two models that matters."""
 
     @property
     def all_graders(self) -> dict[str, GraderConfig]:
@@ -225,6 +227,7 @@ def read_study(
     settings: IntervalSettings,
     grader_floor: float = GraderChecksConfig().floor,
     limit: int = 0,
+    margin: float = ComparisonConfig().margin,
     results: Path = Path("results"),
 ) -> Study:
     """Read a run.
@@ -243,6 +246,8 @@ def read_study(
         Share of planted errors that a grader must detect.
     limit : int
         Of a limited run, otherwise 0: only items that a model was asked are expected.
+    margin : float
+        Smallest difference of two models that matters.
     results : Path
         Folder of the results of the run, relative to the root.
 
@@ -279,6 +284,7 @@ def read_study(
         settings=settings,
         grader_floor=grader_floor,
         limit=limit,
+        margin=margin,
     )
 
 

@@ -1,0 +1,301 @@
+"""For the authors of a benchmark: what each item tells of models, and which parts have too few patients (`item_analysis.csv`, `case_plan.csv`)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from neuralmedbench.estimates.comparisons import patient_gaps
+from neuralmedbench.estimates.exact import holm
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_intervals
+from neuralmedbench.estimates.item_statistics import FEWEST_MODELS, Discrimination, guessing_p, item_discriminations
+from neuralmedbench.estimates.noninferiority import patients_to_differ
+from neuralmedbench.estimates.suppression import Label
+from neuralmedbench.records.items import Arm, Runner
+from neuralmedbench.records.results import FEWEST
+from neuralmedbench.records.words import are, counted, listing, points
+from neuralmedbench.tables.contrasts import POWER, answered
+from neuralmedbench.tables.declare import ALL, SCORED, Suppression, Table, of_study
+from neuralmedbench.tables.grounding.blind_items import SOLVED
+from neuralmedbench.tables.groups import Mask
+from neuralmedbench.tables.outcomes import Key, headline
+from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.words import Takeaway, by_benchmark
+
+NOBODY, EVERYBODY, BLIND, REVERSED, SAME_WRONG = FLAGS = ("nobody", "everybody", "blind", "reversed", "same wrong answer")
+"""What may be said of an item, in the column `flags`."""
+
+FLAGGED_FROM = 3
+"""Models that nobody, everybody and the same wrong answer need: of fewer it says little. (Our rule.)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemAnalysisRow(ResultRow):
+    """One item over the models that answered it."""
+
+    benchmark: str
+    item_id: str
+    family: str
+    level: str
+    runner: str
+    n_models: int
+    share_right: float | None = None
+    share_right_low: float | None = None
+    share_right_high: float | None = None
+    discrimination: float | None = None
+    discrimination_low: float | None = None
+    discrimination_high: float | None = None
+    n_blind: int | None = None
+    n_blind_models: int | None = None
+    blind_p: float | None = None
+    n_same_wrong: int | None = None
+    flags: str | None = None
+
+
+def compared_models(study: Study, benchmark: BenchmarkStudy) -> list[str]:
+    """Return the models by which items are judged: those with an answer that are neither readers, nor built in, nor of the reference pool.
+
+    Where there is none, all but readers: the table of a run of built-in models is about these.
+    """
+    counts = benchmark.outcomes.counts
+    there = [name for name in study.models if name not in study.readers and not counts[Key(name)].unanswered]
+    real = [name for name in there if not study.models[name].baseline and name not in benchmark.config.reference_pool]
+    return real or there
+
+
+def item_rows(study: Study) -> list[ItemAnalysisRow]:
+    """Rows of `item_analysis.csv`: every item with a reference that a model answered; arm full, strategy direct."""
+    return [row for benchmark in study.benchmarks.values() for row in _rows_of(study, benchmark)]
+
+
+def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[ItemAnalysisRow]:
+    outcomes, models = benchmark.outcomes, compared_models(study, benchmark)
+    if not models or not outcomes.items:
+        return
+    shares = np.array([answered(outcomes, Key(name)) for name in models])
+    numbers = (~np.isnan(shares)).sum(axis=0)
+    rates, found = _over_models(shares, study), item_discriminations(shares, outcomes.patients, study.settings.confidence)
+    alpha = 1 - study.settings.confidence
+    reversed_p = _corrected([one.p_reversed for one in found])
+    blind, blind_p = _blind(study, benchmark, models)
+    wrong = _same_wrong(benchmark, models)
+    for place, item in enumerate(outcomes.items):
+        known = shares[~np.isnan(shares[:, place]), place]
+        if not known.size:
+            continue
+        models_here, same, p_blind, p_reversed = int(numbers[place]), wrong.get(item.item_id, 0), blind_p[place], reversed_p[place]
+        enough = models_here >= FLAGGED_FROM
+        holds = {
+            NOBODY: enough and not known.any(),
+            EVERYBODY: enough and bool((known == 1).all()),
+            BLIND: p_blind is not None and p_blind < alpha,
+            REVERSED: p_reversed is not None and p_reversed < alpha,
+            SAME_WRONG: enough and not known.any() and same == models_here,
+        }
+        yield ItemAnalysisRow(
+            benchmark=benchmark.name,
+            item_id=item.item_id,
+            family=str(item.family),
+            level=str(item.level),
+            runner=str(item.runner),
+            n_models=models_here,
+            share_right=float(known.mean()),
+            share_right_low=rates[place].low,
+            share_right_high=rates[place].high,
+            discrimination=found[place].value,
+            discrimination_low=found[place].low,
+            discrimination_high=found[place].high,
+            n_blind=blind[place][0],
+            n_blind_models=blind[place][1],
+            blind_p=p_blind,
+            n_same_wrong=same,
+            flags=", ".join(flag for flag in FLAGS if holds[flag]),
+        )
+
+
+def _over_models(shares: Floats, study: Study) -> Sequence[Interval | Discrimination]:
+    """Return the interval of each item's share over models as drawn at random; none with fewer than `FEWEST_MODELS`."""
+    if len(shares) < FEWEST_MODELS:
+        return [Interval()] * shares.shape[1]
+    return rate_intervals(shares, ByPatient(np.arange(len(shares)), study.settings))
+
+
+def _corrected(p_values: Sequence[float | None]) -> list[float | None]:
+    """Correct the p values that there are by Holm's method."""
+    tested = [place for place, value in enumerate(p_values) if value is not None]
+    corrected = holm([value for value in p_values if value is not None])
+    found: list[float | None] = [None] * len(p_values)
+    for place, value in zip(tested, corrected, strict=True):
+        found[place] = value
+    return found
+
+
+def _blind(
+    study: Study, benchmark: BenchmarkStudy, models: Sequence[str]
+) -> tuple[list[tuple[int | None, int | None]], list[float | None]]:
+    """Count the models that solve each item without its pictures, of how many, with the corrected chance that all of them guess.
+
+    The chance of one guess is that among the options; of an item that the best constant answer gets right it is 1, as models may share the habit.
+    """
+    outcomes = benchmark.outcomes
+    counts, p_values = list[tuple[int | None, int | None]](), list[float | None]()
+    keys = [key for name in models if (key := Key(name, Arm.NO_IMAGE)) in outcomes.counts]
+    shares = np.array([answered(outcomes, key) for key in keys]).reshape(len(keys), len(outcomes.items))
+    for place, item in enumerate(outcomes.items):
+        known = shares[~np.isnan(shares[:, place]), place]
+        if not known.size:
+            counts.append((None, None))
+            p_values.append(None)
+            continue
+        solving = int((known > SOLVED).sum())
+        constant = float(benchmark.floors["pass1"].chosen[place])
+        chance = max(constant, 1 / len(item.options)) if item.runner is Runner.CHOICE else constant
+        samples = max(int(outcomes.counts[key].samples[place]) for key in keys)
+        counts.append((solving, len(known)))
+        p_values.append(guessing_p(solving, len(known), chance, samples))
+    return counts, _corrected(p_values)
+
+
+def _same_wrong(benchmark: BenchmarkStudy, models: Sequence[str]) -> dict[str, int]:
+    """Count for each item the models that most often give the wrong answer that most models give: a sign of a wrong reference."""
+    leading: dict[str, Counter[str]] = defaultdict(Counter)
+    for name in models:
+        given: dict[str, Counter[str]] = defaultdict(Counter)
+        for row in headline(benchmark.scores[name]):
+            if row.passed is False and row.state == "ok" and row.differential:
+                given[row.item_id][row.differential[0].strip().casefold()] += 1
+        for item, answers in given.items():
+            leading[item][min(answers, key=lambda answer, answers=answers: (-answers[answer], answer))] += 1  # type: ignore[misc]
+    return {item: max(answers.values()) for item, answers in leading.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CasePlanRow(ResultRow):
+    """One part of a benchmark: patients that there are, and that a comparison of two models needs."""
+
+    benchmark: str
+    family: str
+    level: str
+    n_items: int | None = None
+    n_patients: int | None = None
+    changed: float | None = None
+    margin: float | None = None
+    needed: int | None = None
+    more: int | None = None
+    note: str | None = None
+
+
+FEW_IN_PART = "spread of the whole benchmark, as fewer than {} answered both"
+"""Note on a part whose own patients are too few to say how much two models differ."""
+
+
+def plan_rows(study: Study) -> list[CasePlanRow]:
+    """Rows of `case_plan.csv`: each benchmark, family, and level of a family, with the patients that a difference of the margin needs."""
+    return [row for benchmark in study.benchmarks.values() for row in _plan_of(study, benchmark)]
+
+
+def _plan_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[CasePlanRow]:
+    outcomes, models = benchmark.outcomes, compared_models(study, benchmark) if benchmark.outcomes.items else []
+    values = [answered(outcomes, Key(name)) for name in models]
+    by = outcomes.by_patient(study.settings)
+    whole = _typical_gaps(values, by, np.ones(len(outcomes.items), dtype=bool))
+    for family, level, mask in _parts(benchmark):
+        own = _typical_gaps(values, by, mask)
+        gaps = own if len(own) >= FEWEST else whole
+        needed = patients_to_differ(gaps, study.margin, study.settings.confidence, POWER) if len(gaps) >= FEWEST else None
+        patients = by.at(mask).clusters
+        yield CasePlanRow(
+            benchmark=benchmark.name,
+            family=family,
+            level=level,
+            n_items=int(mask.sum()),
+            n_patients=patients,
+            changed=float(np.abs(gaps).mean()) if len(gaps) >= FEWEST else None,
+            margin=study.margin,
+            needed=needed,
+            more=None if needed is None else max(needed - patients, 0),
+            note="no two models with answers of enough patients"
+            if len(gaps) < FEWEST
+            else FEW_IN_PART.format(FEWEST)
+            if gaps is whole and own is not whole and len(own) < FEWEST
+            else "",
+        )
+
+
+def _parts(benchmark: BenchmarkStudy) -> Iterator[tuple[str, str, Mask]]:
+    """Yield the whole benchmark, its families, and the levels of each; a part that is the whole of the one above it is left out."""
+    families, levels = (np.array([str(getattr(item, name)) for item in benchmark.outcomes.items]) for name in ("family", "level"))
+    yield ALL, ALL, np.ones(len(families), dtype=bool)
+    for family in sorted(set(families.tolist())):
+        own = families == family
+        if not own.all():
+            yield family, ALL, own
+        if len(inside := sorted(set(levels[own].tolist()))) > 1:
+            yield from ((family, level, own & (levels == level)) for level in inside)
+
+
+def _typical_gaps(values: Sequence[Floats], by: ByPatient, mask: Mask) -> Floats:
+    """Return the differences of patients of the pair of models whose mean square is the median of all pairs; empty without a pair."""
+    inside = [np.where(mask, column, np.nan) for column in values]
+    found = [gaps for first, second in combinations(inside, 2) if len(gaps := patient_gaps(first, second, by))]
+    return sorted(found, key=lambda gaps: float((gaps**2).mean()))[len(found) // 2] if found else np.zeros(0)
+
+
+def plan_labels(row: Cells) -> list[Label]:
+    """Return the part of the benchmark that a row of the case plan is about."""
+    if row["family"] == ALL:
+        return []
+    return [(f"{SCORED} family", row["family"])] if row["level"] == ALL else [(f"plan {row['family']}", row["level"])]
+
+
+def items_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Count the flagged items, and name the benchmarks with too few patients for the margin."""
+    rows = tables["item_analysis"]
+    parts, sizes = [], []
+    for name in study.benchmarks:
+        own = [row for row in rows if row["benchmark"] == name]
+        if own:
+            flagged = Counter(flag for row in own for flag in (row["flags"] or "").split(", ") if flag)
+            models = max(row["n_models"] for row in own)
+            words = [f"{flagged[flag]} {WORDS[flag]}" for flag in FLAGS if flagged[flag]]
+            parts.append((name, listing(words, len(words)) if words else "no item is flagged"))
+            sizes.append((name, f"{counted(len(own), 'item')}, {counted(models, 'model')}"))
+    text = f"Of the items {by_benchmark(parts)}." if parts else "No item was answered by a model."
+    short = [row for row in tables["case_plan"] if row["more"]]
+    known = [row for row in tables["case_plan"] if row["needed"] is not None]
+    if known:
+        difference = points(known[0]["margin"], plus="")
+        enough = f"{len(short)} of {counted(len(known), 'part')} {are(len(short))} too small to show a difference of {difference} points"
+        text = f"{text} {enough if short else f'Every part is large enough to show a difference of {difference} points'}."
+    return Takeaway(text, by_benchmark(sizes) or "0 items")
+
+
+WORDS = {
+    NOBODY: "were solved by no model",
+    EVERYBODY: "by every model in every answer",
+    BLIND: "without pictures by more models than guess",
+    REVERSED: "by weak models rather than by strong ones",
+    SAME_WRONG: "got one and the same wrong answer",
+}
+"""The flags in a sentence, after a number."""
+
+
+ITEM_ANALYSIS = Table(
+    name="item_analysis",
+    row=ItemAnalysisRow,
+    rows=of_study(item_rows),
+    suppression=Suppression("benchmark", each=True),
+    takeaways={"items": items_takeaway},
+)
+
+CASE_PLAN = Table(
+    name="case_plan",
+    row=CasePlanRow,
+    rows=of_study(plan_rows),
+    suppression=Suppression("benchmark family level", labels=plan_labels),
+)

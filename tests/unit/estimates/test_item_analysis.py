@@ -1,0 +1,141 @@
+"""Intervals that hold at every look, statistics of items, and slices of their simulations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fixtures.item_analysis import (
+    TUNING_SEED,
+    BenchmarkCell,
+    ComparisonCell,
+    benchmark_grid,
+    broken_benchmark,
+    broken_comparison,
+    comparison_grid,
+    measure_benchmark,
+    measure_comparison,
+)
+from neuralmedbench.estimates.item_statistics import FEWEST_MODELS, guessing_p, item_discriminations
+from neuralmedbench.estimates.noninferiority import patients_to_differ
+from neuralmedbench.estimates.sequential import STAKES, SequentialInterval, confidence_sequence, log_capital, lower_bound
+
+
+def test_the_capital_is_that_of_bettors_with_fixed_stakes() -> None:
+    """One patient by hand: a bettor of stake f has 1 + f ((1 + x) / (1 + m) - 1), and all together their mean."""
+    expected = np.mean([1 + stake * (1.5 / 1.2 - 1) for stake in STAKES])
+    assert np.exp(log_capital(np.array([0.5]), 0.2)[0]) == pytest.approx(expected)
+
+
+def test_the_capital_is_on_average_one_where_the_hypothesis_is_true() -> None:
+    """Exactly, over all outcomes of three patients: what makes the bound hold at every look."""
+    values, chances = np.array([-1.0, 0.0, 1.0]), np.array([0.3, 0.3, 0.4])
+    mean = float(values @ chances)
+    total = np.zeros(3)
+    for pick in np.ndindex(3, 3, 3):
+        total += np.prod(chances[list(pick)]) * np.exp(log_capital(values[list(pick)], mean))
+    assert total == pytest.approx([1, 1, 1])
+
+
+def test_the_interval_depends_on_no_order_and_turns_round_with_the_models() -> None:
+    gaps = np.random.default_rng(3).choice([-1.0, 0.0, 1.0], 60, p=[0.1, 0.5, 0.4])
+    found, again, turned = (confidence_sequence(one, 0.95) for one in (gaps, gaps[::-1], -gaps))
+    assert found[1:3] == pytest.approx(again[1:3])
+    assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
+    assert found.low < gaps.mean() < found.high
+
+
+def test_ends_of_few_and_of_equal_patients() -> None:
+    assert confidence_sequence(np.zeros(0), 0.95) == SequentialInterval(None, -1.0, 1.0, 0)
+    assert lower_bound(np.full(3, -1.0), 0.05) == -1.0
+    all_better = confidence_sequence(np.ones(30), 0.95)
+    assert 0.6 < all_better.low < all_better.high <= 1
+    none_differs = [confidence_sequence(np.zeros(patients), 0.95) for patients in (20, 100, 400)]
+    assert [one.high == pytest.approx(-one.low) for one in none_differs] == [True] * 3
+    assert none_differs[0].high > none_differs[1].high > none_differs[2].high
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [(0.01, 0.3, "first"), (-0.3, -0.01, "second"), (-0.09, 0.09, "alike"), (-0.05, 0.2, ""), (0.01, 0.05, "first"), (-0.1, 0.05, "")],
+)
+def test_what_an_interval_decides(low: float, high: float, outcome: str) -> None:
+    assert SequentialInterval(0.0, low, high, 50).outcome(0.1) == outcome
+
+
+def test_discrimination_of_an_item_by_hand_leaves_out_items_of_its_patient() -> None:
+    ability = np.arange(8) / 8
+    shares = np.column_stack([ability, 1 - ability, ability, np.full(8, 0.5), ability])
+    rising, falling, *_, flat, last = item_discriminations(shares, np.array([0, 1, 2, 3, 4]), 0.95)
+    assert rising.value == pytest.approx(1, abs=1e-6)
+    assert falling.value == pytest.approx(-1, abs=1e-6)
+    assert falling.p_reversed is not None
+    assert falling.p_reversed < 1e-6
+    assert flat.value is None
+    assert last.value == pytest.approx(1, abs=1e-6)
+    # the last item has but one other patient, whose item falls
+    (*_, alone) = item_discriminations(shares[:, [0, 1, 2]], np.array([0, 1, 0]), 0.95)
+    assert alone.value == pytest.approx(-1, abs=1e-6)
+
+
+def test_fewer_than_eight_models_have_no_discrimination() -> None:
+    shares = np.random.default_rng(1).random((FEWEST_MODELS, 6))
+    shares[0, 2] = np.nan
+    found = item_discriminations(shares, np.arange(6), 0.95)
+    assert [one.value is None for one in found] == [False, False, True, False, False, False]
+    assert all(one.value is None for one in item_discriminations(shares[1:], np.arange(6), 0.95))
+
+
+@pytest.mark.parametrize(
+    ("solving", "models", "chance", "samples", "p"), [(3, 3, 0.25, 1, 1 / 64), (1, 2, 0.5, 5, 0.75), (0, 4, 0.2, 5, 1.0)]
+)
+def test_the_chance_that_guessing_models_solve_an_item(solving: int, models: int, chance: float, samples: int, p: float) -> None:
+    assert guessing_p(solving, models, chance, samples) == pytest.approx(p)
+
+
+def test_a_habit_that_models_may_share_explains_everything() -> None:
+    assert guessing_p(8, 8, 1.0) == 1.0
+
+
+@pytest.mark.parametrize("difference", [0.1, 0.2])
+def test_the_planned_patients_show_a_difference_as_often_as_planned(difference: float) -> None:
+    """80 % planned, within what 400 studies can tell; more of a large difference, which leaves less to vary than the plan takes."""
+    rng, share = np.random.default_rng(5), 0.3
+    gaps = np.array([1.0] * 15 + [-1.0] * 15 + [0.0] * 70)
+    patients = patients_to_differ(gaps, difference, 0.95, 0.8)
+    assert patients is not None
+    better = (share + difference) / 2
+    drawn = rng.choice([1.0, -1.0, 0.0], (400, patients), p=[better, share - better, 1 - share])
+    error = drawn.std(axis=1, ddof=1) / np.sqrt(patients)
+    assert 0.76 <= (drawn.mean(axis=1) > 1.96 * error).mean() <= 0.95
+
+
+def test_a_difference_needs_fewer_patients_where_models_differ_on_fewer() -> None:
+    quiet, loud = (np.array([1.0, -1.0] * half + [0.0] * (100 - 2 * half)) for half in (2, 20))
+    found = [patients_to_differ(gaps, 0.1, 0.95, 0.8) for gaps in (quiet, loud)]
+    assert None not in found
+    assert found[0] < found[1]  # type: ignore[operator]
+    assert patients_to_differ(loud, 0.01, 0.95, 0.8) is None or patients_to_differ(loud, 0.01, 0.95, 0.8) > 5000  # type: ignore[operator]
+
+
+def test_the_grid_has_every_kind() -> None:
+    assert len(list(comparison_grid())) == 30
+    assert len(list(benchmark_grid())) == 15
+
+
+@pytest.mark.parametrize("cell", [ComparisonCell("many differ", 0.0, 400), ComparisonCell("several answers", 0.2, 400)], ids=str)
+def test_a_slice_of_the_comparisons_keeps_what_is_promised(cell: ComparisonCell) -> None:
+    found = measure_comparison(cell, 150, TUNING_SEED)
+    assert broken_comparison(cell, found, 150) == []
+    assert found["held"] >= 0.93
+
+
+def test_looking_often_at_an_ordinary_interval_errs_often() -> None:
+    assert measure_comparison(ComparisonCell("many differ", 0.0, 400), 150, TUNING_SEED)["once"] > 0.12
+
+
+def test_a_slice_of_the_benchmarks_keeps_what_is_promised() -> None:
+    cell = BenchmarkCell(12, 0.25, 5)
+    found = measure_benchmark(cell, 10, TUNING_SEED)
+    assert broken_benchmark(cell, found, 10) == []
+    assert found["share_rank"] > 0.8

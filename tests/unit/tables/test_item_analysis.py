@@ -1,0 +1,228 @@
+"""Item analysis and case plan: rows, flags, what a public run shows; real models on published questions."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fixtures.items import benchmark_config
+from fixtures.tables import DEPTH, item, score, write_study
+from neuralmedbench.estimates.intervals import IntervalSettings
+from neuralmedbench.records.items import Family, Gold, Level, Runner
+from neuralmedbench.tables.contrasts import model_pairs, pairwise_rows
+from neuralmedbench.tables.item_analysis import (
+    BLIND,
+    EVERYBODY,
+    NOBODY,
+    REVERSED,
+    SAME_WRONG,
+    ItemAnalysisRow,
+    compared_models,
+    item_rows,
+    items_takeaway,
+    plan_rows,
+)
+from neuralmedbench.tables.outcomes import gather_outcomes
+from neuralmedbench.tables.release import Release
+from neuralmedbench.tables.study import Study, read_study
+from neuralmedbench.tables.write import write_tables
+
+MODELS = tuple(f"m{number}" for number in range(8))
+OPTIONS = ("one", "two", "three", "four")
+
+
+def study_of(
+    right: dict[str, list[bool]], blind: dict[str, list[bool]] | None = None, *, wrong: str = "two", baselines: tuple[str, ...] = ()
+) -> Study:
+    """Make a study of choice questions, one a patient, with a single answer of every model; level and family alternate."""
+    number = len(next(iter(right.values())))
+    items = [
+        replace(
+            item("b", f"c{place:03}", f"p{place:03}", (Family.DIFFERENTIAL_DIAGNOSIS, Family.QUESTION_ANSWERING)[place % 2],
+                 level=(Level.DIRECT, Level.COMPLEX)[place // 2 % 2], runner=Runner.CHOICE),
+            options=OPTIONS, item_id=f"b/{place:03}",
+        )
+        for place in range(number)
+    ]  # fmt: skip
+    gold = [Gold(item_id=one.item_id, answer="one", choice="A") for one in items]
+    scores = {
+        model: [
+            score(one, model, passed=passed, arm=arm, differential=("one" if passed else wrong,))
+            for arm, given in (("full", right), ("no_image", blind or {}))
+            for one, passed in zip(items, given.get(model, []), strict=False)
+        ]
+        for model in right
+    }
+    outcomes = gather_outcomes("b", "depth", items, gold, scores=scores, sampled=dict.fromkeys(right, False))
+    benchmark = SimpleNamespace(
+        name="b", config=benchmark_config(), outcomes=outcomes, scores=scores, items=items, gold=gold,
+        floors={"pass1": SimpleNamespace(chosen=np.zeros(number))},
+    )  # fmt: skip
+    models = {name: SimpleNamespace(title=name, baseline=name in baselines) for name in right}
+    return SimpleNamespace(  # type: ignore[return-value]
+        benchmarks={"b": benchmark}, models=models, readers={}, settings=IntervalSettings(resamples=200), margin=0.1
+    )
+
+
+def abilities(items: int, seed: int = 0) -> dict[str, list[bool]]:
+    """Models of rising ability."""
+    rng = np.random.default_rng(seed)
+    return {name: (rng.random(items) < 0.15 + 0.1 * place).tolist() for place, name in enumerate(MODELS)}
+
+
+def by_item(study: Study) -> dict[str, ItemAnalysisRow]:
+    return {row.item_id: row for row in item_rows(study)}
+
+
+def flags(row: ItemAnalysisRow) -> set[str]:
+    return set((row.flags or "").split(", ")) - {""}
+
+
+def test_flags_say_what_was_planted() -> None:
+    right = abilities(80)
+    for place, name in enumerate(MODELS):
+        right[name][0], right[name][1], right[name][2] = False, True, place < 3
+    rows = by_item(study_of(right))
+    assert flags(rows["b/000"]) == {NOBODY, SAME_WRONG}
+    assert (rows["b/000"].share_right, rows["b/000"].n_same_wrong) == (0.0, 8)
+    assert flags(rows["b/001"]) == {EVERYBODY}
+    assert rows["b/001"].discrimination is None, "models do not differ on it"
+    assert flags(rows["b/002"]) == {REVERSED}
+    assert rows["b/002"].share_right == 3 / 8
+    assert (rows["b/002"].discrimination or 0) < -0.8
+    others = [row for name, row in rows.items() if name > "b/002"]
+    assert np.mean([row.discrimination for row in others if row.discrimination is not None]) > 0.2
+    assert not [row for row in others if REVERSED in flags(row)]
+
+
+def test_an_item_is_blind_where_more_models_solve_it_than_guess() -> None:
+    blind = {name: [True] + [place % 4 == number % 4 for number in range(1, 40)] for place, name in enumerate(MODELS)}
+    rows = by_item(study_of(abilities(40), blind))
+    assert [name for name, row in rows.items() if BLIND in flags(row)] == ["b/000"]
+    assert (rows["b/000"].n_blind, rows["b/000"].n_blind_models) == (8, 8)
+    study = study_of(abilities(40), blind)
+    study.benchmarks["b"].floors["pass1"].chosen[0] = 1.0
+    assert BLIND not in flags(by_item(study)["b/000"]), "a constant answer gets it right, which models may share"
+
+
+def test_few_models_are_not_said_to_be_more() -> None:
+    right = {name: row for name, row in abilities(30).items() if name in MODELS[:2]}
+    for row in right.values():
+        row[0] = False
+    rows = by_item(study_of(right))
+    assert {row.discrimination for row in rows.values()} == {None}
+    assert {row.share_right_low for row in rows.values()} == {None}
+    assert not any(row.flags for row in rows.values()), "of two models nobody is not said"
+
+
+def test_built_in_models_count_only_where_there_is_no_other() -> None:
+    right = abilities(10)
+    assert compared_models(some := study_of(right, baselines=MODELS[:3]), some.benchmarks["b"]) == list(MODELS[3:])
+    assert compared_models(every := study_of(right, baselines=MODELS), every.benchmarks["b"]) == list(MODELS)
+    pool = study_of(right)
+    pool.benchmarks["b"].config = benchmark_config(reference_pool=["m7"])
+    assert compared_models(pool, pool.benchmarks["b"]) == list(MODELS[:7])
+
+
+def test_the_case_plan_has_every_part_and_what_it_needs() -> None:
+    study = study_of(abilities(120))
+    rows = {(row.family, row.level): row for row in plan_rows(study)}
+    families = ("differential_diagnosis", "question_answering")
+    assert set(rows) == {("all", "all")} | {(family, level) for family in families for level in ("all", "direct", "complex")}
+    assert [rows["all", "all"].n_patients, rows[families[0], "all"].n_patients, rows[families[0], "direct"].n_patients] == [120, 60, 30]
+    for row in rows.values():
+        assert row.needed is not None
+        assert row.more == max(row.needed - (row.n_patients or 0), 0)
+    whole = rows["all", "all"]
+    # two models that differ on this share of patients, by the usual formula
+    assert whole.needed == pytest.approx(7.85 * (whole.changed or 0) / 0.1**2, rel=0.15)
+
+
+def test_a_part_with_few_patients_is_planned_by_the_whole() -> None:
+    rows = {(row.family, row.level): row for row in plan_rows(study_of(abilities(14)))}
+    few = rows["differential_diagnosis", "direct"]
+    assert (few.n_patients, few.needed) == (4, rows["all", "all"].needed)
+    assert few.note == "spread of the whole benchmark, as fewer than 5 answered both"
+    assert {row.note for row in plan_rows(study_of({"m0": [True] * 8}))} == {"no two models with answers of enough patients"}
+
+
+def test_pairs_have_an_interval_that_holds_at_all_looks_and_it_is_wider() -> None:
+    study = study_of(abilities(120))
+    rows = pairwise_rows(model_pairs(study), 0.02)
+    for row in rows:
+        assert row.always_low is not None
+        assert row.always_high is not None
+        assert row.always_low < row.difference < row.always_high
+        assert row.always_high - row.always_low > row.high - row.low
+        assert row.needed
+
+
+def test_the_sentence_counts_the_flags() -> None:
+    right = abilities(40)
+    for name in MODELS:
+        right[name][0] = False
+    study = study_of(right)
+    tables = {"item_analysis": [dict(row) for row in item_rows(study)], "case_plan": [dict(row) for row in plan_rows(study)]}
+    said = items_takeaway(study, tables)
+    assert said.takeaway.startswith("Of the items 1 were solved by no model") or "1 was solved by no model" in said.takeaway
+    assert said.n == "40 items, 8 models"
+    assert "to show a difference of 10 points" in said.takeaway
+
+
+@pytest.mark.parametrize(
+    ("kind", "profile", "shown"), [("phantom", "public", True), ("patient", "public", False), ("patient", "internal", True)]
+)
+def test_single_items_of_patients_are_not_in_a_public_run(tmp_path: Path, kind: str, profile: str, *, shown: bool) -> None:
+    write_study(tmp_path, patients=24, kind=kind)
+    settings = IntervalSettings(resamples=50)
+    study = read_study(tmp_path, [DEPTH], ["alpha", "beta"], ["rubric"], vocabulary=Path("config/vocabulary.yaml"), settings=settings)
+    write_tables(study, tmp_path / "tables", tmp_path / "metrics.json", Release(profile))
+    rows = {
+        name: list(csv.DictReader((tmp_path / "tables" / f"{name}.csv").open(encoding="utf-8"))) for name in ("item_analysis", "case_plan")
+    }
+    assert bool(rows["item_analysis"]) is shown
+    assert rows["case_plan"]
+    if not shown:
+        small = [row for row in rows["case_plan"] if row["n_patients"].startswith("<") or row["n_patients"] == "(hidden)"]
+        assert all(not row["needed"] for row in small)
+        assert all(int(row["n_patients"]) >= 10 for row in rows["case_plan"] if row not in small)
+
+
+REAL = os.environ.get("NMB_REAL_BENCHMARKS")
+SETS = ("afrimedqa", "medbullets", "medmcqa", "medqa", "mmlu", "mmlu-pro", "pubmedqa")
+REAL_MODELS = ("DeepSeek-R1", "claude-3-5-sonnet", "gpt-4o", "gpt-4o-mini", "o3-mini")
+
+
+def real_answers(part: str) -> Iterator[tuple[str, dict[str, tuple[bool, str]]]]:
+    """Yield half of the published questions with what each model answered; the halves are those of the parity of its place."""
+    for name in SETS:
+        folder = Path(str(REAL), "medagentsbench", "output", name)
+        files = {
+            model: json.loads((folder / f"{model}-{name}-test_hard-zero_shot.json").read_text(encoding="utf-8")) for model in REAL_MODELS
+        }
+        for place, rows in enumerate(zip(*files.values(), strict=True)):
+            if (place % 2 == 1) is (part == "closing"):
+                answers = {model: row.get("predicted_answer") or "" for model, row in zip(files, rows, strict=True)}
+                yield f"{name}/{place:03}", {model: (said == rows[0]["answer_idx"], said) for model, said in answers.items()}
+
+
+@pytest.mark.skipif(not REAL, reason="NMB_REAL_BENCHMARKS names no folder of published files")
+@pytest.mark.parametrize("part", ["mending", "closing"])
+def test_real_models_on_published_questions(part: str) -> None:
+    answers = dict(real_answers(part))
+    study = study_of({model: [row[model][0] for row in answers.values()] for model in REAL_MODELS})
+    rows = item_rows(study)
+    assert len(rows) == len(answers)
+    shares = np.array([[row[model][0] for row in answers.values()] for model in REAL_MODELS])
+    assert [row.share_right for row in rows] == pytest.approx(shares.mean(axis=0).tolist())
+    assert sum(NOBODY in flags(row) for row in rows) == int((~shares.any(axis=0)).sum())
+    assert sum(EVERYBODY in flags(row) for row in rows) == int(shares.all(axis=0).sum())
+    assert {row.discrimination for row in rows} == {None}, "five models"
