@@ -56,9 +56,9 @@ def item_discriminations(shares: Floats, patients: Ints, confidence: float) -> l
             continue
         value = float(np.clip(np.corrcoef(own, rest)[0, 1], -1 + 1e-12, 1 - 1e-12))
         reach = quantile / np.sqrt(models - 3)
-        ends = (float(np.tanh(np.arctanh(value) + side * reach)) for side in (-1, 1))
+        low, high = (float(np.tanh(np.arctanh(value) + side * reach)) for side in (-1, 1))
         statistic = value * np.sqrt((models - 2) / (1 - value**2))
-        found.append(Discrimination(value, *ends, float(stats.t.cdf(statistic, models - 2))))
+        found.append(Discrimination(value, low, high, float(stats.t.cdf(statistic, models - 2))))
     return found
 
 

@@ -179,8 +179,8 @@ BLOCKS = (
     ),
     Block(id="pressure", name="Pressure, order and wording", group=TRUST, tables=("pressure",), config=(BENCHMARK, "arms")),
     Block(id="cases", name="Cases", group=DATA, files=("cases/*.parquet",), rule="bundle_cases", config=(RUN, "report")),
-    Block(id="items", name="Items and patients", group=DATA, tables=("item_analysis", "case_plan", "pairwise"), config=(RUN, "comparison")),
     Block(id="cohort", name="Data card", group=DATA, tables=("cohort",), config=(BENCHMARK, "")),
+    Block(id="items", name="Items and patients", group=DATA, tables=("item_analysis", "case_plan", "pairwise"), config=(RUN, "comparison")),
     Block(id="demographics", name="Patients and scanners", group=DATA, tables=("cohort", "rates"), config=(BENCHMARK, "")),
     Block(
         id="flow",

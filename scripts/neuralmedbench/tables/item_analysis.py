@@ -44,6 +44,7 @@ class ItemAnalysisRow(ResultRow):
     level: str
     runner: str
     n_models: int
+    n_solving: int | None = None
     share_right: float | None = None
     share_right_low: float | None = None
     share_right_high: float | None = None
@@ -104,6 +105,7 @@ def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[ItemAnalysisRo
             level=str(item.level),
             runner=str(item.runner),
             n_models=models_here,
+            n_solving=int((known > SOLVED).sum()),
             share_right=float(known.mean()),
             share_right_low=rates[place].low,
             share_right_high=rates[place].high,
