@@ -111,32 +111,33 @@ def patients_of(benchmark: str) -> int:
     return len({row.patient_id for row in requests if (row.arm, row.strategy) == (Arm.FULL, Strategy.DIRECT)})
 
 
-def look_at(run: Run, results: str | None = None) -> ComparisonLook:
+def look_at(run: Run) -> ComparisonLook:
     """Judge a stated comparison by the scores that there are; nothing is asked.
 
     Parameters
     ----------
     run : Run
         The run in which it is stated, or as `comparison_run` returned it.
-    results : str or None
-        Folder of the scores; None for that of the run.
 
     Returns
     -------
     ComparisonLook
-        Patients count alike, however many items they have; those of whom an answer of either model is missing are left out.
+        Patients count alike, however many items they have; items with a missing answer of either model are left out.
 
     Raises
     ------
     ConfigError
-        If no comparison is stated.
+        If no comparison is stated, or its benchmark or a model is not in the run lists.
     DataError
         If the scores of one of the two are not there.
     """
     stated, settings = run.config.comparison, run.config.statistics
     if stated.benchmark is None:
         raise ConfigError(NOT_STATED)
-    name, models, folder = stated.benchmark, [str(stated.first), str(stated.second)], Path(results or run.results)
+    name, models, folder = stated.benchmark, [str(stated.first), str(stated.second)], Path(run.results)
+    if absent := [one for one, known in ((name, run.benchmarks), *((model, run.models) for model in models)) if one not in known]:
+        message = f"comparison: {', '.join(absent)} is not in the run lists; add it, or let `nmb run decide` ask"
+        raise ConfigError(message)
     scores, responses = dict[str, list[Score]](), list[Response]()
     for model in models:
         path = folder / "scores" / name / f"{model}.parquet"
