@@ -27,6 +27,7 @@ BENCHMARK = {
     "source": "data/raw/yesno",
     "questions": "data/questions/yesno",
     "subjects": "public",
+    "samples": 1,
 }
 STATED = {"stated_on": "2026-01-31", "benchmark": "yesno", "first": "sharp", "second": "dull", "margin": 0.2, "batch": BATCH}
 

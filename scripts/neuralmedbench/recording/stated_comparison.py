@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from neuralmedbench.config.load import check
 from neuralmedbench.config.pipeline import ComparisonConfig
 from neuralmedbench.config.run_names import results_folder
 from neuralmedbench.config.workflow import Run, merged_config, read_run
@@ -86,7 +87,7 @@ def comparison_run(patients: int, configfiles: Sequence[Path] = (), folder: Path
         If no comparison is stated, or the run has mistakes: all of them.
     """
     base = merged_config(configfiles, folder)
-    stated = read_run(configfiles, folder).config.comparison
+    stated = check(ComparisonConfig, base.get("comparison") or {}, "comparison")
     if stated.benchmark is None:
         raise ConfigError(NOT_STATED)
     name = f"decide-{stated.benchmark}"
@@ -135,7 +136,7 @@ def look_at(run: Run) -> ComparisonLook:
     if stated.benchmark is None:
         raise ConfigError(NOT_STATED)
     name, models, folder = stated.benchmark, [str(stated.first), str(stated.second)], Path(run.results)
-    if absent := [one for one, known in ((name, run.benchmarks), *((model, run.models) for model in models)) if one not in known]:
+    if absent := [one for one in (name, *models) if one not in {*run.benchmarks, *run.models}]:
         message = f"comparison: {', '.join(absent)} is not in the run lists; add it, or let `nmb run decide` ask"
         raise ConfigError(message)
     scores, responses = dict[str, list[Score]](), list[Response]()

@@ -100,7 +100,9 @@ def test_half_a_comparison_is_refused(project: Path, changes: dict[str, object],
         (0.05, 0.4, 0.03, "", "not decided: 3.0 % of the answers are missing; `nmb run incomplete` says why"),
     ],
 )
-def test_a_look_says_what_is_decided_and_whether_it_was_stated_before(low: float, high: float, missing: float, outcome: str, words: str) -> None:
+def test_a_look_says_what_is_decided_and_whether_it_was_stated_before(
+    low: float, high: float, missing: float, outcome: str, words: str
+) -> None:
     stated = ComparisonConfig.model_validate(STATED)
     look = ComparisonLook(
         comparison=stated, interval=SequentialInterval(0.1, low, high, 20), asked=20, all_patients=60, missing=missing, most_missing=0.02,
