@@ -21,9 +21,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--models", nargs="*", default=[], help="run list")
     parser.add_argument("--graders", nargs="*", default=[], help="run list; the first grader with a value counts")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, relative to the root")
-    parser.add_argument(
-        "--grader-floor", type=float, default=GraderChecksConfig().floor, help="share of planted errors a grader must detect"
-    )
+    parser.add_argument("--grader-floor", type=float, default=GraderChecksConfig().floor, help="share of planted errors to detect")
     parser.add_argument("--resamples", type=int, default=IntervalSettings.resamples)
     parser.add_argument("--seed", type=int, default=IntervalSettings.seed)
     parser.add_argument("--confidence", type=float, default=IntervalSettings.confidence)

@@ -41,8 +41,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     model = load_model_for(args.config, args.benchmark, args.model)
-    requests = requests_for(model, read_records(args.prompts, Request))
-    requests = limited_requests(model, requests, args.limit, args.items, args.limit_unit)
+    requests = limited_requests(model, requests_for(model, read_records(args.prompts, Request)), args.limit, args.items, args.limit_unit)
     audit = read_audit(args.audit)
     check_asked(requests, audit)
     views = ViewService(lambda view: check_view(audit, view))
@@ -52,8 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         requests, ModelRun(model, destinations=allowed, views=views, informant=informant, **known, **call_arguments(args))
     )
     log_served_models(args.model, responses)
-    responses += previous_responses(requests, model, args.ledger, views, informant)
-    # the current revision comes first (records.responses.current_rows)
+    responses += previous_responses(requests, model, args.ledger, views, informant)  # the current revision comes first (current_rows)
     write_records(args.out, Response, responses, key=lambda row: (row.revision != model.revision, response_key(row)))
     return 0
 

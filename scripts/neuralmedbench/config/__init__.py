@@ -15,7 +15,7 @@ load: WITHHELD, check, group_limit, load_benchmark, load_checklists, load_grader
 mapping_sections: AnswerMapping, BesideMapping, ConversationMapping, FieldMapping, GroupMapping, ImagesMapping, OptionsMapping, PictureForm, RoundMapping, RubricMapping, TextMapping, column_of
 mappings: FOLDER, MappingConfig, load_mappings
 model: BatchConfig, Downscale, GraderConfig, ModelConfig, PriceList
-pipeline: GraderChecksConfig, MAX_QUARANTINED_FRACTION, PipelineConfig, RateLimit, SEQUENCE_ORDER
+pipeline: ComparisonConfig, GraderChecksConfig, MAX_QUARANTINED_FRACTION, PipelineConfig, RateLimit, SEQUENCE_ORDER
 published: Lookup, PublishedConfig, PublishedRow, PublishedSize, PublishedTable
 readiness: DiseaseGroup, Margin, ReadinessConfig, UpdateKind
 run_names: DEFAULT_RUN, RESULT_FOLDERS, extra_configfiles, how_to_make, results_folder, results_of, run_of

@@ -89,7 +89,7 @@ def confidence_sequence(differences: Floats, confidence: float) -> SequentialInt
     --------
     >>> found = confidence_sequence(np.array([1.0, 0.0, 1.0, 1.0] * 10), 0.95)
     >>> round(found.low, 2), round(found.high, 2), found.outcome(0.1)
-    (0.47, 0.92, 'first')
+    (0.44, 0.92, 'first')
     """
     alpha = (1 - confidence) / 2
     value = float(differences.mean()) if len(differences) else None
