@@ -49,7 +49,7 @@ def notes_of(number: ReleasedScore) -> str:
     """Say n, interval, grader and tier of a number in the one free text that a result file has."""
     parts = [
         f"{number.metric} over {number.n_items} items of {number.n_patients} {number.cluster}s",
-        f"{percent(number.confidence)} interval {number.low} to {number.high} ({number.interval})"
+        f"{percent(number.confidence)} interval {number.low:.6f} to {number.high:.6f} ({number.interval})"
         if number.confidence is not None
         else "no interval",
         f"grader {number.grader or 'none'}",

@@ -85,7 +85,7 @@ def _spec(run: ReleasedRun, benchmark: BenchmarkStudy, model: ModelConfig, answe
         "task_id": f"{run.name}.{benchmark.name}",
         "task_version": str(run.citation["version"]),
         "task_display_name": benchmark.config.title,
-        "dataset": {"name": benchmark.config.title, "samples": len(items), "sample_ids": items, "shuffled": False},
+        "dataset": {"name": benchmark.config.title, "samples": len(items) or None, "sample_ids": items or None, "shuffled": False},
         "model": "/".join(model_id(model)),
         "model_generate_config": {key: value for key, value in sent.items() if value is not None},
         "config": {"epochs": benchmark.config.samples},

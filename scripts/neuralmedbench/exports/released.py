@@ -8,14 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 from neuralmedbench.cards.card import CroissantConfig, read_card
 from neuralmedbench.config.load import WITHHELD, read_yaml, withhold_outside_paths
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.json_files import read_json
-from neuralmedbench.files.tables import write_records
 from neuralmedbench.records.items import Gold, Item, Runner
 from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import Response
@@ -30,6 +29,8 @@ from neuralmedbench.tables.study import BenchmarkStudy, Study
 SCHEMA_VERSION = 1
 LIBRARY = "neural-medbench-pipeline"
 """Name of the pipeline as an evaluation library."""
+PROVIDERS = {"gemini": "google", "vertex_ai": "google"}
+"""Developers of models whose provider has another name."""
 FULL, DIRECT, ALL = "full", "direct", "all"
 BY_PASS = ("pass1", "pass1_strict", "pass5", "all_right")
 """Rates of answers that pass, which a grader decides for free answers."""
@@ -212,15 +213,17 @@ class ReleasedRun:
 
 
 def model_id(model: ModelConfig) -> tuple[str, str]:
-    """Return developer and name of a model in the form of the Hugging Face hub.
+    """Return developer and name of a model in the form of the Hugging Face hub; `unknown` where the id names no developer.
 
-    A built-in baseline is ours; weights in a folder of this machine, whose path is not told, and names without a developer have none.
+    A built-in baseline is ours. The first word of the id of a server of one's own (`api_base`) is a protocol, and a path is no developer.
     """
     known = withhold_outside_paths(model.id)
-    parts = [part for part in known.split("/") if part]
-    if model.backend == "builtin" or known == WITHHELD or not parts:
+    if model.backend == "builtin" or known == WITHHELD:
         return LIBRARY if model.backend == "builtin" else "unknown", model.name
-    return (parts[-2] if len(parts) > 1 else "unknown"), parts[-1]
+    parts = [part for part in known.split("/") if part][bool(model.api_base) :] or [model.name]
+    is_path = model.backend in {"transformers", "server"} and (len(parts) > 2 or known.startswith("."))
+    developer = "unknown" if len(parts) == 1 or is_path else parts[-2]
+    return PROVIDERS.get(developer, developer), parts[-1]
 
 
 def may_travel(benchmark: BenchmarkStudy) -> bool:
@@ -346,36 +349,6 @@ def _graders_of_metric(study: Study, row: Cells) -> str:
     if row["metric"] == "calibrated":
         return "clinicians"
     return ";".join(name for name, grader in study.graders.items() if wanted and (grader.kind, grader.task) == wanted)
-
-
-def write_scores(folder: Path, scores: Sequence[ReleasedScore]) -> dict[str, Any]:
-    """Write `scores.parquet` into a folder, and return its codebook."""
-    names = [entry.name for entry in fields(ReleasedScore)]
-    write_records(
-        folder / "scores.parquet", ReleasedScore, scores, key=lambda row: [str(getattr(row, name)) for name in (*names[:4], *names[10:15])]
-    )
-    hints = get_type_hints(ReleasedScore)
-    columns = [
-        {
-            "name": entry.name,
-            "description": entry.metadata["about"],
-            "type": next(kind.__name__ for kind in get_args(hints[entry.name]) if kind is not type(None)),
-            "unit": entry.metadata["unit"],
-            "levels": _levels(scores, entry.name),
-            "empty": sum(getattr(row, entry.name) is None for row in scores),
-        }
-        for entry in fields(ReleasedScore)
-    ]
-    return {"file": "scores.parquet", "row": (ReleasedScore.__doc__ or "").strip(), "rows": len(scores), "columns": columns}
-
-
-FREE_TEXT = frozenset({"note", "benchmark_title", "model_title", "model_id", "revision"})
-
-
-def _levels(scores: Sequence[ReleasedScore], name: str) -> list[str]:
-    """Return the values that a column of text takes; empty for numbers and free texts."""
-    values = {getattr(row, name) for row in scores} - {None}
-    return sorted(values) if name not in FREE_TEXT and values and all(isinstance(value, str) for value in values) else []
 
 
 def counts_of(row: ReleasedScore) -> Mapping[str, str]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 from neuralmedbench.exports.archives import copy_workflow, write_crate, write_zenodo
 from neuralmedbench.exports.every_eval_ever import write_every_eval_ever
 from neuralmedbench.exports.hub import write_hub_files
 from neuralmedbench.exports.inspect_log import write_inspect_logs
 from neuralmedbench.exports.private_ids import private_ids, require_no_ids
-from neuralmedbench.exports.released import ReleasedRun, write_scores
+from neuralmedbench.exports.released import ReleasedRun, ReleasedScore
 from neuralmedbench.files.json_files import write_json
+from neuralmedbench.files.tables import write_records
 from neuralmedbench.runtime.atomic_write import atomic_folder, write_text
 
 README = """# {title}
@@ -59,3 +63,33 @@ def write_exports(root: Path, folder: Path, run: ReleasedRun) -> None:
         write_text(new / "README.md", README.format(title=run.title, description=description_of(run), schema=VERSION))
         write_crate(new, run)
         require_no_ids(new, private_ids(run.study))
+
+
+def write_scores(folder: Path, scores: Sequence[ReleasedScore]) -> dict[str, Any]:
+    """Write `scores.parquet` into a folder, and return its codebook."""
+    names = [entry.name for entry in fields(ReleasedScore)]
+    write_records(
+        folder / "scores.parquet", ReleasedScore, scores, key=lambda row: [str(getattr(row, name)) for name in (*names[:4], *names[10:15])]
+    )
+    hints = get_type_hints(ReleasedScore)
+    columns = [
+        {
+            "name": entry.name,
+            "description": entry.metadata["about"],
+            "type": next(kind.__name__ for kind in get_args(hints[entry.name]) if kind is not type(None)),
+            "unit": entry.metadata["unit"],
+            "levels": _levels(scores, entry.name),
+            "empty": sum(getattr(row, entry.name) is None for row in scores),
+        }
+        for entry in fields(ReleasedScore)
+    ]
+    return {"file": "scores.parquet", "row": (ReleasedScore.__doc__ or "").strip(), "rows": len(scores), "columns": columns}
+
+
+FREE_TEXT = frozenset({"note", "benchmark_title", "model_title", "model_id", "revision"})
+
+
+def _levels(scores: Sequence[ReleasedScore], name: str) -> list[str]:
+    """Return the values that a column of text takes; empty for numbers and free texts."""
+    values = {getattr(row, name) for row in scores} - {None}
+    return sorted(values) if name not in FREE_TEXT and values and all(isinstance(value, str) for value in values) else []

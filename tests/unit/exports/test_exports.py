@@ -19,9 +19,10 @@ import yaml
 
 from fixtures.exports import MODELS, closed_exports, export, make, shared_exports
 from fixtures.tables import BREADTH, DEPTH
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.exports.private_ids import IdSearch, require_no_ids, texts_in
-from neuralmedbench.exports.released import ReleasedScore
+from neuralmedbench.exports.released import ReleasedScore, model_id
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.results import FEWEST
 
@@ -348,6 +349,25 @@ def test_an_id_is_a_whole_word_and_many_ids_take_no_longer() -> None:
     ] == [True] * 4
     assert [search.finds(text) for text in ("ward/c1", "00000000c34f1", "00000000c350", "patient 7", "patient_71", "")] == [False] * 6
     assert not search.finds("0 00 000 0000 c34f ward c1 rationale " * 20_000)
+
+
+@pytest.mark.parametrize(
+    ("backend", "name", "base", "known"),
+    [
+        ("litellm", "openai/gpt-4o", None, ("openai", "gpt-4o")),
+        ("litellm", "openrouter/qwen/qwen3-vl", None, ("qwen", "qwen3-vl")),
+        ("litellm", "gemini/gemini-2.5-flash", None, ("google", "gemini-2.5-flash")),
+        ("litellm", "openai/ours", "http://localhost:8000/v1", ("unknown", "ours")),
+        ("litellm", "hosted_vllm/Qwen/Qwen3-VL-8B", "http://localhost:8000/v1", ("Qwen", "Qwen3-VL-8B")),
+        ("transformers", "Qwen/Qwen3-VL-8B", None, ("Qwen", "Qwen3-VL-8B")),
+        ("transformers", "/home/me/of patient/weights", None, ("unknown", "m")),
+        ("transformers", "./weights/smol", None, ("unknown", "smol")),
+        ("imported", "some-model", None, ("unknown", "some-model")),
+        ("builtin", "fusion", None, ("neural-medbench-pipeline", "m")),
+    ],
+)
+def test_a_model_is_called_as_on_the_hub(backend: Any, name: str, base: str | None, known: tuple[str, str]) -> None:
+    assert model_id(ModelConfig(title="M", backend=backend, id=name, revision="1", api_base=base).named("m")) == known
 
 
 def test_a_limited_run_is_not_exported(shared: Path) -> None:
