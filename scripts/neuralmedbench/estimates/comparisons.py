@@ -118,12 +118,12 @@ def patient_gaps(first: Floats, second: Floats, by: ByPatient) -> Floats:
 
 def student_interval(values: Floats, by: ByPatient) -> tuple[float, float]:
     """Return the interval of a mean by Student's t, its standard error from the sums per patient; two patients at least, no NaN."""
-    from scipy import stats
+    from scipy import special
 
     mean = float(values.mean())
     residuals = by.sums((values - mean)[:, None])[:, 0]
     error = np.sqrt(by.clusters / (by.clusters - 1) * (residuals**2).sum()) / len(values)
-    half = float(stats.t.ppf(0.5 + by.settings.confidence / 2, by.clusters - 1) * error)
+    half = float(special.stdtrit(by.clusters - 1, 0.5 + by.settings.confidence / 2) * error)
     return mean - half, mean + half
 
 
@@ -209,9 +209,9 @@ def smallest_difference(spread: float, confidence: float, patients: int, power: 
     float
         Sum of the two quantiles of Student's t, times the standard error; without Holm's correction for many models.
     """
-    from scipy import stats
+    from scipy import special
 
-    quantiles = stats.t.ppf(0.5 + confidence / 2, patients - 1) + stats.t.ppf(power, patients - 1)
+    quantiles = special.stdtrit(patients - 1, 0.5 + confidence / 2) + special.stdtrit(patients - 1, power)
     return float(quantiles * spread * np.sqrt(patients / (patients - 1)))
 
 

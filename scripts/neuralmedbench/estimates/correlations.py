@@ -68,7 +68,7 @@ def corrected_correlation(first: SetScores, second: SetScores, confidence: float
     Spearman, American Journal of Psychology 15 (1904) 72. Cronbach, Psychometrika 16 (1951) 297. Hunter and Schmidt, Methods of
     Meta-Analysis (2004): the interval of a corrected correlation is that of the observed one, corrected alike.
     """
-    from scipy import stats
+    from scipy import special
 
     codes = codes_of([*first.patients, *second.patients])
     clusters, split = int(codes.max(initial=-1)) + 1, len(first.patients)
@@ -97,7 +97,7 @@ def corrected_correlation(first: SetScores, second: SetScores, confidence: float
     if models < 4 or abs(plain) >= 1 or not np.isfinite(moved).all():
         return found
     variance = 1 / (models - 3) + float(moved @ moved) * (divisor / (1 - plain**2)) ** 2
-    reach = stats.norm.ppf(0.5 + confidence / 2) * np.sqrt(variance)
+    reach = special.ndtri(0.5 + confidence / 2) * np.sqrt(variance)
     low, high = (float(np.tanh(np.arctanh(plain) + side * reach)) / divisor for side in (-1, 1))
     return found._replace(low=low, high=high)
 

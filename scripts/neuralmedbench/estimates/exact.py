@@ -38,11 +38,11 @@ def clopper_pearson(events: float, trials: float, confidence: float) -> tuple[fl
     >>> [round(bound, 3) for bound in clopper_pearson(0, 8, 0.95)]
     [0.0, 0.369]
     """
-    from scipy import stats
+    from scipy import special
 
     tail = (1 - confidence) / 2
-    low = 0.0 if events <= 0 else float(stats.beta.ppf(tail, events, trials - events + 1))
-    high = 1.0 if events >= trials else float(stats.beta.ppf(1 - tail, events + 1, trials - events))
+    low = 0.0 if events <= 0 else float(special.betaincinv(events, trials - events + 1, tail))
+    high = 1.0 if events >= trials else float(special.betaincinv(events + 1, trials - events, 1 - tail))
     return low, high
 
 
@@ -70,7 +70,7 @@ def effective_size(values: Floats, patients: Ints, confidence: float, weights: F
     Korn and Graubard, Survey Methodology 24 (1998) 193: exact intervals on the effective sample size. The variance is that of a ratio,
     linearised, between patients; without weights no smaller than that of `VarianceOfMean.exchangeable`.
     """
-    from scipy import stats
+    from scipy import special
 
     clusters, most = int(patients.max()) + 1, len(values) if weights is None else float(weights.sum())
     if clusters < 2:
@@ -82,7 +82,7 @@ def effective_size(values: Floats, patients: Ints, confidence: float, weights: F
         variance = _between_patients(values - rate * weights, patients) / most**2
     size = most if variance <= 0 else min(most, rate * (1 - rate) / variance)
     upper = 0.5 + confidence / 2
-    correction = (stats.t.ppf(upper, max(len(values) - 1, 1)) / stats.t.ppf(upper, clusters - 1)) ** 2
+    correction = (special.stdtrit(max(len(values) - 1, 1), upper) / special.stdtrit(clusters - 1, upper)) ** 2
     return float(np.clip(size * correction, 1.0, max(most, 1.0)))
 
 
@@ -245,16 +245,16 @@ def share_tests(shares: Sequence[tuple[float, int, float, bool]], confidence: fl
 
 def p_at_least(events: float, patients: int, share: float) -> float:
     """Return the probability of as many events or more if the true share were `share`: small when the true share is above it."""
-    from scipy import stats
+    from scipy import special
 
-    return 1.0 if events <= 0 else float(stats.beta.cdf(share, events, patients - events + 1))
+    return 1.0 if events <= 0 else float(special.betainc(events, patients - events + 1, share))
 
 
 def p_at_most(events: float, patients: int, share: float) -> float:
     """Return the probability of as many events or fewer if the true share were `share`: small when the true share is below it."""
-    from scipy import stats
+    from scipy import special
 
-    return 1.0 if events >= patients else float(stats.beta.sf(share, events + 1, patients - events))
+    return 1.0 if events >= patients else float(special.betaincc(events + 1, patients - events, share))
 
 
 def holm_levels(p_values: Sequence[float], alpha: float) -> list[float]:

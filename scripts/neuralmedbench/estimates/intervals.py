@@ -152,22 +152,22 @@ def bootstrap_p_value(resampled: Floats, clusters: int) -> float:
     float
         One-sided p value: below (1 - confidence) / 2 exactly where `percentile_interval` lies above 0. 1 with fewer than 2 patients.
     """
-    from scipy import stats
+    from scipy import special
 
     finite = resampled[np.isfinite(resampled)]
     if clusters < 2 or finite.size == 0:
         return 1.0
     share = (np.count_nonzero(finite <= 0) + 0.5) / (finite.size + 1)
-    return float(stats.t.sf(-stats.norm.ppf(share) * np.sqrt((clusters - 1) / clusters), clusters - 1))
+    return float(special.stdtr(clusters - 1, special.ndtri(share) * np.sqrt((clusters - 1) / clusters)))
 
 
 @lru_cache(maxsize=1024)
 def expanded_tail(clusters: int, confidence: float) -> float:
     """Return the share of the bootstrap distribution that an expanded percentile interval cuts off on each side."""
-    from scipy import stats
+    from scipy import special
 
-    reach = np.sqrt(clusters / (clusters - 1)) * stats.t.ppf(0.5 + confidence / 2, clusters - 1)
-    return float(stats.norm.cdf(-reach))
+    reach = np.sqrt(clusters / (clusters - 1)) * special.stdtrit(clusters - 1, 0.5 + confidence / 2)
+    return float(special.ndtr(-reach))
 
 
 def rate_interval(values: Floats, by: ByPatient) -> Interval:
@@ -371,11 +371,11 @@ def fieller(sums: Floats, confidence: float) -> tuple[float, float] | tuple[None
     confidence : float
         Confidence level.
     """
-    from scipy import stats
+    from scipy import special
 
     patients = len(sums)
     top, bottom = sums.mean(axis=0)
-    variance = np.cov(sums.T, ddof=1) / patients * stats.t.ppf(0.5 + confidence / 2, patients - 1) ** 2
+    variance = np.cov(sums.T, ddof=1) / patients * special.stdtrit(patients - 1, 0.5 + confidence / 2) ** 2
     # roots of (top - ratio * bottom)^2 = t^2 * variance of that difference
     a, half_b, c = bottom**2 - variance[1, 1], top * bottom - variance[0, 1], top**2 - variance[0, 0]
     if a <= 0:

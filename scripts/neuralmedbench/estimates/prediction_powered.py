@@ -138,7 +138,7 @@ def calibrated_rate(answers: RatedAnswers) -> Interval:
 
 def _widening_by_raters(answers: RatedAnswers, width: float, patients: int) -> float:
     """How many times wider an interval over patients must be to hold for other raters too: 1 with fewer than three raters."""
-    from scipy import stats
+    from scipy import special
 
     if len(answers.without) < FEWEST_RATERS:
         return 1.0
@@ -148,10 +148,10 @@ def _widening_by_raters(answers: RatedAnswers, width: float, patients: int) -> f
         return 1.0
     raters, upper = len(rates), 0.5 + answers.by.settings.confidence / 2
     half = width / 2
-    of_patients = (half / stats.t.ppf(upper, patients - 1)) ** 2
+    of_patients = (half / special.stdtrit(patients - 1, upper)) ** 2
     of_raters = (raters - 1) / raters * float(((rates - rates.mean()) ** 2).sum())
     freedom = (of_patients + of_raters) ** 2 / (of_patients**2 / (patients - 1) + of_raters**2 / (raters - 1))
-    return float(stats.t.ppf(upper, freedom) * np.sqrt(of_patients + of_raters) / half)
+    return float(special.stdtrit(freedom, upper) * np.sqrt(of_patients + of_raters) / half)
 
 
 def _columns(answers: RatedAnswers, judged: Floats) -> Floats:

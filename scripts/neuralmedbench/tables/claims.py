@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from neuralmedbench.config.benchmark import are_shallow_texts
 from neuralmedbench.estimates.comparisons import shows_difference, smallest_difference
@@ -230,7 +230,7 @@ def _detectable(row: ClaimRow, alpha: float, comparisons: int) -> float | None:
         return None
     half, patients = (row.high - row.low) / 2, row.n_patients
     # the interval's half width is Student's t times the standard error, which the bootstrap has too small by that root
-    spread = half / stats.t.ppf(1 - alpha / 2, patients - 1) * np.sqrt((patients - 1) / patients)
+    spread = half / special.stdtrit(patients - 1, 1 - alpha / 2) * np.sqrt((patients - 1) / patients)
     return smallest_difference(spread, 1 - alpha / comparisons, patients)
 
 
