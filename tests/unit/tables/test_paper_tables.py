@@ -63,7 +63,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
         patch.setattr(tables_fixtures, "DEPTH", DEPTH)
         patch.setattr(tables_fixtures, "BREADTH", BREADTH)
         patch.setattr(tables_fixtures, "ARM_SHIFT", {"full": 0.0})
-        tables_fixtures.write_study(root, models=MODELS, patients=6)
+        tables_fixtures.make_study(root, MODELS, patients=6)
     for name, config in CONFIGS.items():
         (root / "config" / "models" / f"{name}.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     scores = {model: _three_levels(root, model) for model in MODELS}
