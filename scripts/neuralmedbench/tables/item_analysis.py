@@ -17,7 +17,7 @@ from neuralmedbench.estimates.noninferiority import patients_to_differ
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Runner
 from neuralmedbench.records.results import FEWEST
-from neuralmedbench.records.words import are, counted, listing, points
+from neuralmedbench.records.words import are, capital, counted, listing, points
 from neuralmedbench.tables.contrasts import POWER, answered
 from neuralmedbench.tables.declare import ALL, SCORED, Suppression, Table, of_study
 from neuralmedbench.tables.grounding.blind_items import SOLVED
@@ -142,9 +142,12 @@ def _blind(
 ) -> tuple[list[tuple[int | None, int | None]], list[float | None]]:
     """Count the models that solve each item without its pictures, of how many, with the corrected chance that all of them guess.
 
-    The chance of one guess is that among the options; of an item that the best constant answer gets right it is 1, as models may share the habit.
+    The chance of one guess is that among the options, or else the share of the items of the family that have the same reference; of an item
+    that the best constant answer gets right it is 1, as models may share the habit.
     """
     outcomes = benchmark.outcomes
+    references = Counter((item.family, gold.answer) for item, gold in zip(outcomes.items, outcomes.gold, strict=True))
+    families = Counter(item.family for item in outcomes.items)
     counts, p_values = list[tuple[int | None, int | None]](), list[float | None]()
     keys = [key for name in models if (key := Key(name, Arm.NO_IMAGE)) in outcomes.counts]
     shares = np.array([answered(outcomes, key) for key in keys]).reshape(len(keys), len(outcomes.items))
@@ -156,7 +159,8 @@ def _blind(
             continue
         solving = int((known > SOLVED).sum())
         constant = float(benchmark.floors["pass1"].chosen[place])
-        chance = max(constant, 1 / len(item.options)) if item.runner is Runner.CHOICE else constant
+        alike = references[item.family, outcomes.gold[place].answer] / families[item.family]
+        chance = max(constant, 1 / len(item.options) if item.runner is Runner.CHOICE else alike)
         samples = max(int(outcomes.counts[key].samples[place]) for key in keys)
         counts.append((solving, len(known)))
         p_values.append(guessing_p(solving, len(known), chance, samples))
@@ -265,9 +269,11 @@ def items_takeaway(study: Study, tables: Tables) -> Takeaway:
             flagged = Counter(flag for row in own for flag in (row["flags"] or "").split(", ") if flag)
             models = max(row["n_models"] for row in own)
             words = [f"{flagged[flag]} {WORDS[flag]}" for flag in FLAGS if flagged[flag]]
-            parts.append((name, listing(words, len(words)) if words else "no item is flagged"))
+            number = sum(bool(row["flags"]) for row in own)
+            told = f"{counted(number, 'item')} {are(number)} flagged ({listing(words, len(words))})" if words else "no item is flagged"
+            parts.append((name, told))
             sizes.append((name, f"{counted(len(own), 'item')}, {counted(models, 'model')}"))
-    text = f"Of the items {by_benchmark(parts)}." if parts else "No item was answered by a model."
+    text = f"{capital(by_benchmark(parts), study.benchmarks)}." if parts else "No item was answered by a model."
     short = [row for row in tables["case_plan"] if row["more"]]
     known = [row for row in tables["case_plan"] if row["needed"] is not None]
     if known:
@@ -278,11 +284,11 @@ def items_takeaway(study: Study, tables: Tables) -> Takeaway:
 
 
 WORDS = {
-    NOBODY: "were solved by no model",
-    EVERYBODY: "by every model in every answer",
-    BLIND: "without pictures by more models than guess",
-    REVERSED: "by weak models rather than by strong ones",
-    SAME_WRONG: "got one and the same wrong answer",
+    NOBODY: "solved by no model",
+    EVERYBODY: "solved by every model in every answer",
+    BLIND: "solved without pictures by more models than guess",
+    REVERSED: "solved by weak models rather than by strong ones",
+    SAME_WRONG: "with one and the same wrong answer",
 }
 """The flags in a sentence, after a number."""
 

@@ -119,6 +119,18 @@ def test_an_item_is_blind_where_more_models_solve_it_than_guess() -> None:
     assert BLIND not in flags(by_item(study)["b/000"]), "a constant answer gets it right, which models may share"
 
 
+def test_models_that_guess_a_common_reference_of_open_items_are_not_blind() -> None:
+    """Of open items one guess is as often right as the reference is common in the family; here all have the same."""
+    study = study_of(abilities(40), dict.fromkeys(MODELS, [True] * 40))
+    one = study.benchmarks["b"]
+    assert all(BLIND in flags(row) for row in item_rows(study))
+    one.outcomes = replace(one.outcomes, items=tuple(replace(item, runner=Runner.OPEN, options=()) for item in one.outcomes.items))
+    assert not any(BLIND in flags(row) for row in item_rows(study))
+    golds = tuple(replace(gold, answer=f"disease {place}") for place, gold in enumerate(one.outcomes.gold))
+    one.outcomes = replace(one.outcomes, gold=golds)
+    assert all(BLIND in flags(row) for row in item_rows(study))
+
+
 def test_few_models_are_not_said_to_be_more() -> None:
     right = {name: row for name, row in abilities(30).items() if name in MODELS[:2]}
     for row in right.values():
@@ -178,7 +190,10 @@ def test_the_sentence_counts_the_flags() -> None:
     study = study_of(right)
     tables = {"item_analysis": [dict(row) for row in item_rows(study)], "case_plan": [dict(row) for row in plan_rows(study)]}
     said = items_takeaway(study, tables)
-    assert said.takeaway.startswith("Of the items 1 were solved by no model") or "1 was solved by no model" in said.takeaway
+    flagged = sum(bool(row["flags"]) for row in tables["item_analysis"])
+    assert said.takeaway.startswith(f"{flagged} item")
+    assert "solved by no model" in said.takeaway
+    assert "with one and the same wrong answer" in said.takeaway
     assert said.n == "40 items, 8 models"
     assert "to show a difference of 10 points" in said.takeaway
 
