@@ -79,6 +79,17 @@ def test_no_planted_identifier_leaves_the_private_zone(finished_run: Path) -> No
     assert leaks_in(files, finished_run, planted) == []
 
 
+def test_exports_are_made_on_request_without_a_planted_identifier(finished_run: Path, tmp_path: Path, run_snakemake: Snakemake) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(finished_run, folder, symlinks=True)
+    shutil.copy(ROOT / "CITATION.cff", folder)
+    done = run_snakemake(folder, *TINY, "--", "results/test/exports")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    files = [path for path in (folder / "results/test/exports").rglob("*") if path.is_file()]
+    assert {"scores.parquet", "ro-crate-metadata.json", "zenodo.json", "text.eval"} <= {path.name for path in files}
+    assert leaks_in(files, folder, planted_identifiers(folder, "demo-tiny")) == []
+
+
 def test_every_planted_identity_is_removed_and_research_values_stay(finished_run: Path) -> None:
     """The goal of de-identification: all required removals, and at least 99.9 % of all requested actions."""
     table = csv.DictReader((finished_run / "results" / "test" / "tables" / "deidentification.csv").open(encoding="utf-8"))
