@@ -7,8 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from neuralmedbench.exports.archives import copy_workflow, write_crate, write_zenodo
-from neuralmedbench.exports.every_eval_ever import write_every_eval_ever
+from neuralmedbench.exports.archives import copy_workflow, description_of, write_crate, write_zenodo
+from neuralmedbench.exports.every_eval_ever import VERSION, write_every_eval_ever
 from neuralmedbench.exports.hub import write_hub_files
 from neuralmedbench.exports.inspect_log import write_inspect_logs
 from neuralmedbench.exports.private_ids import private_ids, require_no_ids
@@ -50,9 +50,6 @@ def write_exports(root: Path, folder: Path, run: ReleasedRun) -> None:
     DeidentificationError
         If a private id is in a file: then nothing is written.
     """
-    from neuralmedbench.exports.archives import description_of
-    from neuralmedbench.exports.every_eval_ever import VERSION
-
     with atomic_folder(folder) as new:
         write_json(new / "codebook.json", write_scores(new, run.scores))
         write_every_eval_ever(root, new / "every_eval_ever", run)
