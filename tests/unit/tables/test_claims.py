@@ -194,7 +194,7 @@ def test_what_is_claimed_of_true_findings_is_held_by_the_test_and_by_the_interva
         passed["d"] = (rng.random(len(codes)) < np.clip(chance + 0.5, 0, 1)).astype(float)
         row = DecompositionRow(benchmark=DEPTH, model="alpha", **decompose(passed, by))
         unasked = SimpleNamespace(outcomes=SimpleNamespace(counts={}, items=()))
-        study = SimpleNamespace(settings=settings, benchmarks={DEPTH: unasked}, models={})
+        study = SimpleNamespace(settings=settings, benchmarks={DEPTH: unasked}, models={}, margin=0.1)
         (claim,) = claim_rows(results_of(study, {**none, "decomposition": [row]}))
         beyond_zero = claim.low is not None and (claim.low > 0 or claim.high < 0)
         seen[claim.p_value < 0.05, beyond_zero, claim.significant] += 1
