@@ -439,6 +439,9 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     figure.tight_layout(rect=(0, 0.05, 1, 1))
     figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
     figure.savefig(path.with_suffix(".png"), dpi=80)
+    from PIL import Image
+
+    Image.open(path.with_suffix(".png")).convert("RGB").quantize(128).save(path.with_suffix(".png"), optimize=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

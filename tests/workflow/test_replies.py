@@ -85,6 +85,7 @@ class Affirmer(Server):
         return web.json_response(reply("Yes, there is a bright lesion in the left thalamus, and no mass effect."))
 
 
+@pytest.mark.whole_run
 def test_an_opening_yes_is_read_and_scored(project: Path) -> None:
     with running_server(Affirmer()) as server:
         done = try_stub(project, server)
