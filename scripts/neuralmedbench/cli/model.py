@@ -35,8 +35,7 @@ def plan_calls(args: Namespace) -> int:
     """
     from neuralmedbench.config.workflow import read_run
     from neuralmedbench.errors import ConfigError
-    from neuralmedbench.models.budget import read_spend_log
-    from neuralmedbench.models.model_run import MONEY, spending_folder
+    from neuralmedbench.models.model_run import spent_here
     from neuralmedbench.recording.plan import plan_lines, plan_run, write_plan
     from neuralmedbench.recording.run_mistakes import run_mistakes
 
@@ -45,7 +44,7 @@ def plan_calls(args: Namespace) -> int:
     except ConfigError:  # nothing can be planned: print all mistakes together
         run = read_run(args.configfiles, also=run_mistakes)
     rows, unplanned = plan_run(run)
-    print("\n".join(plan_lines(rows, unplanned, run, read_spend_log(spending_folder(Path("data/ledger/any")) / MONEY))))
+    print("\n".join(plan_lines(rows, unplanned, run, spent_here())))
     if args.out:
         write_plan(args.out, rows)
     if mistakes := run_mistakes(run):

@@ -219,8 +219,7 @@ def try_model(args: Namespace) -> int:
     allowed. The results lie in results/try-<model>/, without a rank, and are never recorded; the answers lie in the ledger, so that the whole
     run asks only the rest. Graders that ask a model are left out.
     """
-    from neuralmedbench.models.budget import read_spend_log
-    from neuralmedbench.models.model_run import MONEY, spending_folder
+    from neuralmedbench.models.model_run import spent_here
     from neuralmedbench.recording.limited_run import add_server_model, check_server, limited_lines, limited_run, refused_calls
     from neuralmedbench.recording.plan import plan_lines, plan_run
     from neuralmedbench.recording.stages import make_files
@@ -236,7 +235,7 @@ def try_model(args: Namespace) -> int:
     if code := make_files(inputs, run, cores=cores):
         return code
     rows, gaps = plan_run(run)
-    print("\n".join(plan_lines(rows, gaps, run, read_spend_log(spending_folder(Path("data/ledger/any")) / MONEY))), flush=True)
+    print("\n".join(plan_lines(rows, gaps, run, spent_here())), flush=True)
     refused_calls(rows)
     if code := make_files([run.report], run, cores=cores):
         return code
@@ -279,8 +278,7 @@ def decide_comparison(args: Namespace) -> int:
     in the ledgers: a whole run asks only the rest. Exit code 0: decided; 3: not decided with all patients asked.
     """
     from neuralmedbench.config.workflow import read_run
-    from neuralmedbench.models.budget import read_spend_log
-    from neuralmedbench.models.model_run import MONEY, spending_folder
+    from neuralmedbench.models.model_run import spent_here
     from neuralmedbench.recording.limited_run import check_server, refused_calls
     from neuralmedbench.recording.plan import plan_lines, plan_run
     from neuralmedbench.recording.stages import make_files
@@ -301,7 +299,7 @@ def decide_comparison(args: Namespace) -> int:
     rows, gaps = plan_run(comparison_run(everyone, args.configfiles))
     print(
         "if all patients are asked:",
-        *plan_lines(rows, gaps, run, read_spend_log(spending_folder(Path("data/ledger/any")) / MONEY)),
+        *plan_lines(rows, gaps, run, spent_here()),
         sep="\n",
     )
     refused_calls(rows)

@@ -3,7 +3,7 @@
 Doors
 -----
 batch.log: batch_lines, release_chunk
-budget: NANO, SpendTotals, account_of, check_paid, read_spend_log
+budget: NANO, SpendTotals, account_of, check_paid
 console: log_served_models
 causes: next_step
 context_length: ContextLength
@@ -15,7 +15,7 @@ forecast: Forecast, forecast_calls, forecast_informant
 imported_answers: ImportCounts, check_import, import_answers
 informant: INFORMANT, MOST_REPLIES, informed_questions
 ledger: LedgerEntry, add_missing, open_ledger, read_ledger
-model_run: MONEY, ModelRun, RunLimits, UNLIMITED, add_call_arguments, call_arguments, spending_folder
+model_run: ModelRun, RunLimits, UNLIMITED, add_call_arguments, call_arguments, spent_here
 picture_budget: too_many_pictures, within_budget
 prices: asked_tier, cost_usd, highest_usd, price_list
 readers: fits_layout, limited_requests, requests_for

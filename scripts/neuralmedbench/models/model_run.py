@@ -19,7 +19,7 @@ from neuralmedbench.config.load import check, group_limit
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
 from neuralmedbench.config.section import Section
-from neuralmedbench.models.budget import Budget
+from neuralmedbench.models.budget import Budget, SpendTotals, read_spend_log
 from neuralmedbench.models.conversation import ViewSource, stored_view
 from neuralmedbench.models.pace import Pace
 from neuralmedbench.models.rate_limits import RateLimits
@@ -46,6 +46,11 @@ def place_of(ledger: Path) -> tuple[str, str, str]:
     if folder.parent.name == OF_GRADERS:
         return folder.parent.parent.name, folder.name, ledger.stem
     return folder.name, ledger.stem, ""
+
+
+def spent_here() -> SpendTotals:
+    """Return what was spent on the ledgers of this project so far."""
+    return read_spend_log(spending_folder(Path("data/ledger/any")) / MONEY)
 
 
 def spending_folder(ledger: Path, folder: Path = SPENDING) -> Path:
