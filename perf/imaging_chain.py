@@ -46,10 +46,9 @@ def write_patients(folder: Path) -> int:
     import numpy as np
 
     from neuralmedbench.demo.cohort import read_cohort
-    from neuralmedbench.demo.contrast import PROTOCOLS
     from neuralmedbench.demo.dicom import write_series
     from neuralmedbench.demo.generate import make_phantom
-    from neuralmedbench.demo.scanner import acquire
+    from neuralmedbench.demo.scanner import PROTOCOLS, acquire
 
     numbers = []
     for patient in [one for one in read_cohort() if one.focal][:2]:

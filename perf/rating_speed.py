@@ -27,9 +27,8 @@ from neuralmedbench.config.pipeline import StatisticsConfig  # noqa: E402
 from neuralmedbench.estimates.intervals import IntervalSettings  # noqa: E402
 from neuralmedbench.files.tables import read_records, write_records  # noqa: E402
 from neuralmedbench.ratings.form import RatingForm, read_form  # noqa: E402
-from neuralmedbench.records.keys import response_key, text_digest  # noqa: E402
 from neuralmedbench.records.responses import Response  # noqa: E402
-from neuralmedbench.records.scores import Rating, RatingPart  # noqa: E402
+from neuralmedbench.records.scores import Rating, RatingPart, response_key, text_digest  # noqa: E402  # noqa: E402
 from neuralmedbench.tables.clinicians.agreement import agreement_rows, rater_rows  # noqa: E402
 
 FORM_FILE = ROOT / "config" / "rating.yaml"

@@ -26,8 +26,8 @@ from fixtures.scoring import answered  # noqa: E402
 from neuralmedbench.files.tables import write_records  # noqa: E402
 from neuralmedbench.files.vocabulary import read_vocabulary  # noqa: E402
 from neuralmedbench.records.items import Gold, Item  # noqa: E402
-from neuralmedbench.records.keys import response_key  # noqa: E402
 from neuralmedbench.records.responses import Response  # noqa: E402
+from neuralmedbench.records.scores import response_key  # noqa: E402
 from neuralmedbench.scoring.parse import parse_answer  # noqa: E402
 from neuralmedbench.scoring.similarity import (  # noqa: E402
     PACKAGED,

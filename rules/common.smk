@@ -26,7 +26,7 @@ from neuralmedbench.errors import PipelineError
 from neuralmedbench.files.cases import write_overrides
 from neuralmedbench.runtime.machine import usable_memory_mb
 from neuralmedbench.runtime.one_writer import wait_for_writers
-from neuralmedbench.runtime.parent_run import name_this_run
+from neuralmedbench.runtime.one_writer import name_this_run
 from neuralmedbench.runtime.storage import check_places, check_project
 from neuralmedbench.models.model_run import RunLimits
 from neuralmedbench.recording.record import repairs

@@ -8,7 +8,7 @@ from neuralmedbench.config.arms import load_arms
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.imaging.alter import alter_pictures
-from neuralmedbench.records.altered import AlteredPicture, altered_key
+from neuralmedbench.records.arm_changes import AlteredPicture, altered_key
 from neuralmedbench.records.items import Item
 from neuralmedbench.runtime.commands import run_command
 

@@ -11,7 +11,7 @@ from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.prompts.coverage import check_altered, check_pictures, check_scans
-from neuralmedbench.records.altered import AlteredPicture
+from neuralmedbench.records.arm_changes import AlteredPicture
 from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import Disclosure, Exemplar, Item
 from neuralmedbench.records.requests import Request

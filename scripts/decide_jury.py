@@ -6,8 +6,7 @@ from pathlib import Path
 
 from neuralmedbench.config.load import load_grader
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.records.keys import response_key
-from neuralmedbench.records.scores import Grade
+from neuralmedbench.records.scores import Grade, response_key
 from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.scoring.jury import grade_with_jury
 from neuralmedbench.scoring.planted.checks import asked_of_all

@@ -4,10 +4,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.config.element_rules import read_element_arguments
+from neuralmedbench.config.deidentification import read_element_arguments
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.deid.cleaning import CleaningPolicy, TextRules
-from neuralmedbench.deid.notes.name_model import load_name_model
+from neuralmedbench.deid.notes.languages import load_name_model
 from neuralmedbench.deid.review.accepted import read_accepted_leaks
 from neuralmedbench.deid.stage import deidentify_case, empty_outputs
 from neuralmedbench.files.cases import run_case_stage

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.deid.cleaning import CleaningPolicy, TextRules
-from neuralmedbench.deid.notes.name_model import load_name_model
+from neuralmedbench.deid.notes.languages import load_name_model
 from neuralmedbench.deid.pictures import deidentify_picture_cases, deidentify_pictures
 from neuralmedbench.deid.review.accepted import read_accepted_leaks
 from neuralmedbench.files.cases import read_pictures, write_pictures

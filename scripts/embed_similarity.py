@@ -8,9 +8,8 @@ from pathlib import Path
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.items import Gold, Item
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, current_rows
-from neuralmedbench.records.scores import SimilarityRow
+from neuralmedbench.records.scores import SimilarityRow, response_key
 from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.runtime.machine import not_installed
 from neuralmedbench.scoring.similarity import PACKAGES, TransformerEncoder, comparable_responses, similarity_rows, weights_folder

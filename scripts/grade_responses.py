@@ -10,12 +10,10 @@ from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.model_run import ModelRun, add_call_arguments, call_arguments
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.items import Gold, Item
-from neuralmedbench.records.keys import response_key
-from neuralmedbench.records.scores import Grade
+from neuralmedbench.records.scores import Grade, response_key
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.scoring.grading import GraderTests, grade_table
 from neuralmedbench.scoring.llm.grader_requests import grader_model, read_model_grader
-from neuralmedbench.scoring.llm.model_grading import GraderRun
+from neuralmedbench.scoring.llm.model_grading import GraderRun, GraderTests, grade_table
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

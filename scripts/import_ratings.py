@@ -7,9 +7,8 @@ from pathlib import Path
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.ratings.form import read_form
 from neuralmedbench.ratings.imports import import_round
-from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.responses import Response, current_rows
-from neuralmedbench.records.scores import Rating
+from neuralmedbench.records.scores import Rating, response_key, text_digest
 from neuralmedbench.runtime.commands import run_command
 
 

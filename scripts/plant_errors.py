@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.files.urgency import read_urgency, urgency_path
-from neuralmedbench.files.vocabulary import read_vocabulary
+from neuralmedbench.files.vocabulary import read_urgency, read_vocabulary, urgency_path
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.scores import PlantedAnswer
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.scoring.planted.answers import plant_errors
+from neuralmedbench.scoring.planted.graded import plant_errors
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

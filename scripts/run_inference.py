@@ -15,11 +15,11 @@ from neuralmedbench.models.model_run import ModelRun, add_call_arguments, call_a
 from neuralmedbench.models.readers import limited_requests, requests_for
 from neuralmedbench.models.replay import previous_responses
 from neuralmedbench.prompts.coverage import check_asked, check_view
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
+from neuralmedbench.records.scores import response_key
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.scoring.early_check import early_check
+from neuralmedbench.scoring.why_unread import early_check
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

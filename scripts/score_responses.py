@@ -5,13 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.files.urgency import read_urgency, urgency_path
-from neuralmedbench.files.vocabulary import read_vocabulary
+from neuralmedbench.files.vocabulary import read_urgency, read_vocabulary, urgency_path
 from neuralmedbench.records.coordinates import Convention
 from neuralmedbench.records.items import Gold, Item
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.scores import Grade, PlantedAnswer, Score
+from neuralmedbench.records.scores import Grade, PlantedAnswer, Score, response_key
 from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.scoring.evidence import ASKED, read_pictures
 from neuralmedbench.scoring.planted.checks import believed_grades

@@ -19,8 +19,7 @@ from fixtures.tables import DEPTH, HOSTILE, write_study
 from neuralmedbench.cli.main import main
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.records.keys import response_key
-from neuralmedbench.records.scores import Score
+from neuralmedbench.records.scores import Score, response_key
 
 MODELS = ("alpha", "beta")
 FINDINGS = """axe.run(document, {resultTypes: ["violations"]}).then((found) =>

@@ -19,9 +19,8 @@ from neuralmedbench.ratings.folders import write_round
 from neuralmedbench.ratings.rounds import RoundMaterial, freeze_round
 from neuralmedbench.recording.rated_answers import rated_answers
 from neuralmedbench.records.items import Gold, Item
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.scores import Grade, Score
+from neuralmedbench.records.scores import Grade, Score, response_key
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
 

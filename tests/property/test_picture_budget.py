@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixtures.models import request
-from neuralmedbench.models.picture_budget import too_many_pictures, within_budget
+from neuralmedbench.models.readers import too_many_pictures, within_budget
 from neuralmedbench.records.requests import RequestImage, RequestTurn
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neuralmedbench.ingest.sequences import Physics, label_sequence
-from neuralmedbench.ingest.words import plain_words
+from neuralmedbench.ingest.sequences import Physics, label_sequence, plain_words
 from neuralmedbench.records.case import Sequence
 
 NUMBERS = st.none() | st.floats(allow_nan=False, min_value=-10, max_value=20_000)

@@ -16,7 +16,7 @@ from neuralmedbench.records.items import Gold, Lesion
 from neuralmedbench.records.vocabulary import Diagnosis, normal_form
 from neuralmedbench.scoring.lines import ALTERNATIVES, CUTS, resolve
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, relation
-from neuralmedbench.scoring.sites import elsewhere, location_right, mentioned_regions, side_right, sides
+from neuralmedbench.scoring.places import elsewhere, location_right, mentioned_regions, side_right, sides
 
 ENTRIES = tuple(vocabulary().diagnoses.values())
 NAMES = [(entry, term) for entry in ENTRIES for term in entry.terms if term not in entry.narrower[1:]]

@@ -37,7 +37,7 @@ from fixtures.scripts import Shown
 from neuralmedbench.config.arms import known_arms
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.ledger import read_ledger
-from neuralmedbench.records.altered import AlteredPicture
+from neuralmedbench.records.arm_changes import AlteredPicture
 from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import Disclosure, Item, evidence_images

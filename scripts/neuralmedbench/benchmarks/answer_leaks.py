@@ -12,11 +12,10 @@ from neuralmedbench.benchmarks.neurovlm_labels import SPELLINGS
 from neuralmedbench.benchmarks.sign_names import DESCRIBING, NAMING, sign_names
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.answer_leaks import SEVERITIES, AcceptedLeaks, AnswerLeak, AnswerLeaks
+from neuralmedbench.records.arm_changes import SUGGESTS, as_asked
 from neuralmedbench.records.items import NO_LESION, Family, Gold, Item, Runner, discloses_findings, gold_fields
-from neuralmedbench.records.options import as_asked
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import Request
-from neuralmedbench.records.suggestions import SUGGESTS
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
 
 MAX_ABBREVIATION = 4

@@ -10,12 +10,11 @@ from pathlib import Path
 
 from neuralmedbench.benchmarks.importing import write_new
 from neuralmedbench.benchmarks.question_items import read_questions
-from neuralmedbench.config.curation import CurationConfig
 from neuralmedbench.config.load import load_benchmark, load_model, nearest, read_yaml
+from neuralmedbench.config.mappings import CurationConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.files.json_files import write_json_record
-from neuralmedbench.files.lines import write_lines
+from neuralmedbench.files.json_files import write_json_record, write_lines
 from neuralmedbench.files.tables import read_records, write_table
 from neuralmedbench.records.curation import (
     DECISION_COLUMNS,

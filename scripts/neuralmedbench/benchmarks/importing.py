@@ -13,15 +13,13 @@ from typing import Any
 
 import yaml
 
-from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
-from neuralmedbench.benchmarks.adapters.rows import refusal_of
+from neuralmedbench.benchmarks.adapters.rows import DataSet, QuestionEntry, refusal_of
 from neuralmedbench.benchmarks.question_items import problem_of_options, problem_of_turns
 from neuralmedbench.benchmarks.source_folder import RowError, SourceFolder
 from neuralmedbench.config.load import read_yaml
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.files.json_files import write_json_record
-from neuralmedbench.files.lines import write_lines
+from neuralmedbench.files.json_files import write_json_record, write_lines
 from neuralmedbench.files.plain_pictures import MAX_BYTES, picture_head
 from neuralmedbench.records.items import Disclosure, Gold, Kind, Runner
 from neuralmedbench.records.questions import (

@@ -13,7 +13,7 @@ from neuralmedbench.benchmarks.neurovlm_labels import read_table
 from neuralmedbench.benchmarks.sources import item_image
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import DataError
-from neuralmedbench.files.lines import read_lines
+from neuralmedbench.files.json_files import read_lines
 from neuralmedbench.records.case import PictureFate, PictureManifest, State
 from neuralmedbench.records.items import OPTION, Disclosure, Gold, Item, ItemImage, Runner, Turn
 from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGES, QUESTIONS, Question, QuestionImage, QuestionSet

@@ -11,10 +11,9 @@ from neuralmedbench.benchmarks.gold import disclosure
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.config.arms import AT_LESION, ArmVariant
 from neuralmedbench.files.digests import sha256_of_value
+from neuralmedbench.records.arm_changes import is_movable, suggestion_words, wrong_gold
 from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import ESSENTIAL_SEPARATOR, Disclosure, Gold, Item, ItemImage, ShownLesion, evidence_images
-from neuralmedbench.records.options import is_movable
-from neuralmedbench.records.suggestions import suggestion_words, wrong_gold
 from neuralmedbench.records.vocabulary import Vocabulary
 
 
@@ -212,7 +211,7 @@ def add_told_answers(built: BenchmarkItems, arms: Iterable[ArmVariant], vocabula
     -------
     BenchmarkItems
         With one disclosure per item and arm: under `adds: suggestion` the suggested answer, wrong or right, of items with a plausible wrong
-        answer (`records.suggestions`); under `options: none_of_the_above` the letter of the right option; in a work-up the essential
+        answer (`records.arm_changes`); under `options: none_of_the_above` the letter of the right option; in a work-up the essential
         examinations in the author's order, or the findings.
     """
     gold = {row.item_id: row for row in built.gold}

@@ -42,7 +42,7 @@ def import_benchmark(args: Namespace) -> int:
     from neuralmedbench.benchmarks.importing import ImportPaths, check_name, import_set, import_summary, write_yaml
     from neuralmedbench.config.load import nearest, wildcard
     from neuralmedbench.errors import ConfigError
-    from neuralmedbench.runtime.private_zone import close_folders
+    from neuralmedbench.runtime.commands import close_folders
 
     sets = data_sets(args.config, args.data_set)
     if args.data_set not in sets:
@@ -118,8 +118,8 @@ def curate_benchmark(args: Namespace) -> int:
     """
     from neuralmedbench.benchmarks.curation import curate_folder, read_scores, write_curated, write_curated_yaml
     from neuralmedbench.benchmarks.question_items import read_questions
-    from neuralmedbench.config.curation import load_curation
     from neuralmedbench.config.load import wildcard
+    from neuralmedbench.config.mappings import load_curation
 
     path = args.settings or args.config / "curation.yaml"
     config = load_curation(path)

@@ -36,9 +36,9 @@ def list_cases(args: Namespace) -> int:
     from neuralmedbench.files.pseudonyms import read_key, write_new_key
     from neuralmedbench.ingest.case_tables import keyed_pseudonyms, linked_pseudonyms, write_listing
     from neuralmedbench.ingest.listing import find_cases, find_picture_cases, list_cases, same_uids_notice, summarise
-    from neuralmedbench.ingest.series_table import map_notices
+    from neuralmedbench.ingest.persons_labels import map_notices
     from neuralmedbench.records.items import Kind
-    from neuralmedbench.runtime.private_zone import private_files
+    from neuralmedbench.runtime.commands import private_files
 
     if args.new_key:
         write_new_key(args.new_key)

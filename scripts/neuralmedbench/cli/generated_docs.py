@@ -18,17 +18,16 @@ from neuralmedbench.cards.card import CardConfig, CardForm, read_card
 from neuralmedbench.config.arms import ArmConfig
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.checklists import ANSWER_WORDS, AnswerSheet, ChecklistConfig
-from neuralmedbench.config.curation import CurationConfig
 from neuralmedbench.config.layouts import LayoutConfig
 from neuralmedbench.config.load import check, load_benchmark, load_checklists, read_yaml, section_in
-from neuralmedbench.config.mappings import MappingConfig
+from neuralmedbench.config.mappings import CurationConfig, MappingConfig
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.files.tables import arrow_schema
-from neuralmedbench.tables.all_tables import TABLES, result_columns
 from neuralmedbench.tables.frames import RECORDS, dtype_of, record_dtypes
+from neuralmedbench.tables.write import TABLES, result_columns
 
 FILES: dict[str, type[BaseModel]] = {
     "config": PipelineConfig,
@@ -211,7 +210,7 @@ def _table() -> str:
     lines = [
         "# Configuration",
         "",
-        "Generated from `models.py`, `mappings.py` and `curation.py` in `scripts/neuralmedbench/config/` by `make docs`; do not edit by hand.",
+        "Generated from `model.py`, `benchmark.py` and `mappings.py` in `scripts/neuralmedbench/config/` by `make docs`; do not edit by hand.",
         "",
         '<div class="contents" markdown>\n\n</div>',
         "",

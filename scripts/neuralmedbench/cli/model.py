@@ -79,15 +79,13 @@ def explain_request(args: Namespace) -> int:
     from neuralmedbench.files.texts import for_terminal
     from neuralmedbench.files.vocabulary import read_vocabulary
     from neuralmedbench.models.explain import explain_stored
-    from neuralmedbench.models.picture_budget import too_many_pictures
-    from neuralmedbench.models.readers import fits_layout
+    from neuralmedbench.models.readers import fits_layout, too_many_pictures
     from neuralmedbench.models.registry import code_of
     from neuralmedbench.recording.record import not_graded_lines
+    from neuralmedbench.records.arm_changes import as_asked
     from neuralmedbench.records.items import Item
-    from neuralmedbench.records.keys import text_digest
-    from neuralmedbench.records.options import as_asked
     from neuralmedbench.records.requests import Request
-    from neuralmedbench.records.scores import Score
+    from neuralmedbench.records.scores import Score, text_digest
     from neuralmedbench.scoring.grade_explanations import explain_stored_grades
     from neuralmedbench.scoring.why_unread import describe_reading
 

@@ -138,8 +138,7 @@ def import_redcap(args: Namespace) -> int:
 
     from neuralmedbench.config.load import wildcard
     from neuralmedbench.files.tables import write_table
-    from neuralmedbench.ratings.export_table import COLUMNS
-    from neuralmedbench.ratings.exports import RoundKey, read_file
+    from neuralmedbench.ratings.exports import COLUMNS, RoundKey, read_file
     from neuralmedbench.ratings.form import read_form
     from neuralmedbench.ratings.imports import KEY_FILE
     from neuralmedbench.ratings.redcap import read_export

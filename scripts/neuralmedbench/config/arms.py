@@ -15,8 +15,8 @@ from neuralmedbench.config.layouts import Layout, load_layout
 from neuralmedbench.config.load import check, nearest, read_yaml
 from neuralmedbench.config.section import Section
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.records.arm_changes import NONE_ARM, SHUFFLED
 from neuralmedbench.records.items import FIRST_PART, Arm
-from neuralmedbench.records.options import NONE_ARM, SHUFFLED
 from neuralmedbench.records.words import plural
 
 ALTERED = frozenset({"blank", "degraded", "mirrored"})

@@ -16,7 +16,7 @@ EXEMPT = frozenset(
         "neuralmedbench.errors",
         "neuralmedbench.runtime.commands",
         "neuralmedbench.runtime.job_progress",
-        "neuralmedbench.scoring.early_check",
+        "neuralmedbench.scoring.why_unread",
     }
 )
 """Modules that affect messages but no results: editing them reruns nothing."""

@@ -1,4 +1,4 @@
-"""Keys of `config/mappings/<name>.yaml`: how the columns of a data set become questions, so that importing it needs no code."""
+"""Keys of `config/mappings/<name>.yaml` (how the columns of a data set become questions) and of `config/curation.yaml` (which of them stay)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,35 @@ from neuralmedbench.config.mapping_sections import (
     RubricMapping,
     TextEntry,
 )
-from neuralmedbench.config.section import Section
+from neuralmedbench.config.section import Name, Section
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.records.items import Axis, Family
 
 FOLDER = "mappings"
+Stage = Literal["completeness", "experts", "ground_truth", "challenge"]
+Need = Literal["text", "images", "answer"]
+Part = Literal["answer", "differentials", "findings", "lesion", "findings_or_lesion", "rationale", "turn_leaders"]
+
+
+class CurationConfig(Section):
+    """`config/curation.yaml`: the four stages of a curation, in the order of Neural-MedBench; the thresholds are ours."""
+
+    stages: tuple[Stage, ...] = Field(
+        ("completeness", "experts", "ground_truth", "challenge"), min_length=1, description="Stages, in order."
+    )
+    needs: tuple[Need, ...] = Field(("text", "images", "answer"), description="`completeness`: fields that every question must have.")
+    min_experts: int = Field(1, ge=1, description="`experts`: decisions that a case needs; it is kept if more than half are keep.")
+    ground_truth: tuple[Part, ...] = Field(
+        ("answer", "differentials", "findings_or_lesion", "rationale"),
+        description="`ground_truth`: parts of the gold that must be filled; `turn_leaders` applies to dialogues.",
+    )
+    pool: tuple[Name, ...] = Field((), description="`challenge`: reference models whose scores decide, files in `config/models/`.")
+    solved_from: float = Field(
+        0.5, gt=0, le=1, description="`challenge`: fraction of a model's answers that must pass for a question to count as solved by it."
+    )
+    max_solved: float = Field(
+        0.5, gt=0, le=1, description="`challenge`: questions that at least this fraction of the pool solves are removed."
+    )
 
 
 class MappingConfig(Section):
@@ -247,3 +271,8 @@ def load_mappings(config: Path, wanted: str = "") -> dict[str, MappingConfig]:
             if wanted in {"", path.stem}:
                 raise
     return found
+
+
+def load_curation(path: Path) -> CurationConfig:
+    """Read the settings of a curation; ConfigError as in `config.load`."""
+    return check(CurationConfig, read_yaml(path), path.as_posix())

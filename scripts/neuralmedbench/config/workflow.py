@@ -32,8 +32,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import CaseRow, read_case_table, unlisted_cases, unlisted_notice
 from neuralmedbench.files.json_files import read_json_record
 from neuralmedbench.files.known_lesions import MASK_SUFFIX
-from neuralmedbench.files.urgency import urgency_path
-from neuralmedbench.files.vocabulary import diseases_path, names_path
+from neuralmedbench.files.vocabulary import diseases_path, names_path, urgency_path
 from neuralmedbench.records.items import Kind, Strategy
 from neuralmedbench.records.questions import IMPORT_RECORD, QUESTION_FILES
 from neuralmedbench.records.review import AcceptedIdentityLeak, AcceptedIdentityLeaks

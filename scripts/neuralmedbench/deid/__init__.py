@@ -5,7 +5,7 @@ Doors
 audit: add_audit_arguments, audit_cases, audit_pictures, audit_rules
 cleaning: CleaningPolicy, TextRules
 dataset: write_dataset
-notes.name_model: load_name_model
+notes.languages: load_name_model
 pictures: deidentify_picture_cases, deidentify_pictures
 release.audit: summarise_release, write_release_audit
 release.dry_run: dry_run, file_lines, summary_lines

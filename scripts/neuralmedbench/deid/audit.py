@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from neuralmedbench.config.element_rules import ElementRule, read_element_arguments
+from neuralmedbench.config.deidentification import ElementRule, read_element_arguments
 from neuralmedbench.deid.review.accepted import row_of
 from neuralmedbench.deid.review.pieces import read_tools
 from neuralmedbench.deid.score.tally import read_scores, sum_scores

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from neuralmedbench.config.element_rules import ElementRule, actions_by_tag
+from neuralmedbench.config.deidentification import ElementRule, actions_by_tag
 from neuralmedbench.deid.burned_in.hide import PicturePolicy
 from neuralmedbench.deid.faces.locate import Head
 from neuralmedbench.deid.headers.rules import ALL_OPTIONS, HeaderRules
-from neuralmedbench.deid.notes.name_model import NameModel
+from neuralmedbench.deid.notes.languages import NameModel
 from neuralmedbench.deid.score.case import NO_OBSERVER, Observer, observer_of
 from neuralmedbench.deid.values import DateShift, parse_day
 from neuralmedbench.files.identity import Identity, identity_pattern, read_identity

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
 
-from neuralmedbench.files.bids import write_description
+from neuralmedbench.files.bids import OLDEST, Participant, describe_participant, write_description
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.files.participants import OLDEST, Participant, describe_participant
 from neuralmedbench.records.case import CaseRecord, State
 from neuralmedbench.runtime.atomic_write import write_tsv
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.deid.burned_in.find import BurnedInText, Words
-from neuralmedbench.deid.burned_in.hide import PicturePolicy, Policy, count_text, hide_text, reported_checks
+from neuralmedbench.deid.burned_in.hide import BurnedInText, PicturePolicy, Policy, Words, count_text, hide_text, reported_checks
 from neuralmedbench.deid.burned_in.ocr import read_pictures
 from neuralmedbench.deid.cleaning import CleaningPolicy, begin_cleaning
 from neuralmedbench.deid.leaks import require_clean

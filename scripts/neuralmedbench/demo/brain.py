@@ -8,9 +8,9 @@ import numpy as np
 from scipy import ndimage
 
 from neuralmedbench.atlas.anatomy import template_file
-from neuralmedbench.demo.contrast import PROTOCOLS
 from neuralmedbench.demo.grid import BRAIN, Grid, Point, Volume, ellipsoid, lps, ramp, resize, smooth_noise
 from neuralmedbench.demo.head import Tissue
+from neuralmedbench.demo.scanner import PROTOCOLS
 from neuralmedbench.errors import DataError
 
 TEMPLATE_LOW = (-72, -98, -98)

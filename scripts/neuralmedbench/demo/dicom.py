@@ -14,11 +14,10 @@ from pydicom.sequence import Sequence
 from pydicom.uid import UID, CTImageStorage, ExplicitVRLittleEndian, MRImageStorage, SecondaryCaptureImageStorage, generate_uid
 
 from neuralmedbench.demo.cohort import Patient
-from neuralmedbench.demo.contrast import Protocol
 from neuralmedbench.demo.grid import HEAD, Volume
 from neuralmedbench.demo.identity import PhantomIdentity
 from neuralmedbench.demo.plant_identifiers import burn_in, plant_graphics, plant_header_values, tag_rules
-from neuralmedbench.demo.scanner import SliceStack
+from neuralmedbench.demo.scanner import Protocol, SliceStack
 from neuralmedbench.records.answer_key import PixelBox, SeriesKey
 
 START = dt.time(9, 12, 30)

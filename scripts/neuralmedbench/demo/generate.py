@@ -15,13 +15,12 @@ from scipy import ndimage
 
 from neuralmedbench.demo.brain import Brain, PhantomLesion, lesion_mask, make_brain, paint
 from neuralmedbench.demo.cohort import Patient, PhantomRecordRow
-from neuralmedbench.demo.contrast import PROTOCOLS
 from neuralmedbench.demo.dicom import SeriesFiles, write_keyed_series, write_localizer, write_screenshot
 from neuralmedbench.demo.grid import BRAIN, HEAD, Volume
 from neuralmedbench.demo.head import Labels, Tissue, make_head
 from neuralmedbench.demo.identity import derived_values
 from neuralmedbench.demo.pictures import LESION_MM2, cut_picture
-from neuralmedbench.demo.scanner import Pose, SliceStack, acquire, resample
+from neuralmedbench.demo.scanner import PROTOCOLS, Pose, SliceStack, acquire, resample
 from neuralmedbench.files.answer_key import NAME, write_answer_key
 from neuralmedbench.files.cases import CaseRow
 from neuralmedbench.files.digests import sha256_of

@@ -16,10 +16,9 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.records.items import Gold, Item, Runner
-from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import FEWEST, MARK, PATIENT
-from neuralmedbench.records.scores import GradeState, Score
+from neuralmedbench.records.scores import GradeState, Key, Score, response_key
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS
 from neuralmedbench.tables.outcomes import can_pass
 from neuralmedbench.tables.release import RANKS

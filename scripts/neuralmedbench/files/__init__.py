@@ -3,7 +3,7 @@
 Doors
 -----
 answer_key: NAME, contains_planted, find_planted, plain, read_answer_key, searchable, write_answer_key
-bids: write_description
+bids: OLDEST, UNKNOWN, Participant, describe_participant, read_participants, write_description
 case_flow: MIN_PATIENTS, PHANTOM, case_outcome, counts_as_patient, flow_of_cases, stopping_share
 cases: CASE_STAGES, CaseRow, KINDS, LEFT_OUT, case_files, quarantine_on_error, read_audit, read_case, read_case_table, read_overrides, read_pictures, run_case_stage, split_override, unlisted_cases, unlisted_notice, write_audit, write_case, write_case_table, write_overrides, write_pictures
 dcm2niix: convert
@@ -13,24 +13,19 @@ dvc_lock: DVC_LOCK, DvcOut, read_dvc_lock
 external_files: GivenAnswer, delimited_rows, json_line_rows, read_given
 identity: GENERIC, Identity, MIN_DIGITS, MIN_SEPARABLE, ORDINARY, fold, identity_pattern, read_identity, write_identity
 inside: file_inside, resolve_links
-json_files: read_json, read_json_record, record_adapter, write_json, write_json_record
+json_files: read_json, read_json_record, read_lines, record_adapter, write_json, write_json_record, write_lines
 known_lesions: KnownLesion, LesionMask, MASK_SUFFIX, read_known_lesion, read_lesion_mask
-lines: read_lines, write_lines
 nifti: MAX_VOXELS, Volume, nifti_image, read_nifti, write_nifti
 packs: SUFFIX, pack_absent, packed_files, packed_outs, unpack_absent, unpack_cases, write_pack, write_zip
 pages: THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
-participants: OLDEST, Participant, UNKNOWN, describe_participant, read_participants
 picture_cases: count_pictures, picture_manifest
-plain_pictures: MAX_BYTES, mime_type, open_picture, picture_head, write_grey, write_picture
+plain_pictures: GREYS, MAX_BYTES, Levels, lettered, mime_type, open_picture, outlined, picture_head, side_by_side, to_levels, write_grey, write_levels, write_picture
 pseudonyms: DIGITS, case_pseudonym, date_shift_days, device_pseudonym, patient_pseudonym, read_key, uid_pseudonym, write_new_key
-raw_index: RawFile, RawIndex, RawPicture, read_raw_index, write_raw_index
-small_pictures: GREYS, Levels, lettered, outlined, side_by_side, to_levels, write_levels
+raw_index: RawFile, RawIndex, RawPicture, images_folder, read_descriptions, read_raw_index, unused_images, write_descriptions, write_raw_index
 tables: arrow_schema, gc_paused, guard_cell, read_records, read_table, unguard_cell, write_records, write_table
 templates: Templates, version_of
 texts: UnreadableTextError, decode_text, for_terminal, visible
-unused_series: images_folder, read_descriptions, unused_images, write_descriptions
-urgency: read_urgency, urgency_path
-vocabulary: diseases_path, names_path, read_vocabulary
+vocabulary: diseases_path, names_path, read_urgency, read_vocabulary, urgency_path
 volumes: Matrix, as_matrix, as_stored, as_transform, centre_of, grid_over, homogeneous, image_like, read_volume, resample_to, write_volume
 words: AS_EPONYM, EPONYMS, is_eponym, word_set
 yaml_text: NestingError, load_yaml, yaml_fault

@@ -1,15 +1,16 @@
-"""Read and write JSON files and records in JSON; equal values give equal bytes."""
+"""Read and write JSON files, and records as JSON or JSON lines; equal values give equal bytes."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.runtime.atomic_write import write_text
+from neuralmedbench.runtime.atomic_write import atomic_file, write_text
 
 R = TypeVar("R")
 _adapters: dict[Any, TypeAdapter[Any]] = {}
@@ -79,3 +80,77 @@ def read_json_record(path: Path, record: type[R], *, remedy: str) -> R:
         message = f"{path.name}: does not fit {record.__name__} at {where}; {remedy}"
         raise DataError(message) from None
     return value
+
+
+def write_lines(path: Path, record: type[R], rows: Iterable[R]) -> None:
+    """Write records in the given order, one per line; fields with their default value are left out.
+
+    Parameters
+    ----------
+    path : Path
+        The file, written atomically.
+    record : type
+        Class of the records.
+    rows : iterable of record
+        The rows.
+    """
+    adapter = record_adapter(record)
+    with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+        for row in rows:
+            value = adapter.dump_python(row, mode="json", exclude_defaults=True)
+            file.write(json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False) + "\n")
+
+
+def read_lines(path: Path, record: type[R]) -> list[R]:
+    """Read records written by `write_lines` or by a person.
+
+    Parameters
+    ----------
+    path : Path
+        The file; empty lines are skipped.
+    record : type
+        Class of the records.
+
+    Returns
+    -------
+    list of record
+        In the order of the file.
+
+    Raises
+    ------
+    DataError
+        If the file is absent, or a line is not JSON, has an unknown key or is invalid; the message names line and key, never a value.
+    """
+    adapter = record_adapter(record)
+    known = set(record.__dataclass_fields__)  # type: ignore[attr-defined]
+    rows: list[R] = []
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    rows.append(_row(adapter, known, line, f"{path.name}, line {number}"))
+    except FileNotFoundError:
+        message = f"{path.as_posix()}: the file is not there; import the data set again (nmb benchmark import)"
+        raise DataError(message) from None
+    except UnicodeDecodeError:
+        message = f"{path.name}: not UTF-8; save it as UTF-8"
+        raise DataError(message) from None
+    return rows
+
+
+def _row(adapter: TypeAdapter[Any], known: set[str], line: str, where: str) -> Any:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        message = f"{where}: not valid JSON"
+        raise DataError(message) from None
+    if isinstance(value, dict) and (unknown := sorted(set(value) - known)):
+        message = f"{where}: unknown key {unknown[0]!r}; known keys: {', '.join(sorted(known))}"
+        raise DataError(message)
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the line"
+        message = f"{where}, {place}: {'missing' if first['type'] == 'missing' else 'does not fit'}"
+        raise DataError(message) from None

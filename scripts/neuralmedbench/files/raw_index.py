@@ -1,13 +1,20 @@
-"""The private index of one case's raw files (`files.json`): their paths, and their digests at the time of listing."""
+"""Private files about what came in with a case: the index of its raw files (`files.json`), and the images of its series.
+
+The index holds paths and the digests at the time of listing. From the images and descriptions, de-identification shows a reviewer the
+series that are not used.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import digest_of_files
-from neuralmedbench.files.json_files import read_json_record, write_json_record
+from neuralmedbench.files.json_files import read_json, read_json_record, write_json, write_json_record
+
+FOLDER, DESCRIPTIONS = "unused", "descriptions.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,3 +87,25 @@ def read_raw_index(path: Path) -> RawIndex:
 def write_raw_index(path: Path, index: RawIndex) -> None:
     """Write a `files.json`."""
     write_json_record(path, index)
+
+
+def images_folder(case_folder: Path) -> Path:
+    """Return the folder for the images of unused series of an ingested case."""
+    return case_folder / FOLDER
+
+
+def unused_images(case_folder: Path, series_id: str) -> Path | None:
+    """Return the images of an unused series of an ingested case, a folder of DICOM files or one NIfTI file; None without them."""
+    places = [images_folder(case_folder) / name for name in (series_id, f"{series_id}.nii.gz")]
+    return next((place for place in places if place.exists()), None)
+
+
+def write_descriptions(case_folder: Path, descriptions: Mapping[str, str]) -> None:
+    """Write the raw descriptions of an ingested case by series id; only the owner can read them."""
+    write_json(case_folder / DESCRIPTIONS, dict(descriptions), private=True)
+
+
+def read_descriptions(case_folder: Path) -> dict[str, str]:
+    """Return the raw descriptions of an ingested case by series id; empty for a case of an earlier version."""
+    path = case_folder / DESCRIPTIONS
+    return {str(name): str(words) for name, words in read_json(path).items()} if path.exists() else {}

@@ -1,4 +1,7 @@
-"""Read and check the vocabulary with the names beside it: every name belongs to one diagnosis, every parent exists, no diagnosis is its own ancestor."""
+"""Read and check the vocabulary with the names beside it, and the list of its time-critical diagnoses.
+
+Every name belongs to one diagnosis, every parent exists, and no diagnosis is its own ancestor.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,18 @@ from pydantic.dataclasses import dataclass
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of, sha256_of_value
 from neuralmedbench.files.yaml_text import load_yaml
-from neuralmedbench.records.vocabulary import Diagnosis, Disease, Diseases, Region, Regions, Vocabulary, normal_form
+from neuralmedbench.records.vocabulary import Diagnosis, Disease, Diseases, Region, Regions, Urgency, Vocabulary, normal_form
 
 T = TypeVar("T")
-
 DISEASE_COLUMNS = ["id", "name", "synonyms", "within"]
-
 UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue"})
 """German umlauts as they are written without them; the normal form turns ß into ss."""
+
+
+@dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+class _UrgencyFile(Urgency):
+    version: str
+    status: str
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
@@ -231,3 +238,42 @@ def _claim(path: Path, owners: dict[str, str], name: str, owner: str) -> None:
     if owners.setdefault(name, owner) != owner:
         message = f"{path.as_posix()}: {name!r} belongs to {owners[name]} and to {owner}; give it to one of them"
         raise ConfigError(message)
+
+
+def urgency_path(vocabulary: Path) -> Path:
+    """Return the file beside a vocabulary: `neurology.yaml` has `neurology.urgency.yaml`."""
+    return vocabulary.with_suffix(".urgency.yaml")
+
+
+def read_urgency(path: Path, vocabulary: Vocabulary) -> Urgency:
+    """Read which diagnoses are time-critical.
+
+    Parameters
+    ----------
+    path : Path
+        The file of `urgency_path`. Without one no diagnosis is known to be time-critical.
+    vocabulary : Vocabulary
+        The diagnoses.
+
+    Returns
+    -------
+    Urgency
+        Empty if there is no file.
+
+    Raises
+    ------
+    ConfigError
+        If the file is malformed, or lists a diagnosis that the vocabulary lacks or one without a source.
+    """
+    if not path.is_file():
+        return Urgency()
+    found = read_yaml_record(path, _UrgencyFile)
+    for key in (*found.time_critical, *found.not_time_critical):
+        if key not in vocabulary.diagnoses:
+            message = f"{path.as_posix()}: the vocabulary has no diagnosis {key!r}; correct the key or remove the line"
+            raise ConfigError(message)
+    for key, entry in found.time_critical.items():
+        if not entry.source.strip():
+            message = f"{path.as_posix()}: {key}: a time-critical diagnosis needs its source (body and year)"
+            raise ConfigError(message)
+    return found

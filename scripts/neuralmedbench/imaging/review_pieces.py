@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, coarse_head, make_target
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.files.small_pictures import Levels, lettered, outlined, side_by_side, to_levels, write_levels
+from neuralmedbench.files.plain_pictures import Levels, lettered, outlined, side_by_side, to_levels, write_levels
 from neuralmedbench.files.volumes import as_transform, grid_over, image_like, read_volume
 from neuralmedbench.imaging.quality import REFERENCE_LIMITS, SERIES_LIMITS, QualityLimit
 from neuralmedbench.imaging.register import brain_centre

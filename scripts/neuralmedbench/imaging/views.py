@@ -21,8 +21,7 @@ from neuralmedbench.files.plain_pictures import write_grey
 from neuralmedbench.imaging.choose import SlicePolicy
 from neuralmedbench.imaging.pictures import Floats, square_grid
 from neuralmedbench.imaging.scans import Scan, SlicePlace, centre_points, load_scan, nearest_slices, slice_index, transform_points
-from neuralmedbench.imaging.slices import render_slice
-from neuralmedbench.imaging.tiles import native_pixel, place_tile
+from neuralmedbench.imaging.slices import native_pixel, place_tile, render_slice
 from neuralmedbench.imaging.windows import COMPUTED, CT_WINDOWS, Window
 from neuralmedbench.records.case import CaseRecord, Plane, Series, State
 from neuralmedbench.records.views import CT_WINDOW_NAMES, MR_WINDOWS, WHOLE, SliceView, Vector, ViewPlane, ViewRules, ViewScan

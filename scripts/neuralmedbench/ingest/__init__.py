@@ -5,9 +5,8 @@ Doors
 case_tables: keyed_pseudonyms, linked_pseudonyms, numbered_pseudonyms, with_facts, write_listing
 cases: collect_identity, ingest_case, new_case
 listing: ListedCase, Pseudonyms, find_cases, find_picture_cases, list_cases, same_uids_notice, summarise
-persons_labels: NamedKinds
+persons_labels: NamedKinds, map_notices
 pictures: ingest_picture_cases, ingest_pictures
 raw_files: FileKind, load_raw_files
 raw_series: sort_into_series
-series_table: map_notices
 """

@@ -17,8 +17,8 @@ from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.pseudonyms import DIGITS, case_pseudonym, patient_pseudonym
 from neuralmedbench.files.raw_index import RawFile, RawIndex, write_raw_index
 from neuralmedbench.ingest.listing import Listing, Pseudonyms
+from neuralmedbench.ingest.persons_labels import write_series_table
 from neuralmedbench.ingest.raw_files import FILE_NAMES
-from neuralmedbench.ingest.series_table import write_series_table
 from neuralmedbench.runtime.atomic_write import write_text, write_tsv
 
 UNITS = {"age": "years"}

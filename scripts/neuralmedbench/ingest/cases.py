@@ -25,8 +25,8 @@ from neuralmedbench.ingest.persons_labels import NamedKinds
 from neuralmedbench.ingest.pixels import repeated_series
 from neuralmedbench.ingest.raw_files import FileKind, RawScan, checked_bytes, load_raw_files, path_inside, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries, sort_into_series
+from neuralmedbench.ingest.sequences import plain_words
 from neuralmedbench.ingest.series_fates import series_fates
-from neuralmedbench.ingest.words import plain_words
 from neuralmedbench.records.case import CaseRecord, FileFate, Series, SeriesFate, State
 
 if TYPE_CHECKING:

@@ -22,8 +22,16 @@ from neuralmedbench.ingest.geometry import Geometry, is_mosaic, measure_affine, 
 from neuralmedbench.ingest.pixels import check_size, copy_dicom, is_blank, split_cut_off, split_duplicates
 from neuralmedbench.ingest.raw_files import FILE_NAMES, RawScan, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries
-from neuralmedbench.ingest.sequences import BY_PERSON, Physics, SequenceLabel, b_value_of, completed, label_of_header, label_sequence
-from neuralmedbench.ingest.words import plain_words
+from neuralmedbench.ingest.sequences import (
+    BY_PERSON,
+    Physics,
+    SequenceLabel,
+    b_value_of,
+    completed,
+    label_of_header,
+    label_sequence,
+    plain_words,
+)
 from neuralmedbench.records.case import Sequence, Series
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from neuralmedbench.config.sequence_map import MappedSequence
+from neuralmedbench.config.benchmark import MappedSequence
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.digests import sha256_of
@@ -30,8 +30,8 @@ from neuralmedbench.ingest.grouping import (
     is_readable,
     names_one_patient,
 )
+from neuralmedbench.ingest.persons_labels import ListedSeries, listed_series, series_of_case
 from neuralmedbench.ingest.raw_files import MAX_TEXT_BYTES, NIFTI_SUFFIXES, TOO_LONG, FileKind, RawScan, read_raw_file, stem_of
-from neuralmedbench.ingest.series_table import ListedSeries, listed_series, series_of_case
 from neuralmedbench.ingest.source_files import FILES_COLUMNS, FILES_TABLE, FileRow, files_below, printable_path, read_files_table, row_of
 
 NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})

@@ -14,7 +14,7 @@ from neuralmedbench.files import dicom
 from neuralmedbench.ingest.bids import applies_to, entities_of
 from neuralmedbench.ingest.geometry import is_mosaic, main_axis, slice_position
 from neuralmedbench.ingest.raw_files import STORAGE, FileKind, RawScan, put_element, stem_of
-from neuralmedbench.ingest.words import plain_words
+from neuralmedbench.ingest.sequences import plain_words
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset

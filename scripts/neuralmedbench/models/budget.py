@@ -137,7 +137,7 @@ class Budget:
     before : Path or None
         A log that counts as well and is not written; ignored if it is `log`.
     run : str
-        Name of the run (`runtime.parent_run.this_run`).
+        Name of the run (`runtime.one_writer.this_run`).
     run_cap : float or None
         Cap of the run in USD, over all models and graders.
     root : Path

@@ -21,7 +21,6 @@ from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.causes import is_of_all
 from neuralmedbench.models.conversation import PromptMessage, load_messages
 from neuralmedbench.models.destinations import destination_of
-from neuralmedbench.models.failed_calls import FailedRequests
 from neuralmedbench.models.ledger import ROOM_BYTES, Ledger, LedgerEntry, new_entry
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.prices import cost_usd, highest_usd
@@ -34,13 +33,13 @@ from neuralmedbench.models.retry import (
     TOO_MANY,
     UNKNOWN_HOST,
     CallError,
+    FailedRequests,
     GaveUpError,
     RetriedCall,
     answer_with_retries,
 )
 from neuralmedbench.models.samples import MissingAnswer, SampleWalk
-from neuralmedbench.records.responses import ResponseState
-from neuralmedbench.records.usage import usage_of
+from neuralmedbench.records.responses import ResponseState, usage_of
 
 NOBODY = frozenset({CONNECTION_REFUSED, UNKNOWN_HOST})
 HOPELESS_STATUSES = frozenset({401, 402, 404})

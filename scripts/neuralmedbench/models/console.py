@@ -14,8 +14,7 @@ from types import TracebackType
 from typing import Any, Self, TextIO
 
 from neuralmedbench.config.load import withhold_outside_paths
-from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_cut_in_thought
-from neuralmedbench.records.served import ServedModel, served_by
+from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, ServedModel, is_cut_in_thought, served_by
 from neuralmedbench.runtime.job_progress import JobProgress, Report, duration, warn_run
 
 EVERY_S = 30.0

@@ -19,8 +19,7 @@ from neuralmedbench.models.registry import unavailable_reason
 from neuralmedbench.models.replay import model_of_entry
 from neuralmedbench.models.samples import SampleWalk
 from neuralmedbench.records.requests import Request
-from neuralmedbench.records.responses import MISSING_STATES, Response
-from neuralmedbench.records.served import printable_name
+from neuralmedbench.records.responses import MISSING_STATES, Response, printable_name
 
 SHORT, DIGEST = 12, 64
 

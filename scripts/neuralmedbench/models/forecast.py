@@ -18,7 +18,7 @@ from neuralmedbench.models.samples import SampleWalk, has_informant
 from neuralmedbench.models.token_estimate import Estimator, answers_of_a_call, longest_answer
 from neuralmedbench.records.fact_matching import MOST_FACTS
 from neuralmedbench.records.requests import Request, RequestImage
-from neuralmedbench.records.usage import Usage, total_of
+from neuralmedbench.records.responses import Usage, total_of
 
 ENOUGH_ANSWERS = 10
 """With at least this many answers in the ledger their mean length is the likely one, with fewer half of the longest allowed."""

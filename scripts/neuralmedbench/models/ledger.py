@@ -21,10 +21,9 @@ from neuralmedbench.errors import DataError, ProviderError
 from neuralmedbench.files.dvc_lock import DVC_LOCK, read_dvc_lock
 from neuralmedbench.models.call_keys import KEY_VERSION
 from neuralmedbench.models.conversation import PromptMessage
-from neuralmedbench.models.failed_calls import FailedCalls, FailedRequests
+from neuralmedbench.models.retry import FailedCalls, FailedRequests
 from neuralmedbench.records.requests import Request
-from neuralmedbench.records.responses import MISSING_STATES, ResponseState
-from neuralmedbench.records.usage import COUNTS, PARTS, Usage, token_count
+from neuralmedbench.records.responses import COUNTS, MISSING_STATES, PARTS, ResponseState, Usage, token_count
 from neuralmedbench.runtime.locks import read_holder, try_lock, write_holder
 from neuralmedbench.runtime.storage import has_room, open_private
 

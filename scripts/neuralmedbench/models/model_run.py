@@ -21,11 +21,10 @@ from neuralmedbench.config.pipeline import PipelineConfig, RateLimit
 from neuralmedbench.config.section import Section
 from neuralmedbench.models.budget import Budget, SpendTotals, read_spend_log
 from neuralmedbench.models.conversation import ViewSource, stored_view
-from neuralmedbench.models.pace import Pace
-from neuralmedbench.models.rate_limits import RateLimits
+from neuralmedbench.models.rate_limits import Pace, RateLimits
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.vocabulary import Vocabulary
-from neuralmedbench.runtime.parent_run import this_run
+from neuralmedbench.runtime.one_writer import this_run
 
 SPENDING = Path("data/spending")
 """Folder of the spending and rate logs. Like the ledgers it belongs to this copy of the project, so jobs on several machines share it;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from neuralmedbench.config.model import ModelConfig, PriceList
-from neuralmedbench.records.usage import Usage
+from neuralmedbench.records.responses import Usage
 
 BATCH = "batch"
 """Tier of answers that were handed in as a batch."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from neuralmedbench.records.requests import joined_words
-from neuralmedbench.records.usage import Usage
+from neuralmedbench.records.responses import Usage
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Answer(Usage):
     finish_reason, served_model, fingerprint : str
         As reported by the provider; empty if it reported none.
     prompt_tokens, ..., service_tier
-        As in `records.usage.Usage`. If the provider counts several samples together, the first sample has the whole count and the
+        As in `records.responses.Usage`. If the provider counts several samples together, the first sample has the whole count and the
         others 0.
     token_logprobs : tuple of float
         Natural logarithm of the probability of each generated token; empty unless requested.

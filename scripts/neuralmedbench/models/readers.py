@@ -1,18 +1,20 @@
-"""Choose the requests for a model (in its layout), for a human reader (each question once, with all of the case), and of a limited run."""
+"""Choose the requests for a model (in its layout), for a human reader (each question once, with all of the case), and of a limited run.
+
+The pictures of a request are cut to a model's budget: evenly spread, and never an answer option or a picture that the question needs.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.models.picture_budget import too_many_pictures
-from neuralmedbench.records.items import Arm, Item, Strategy
-from neuralmedbench.records.requests import Request
+from neuralmedbench.records.items import Arm, Item, Strategy, evenly_spaced
+from neuralmedbench.records.requests import Request, RequestImage, RequestTurn
 
 LIMIT_SEED = 20_261_123
 """Seed of the choice of a limited run: the same items, or patients, in every run, for every model that can be asked them."""
@@ -133,3 +135,65 @@ def spread_requests(requests: Iterable[Request], limit: int, families: Mapping[s
 
 def _random_place(name: str) -> str:
     return hashlib.sha256(f"{LIMIT_SEED} {name}".encode()).hexdigest()
+
+
+def within_budget(turns: Sequence[RequestTurn], max_images: int | None) -> tuple[RequestTurn, ...]:
+    """Keep at most `max_images` pictures of a request, spread evenly; few-shot examples lose theirs before the item does.
+
+    Parameters
+    ----------
+    turns : sequence of RequestTurn
+        The user messages.
+    max_images : int or None
+        The model's picture budget; None keeps all.
+
+    Returns
+    -------
+    tuple of RequestTurn
+        The messages with the kept pictures: the item's options and the pictures that it needs together, then as many of its other
+        pictures as the budget allows (with 2 or more always the first and the last), then pictures of the examples with the rest of the
+        budget. `Response.images_sent` counts them. A question with too many pictures that cannot be cut is never asked
+        (`too_many_pictures`).
+    """
+    images = [image for turn in turns for image in turn.images]
+    if max_images is None or len(images) <= max_images:
+        return tuple(turns)
+    uncut = [place for place, image in enumerate(images) if _is_uncut(image)]
+    others = [place for place, image in enumerate(images) if not image.example and not _is_uncut(image)]
+    of_item = evenly_spaced(others, max(0, max_images - len(uncut)))
+    examples = [place for place, image in enumerate(images) if image.example]
+    of_examples = evenly_spaced(examples, max(0, max_images - len(uncut) - len(of_item)))
+    kept = {*uncut, *of_item, *of_examples}
+    shortened, before = [], 0
+    for turn in turns:
+        chosen = tuple(image for number, image in enumerate(turn.images, start=before) if number in kept)
+        shortened.append(replace(turn, images=chosen))
+        before += len(turn.images)
+    return tuple(shortened)
+
+
+def too_many_pictures(request: Request, max_images: int | None) -> str:
+    """Return why a request cannot be sent to a model: a question without one of its options or needed pictures is another question.
+
+    Parameters
+    ----------
+    request : Request
+        The request.
+    max_images : int or None
+        The model's picture budget.
+
+    Returns
+    -------
+    str
+        The reason, with the item; empty if the request can be sent.
+    """
+    images = [image for turn in request.turns for image in turn.images if _is_uncut(image)]
+    if max_images is None or len(images) <= max_images:
+        return ""
+    if all(image.option for image in images):
+        return f"{request.item_id}: {len(images)} options are pictures, max_images is {max_images}"
+    return f"{request.item_id}: the question needs all of its {len(images)} pictures, max_images is {max_images}"
+
+
+def _is_uncut(image: RequestImage) -> bool:
+    return (image.option or image.needed) and not image.example

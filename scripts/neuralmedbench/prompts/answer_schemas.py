@@ -1,16 +1,20 @@
-"""JSON schemas of answers: of checklists, with a key for the steps, and in the words of a prompt."""
+"""JSON schemas of answers: of checklists, with a key for the steps, and in the words of a prompt; whole, or turn by turn.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 
-from neuralmedbench.records.value_rules import RULES
+from neuralmedbench.files.templates import Templates
+from neuralmedbench.prompts.arms import View
+from neuralmedbench.prompts.parts import labelled_images, render_message
+from neuralmedbench.records.items import Item, ItemImage
+from neuralmedbench.records.requests import RequestTurn
+from neuralmedbench.records.value_rules import RULES, part_of_schema
 
 MAX_CANDIDATES = 5
-
 WORDS: dict[str, object] = {"type": "string"}
-
 CANDIDATE: dict[str, object] = {
     "type": "object",
     "properties": {"name": WORDS, "for": WORDS, "against": WORDS},
@@ -18,7 +22,6 @@ CANDIDATE: dict[str, object] = {
     "additionalProperties": False,
 }
 """A hypothesis with the evidence for and against it."""
-
 SECTION_RULES: dict[str, dict[str, object]] = {
     "LESION": CANDIDATE,
     "SIDE": {"enum": ["left", "right", "bilateral", "midline", "none"]},
@@ -57,3 +60,40 @@ def _allowed(schema: dict[str, object]) -> str:
     if rule is not None:
         return f"{schema.get('description') or rule.asked} | null"
     return "your steps, in a few sentences" if schema.get("type") == "string" else "a number from 0 to 1 | null"
+
+
+def stage_turns(view: View, templates: Templates, *, stepwise: bool) -> tuple[RequestTurn, ...]:
+    """Render a structured item whose values are asked for one after another; every turn asks for its own fields.
+
+    What comes next never depends on an answer: which stages count is decided when the answers are scored.
+    """
+    item, name = view.item, view.layout.label_name if view.layout else ""
+    left = list(item.images)
+    turns: list[RequestTurn] = []
+    before = 0  # pictures are numbered through the turns
+    for number, turn in enumerate(item.turns, start=1):
+        shown = [_next_image(item, left, image_id) for image_id in turn.image_ids]
+        images = labelled_images(item, shown, before=before, name=name)
+        before += len(images)
+        schema = part_of_schema(item.answer_schema, turn.asks)
+        message = render_message(
+            templates,
+            "stage",
+            "round",
+            images,
+            view.layout,
+            turn=number,
+            turns=len(item.turns),
+            reveal=turn.reveal,
+            question=templates.question(turn.question),
+            pictures=bool(images),
+            fields=fields_in_words(stepwise_schema(schema) if stepwise else schema),
+        )
+        turns.append(message)
+    return tuple(turns)
+
+
+def _next_image(item: Item, left: list[ItemImage], image_id: str) -> ItemImage:
+    """Take a picture out of those that are left: one that is shown again may have another label there."""
+    place = next((place for place, image in enumerate(left) if image.image_id == image_id), None)
+    return next(image for image in item.images if image.image_id == image_id) if place is None else left.pop(place)

@@ -11,10 +11,9 @@ from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.files.templates import Templates
-from neuralmedbench.prompts.answer_schemas import checklist_schema, fields_in_words, stepwise_schema
+from neuralmedbench.prompts.answer_schemas import checklist_schema, fields_in_words, stage_turns, stepwise_schema
 from neuralmedbench.prompts.arms import View, variant_views, views, with_added_text, within_words
 from neuralmedbench.prompts.parts import labelled_images, render_message
-from neuralmedbench.prompts.stages import stage_turns
 from neuralmedbench.prompts.workup import (
     ASK_ORDERS,
     ask_applies,
@@ -25,7 +24,7 @@ from neuralmedbench.prompts.workup import (
     with_informant,
     work_up_of,
 )
-from neuralmedbench.records.altered import AlteredPicture
+from neuralmedbench.records.arm_changes import AlteredPicture
 from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.checklist import SECTIONS, with_places
 from neuralmedbench.records.coordinates import Convention

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from neuralmedbench.errors import DeidentificationError
-from neuralmedbench.records.altered import AlteredPicture
+from neuralmedbench.records.arm_changes import AlteredPicture
 from neuralmedbench.records.case import Audit, SliceRow
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.requests import Request

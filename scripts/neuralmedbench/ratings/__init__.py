@@ -6,8 +6,7 @@ adjudication: adjudication_lines, freeze_stored_adjudication, require_complete, 
 answering.answer_rounds: RoundQuestion, freeze_reader_round
 answering.answers: AnswerExport, AskedItem, ReaderRoundKey, forms_of, given_answers, read_exports
 candidates: RatingCandidate
-export_table: COLUMNS
-exports: RoundKey, read_file
+exports: COLUMNS, RoundKey, read_file
 folders: reader_round_lines, require_new, round_lines, write_round
 form: PassRule, RatingForm, read_form
 imports: KEY_FILE, import_round

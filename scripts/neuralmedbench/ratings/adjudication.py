@@ -18,8 +18,7 @@ from neuralmedbench.ratings.imports import FOLDER, AdjudicationKey, adjudication
 from neuralmedbench.ratings.page import Json, packet_page
 from neuralmedbench.ratings.rounds import Presentation, RoundMaterial, make_packet
 from neuralmedbench.records.blinding import hide_names
-from neuralmedbench.records.keys import Key, response_key, text_digest
-from neuralmedbench.records.scores import SIMULATED_ROUND, Rating, RatingPart
+from neuralmedbench.records.scores import SIMULATED_ROUND, Key, Rating, RatingPart, response_key, text_digest
 
 TITLE = "Adjudication of ratings"
 

@@ -10,11 +10,21 @@ from typing import Literal, Protocol, TypeVar
 from pydantic import Field
 
 from neuralmedbench.errors import RatingError
-from neuralmedbench.ratings.export_table import drop_duplicate_tables, is_table, read_table
-from neuralmedbench.ratings.exports import PacketKey, RatedItem, RatedResponse, Rater, RatingExport, RoundKey, StrictModel, read_file
+from neuralmedbench.ratings.exports import (
+    PacketKey,
+    RatedItem,
+    RatedResponse,
+    Rater,
+    RatingExport,
+    RoundKey,
+    StrictModel,
+    drop_duplicate_tables,
+    is_table,
+    read_file,
+    read_table,
+)
 from neuralmedbench.ratings.form import RatingForm
-from neuralmedbench.records.keys import Key, response_key
-from neuralmedbench.records.scores import Rating, RatingPart
+from neuralmedbench.records.scores import Key, Rating, RatingPart, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 
 FOLDER = "adjudication"

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from neuralmedbench.errors import RatingError
-from neuralmedbench.ratings.export_table import COLUMNS
-from neuralmedbench.ratings.exports import PacketKey, RoundKey
+from neuralmedbench.ratings.exports import COLUMNS, PacketKey, RoundKey
 from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.records.taxonomy import ERROR_AXIS, ERRORS
 
@@ -98,7 +97,7 @@ def read_export(path: Path, form: RatingForm, key: RoundKey, exported: str) -> d
     Returns
     -------
     dict of str to list of dict
-        By rater: lines for `ratings.export_table.read_table`, without seconds, role and years, which REDCap does not record.
+        By rater: lines for `ratings.exports.read_table`, without seconds, role and years, which REDCap does not record.
 
     Raises
     ------

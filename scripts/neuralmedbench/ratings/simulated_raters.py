@@ -17,8 +17,7 @@ from neuralmedbench.ratings.candidates import RatingCandidate
 from neuralmedbench.ratings.exports import MarkedError, PacketKey, RatedItem, RatedResponse, Rater, RatingExport, RoundKey
 from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.ratings.rounds import FrozenRound, RoundMaterial, freeze_round
-from neuralmedbench.records.keys import Key, response_key
-from neuralmedbench.records.scores import SIMULATED_ROUND, Grade, GradeState, RatingPart
+from neuralmedbench.records.scores import SIMULATED_ROUND, Grade, GradeState, Key, RatingPart, response_key
 from neuralmedbench.records.taxonomy import ERRORS, counts_under
 
 ROLE = "simulated"

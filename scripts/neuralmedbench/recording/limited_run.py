@@ -20,8 +20,8 @@ from neuralmedbench.files.tables import read_records, read_table
 from neuralmedbench.models.causes import next_step
 from neuralmedbench.recording.plan import PlanRow, plan_run
 from neuralmedbench.recording.run_mistakes import run_mistakes
+from neuralmedbench.records.arm_changes import as_asked
 from neuralmedbench.records.items import Item
-from neuralmedbench.records.options import as_asked
 from neuralmedbench.records.responses import Response, ResponseState, distinct_calls, is_cut_in_thought
 from neuralmedbench.records.words import ONCE, counted, listing, percent, percent_span
 from neuralmedbench.runtime.atomic_write import write_text

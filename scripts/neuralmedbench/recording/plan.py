@@ -17,36 +17,31 @@ from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.tables import guard_cell, read_records
-from neuralmedbench.files.urgency import read_urgency, urgency_path
-from neuralmedbench.files.vocabulary import read_vocabulary
+from neuralmedbench.files.vocabulary import read_urgency, read_vocabulary, urgency_path
 from neuralmedbench.models.budget import NANO, SpendTotals, account_of, check_paid
 from neuralmedbench.models.context_length import ContextLength
 from neuralmedbench.models.destinations import check_destination, destination_of, is_allowed
 from neuralmedbench.models.forecast import Forecast, forecast_calls, forecast_informant
 from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import LedgerEntry, read_ledger
-from neuralmedbench.models.picture_budget import too_many_pictures
 from neuralmedbench.models.prices import asked_tier
-from neuralmedbench.models.readers import limited_requests, requests_for
+from neuralmedbench.models.readers import limited_requests, requests_for, too_many_pictures
 from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.samples import SampleWalk, has_informant, response_row
 from neuralmedbench.models.token_estimate import longest_answer
 from neuralmedbench.recording.grader_switch import GraderSwitch, grader_switches, switch_lines
 from neuralmedbench.records.items import Arm, Gold, Item, Runner, Strategy
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
-from neuralmedbench.records.scores import PLANTED, Grade
-from neuralmedbench.records.urgency import Urgency
-from neuralmedbench.records.vocabulary import Vocabulary
+from neuralmedbench.records.scores import PLANTED, Grade, response_key
+from neuralmedbench.records.vocabulary import Urgency, Vocabulary
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.runtime.atomic_write import atomic_file
 from neuralmedbench.scoring.llm.grader_requests import read_model_grader, scored_responses
 from neuralmedbench.scoring.llm.model_grading import why_not_tested
 from neuralmedbench.scoring.llm.task import MAX_CHARACTERS
-from neuralmedbench.scoring.planted.answers import plant_errors, planted_responses
 from neuralmedbench.scoring.planted.edits import EDITS
-from neuralmedbench.scoring.planted.graded import References, plant_in_answers
+from neuralmedbench.scoring.planted.graded import References, plant_errors, plant_in_answers, planted_responses
 from neuralmedbench.tables.papers.size import by_published_size, size_words
 
 VOTED = Strategy.SELF_CONSISTENCY

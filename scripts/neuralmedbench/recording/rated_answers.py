@@ -11,7 +11,7 @@ from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.models.picture_budget import within_budget
+from neuralmedbench.models.readers import within_budget
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.ratings.candidates import RatingCandidate
 from neuralmedbench.records.items import Arm, Family, Gold, Item, Strategy

@@ -16,8 +16,8 @@ from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.recording.metadata import METADATA, Link, RowScope, code_lines, read_metadata, upstream_links
 from neuralmedbench.recording.table_lookup import TableCell
+from neuralmedbench.records.arm_changes import as_asked
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
-from neuralmedbench.records.options import as_asked
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.scoring.why_unread import why_unread

@@ -1,15 +1,80 @@
-"""Responses: the answers of models."""
+"""Responses: the answers of models, what a provider counted for a call, and the model that it served.
+
+What was counted is paid for; a provider may serve another model under the same name from one call to the next.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from neuralmedbench.records.usage import Usage
-
 SCHEMA_VERSION = 5
+MOST_TOKENS = 10**8
+"""Largest plausible number of tokens of a call: ten times the longest context of any model (10 million), because one call may request
+several samples."""
+LONGEST_NAME = 100
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class ServedModel:
+    """A model as named by the provider.
+
+    Attributes
+    ----------
+    first_called_on, last_called_on : str
+        Dates of its first and last answer (YYYY-MM-DD); empty if unknown.
+    name, fingerprint : str
+        As reported by the provider, with unprintable characters replaced.
+    answers : int
+        Number of its answers.
+    """
+
+    first_called_on: str
+    last_called_on: str
+    name: str
+    fingerprint: str
+    answers: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """Tokens of one call or of several; None where the provider reports no plausible count.
+
+    Attributes
+    ----------
+    prompt_tokens : int or None
+        All input: text and pictures, cached or not.
+    completion_tokens : int or None
+        All output, reasoning included.
+    cached_tokens : int or None
+        Part of the input that was read from the provider's cache.
+    cache_write_tokens, cache_write_1h_tokens : int or None
+        Parts of the input that were written to its cache, for a few minutes and for an hour; no part is in both.
+    reasoning_tokens : int or None
+        Part of the output that the model thought and that is no part of the answer.
+    image_tokens : int or None
+        Part of the input that pictures took.
+    service_tier : str
+        Tier at which the call was served, as the provider names it (`default`, `flex`, `batch`); empty if it names none.
+    """
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cache_write_1h_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    image_tokens: int | None = None
+    service_tier: str = ""
+
+
+COUNTS = tuple(field.name for field in fields(Usage) if field.name != "service_tier")
+"""Names of its counts."""
+PARTS = COUNTS[2:]
+"""Counts that are part of one of the first two."""
 
 
 class ResponseState(StrEnum):
@@ -49,7 +114,7 @@ class SentCall(Usage):
     pictures, characters : int
         Pictures and length of the text in one of these requests.
     prompt_tokens, ..., service_tier
-        As in `records.usage.Usage`; None if no answer came.
+        As in `Usage`; None if no answer came.
     cost_usd : float or None
         By the prices in the model's YAML file; None if unknown.
     destination, called_on : str
@@ -195,3 +260,65 @@ def _as_one_call(row: Response) -> tuple[SentCall, ...]:
         called_on=row.called_on,
     )
     return (call,)
+
+
+def usage_of(record: Usage) -> Usage:
+    """Return the usage that a record holds, such as an answer or a line of a ledger."""
+    return Usage(**{field.name: getattr(record, field.name) for field in fields(Usage)})
+
+
+def total_of(usages: Iterable[Usage], name: str) -> int | None:
+    """Return the sum of one count; None if it is not known of all, because a partial sum would look like a saving.
+
+    A part that is not reported counts as none where others report theirs: providers leave out a zero.
+    """
+    counts = [getattr(usage, name) for usage in usages]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known and (name in PARTS or len(known) == len(counts)) else None
+
+
+def token_count(value: object) -> int | None:
+    """Return a token count if it is a plausible one, an integer from 0 to `MOST_TOKENS`, else None.
+
+    Examples
+    --------
+    >>> token_count(12), token_count(12.0), token_count(-1), token_count(0.5), token_count("12"), token_count(10**30)
+    (12, 12, None, None, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
+        return None
+    return int(value) if value == int(value) else None
+
+
+def served_by(answers: Iterable[tuple[str, str, str]]) -> list[ServedModel]:
+    """Count answers by served model.
+
+    Parameters
+    ----------
+    answers : iterable of (str, str, str)
+        Served model, fingerprint and date of each answer. Answers without a served model (not reported, or no answer) are left out.
+
+    Returns
+    -------
+    list of ServedModel
+        In the order of their first answers.
+    """
+    days: dict[tuple[str, str], Counter[str]] = {}
+    for (name, fingerprint, day), number in Counter(answers).items():
+        if name:
+            days.setdefault((printable_name(name), printable_name(fingerprint)), Counter())[day] += number
+    return sorted(
+        ServedModel(
+            first_called_on=min(filter(None, by_day), default=""),
+            last_called_on=max(by_day),
+            name=name,
+            fingerprint=fingerprint,
+            answers=by_day.total(),
+        )
+        for (name, fingerprint), by_day in days.items()
+    )
+
+
+def printable_name(name: str) -> str:
+    """Return a name from a provider for display in a log or on a page: printable, on one line, at most `LONGEST_NAME` characters."""
+    return "".join(char if char.isprintable() else "?" for char in name[:LONGEST_NAME])

@@ -1,13 +1,15 @@
-"""Predictions (parsed answers), grades, similarities, scores and ratings."""
+"""Predictions (parsed answers), grades, similarities, scores and ratings, and the key that links them to their response."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
-from neuralmedbench.records.responses import SentCall
+from neuralmedbench.records.responses import Response, SentCall
 
 SCHEMA_VERSION = 9
+Key = tuple[str, str, str, str, str, int]
 
 
 class ParseStatus(StrEnum):
@@ -373,3 +375,13 @@ class Rating:
     probability: float | None = None
     informed: bool = False
     adjudicated: bool = False
+
+
+def response_key(row: Response | Grade | Rating | Score | SimilarityRow) -> Key:
+    """Return (item_id, arm, strategy, model, revision, repeat)."""
+    return row.item_id, row.arm, row.strategy, row.model, row.revision, row.repeat
+
+
+def text_digest(text: str) -> str:
+    """Return the hex SHA-256 of an answer's text: a grade, similarity or rating with another digest is stale."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

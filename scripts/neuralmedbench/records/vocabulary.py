@@ -1,4 +1,4 @@
-"""Vocabulary of diagnoses and anatomical terms with synonyms: which answers count as equal."""
+"""Vocabulary of diagnoses and anatomical terms with synonyms: which answers count as equal, and which diagnoses are time-critical."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property, lru_cache
 
 SCHEMA_VERSION = 1
-
 SPELLINGS = (
     ("haem", "hem"),
     ("aemi", "emi"),
@@ -31,16 +31,56 @@ SPELLINGS = (
 """British spellings, replaced by American ones before terms are compared."""
 ENDINGS = (("centre", "center"), ("isation", "ization"), ("ising", "izing"), ("ised", "ized"))
 """Those that count at the end of a word alone."""
-
-
 ACCENTS = re.compile(
     "[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]"
 )
 """Accents of Latin, Greek and Cyrillic letters, points of Hebrew and Arabic ones. What combines in other scripts is a vowel, and stays."""
-
-
 PLAIN_SIGNS = {code: " " for code in range(128) if not chr(code).isalnum()}
 """Signs of plain Latin text that part words."""
+
+
+class Within(StrEnum):
+    """Order of the time in which treatment or a decision is expected."""
+
+    MINUTES = "minutes"
+    HOURS = "hours"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeCritical:
+    """Why a diagnosis is time-critical: the order of the time, and the guideline, consensus or review (body and year)."""
+
+    within: Within
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Urgency:
+    """Time-critical diagnoses by their key in the vocabulary.
+
+    Attributes
+    ----------
+    version, status : str
+        Version of the file, and who chose the diagnoses; both are stated on the page. Empty without a file.
+    time_critical : dict of str to TimeCritical
+        A diagnosis holds for its narrower terms.
+    not_time_critical : tuple of str
+        Narrower terms for which it does not.
+    """
+
+    version: str = ""
+    status: str = ""
+    time_critical: dict[str, TimeCritical] = field(default_factory=dict)
+    not_time_critical: tuple[str, ...] = ()
+
+    def of(self, key: str, vocabulary: Vocabulary) -> TimeCritical | None:
+        """Return the entry of a diagnosis, or of the nearest wider term that is listed; None if it is not time-critical."""
+        for name in (key, *(wider.key for wider in vocabulary.ancestors(key))):
+            if name in self.not_time_critical:
+                return None
+            if name in self.time_critical:
+                return self.time_critical[name]
+        return None
 
 
 @lru_cache(maxsize=1 << 12)

@@ -17,8 +17,7 @@ from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.files.templates import version_of
 from neuralmedbench.files.vocabulary import diseases_path, names_path, read_vocabulary
-from neuralmedbench.records.responses import Response, current_rows
-from neuralmedbench.records.served import served_by
+from neuralmedbench.records.responses import Response, current_rows, served_by
 
 Json = dict[str, Any]
 

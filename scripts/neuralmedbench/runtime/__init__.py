@@ -3,13 +3,11 @@
 Doors
 -----
 atomic_write: atomic_file, atomic_folder, is_partial, partial_folder, sweep, write_text, write_tsv
-commands: run_command
+commands: close_folders, private_files, run_command
 job_progress: JobProgress, Report, duration, warn_run
 locks: read_holder, try_lock, write_holder
 machine: not_installed, usable_cores, usable_memory_mb
-one_writer: lock_folder, wait_for_writers
-parent_run: name_this_run, this_run
-private_zone: close_folders, private_files
+one_writer: lock_folder, name_this_run, this_run, wait_for_writers
 shared_log: Record, SharedLog, read_log
 storage: check_places, check_project, disk_full, full_disk_cause, has_room, LEAST_ROOM_BYTES, open_private
 supervisor: GRACE_S, descendants, end_recorded, supervised

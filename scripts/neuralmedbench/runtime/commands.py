@@ -1,17 +1,19 @@
-"""Run a command: errors become one line on standard error and an exit code, nowhere else."""
+"""Run a command: errors become one line on standard error and an exit code, nowhere else.
+
+Commands that touch patient data make their folders (`data/raw`, `data/ingested`) readable by their owner alone, whatever the umask.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
 from neuralmedbench.errors import PipelineError
 from neuralmedbench.runtime.one_writer import only_writer, outputs_of
-from neuralmedbench.runtime.private_zone import private_files
 from neuralmedbench.runtime.storage import as_storage_error
 
 LEDGER = "--ledger"
@@ -20,6 +22,8 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C, by the convention of shells (128 + SIGINT)."""
 DEBUG_VARIABLE = "NMB_DEBUG"
 """When set to 1, a command shows the traceback as well (the same as `--debug`)."""
+ZONE = (Path("data/raw"), Path("data/ingested"))
+OTHERS = 0o077
 
 
 def run_command(main: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None = None) -> int:
@@ -63,3 +67,44 @@ def run_command(main: Callable[[Sequence[str] | None], int], argv: Sequence[str]
             print(f"{type(problem).__name__}: {problem}", file=sys.stderr, flush=True)
         return problem.exit_code
     return code
+
+
+@contextmanager
+def private_files(outputs: Sequence[Path], zone: Sequence[Path] = ZONE) -> Iterator[None]:
+    """Let only their owner read the files that a block writes (600, folders 700), if one of its outputs lies in the private zone.
+
+    Parameters
+    ----------
+    outputs : sequence of Path
+        Files or folders that the block writes.
+    zone : sequence of Path
+        Folders of the private zone.
+
+    Raises
+    ------
+    OSError
+        If a folder cannot be made.
+    """
+    if not close_folders(outputs, zone):
+        yield
+        return
+    umask = os.umask(OTHERS)
+    try:
+        yield
+    finally:
+        os.umask(umask)
+
+
+def close_folders(outputs: Sequence[Path], zone: Sequence[Path] = ZONE) -> bool:
+    """Make the folders above these outputs, from the private zone on, and close them to others (700); False if no output lies in the zone.
+
+    Snakemake makes them before a command runs, with the rights of the umask.
+    """
+    roots = [root.absolute() for root in zone]
+    folders = sorted({folder for path in outputs for folder in path.absolute().parents for root in roots if folder.is_relative_to(root)})
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+        if folder.stat().st_mode & OTHERS:
+            with suppress(OSError):  # a folder of somebody else, or a file system without rights
+                folder.chmod(0o700)
+    return bool(folders)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from neuralmedbench.runtime.locks import read_holder, try_lock, write_holder
-from neuralmedbench.runtime.parent_run import this_run
+from neuralmedbench.runtime.one_writer import this_run
 
 PLACE = Path(".snakemake/progress")
 """A folder for each run; its process holds a lock on it while it is in progress, and the next run removes it. On a cluster the jobs see it

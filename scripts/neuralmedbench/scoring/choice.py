@@ -11,8 +11,8 @@ from typing import NamedTuple
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.responses import THINKING
 from neuralmedbench.records.vocabulary import normal_form
-from neuralmedbench.scoring.sections import MAX_CHARACTERS
 from neuralmedbench.scoring.spelling import latin_letters
+from neuralmedbench.scoring.structured_answer import LONGEST_ANSWER
 
 MARKER = re.compile(
     r"""
@@ -190,7 +190,7 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
     other line begins with another letter: letters within prose are never read. Where the options are yes and no, an opening `Yes, ...` is
     read if nothing behind it says otherwise in words.
     """
-    plain = latin_letters(THINKING.sub("", text[:MAX_CHARACTERS]), options)
+    plain = latin_letters(THINKING.sub("", text[:LONGEST_ANSWER]), options)
     denied = set[str]()
     opened, behind = _opened(plain, options)
     # the last marker first: models repeat their answer at the end

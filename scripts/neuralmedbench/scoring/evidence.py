@@ -16,8 +16,7 @@ from neuralmedbench.records.scores import Prediction, StatedPlace
 from neuralmedbench.records.value_rules import overlap
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.matching import ReferenceAnswer
-from neuralmedbench.scoring.places import NEAR_MM, numbered_images
-from neuralmedbench.scoring.sites import location_right, side_right, sides
+from neuralmedbench.scoring.places import NEAR_MM, location_right, numbered_images, side_right, sides
 
 OVERLAPS = {"box_0.3": 0.3, "box_0.5": 0.5}
 """Least intersection over union of a right box."""

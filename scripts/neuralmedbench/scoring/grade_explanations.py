@@ -15,9 +15,8 @@ from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.registry import unavailable_reason
 from neuralmedbench.records.items import Gold, Item
-from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, current_rows
-from neuralmedbench.records.scores import Grade, GradeState
+from neuralmedbench.records.scores import Grade, GradeState, text_digest
 from neuralmedbench.scoring.llm.grader_requests import grader_model, read_model_grader
 from neuralmedbench.scoring.llm.model_grading import GraderRun
 

@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from neuralmedbench.records.keys import Key, response_key
-from neuralmedbench.records.scores import Grade, GradeState
+from neuralmedbench.records.scores import Grade, GradeState, Key, response_key
 
 LEAST_SHARE = 0.5
 """Share of the members that must vote for a jury to have a grade."""

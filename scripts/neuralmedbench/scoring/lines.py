@@ -10,7 +10,7 @@ from neuralmedbench.files.words import word_set
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
 from neuralmedbench.scoring.kinds import OTHER_MATTER, another_kind
 from neuralmedbench.scoring.names import LINKING_WORDS, apart, expand, is_group, named_by_words, of_another_disease, write_out
-from neuralmedbench.scoring.sites import SIDES
+from neuralmedbench.scoring.places import SIDES
 from neuralmedbench.scoring.spelling import spell
 
 CUTS = re.compile(

@@ -25,7 +25,7 @@ from neuralmedbench.scoring.lines import (
     speaks_of_another,
 )
 from neuralmedbench.scoring.names import compared_words, expand, initials, telling_words
-from neuralmedbench.scoring.sites import elsewhere, mentioned_places, mentioned_regions, sides
+from neuralmedbench.scoring.places import elsewhere, mentioned_places, mentioned_regions, sides
 from neuralmedbench.scoring.spelling import spell
 
 NOTHING = frozenset({"none", "no", "nil", "absent", "negative", "no focal lesion", "no focal abnormality"})

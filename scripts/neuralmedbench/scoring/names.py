@@ -11,7 +11,7 @@ from functools import lru_cache
 from neuralmedbench.files.words import word_set
 from neuralmedbench.records.items import NO_LESION
 from neuralmedbench.records.vocabulary import Diagnosis, Regions, Vocabulary, normal_form
-from neuralmedbench.scoring.sites import longest_terms
+from neuralmedbench.scoring.places import longest_terms
 
 MIN_EXCHANGED = 5
 """Letters of a word in which two neighbours may be exchanged, or that may have one too many."""

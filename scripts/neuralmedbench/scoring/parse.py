@@ -1,4 +1,4 @@
-"""Parse an answer, without its gold: the requested form first, then the usual other ones."""
+"""Parse an answer, without its gold: the requested form first, then the usual other ones; turn by turn where values were asked in turns."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 
+from neuralmedbench.records.arm_changes import NONE_ARM, as_asked, order_under
 from neuralmedbench.records.checklist import PLACES, SECTIONS, with_places
 from neuralmedbench.records.items import Family, Item, ItemImage, Runner
-from neuralmedbench.records.options import NONE_ARM, as_asked, order_under
 from neuralmedbench.records.questions import LETTERS
+from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import ParseStatus, Prediction
+from neuralmedbench.records.value_rules import part_of_schema
 from neuralmedbench.records.views import ANSWER_ACTION
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.records.words import count_words
@@ -19,14 +21,20 @@ from neuralmedbench.scoring.checklist import ChecklistCandidate, read_candidate,
 from neuralmedbench.scoring.choice import read_choice
 from neuralmedbench.scoring.free_form import LETTER, free_answer, leading_statement, lesion_object, stated_diagnoses
 from neuralmedbench.scoring.places import numbered_images, read_place
-from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections, without_thoughts
-from neuralmedbench.scoring.structured_answer import parse_structured
+from neuralmedbench.scoring.structured_answer import (
+    DECORATION,
+    INLINE_NUMBER,
+    NUMBERED,
+    Sections,
+    clean,
+    parse_structured,
+    read_sections,
+    without_thoughts,
+)
 
 MAX_CANDIDATES = 5
-
 MAX_WORDS = 14
 """A line of a differential with more words is an explanation, unless it is numbered."""
-
 EXPLANATION = re.compile(r"\s[-–—]\s|:\s|\((?:confidence|probability|likelihood)?[:\s~]*\d{1,3}\s*%\)")
 ABSTENTION = re.compile(
     r"(?:unknown|none|n a|not sure|uncertain|unclear|undetermined|indeterminate|inconclusive|no diagnosis|"
@@ -34,15 +42,12 @@ ABSTENTION = re.compile(
     r"not enough information.*)"
 )
 CONFIDENCE = re.compile(r"(\d{1,3}(?:\.\d{1,10})?|\.\d{1,10})\s*(%?)(.*)")
-
 NONE_SEEN = re.compile(
     r"\s*(?:there (?:is|are) )?no (?:visible |focal |definite )?lesions?(?: (?:is|are) (?:seen|visible|shown|present))?\s*(?:[.\n]|$)", re.I
 )
 NO_LESION = {"lesion": "no lesion", "location": "", "side": ""}
-
 FREE_ANSWER = ("REASONING", "ANSWER", "CONFIDENCE")
 """Sections of a free-text answer."""
-
 FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 SPACED = {
     "，": ", ",
@@ -58,18 +63,14 @@ SPACED = {
     "】": "] ",
 }
 """Signs that Chinese and Japanese write without a space."""
-
 OTHER_SIGNS = {**SPACED, "،": ",", "؛": ";", "؟": "?", "।": ".", "٪": "%", "٫": ".", "\u3000": " "}
 SIGNS: dict[int, int | str] = {**FULL_WIDTH, **{ord(sign): text for sign, text in OTHER_SIGNS.items()}}
 RANK = re.compile(r"(?m)(^|\s)(\d{1,2})、")
 OTHER_DIGIT = re.compile(r"[^\D0-9]")
-
 REFUSAL = re.compile(
     r"\b(?:i(?: a|')?m sorry|i apologi[sz]e|i (?:cannot|can't|can not|am (?:not able|unable))|as an ai|i'm (?:not able|unable)|i won't)\b",
     re.I,
 )
-
-
 NOT_KNOWN = re.compile(r"^[\s>*_#-]{0,20}ANSWER[*_]*\s*:[\s*_\"']*not known\b", re.IGNORECASE | re.MULTILINE)
 """What a model that asks for facts may answer instead of a letter (`ask_choice_form.j2`)."""
 
@@ -365,3 +366,37 @@ def _candidates(lines: list[str]) -> tuple[tuple[str, ...], bool]:
     if cleaned and normal_form(cleaned[0]) and not LETTER.search(cleaned[0]):  # a number in the place of the first diagnosis
         return (), False
     return tuple(text for text in cleaned if normal_form(text))[:MAX_CANDIDATES], strict
+
+
+def in_stages(item: Item) -> bool:
+    """Return True for a structured item that is asked in several turns, each for its own fields."""
+    return item.runner is Runner.STRUCTURED and bool(item.turns)
+
+
+def parse_stages(response: Response, item: Item) -> Prediction:
+    """Parse every turn of an item that is asked in stages; fields of a turn that cannot be read are empty.
+
+    `strict` if every turn kept its form, `failed` if none could be read. A refusal or a truncation is known of the last turn only, which is
+    then not read; an earlier one has words that cannot be read, or none.
+    """
+    texts = response.turns or (response.text,)
+    answered = texts if response.state is ResponseState.OK else texts[:-1]
+    fields: dict[str, str] = {}
+    states, stated = [], []
+    for place, turn in enumerate(item.turns):
+        text = plain_text(answered[place]) if place < len(answered) else ""
+        read = parse_structured(text, part_of_schema(item.answer_schema, turn.asks))
+        states.append(read.parse_status)
+        fields |= dict.fromkeys(turn.asks, "") if read.parse_status is ParseStatus.FAILED else read.fields or {}
+        stated += [f"{name} {fields[name]}" for name in turn.asks if fields.get(name)]
+    read_turns = [status for status in states if status is not ParseStatus.FAILED]
+    return Prediction(
+        parse_status=ParseStatus.FAILED
+        if not read_turns
+        else ParseStatus.STRICT
+        if set(states) == {ParseStatus.STRICT}
+        else ParseStatus.REPAIRED,
+        differential=("; ".join(stated),) if stated else (),
+        fields=fields if read_turns else None,
+        abstained=not stated,
+    )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from neuralmedbench.records.items import Criterion, Family, Gold, Item, Lesion, Runner
-from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.responses import Response, ResponseState, is_only_thoughts
-from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Prediction
+from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Prediction, text_digest
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.lines import REFERENCE_KEY
 from neuralmedbench.scoring.matching import (
@@ -20,7 +19,7 @@ from neuralmedbench.scoring.matching import (
     says_no_lesion,
 )
 from neuralmedbench.scoring.parse import parse_answer
-from neuralmedbench.scoring.sites import location_right, mentioned_places, side_right
+from neuralmedbench.scoring.places import location_right, mentioned_places, side_right
 from neuralmedbench.scoring.statements import contains_statement, prose, readable, sentences
 from neuralmedbench.scoring.unread import unread_criterion, unread_language, without_names
 

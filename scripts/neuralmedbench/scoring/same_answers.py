@@ -54,7 +54,7 @@ def is_suggested(score: Score, item: Item, suggested: Gold, vocabulary: Vocabula
     item : Item
         Its item.
     suggested : Gold
-        The suggested answer as if it were the reference (`records.suggestions`).
+        The suggested answer as if it were the reference (`records.arm_changes`).
     vocabulary : Vocabulary
         Names of diagnoses and places.
 

@@ -9,16 +9,14 @@ from typing import Any, NamedTuple
 
 from neuralmedbench.errors import ScoringError
 from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
-from neuralmedbench.records.keys import Key, response_key, text_digest
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_only_thoughts
-from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Prediction, Score
+from neuralmedbench.records.scores import Grade, GradeState, Key, ParseStatus, Prediction, Score, response_key, text_digest
 from neuralmedbench.records.value_rules import RULES, is_right, read_value, share_of
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.evidence import Pictures, judge_evidence
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, reference_rank, relation
-from neuralmedbench.scoring.parse import parse_answer, parse_under
+from neuralmedbench.scoring.parse import in_stages, parse_answer, parse_stages, parse_under
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, GRADED_RUNNERS, MAIN_CONDITION, is_question
-from neuralmedbench.scoring.stages import in_stages, parse_stages
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
 from neuralmedbench.scoring.unread import unread_language
 from neuralmedbench.scoring.workup import without_candidates

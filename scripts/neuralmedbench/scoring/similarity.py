@@ -13,11 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.records.arm_changes import NONE_ARM
 from neuralmedbench.records.items import Family, Gold, Item, Runner
-from neuralmedbench.records.keys import text_digest
-from neuralmedbench.records.options import NONE_ARM
 from neuralmedbench.records.responses import Response, ResponseState
-from neuralmedbench.records.scores import SimilarityRow
+from neuralmedbench.records.scores import SimilarityRow, text_digest
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.parse import parse_under
 

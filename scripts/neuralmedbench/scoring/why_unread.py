@@ -1,21 +1,25 @@
-"""Say how an answer was read, or why nothing was read from it; no score depends on it."""
+"""Say how an answer was read, or why nothing was read from it, also while answers come in; no score depends on it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 
+from neuralmedbench.files.tables import read_records
+from neuralmedbench.records.arm_changes import as_asked
 from neuralmedbench.records.items import Family, Item, Runner
+from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.scoring.parse import REFUSAL, parse_answer, plain_text
 from neuralmedbench.scoring.places import describe_place
-from neuralmedbench.scoring.sections import without_thoughts
+from neuralmedbench.scoring.structured_answer import without_thoughts
 
 COPIED = re.compile(
     r"<(?:(?:most likely|next) diagnosis|your whole answer|the letter of one option|anatomical region|one paragraph)[^<>\n]*>"
 )
 LOOP = 60
 """An answer whose last characters, this many, stand in it three times repeats itself."""
-
 THOUGHTS_END = re.compile(r"</think(?:ing)?>\s*\Z", re.IGNORECASE)
 
 
@@ -64,8 +68,6 @@ READ = {
     ParseStatus.REPAIRED: "in another usual form, which counts",
     ParseStatus.CONTRADICTED: "the letter, which counts, stands before the words of another option",
 }
-
-
 UNGRADED = "it has no grade, so it is missing, neither right nor wrong"
 
 
@@ -94,3 +96,30 @@ def describe_reading(text: str, item: Item, score: Score | None = None) -> str:
     what = "declines to answer" if found.abstained else found.choice or fields or "; ".join(found.differential)
     what += describe_place(found.place) if found.place else ""
     return f"{READ[found.parse_status]}: {what}{f'; {UNGRADED}' if ungraded else ''}"
+
+
+def early_check(items: Path) -> Callable[[Response], str]:
+    """Return a function that says why nothing can be read from an answer.
+
+    Parameters
+    ----------
+    items : Path
+        Table of the items that are asked.
+
+    Returns
+    -------
+    callable
+        Takes a response; returns a few words without any of the answer's own, empty if it is read (`why_unread.why_unread`).
+
+    Raises
+    ------
+    DataError
+        If the table is absent or has another schema.
+    """
+    by_id = {item.item_id: item for item in read_records(items, Item)}
+
+    def reason(response: Response) -> str:
+        # a warning must not end a run that is paid for: an answer to an unknown item is not checked
+        return why_unread(response.text, as_asked(by_id[response.item_id], response.arm)) if response.item_id in by_id else ""
+
+    return reason

@@ -2,9 +2,9 @@
 
 Doors
 -----
-all_tables: TABLES, result_columns
 bundle: AskedOf, bundle_cases
 contrasts: answered
+rows: Cells, Tables
 drift: DriftTarget, check_drift
 families: pass_definition
 frames: RECORDS, dtype_of, record_dtypes, record_frame, table_frame
@@ -18,10 +18,9 @@ papers.own_results: OwnResults
 papers.shape: shapes
 papers.size: by_published_size, size_words
 release: RANKS, Release
-rows: Cells, Tables
 stored_runs: StoredRun, read_stored_run
 study: BenchmarkStudy, Study, cluster_noun, read_study
 two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, compare_runs, comparison_answer
 words: case_noun, cluster_of
-write: released_tables, write_tables
+write: TABLES, released_tables, result_columns, write_tables
 """

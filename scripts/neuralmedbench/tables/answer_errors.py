@@ -10,8 +10,7 @@ import numpy as np
 
 from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings, weighted_rate
 from neuralmedbench.records.items import Gold, Item
-from neuralmedbench.records.keys import Key, response_key
-from neuralmedbench.records.scores import Grade, GradeState, Rating, Score
+from neuralmedbench.records.scores import Grade, GradeState, Key, Rating, Score, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS, ERRORS, TAXONOMY, ErrorGroup, PaperClass, counts_under, error_of
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.clinicians.opinions import fresh_sample

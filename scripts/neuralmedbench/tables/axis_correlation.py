@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralmedbench.estimates.correlations import SetScores, corrected_correlation
+from neuralmedbench.estimates.over_models import SetScores, corrected_correlation
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.declare import Suppression, Table, of_study

@@ -10,10 +10,9 @@ from itertools import zip_longest
 from neuralmedbench.models.conversation import PromptMessage, next_messages, released
 from neuralmedbench.records.bundle import BundleCandidate, BundleGrade, BundleImage, BundleResponse, BundleTurn, CaseBundle
 from neuralmedbench.records.items import OPTION, Family, Gold, Item, ItemImage, ShownLesion
-from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response
-from neuralmedbench.records.scores import Grade, Score
+from neuralmedbench.records.scores import Grade, Key, Score, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.scoring.checklist import may_be_checklist

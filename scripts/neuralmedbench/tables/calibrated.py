@@ -12,9 +12,8 @@ import numpy.typing as npt
 from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.estimates.intervals import ByPatient, Interval, Ints, rate_interval, weighted_rate
 from neuralmedbench.estimates.prediction_powered import RatedAnswers, calibrated_rate
-from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import ResponseState
-from neuralmedbench.records.scores import Score
+from neuralmedbench.records.scores import Key, Score, response_key
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, draw_probabilities, grades_of, verdicts_of
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study

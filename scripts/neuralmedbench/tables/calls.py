@@ -12,10 +12,8 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import destination_of
 from neuralmedbench.models.informant import INFORMANT
-from neuralmedbench.records.responses import MISSING_STATES, Response, SentCall, distinct_calls
+from neuralmedbench.records.responses import MISSING_STATES, PARTS, Response, SentCall, distinct_calls, served_by, total_of
 from neuralmedbench.records.scores import Grade, GradeState
-from neuralmedbench.records.served import served_by
-from neuralmedbench.records.usage import PARTS, total_of
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.tables.declare import Table, of_study
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables

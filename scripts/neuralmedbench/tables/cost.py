@@ -10,8 +10,7 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import LOCAL, destination_of
 from neuralmedbench.models.prices import cost_usd, price_list
-from neuralmedbench.records.responses import MISSING_STATES, Response, distinct_calls
-from neuralmedbench.records.usage import total_of
+from neuralmedbench.records.responses import MISSING_STATES, Response, distinct_calls, total_of
 from neuralmedbench.records.words import listing
 from neuralmedbench.tables.calls import usage_cells
 from neuralmedbench.tables.declare import MODEL, Suppression, Table

@@ -18,8 +18,8 @@ from neuralmedbench.records.value_reading import keywords_of
 from neuralmedbench.records.value_rules import fields_of, is_right, read_value, right_text, threshold
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.matching import ReferenceAnswer
+from neuralmedbench.scoring.places import MAX_PLACES
 from neuralmedbench.scoring.rubric import verdict
-from neuralmedbench.scoring.sites import MAX_PLACES
 from neuralmedbench.tables.outcomes import K, Outcomes
 
 SPLITS, SEED = 100, 1

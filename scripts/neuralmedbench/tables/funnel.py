@@ -11,9 +11,8 @@ import numpy as np
 from neuralmedbench.estimates.intervals import Floats, rate_interval
 from neuralmedbench.ratings.form import PassRule
 from neuralmedbench.records.items import Arm
-from neuralmedbench.records.keys import Key as AnswerKey
-from neuralmedbench.records.keys import response_key
-from neuralmedbench.records.scores import Score
+from neuralmedbench.records.scores import Key as AnswerKey
+from neuralmedbench.records.scores import Score, response_key
 from neuralmedbench.records.words import counted, items_of, listing, percent
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, verdicts_of

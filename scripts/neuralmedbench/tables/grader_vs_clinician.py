@@ -10,8 +10,7 @@ import numpy as np
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.estimates.concordance import COEFFICIENTS, Level, Pairs, concordance
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, codes_of
-from neuralmedbench.records.keys import Key, response_key
-from neuralmedbench.records.scores import Score
+from neuralmedbench.records.scores import Key, Score, response_key
 from neuralmedbench.records.words import counted, decimal
 from neuralmedbench.tables.axis_correlation import MODELS_FOR_A_CORRELATION
 from neuralmedbench.tables.clinicians.opinions import Opinions, grades_of, opinions_of

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.files.participants import OLDEST, UNKNOWN, Participant
+from neuralmedbench.files.bids import OLDEST, UNKNOWN, Participant
 from neuralmedbench.records.case import Sequence
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item
 from neuralmedbench.records.vocabulary import Vocabulary

@@ -12,15 +12,15 @@ import numpy as np
 from neuralmedbench.estimates.comparisons import patient_gaps
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_intervals
-from neuralmedbench.estimates.item_statistics import FEWEST_MODELS, Discrimination, guessing_p, item_discriminations
 from neuralmedbench.estimates.noninferiority import patients_to_differ
+from neuralmedbench.estimates.over_models import FEWEST_MODELS, Discrimination, guessing_p, item_discriminations
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Runner
 from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import are, capital, counted, listing, points
 from neuralmedbench.tables.contrasts import POWER, answered
 from neuralmedbench.tables.declare import ALL, SCORED, Suppression, Table, of_study
-from neuralmedbench.tables.grounding.blind_items import SOLVED
+from neuralmedbench.tables.grounding.measures import SOLVED
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key, headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables

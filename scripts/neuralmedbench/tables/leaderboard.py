@@ -16,8 +16,7 @@ from neuralmedbench.tables.contrasts import Pair, model_pairs
 from neuralmedbench.tables.declare import Suppression, Table
 from neuralmedbench.tables.floors import BRACKET, chance
 from neuralmedbench.tables.form_warnings import contradiction_note, form_notes, form_shares, unread_words
-from neuralmedbench.tables.missing import bounds_of, is_left_open
-from neuralmedbench.tables.not_graded import not_graded_notes
+from neuralmedbench.tables.missing import bounds_of, is_left_open, not_graded_notes
 from neuralmedbench.tables.outcomes import PAIR_RIGHT, PAIR_SAME, PASS1_STRICT, PRIOR, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study, is_sampled

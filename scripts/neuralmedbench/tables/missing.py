@@ -1,21 +1,40 @@
-"""Rates that missing answers leave open: above the allowed share there is no rate, only what it would be if all of them had failed or passed."""
+"""What missing answers and missing grades leave open.
+
+Above the allowed share of missing answers there is no rate, only what it would be if all of them had failed or passed. An answer that came
+and has no grade is neither right nor wrong: the sentences say why, and what to do.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats, Interval
-from neuralmedbench.records.words import ONCE, percent_span
+from neuralmedbench.records.words import ONCE, are, counted, listing, percent, percent_span
+from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS
+from neuralmedbench.scoring.unread import LANGUAGES
+from neuralmedbench.tables.graders import not_used
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import PAIR_METRICS, PASS1_STRICT, Key, Outcomes
-from neuralmedbench.tables.rows import Cells
+from neuralmedbench.tables.rows import Cells, Tables
+from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.words import begun, models_of
 
 BOUNDED = frozenset({"pass1", PASS1_STRICT, "pass5", "candidates5", "all_right"})
 """Rates of which missing answers are part of the denominator, with the two rates if all of them had failed or passed."""
-
 FALSE_ALARM = "false_alarm"
 OF_OPEN, OF_RUBRICS = frozenset({"main_condition", "core_diagnosis"}), frozenset({"rubric", "rubric_uncapped"})
 """Means over graded answers, in which refused and truncated ones are 0: to open items, and to items with a rubric."""
+LANGUAGE, NO_GRADER, NOT_USED, NO_VERDICT = "language", "no grader", "not used", "no verdict"
+"""Why answers have no grade: their language; no grader of the run decides whether a free answer is right; those that do missed planted errors;
+a grader that is used gave no verdict."""
+ANOTHER = "add a grader that asks a model (docs/graders.md) and run again, or have clinicians rate the answers"
+STEPS = {
+    LANGUAGE: "a grader that asks a model can read them (docs/graders.md)",
+    NO_GRADER: ANOTHER,
+    NOT_USED: ANOTHER,
+    NO_VERDICT: "nmb run retry asks the graders again",
+}
+"""What to do about each."""
 
 
 def is_left_open(outcomes: Outcomes, key: Key, name: str, items: Mask, limit: float) -> bool:
@@ -65,3 +84,56 @@ def case_words(row: Cells) -> str:
     '9 to 71 %'
     """
     return percent_span(row.get("worst_case"), row.get("best_case"), ONCE)
+
+
+def why_not_graded(study: Study, benchmark: BenchmarkStudy, model: str) -> list[str]:
+    """Return the reasons why answers of a model under the full request came and have no grade; none if all have one."""
+    counts = benchmark.outcomes.counts[Key(model)]
+    reasons = [LANGUAGE] if counts.foreign else []
+    if int(counts.not_graded.sum()) <= counts.foreign:
+        return reasons
+    deciding = [name for name in study.graders if any(row.criterion == CORE_DIAGNOSIS for row in benchmark.grades.get((model, name), ()))]
+    used = [name for name in deciding if CORE_DIAGNOSIS not in study.unused_criteria(benchmark.name, model, name)]
+    return [*reasons, NO_VERDICT if used else NOT_USED if deciding else NO_GRADER]
+
+
+def not_graded_notes(study: Study, benchmark: BenchmarkStudy, model: str) -> list[str]:
+    """Return the reasons as notes on a row of the leaderboard."""
+    counts, reasons = benchmark.outcomes.counts[Key(model)], why_not_graded(study, benchmark, model)
+    words = {
+        NO_GRADER: "not graded: no grader of the run decides whether a free answer is right",
+        NOT_USED: "not graded: no grader of the run is used for core diagnosis, because they missed planted errors",
+        NO_VERDICT: "not graded: a grader gave no verdict",
+    }
+    if LANGUAGE in reasons:
+        languages = listing([LANGUAGES[code] for code in counts.languages])
+        share = percent(counts.foreign / max(int(counts.samples.sum()), 1))
+        words[LANGUAGE] = f"not graded: {share} of the answers are in {languages}, for which the vocabulary has no names"
+    return [words[reason] for reason in reasons]
+
+
+def not_graded_sentences(study: Study, tables: Tables) -> dict[str, str]:
+    """State by benchmark how many answers came and have no grade, why, and what to do; without those of which none is missing a grade."""
+    found = {}
+    for name, benchmark in study.benchmarks.items():
+        rows = [row for row in models_of(tables, name) if row.get("not_graded")]
+        if not rows:
+            continue
+        reasons = list(dict.fromkeys(reason for row in rows for reason in why_not_graded(study, benchmark, row["model"])))
+        whose = listing([f"{row['not_graded']:,} of {row['expected']:,} of {row['title']}" for row in rows], len(rows))
+        total = sum(row["not_graded"] for row in rows)
+        parts = [f"{counted(total, 'answer')} ({whose}) {are(total)} not graded, so neither right nor wrong"]
+        parts += [begun(f"{_why(study, tables, name, reason)}: {STEPS[reason]}", study) for reason in reasons]
+        found[name] = f"{'. '.join(parts)}."
+    return found
+
+
+def _why(study: Study, tables: Tables, benchmark: str, reason: str) -> str:
+    if reason == NOT_USED:
+        missed = "; ".join(part for grader in study.graders for part in not_used(study, tables, benchmark, grader))
+        return f"{missed}, and no other grader of the run decides" if missed else "no grader of the run is used for core diagnosis"
+    return {
+        LANGUAGE: "the vocabulary has no names in their language",
+        NO_GRADER: "no grader of the run decides whether a free answer is right",
+        NO_VERDICT: "a grader gave no verdict",
+    }[reason]

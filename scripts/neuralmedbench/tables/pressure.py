@@ -15,11 +15,10 @@ from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
 from neuralmedbench.estimates.shifts import conditional_rate, difference_of_conditional_rates, spread_of_means
 from neuralmedbench.estimates.suppression import Label
+from neuralmedbench.records.arm_changes import NONE_ARM, SHUFFLED, order_under, wrong_gold
 from neuralmedbench.records.items import Item
-from neuralmedbench.records.options import NONE_ARM, SHUFFLED, order_under
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import Score
-from neuralmedbench.records.suggestions import wrong_gold
 from neuralmedbench.records.words import listing
 from neuralmedbench.scoring.same_answers import is_named, is_suggested, same_answer
 from neuralmedbench.tables.contrasts import answered

@@ -12,14 +12,13 @@ from neuralmedbench.config.readiness import DiseaseGroup, ReadinessConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.exact import ShareTest, share_bounds, share_tests
 from neuralmedbench.records.items import DIAGNOSES, Family, Gold, Item
-from neuralmedbench.records.keys import Key, response_key
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.scores import Grade, ParseStatus, Score
+from neuralmedbench.records.scores import Grade, Key, ParseStatus, Score, response_key
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.matching import says_no_lesion
-from neuralmedbench.scoring.sites import side_right, sides
+from neuralmedbench.scoring.places import side_right, sides
 from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.groups import is_normal
 from neuralmedbench.tables.outcomes import DIRECT, FULL, headline

@@ -10,8 +10,7 @@ import numpy as np
 
 from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings, Ints, rate_interval, rate_intervals
 from neuralmedbench.estimates.suppression import Label
-from neuralmedbench.records.keys import response_key
-from neuralmedbench.records.scores import Grade, GradeState, Score
+from neuralmedbench.records.scores import Grade, GradeState, Score, response_key
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.lines import resolve

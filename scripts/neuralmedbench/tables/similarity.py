@@ -10,8 +10,7 @@ from neuralmedbench.estimates.concordance import separation
 from neuralmedbench.estimates.intervals import ByPatient
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Level
-from neuralmedbench.records.keys import response_key
-from neuralmedbench.records.scores import Score, SimilarityRow
+from neuralmedbench.records.scores import Score, SimilarityRow, response_key
 from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.similarity import PACKAGES, comparable_responses
 from neuralmedbench.tables.declare import ALL, MODEL, REPEATABLE, SCORED, Suppression, Table

@@ -20,13 +20,12 @@ from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.pipeline import ComparisonConfig, GraderChecksConfig
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.estimates.intervals import IntervalSettings
+from neuralmedbench.files.bids import Participant, describe_participant, read_participants
 from neuralmedbench.files.case_flow import flow_of_cases
 from neuralmedbench.files.cases import read_audit, read_case, read_case_table, read_pictures
 from neuralmedbench.files.json_files import read_json, read_json_record
-from neuralmedbench.files.participants import Participant, describe_participant, read_participants
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.files.urgency import read_urgency, urgency_path
-from neuralmedbench.files.vocabulary import read_vocabulary
+from neuralmedbench.files.vocabulary import read_urgency, read_vocabulary, urgency_path
 from neuralmedbench.ratings.form import RatingForm, read_form
 from neuralmedbench.records.answer_leaks import AnswerLeaks
 from neuralmedbench.records.case import Audit, PictureFate
@@ -36,8 +35,7 @@ from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.scores import PLANTED, Grade, GradeState, PlantedAnswer, Rating, RatingPart, Score, SimilarityRow
-from neuralmedbench.records.urgency import Urgency
-from neuralmedbench.records.vocabulary import Vocabulary
+from neuralmedbench.records.vocabulary import Urgency, Vocabulary
 from neuralmedbench.scoring.planted.checks import EditCheck, check_grader, unused_criteria, usable_grades
 from neuralmedbench.scoring.planted.graded import References, planted_in_answers
 from neuralmedbench.tables.floors import Floor, floors

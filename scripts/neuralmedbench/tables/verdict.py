@@ -8,7 +8,7 @@ from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.estimates.comparisons import smallest_difference
 from neuralmedbench.estimates.prediction_powered import FEWEST_RATERS
 from neuralmedbench.records.items import Axis
-from neuralmedbench.records.served import ServedModel, served_by
+from neuralmedbench.records.responses import ServedModel, served_by
 from neuralmedbench.records.words import counted, items_of, listing, percent, percent_with_span
 from neuralmedbench.tables.axes import gap_sentence
 from neuralmedbench.tables.axis_correlation import correlation_statement
@@ -20,11 +20,10 @@ from neuralmedbench.tables.contrasts import Pair, oracle_arms, picture_sentence
 from neuralmedbench.tables.decomposition import decomposition_sentence
 from neuralmedbench.tables.deid_audit import stated_badges, stated_sentences
 from neuralmedbench.tables.form_warnings import form_badges, form_sentences
-from neuralmedbench.tables.grader_checks import not_used
 from neuralmedbench.tables.grader_vs_clinician import FEWEST_UNITS, _follow_text
+from neuralmedbench.tables.graders import not_used
 from neuralmedbench.tables.leaderboard import limited_words
-from neuralmedbench.tables.missing import case_words
-from neuralmedbench.tables.not_graded import not_graded_sentences
+from neuralmedbench.tables.missing import case_words, not_graded_sentences
 from neuralmedbench.tables.outcomes import PRIOR
 from neuralmedbench.tables.reference_pool import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables

@@ -1,4 +1,4 @@
-"""Writing of the results tables, the sentences and the metrics."""
+"""The list of all results tables, and the writing of the tables, the sentences and the metrics."""
 
 from __future__ import annotations
 
@@ -9,11 +9,48 @@ from typing import Any
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.tables import read_table, write_table
 from neuralmedbench.records.results import MARK
-from neuralmedbench.tables.all_tables import TABLES
+from neuralmedbench.tables import (
+    answer_errors,
+    answers,
+    axes,
+    axis_correlation,
+    calibrated,
+    calls,
+    claims,
+    cohort,
+    contamination,
+    contrasts,
+    cost,
+    decomposition,
+    degradation,
+    deid_audit,
+    evidence,
+    families,
+    fields,
+    funnel,
+    grader_vs_clinician,
+    graders,
+    item_analysis,
+    juries,
+    ladder,
+    leaderboard,
+    pressure,
+    rates,
+    readiness,
+    reasoning,
+    revisions,
+    similarity,
+    viewer,
+    workup,
+)
 from neuralmedbench.tables.claims import power_sentence, title_answer
+from neuralmedbench.tables.clinical import accuracy, urgency
+from neuralmedbench.tables.clinicians import agreement, opinions
+from neuralmedbench.tables.confidence import reliability
 from neuralmedbench.tables.contrasts import model_pairs, picture_benchmarks
-from neuralmedbench.tables.declare import Results
+from neuralmedbench.tables.declare import Results, Table
 from neuralmedbench.tables.families import definitions
+from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks
 from neuralmedbench.tables.reference_pool import reference_pools, with_pool_marks
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
@@ -25,6 +62,66 @@ from neuralmedbench.tables.verdict import badges, notes, sentences, trust_notes,
 METRICS = ("pass1", "pass1_low", "pass1_high", "pass5", "candidates5", "rank", "tier", "missing_fraction")
 BOUNDS = ("worst_case", "best_case")
 """In their place where missing answers leave the rate open."""
+# the order matters: `families` and `cost` read the rows of `leaderboard`, `claims` those of all comparisons, `grounding` those of `claims`
+TABLES: tuple[Table, ...] = (
+    leaderboard.TABLE,
+    families.TABLE,
+    rates.RATES_TABLE,
+    accuracy.ACCURACY,
+    accuracy.PREDICTIVE_VALUES,
+    accuracy.CONFUSION,
+    urgency.TABLE,
+    contrasts.ARMS,
+    degradation.TABLE,
+    decomposition.TABLE,
+    pressure.TABLE,
+    funnel.TABLE,
+    workup.TABLE,
+    viewer.TABLE,
+    evidence.TABLE,
+    reasoning.TURNS,
+    ladder.TABLE,
+    reasoning.DIFFERENTIAL,
+    reliability.CONFIDENCE,
+    reliability.RELIABILITY,
+    reliability.RISK_COVERAGE,
+    contrasts.PAIRWISE,
+    axes.TABLE,
+    axis_correlation.TABLE,
+    contamination.TABLE,
+    similarity.TABLE,
+    fields.FIELD_ACCURACY,
+    answers.VALIDITY,
+    answers.SAMPLES,
+    graders.GRADERS,
+    graders.GRADER_CHECKS,
+    calibrated.TABLE,
+    grader_vs_clinician.TABLE,
+    answer_errors.TABLE,
+    reasoning.REASONING,
+    juries.TABLE,
+    cohort.CASE_FLOW,
+    cohort.FILE_FLOW,
+    cohort.CASES,
+    deid_audit.DEID_AUDIT,
+    deid_audit.DEIDENTIFICATION,
+    cohort.COHORT,
+    calls.EFFICIENCY,
+    cost.TABLE,
+    calls.DESTINATIONS,
+    contrasts.READERS,
+    opinions.RATINGS,
+    agreement.AGREEMENT,
+    agreement.RATERS,
+    readiness.TABLE,
+    revisions.REVISIONS,
+    revisions.FLIPS,
+    claims.TABLE,
+    measures.GROUNDING,
+    measures.BLIND_ITEMS,
+    item_analysis.ITEM_ANALYSIS,
+    item_analysis.CASE_PLAN,
+)
 
 
 def write_tables(study: Study, folder: Path, metrics: Path, release: Release | None = None) -> None:
@@ -120,3 +217,15 @@ def headline_metrics(leaderboard: Sequence[Mapping[str, Any]]) -> dict[str, dict
         values = {name: round(row[name], 6) for name in names if row.get(name) is not None}
         found.setdefault(row["benchmark"], {})[row["model"]] = values
     return found
+
+
+def result_columns() -> str:
+    """Write the columns of every table and their types as the module that figures, page, rules and records read."""
+    lines = [
+        '"""Columns of every table of results, in order, with their types. Generated from `tables` by `make docs`; do not edit by hand."""',
+        "",
+        "TABLES = {",
+    ]
+    for table in TABLES:
+        lines += [f'    "{table.name}": {{', *(f'        "{name}": "{kind}",' for name, kind in table.columns.items()), "    },"]
+    return "\n".join([*lines, "}", ""])

@@ -12,7 +12,7 @@ from fixtures.items import write_csv
 from neuralmedbench.cli.benchmark import check_benchmark
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.files.lines import write_lines
+from neuralmedbench.files.json_files import write_lines
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble

@@ -16,8 +16,8 @@ from conftest import ROOT
 from fixtures.imports import built as built_again
 from fixtures.imports import imported, picture_bytes, put, put_table
 from fixtures.items import benchmark_config
-from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
 from neuralmedbench.benchmarks.adapters.options import letter_of
+from neuralmedbench.benchmarks.adapters.rows import DataSet, QuestionEntry
 from neuralmedbench.benchmarks.importing import ImportPaths, check_name, import_set, import_summary, write_yaml
 from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.benchmarks.source_folder import RowError, SourceFolder

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixtures.imports import built, imported, put, put_table
-from neuralmedbench.benchmarks.adapters.nested import object_parts, object_text
+from neuralmedbench.benchmarks.adapters.case_text import object_parts, object_text
 from neuralmedbench.benchmarks.adapters.registry import data_sets
 from neuralmedbench.benchmarks.importing import ImportPaths, import_set, import_summary
 from neuralmedbench.benchmarks.item_set import BenchmarkItems

@@ -23,8 +23,8 @@ from neuralmedbench.demo.baselines.baseline import build
 from neuralmedbench.errors import DataError
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
-from neuralmedbench.models.picture_budget import too_many_pictures, within_budget
 from neuralmedbench.models.protocol import Message
+from neuralmedbench.models.readers import too_many_pictures, within_budget
 from neuralmedbench.models.replay import NOTHING_RECORDED
 from neuralmedbench.records.items import OPTION
 from neuralmedbench.records.questions import ImportRecord

@@ -15,8 +15,7 @@ from neuralmedbench.benchmarks.question_items import build_questions, question_o
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import write_pictures
-from neuralmedbench.files.json_files import write_json_record
-from neuralmedbench.files.lines import write_lines
+from neuralmedbench.files.json_files import write_json_record, write_lines
 from neuralmedbench.records.case import PictureFate, PictureManifest, State
 from neuralmedbench.records.items import Disclosure, Family, Gold, Runner
 from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord, Question, QuestionImage, Refusal

@@ -17,8 +17,8 @@ from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.workflow import read_run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import CaseRow, write_case_table
-from neuralmedbench.models.refusals import refusals
 from neuralmedbench.models.registry import open_backend
+from neuralmedbench.recording.run_mistakes import refusals
 from neuralmedbench.runtime import machine
 from neuralmedbench.runtime.commands import run_command
 

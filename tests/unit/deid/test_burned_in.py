@@ -12,10 +12,18 @@ import numpy as np
 import pytest
 
 from fixtures.deid import write_nifti_file
-from neuralmedbench.deid.burned_in import find, hide, ocr
+from neuralmedbench.deid.burned_in import hide, ocr
 from neuralmedbench.deid.burned_in.constancy import closing, opening
-from neuralmedbench.deid.burned_in.find import find_burned_in, hide_burned_in
-from neuralmedbench.deid.burned_in.hide import TextFoundError, count_text, has_suspect_header, hide_text, reported_checks, stacked_along
+from neuralmedbench.deid.burned_in.hide import (
+    TextFoundError,
+    count_text,
+    find_burned_in,
+    has_suspect_header,
+    hide_burned_in,
+    hide_text,
+    reported_checks,
+    stacked_along,
+)
 from neuralmedbench.deid.burned_in.lines import find_lines
 from neuralmedbench.deid.pictures import without_text
 from neuralmedbench.errors import DeidentificationError
@@ -168,7 +176,7 @@ def test_text_that_remains_after_hiding_quarantines_the_case(monkeypatch: pytest
     voxels, _ = write(head(), NAME, 900, size=0)
     monkeypatch.setattr(hide, "hide_burned_in", lambda voxels, found: voxels.copy())
     found = find_burned_in(voxels)
-    nothing_known = find.BurnedInText(np.zeros_like(found.mask), found.boxes, found.evidence)
+    nothing_known = hide.BurnedInText(np.zeros_like(found.mask), found.boxes, found.evidence)
     monkeypatch.setattr(hide, "find_burned_in", lambda *_, **__: nothing_known)
     with pytest.raises(DeidentificationError, match="text remains"):
         hide_text(voxels)
@@ -178,7 +186,7 @@ def test_text_that_remains_after_hiding_quarantines_the_case(monkeypatch: pytest
 def test_text_in_a_single_picture_is_hidden_without_tesseract(monkeypatch: pytest.MonkeyPatch, size: int, colour: int) -> None:
     from PIL import Image
 
-    monkeypatch.setattr(find, "ocr_available", lambda: False)
+    monkeypatch.setattr(hide, "ocr_available", lambda: False)
     plain = np.clip(head()[:, :, 6] / 4, 0, 255).astype(np.uint8)[:, :, np.newaxis]
     assert not without_text(Image.fromarray(plain[:, :, 0]))[1]
     written, where = write(plain, NAME, colour, size=size)
@@ -246,7 +254,7 @@ def test_a_page_at_which_tesseract_fails_affects_no_other_and_does_not_count_as_
     monkeypatch.setattr(ocr, "_rows_of", rows_of)
     small, large = np.zeros((20, 20), dtype=np.uint8), np.zeros((500, 500), dtype=np.uint8)
     assert ocr.read_pages([small, large, small], wanted_side=100) == [[], None, []]
-    monkeypatch.setattr(find, "ocr_available", lambda: True)
+    monkeypatch.setattr(hide, "ocr_available", lambda: True)
     with pytest.raises(DeidentificationError, match="tesseract failed"):
         find_burned_in(head()[:, :, 6:7], words=[None])
 
@@ -254,8 +262,8 @@ def test_a_page_at_which_tesseract_fails_affects_no_other_and_does_not_count_as_
 @pytest.mark.skipif(not ocr.ocr_available(), reason="tesseract with its English data is not installed")
 def test_tesseract_is_used_if_the_header_is_suspect(monkeypatch: pytest.MonkeyPatch) -> None:
     for test in ("same_in_every_slice", "same_in_neighbours", "nearly_same", "one_colour"):
-        monkeypatch.setattr(find, test, named(test))
-    monkeypatch.setattr(find, "suspicious_lines", lambda *_: [])
+        monkeypatch.setattr(hide, test, named(test))
+    monkeypatch.setattr(hide, "suspicious_lines", lambda *_: [])
     voxels, where = write(head(slices=6, side=256), "VANDERMEER", 1000, size=24)
     assert not find_burned_in(voxels)
     found = find_burned_in(voxels, suspect=True)
@@ -277,8 +285,8 @@ def named(test: str) -> Callable[..., list[object]]:
 def test_the_checks_of_patients_record_whether_tesseract_was_available_when_needed(
     monkeypatch: pytest.MonkeyPatch, *, installed: bool
 ) -> None:
-    monkeypatch.setattr(find, "ocr_available", lambda: installed)
-    monkeypatch.setattr(find, "words_in", lambda *_: [])
+    monkeypatch.setattr(hide, "ocr_available", lambda: installed)
+    monkeypatch.setattr(hide, "words_in", lambda *_: [])
     checks: Counter[str] = Counter()
     for suspect in (False, True):
         count_text(checks, find_burned_in(head(), suspect=suspect), "hide", "series")
@@ -294,7 +302,7 @@ def test_a_series_that_will_be_dropped_is_searched_once(monkeypatch: pytest.Monk
     voxels, _ = write(head(), NAME, 900, size=0)
     searches = []
 
-    def counted(planes: np.ndarray, *more: int, **settings: bool) -> find.BurnedInText:
+    def counted(planes: np.ndarray, *more: int, **settings: bool) -> hide.BurnedInText:
         searches.append(planes)
         return find_burned_in(planes, *more)
 
@@ -307,7 +315,7 @@ def test_a_series_that_will_be_dropped_is_searched_once(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(("size", "colour"), [(0, 255), (17, 255), (17, 190)])
 def test_typed_lines_over_the_head_of_a_single_picture_are_hidden(monkeypatch: pytest.MonkeyPatch, size: int, colour: int) -> None:
-    monkeypatch.setattr(find, "ocr_available", lambda: False)
+    monkeypatch.setattr(hide, "ocr_available", lambda: False)
     plain = np.clip(head(side=256)[:, :, 6:7] / 4, 0, 255).astype(np.uint8)
     written, where = write(plain, NAME, colour, size=size, at="middle")
     assert not find_burned_in(plain)

@@ -13,10 +13,9 @@ from fixtures.face import Head, Scanned, first_head, scan
 from neuralmedbench.atlas import adjust as polish
 from neuralmedbench.atlas.fit import GRID_MM, fit_template
 from neuralmedbench.atlas.matching import coarse_head
-from neuralmedbench.deid.faces import brain, locate
 from neuralmedbench.deid.faces import deface as module
-from neuralmedbench.deid.faces.brain import BrainLossError
-from neuralmedbench.deid.faces.deface import deface
+from neuralmedbench.deid.faces import locate
+from neuralmedbench.deid.faces.deface import BrainLossError, deface
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.dcm2niix import convert
 from neuralmedbench.files.nifti import Volume, read_nifti
@@ -116,7 +115,7 @@ def barred(scanned: Scanned, front_mm: float, thick_mm: float) -> tuple[Volume, 
 def test_text_over_the_head_in_every_slice_does_not_cost_the_brain_in_front_of_it(
     t1: Scanned, front_mm: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(brain, "MAX_HIDDEN", 1.0)
+    monkeypatch.setattr(module, "MAX_HIDDEN", 1.0)
     volume, bar = barred(t1, front_mm, 14.0)
     defaced = deface(volume, hidden=bar)
     assert "front_surface_removed" not in defaced.flags

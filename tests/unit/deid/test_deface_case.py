@@ -20,9 +20,8 @@ from neuralmedbench.deid import stage
 from neuralmedbench.deid.cleaning import Cleaning
 from neuralmedbench.deid.faces import locate
 from neuralmedbench.deid.faces.deface import DefacedScan, deface
-from neuralmedbench.deid.faces.face_measures import HeadView, on_grid
+from neuralmedbench.deid.faces.face_measures import HeadView, on_grid, skin_depth
 from neuralmedbench.deid.faces.locate import Head, defacing_order, frame_of
-from neuralmedbench.deid.faces.skin import skin_depth
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.release.folder import clean_dicom_case
 from neuralmedbench.deid.review.sheet import FLAGS

@@ -20,9 +20,8 @@ from neuralmedbench.deid.score.scans import HeaderScorer, score_lost_pixels, sco
 from neuralmedbench.deid.score.tally import HEADER, NOTE, REMOVALS, ScoreTally, read_scores, sum_scores, write_score
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.demo.cohort import FOLDER, read_patient
-from neuralmedbench.demo.contrast import PROTOCOLS
 from neuralmedbench.demo.dicom import SeriesFiles, write_keyed_series
-from neuralmedbench.demo.scanner import ScanGrid, SliceStack
+from neuralmedbench.demo.scanner import PROTOCOLS, ScanGrid, SliceStack
 from neuralmedbench.files.answer_key import contains_planted
 from neuralmedbench.files.identity import Identity, identity_pattern
 from neuralmedbench.files.json_files import write_json

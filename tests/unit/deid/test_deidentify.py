@@ -28,8 +28,7 @@ from fixtures.deid import (
     write_nifti_file,
 )
 from neuralmedbench.deid import stage
-from neuralmedbench.deid.faces.brain import require_brain
-from neuralmedbench.deid.faces.deface import DefacedScan
+from neuralmedbench.deid.faces.deface import DefacedScan, require_brain
 from neuralmedbench.deid.headers.cleaner import clean_header
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.leaks import count_leaks

@@ -15,8 +15,15 @@ import ingest_case
 from fixtures.deid import KEY, PLANTED, flat_deface, head_voxels, write_config, write_dicom_series, write_index, write_nifti_file
 from neuralmedbench.cli.deid import show_dry_run
 from neuralmedbench.config.benchmark import BenchmarkConfig
-from neuralmedbench.config.deidentification import DeidentificationConfig
-from neuralmedbench.config.element_rules import MAY_BE_KEPT, NEEDED, OURS, ElementRule, actions_by_tag, read_element_arguments
+from neuralmedbench.config.deidentification import (
+    MAY_BE_KEPT,
+    NEEDED,
+    OURS,
+    DeidentificationConfig,
+    ElementRule,
+    actions_by_tag,
+    read_element_arguments,
+)
 from neuralmedbench.config.load import check
 from neuralmedbench.deid.audit import AuditRules, audit_cases, own_rules
 from neuralmedbench.deid.headers.cleaner import clean_header, clean_series, clean_sidecar

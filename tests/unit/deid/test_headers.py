@@ -23,8 +23,18 @@ from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.deidentification import HeaderOption
 from neuralmedbench.config.load import check
 from neuralmedbench.deid.headers.cleaner import clean_header, clean_series, clean_sidecar, write_dicom
-from neuralmedbench.deid.headers.element_plan import SAFE_PRIVATE, STRUCT_CODES, Action, action_of
-from neuralmedbench.deid.headers.rules import ALL_OPTIONS, CODES, METHOD, HeaderRules, declare, declared
+from neuralmedbench.deid.headers.rules import (
+    ALL_OPTIONS,
+    CODES,
+    METHOD,
+    SAFE_PRIVATE,
+    STRUCT_CODES,
+    Action,
+    HeaderRules,
+    action_of,
+    declare,
+    declared,
+)
 from neuralmedbench.deid.values import DateShift, clean_pulse_name
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files import dicom

@@ -23,11 +23,10 @@ from neuralmedbench.deid.audit import AuditRules, audit_cases
 from neuralmedbench.deid.file_names import input_part
 from neuralmedbench.deid.headers.cleaner import clean_series, clean_sidecar
 from neuralmedbench.deid.headers.diff import ACTIONS
-from neuralmedbench.deid.headers.element_plan import MANUFACTURERS
-from neuralmedbench.deid.headers.rules import ALL_OPTIONS, CODES, HeaderRules
+from neuralmedbench.deid.headers.rules import ALL_OPTIONS, CODES, MANUFACTURERS, HeaderRules
 from neuralmedbench.deid.leaks import accept_leaks as mark_accepted
 from neuralmedbench.deid.leaks import find_leaks, require_no_leaks
-from neuralmedbench.deid.notes.redaction import PLACEHOLDERS
+from neuralmedbench.deid.notes.patterns import PLACEHOLDERS
 from neuralmedbench.deid.review.accepted import accept
 from neuralmedbench.deid.review.pieces import write_header_piece, write_tools_piece
 from neuralmedbench.deid.review.sheet import CaseStage, CaseStages, case_sheet

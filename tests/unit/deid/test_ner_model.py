@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 from neuralmedbench.config.deidentification import DeidentificationConfig
 from neuralmedbench.deid.notes.clean import clean_note
-from neuralmedbench.deid.notes.name_model import NameModel, load_name_model
+from neuralmedbench.deid.notes.languages import NameModel, load_name_model
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.errors import ConfigError
 

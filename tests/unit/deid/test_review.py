@@ -31,7 +31,7 @@ from neuralmedbench.files import dicom
 from neuralmedbench.files.json_files import read_json, write_json
 from neuralmedbench.files.nifti import Volume
 from neuralmedbench.files.pages import STYLE, page
-from neuralmedbench.files.small_pictures import COLOUR, GREYS, LETTER_PX, lettered, outlined, side_by_side, to_levels, write_levels
+from neuralmedbench.files.plain_pictures import COLOUR, GREYS, LETTER_PX, lettered, outlined, side_by_side, to_levels, write_levels
 from neuralmedbench.files.volumes import image_like, write_volume
 from neuralmedbench.imaging import review_pieces as imaging_pieces
 from neuralmedbench.imaging.review_pieces import mirror_reference, mirrored_margin

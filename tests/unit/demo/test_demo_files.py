@@ -8,9 +8,8 @@ import pytest
 
 from neuralmedbench.demo import dicom
 from neuralmedbench.demo.cohort import FOLDER, find_patient, read_patient
-from neuralmedbench.demo.contrast import PROTOCOLS
 from neuralmedbench.demo.dicom import OF_SLICE, write_keyed_series
-from neuralmedbench.demo.scanner import ScanGrid, SliceStack
+from neuralmedbench.demo.scanner import PROTOCOLS, ScanGrid, SliceStack
 from neuralmedbench.errors import ConfigError
 
 GRID = ScanGrid((-10.0, -12.0, -6.0), (4, 8, 10), (1.0, 1.0, 5.0))

@@ -14,11 +14,10 @@ import pytest
 
 from neuralmedbench.demo.brain import HeadShape, make_brain
 from neuralmedbench.demo.cohort import FOLDER, Cut, read_patient
-from neuralmedbench.demo.contrast import PROTOCOLS
 from neuralmedbench.demo.dicom import write_keyed_series, write_series
 from neuralmedbench.demo.grid import BRAIN, HEAD, Grid, ellipsoid, lps, smooth_noise
 from neuralmedbench.demo.pictures import cut_picture
-from neuralmedbench.demo.scanner import ISOTROPIC, Pose, ScanGrid, SliceStack, acquire, resample
+from neuralmedbench.demo.scanner import ISOTROPIC, PROTOCOLS, Pose, ScanGrid, SliceStack, acquire, resample
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from neuralmedbench.estimates.correlations import SetScores, corrected_correlation
+from neuralmedbench.estimates.over_models import SetScores, corrected_correlation
 
 FIRST = np.array([[1.0, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0]])
 SECOND = np.array([[1.0, 1, 1], [1, 1, 1], [0, 0, 0], [0, 0, 0]])

@@ -16,8 +16,8 @@ from fixtures.item_analysis import (
     measure_benchmark,
     measure_comparison,
 )
-from neuralmedbench.estimates.item_statistics import FEWEST_MODELS, guessing_p, item_discriminations
 from neuralmedbench.estimates.noninferiority import patients_to_differ
+from neuralmedbench.estimates.over_models import FEWEST_MODELS, guessing_p, item_discriminations
 from neuralmedbench.estimates.sequential import STAKES, SequentialInterval, confidence_sequence, log_capital, lower_bound
 
 

@@ -21,8 +21,8 @@ from fixtures.exports import MODELS, closed_exports, export, make, shared_export
 from fixtures.tables import BREADTH, DEPTH
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, DeidentificationError
-from neuralmedbench.exports.private_ids import IdSearch, require_no_ids, texts_in
 from neuralmedbench.exports.released import ReleasedScore, model_id
+from neuralmedbench.exports.write import IdSearch, require_no_ids, texts_in
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.results import FEWEST
 

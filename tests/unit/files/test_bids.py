@@ -16,11 +16,10 @@ from fixtures.imaging import Shot, normalise, scan
 from neuralmedbench.cli.cases import export_bids
 from neuralmedbench.deid.file_names import bids_names
 from neuralmedbench.deid.headers.cleaner import clean_sidecar
-from neuralmedbench.files.bids import NOT_BIDS
+from neuralmedbench.files.bids import NOT_BIDS, Participant, describe_participant
 from neuralmedbench.files.cases import CaseRow, write_case, write_case_table
 from neuralmedbench.files.digests import sha256_of_files
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.files.participants import Participant, describe_participant
 from neuralmedbench.files.volumes import write_volume
 from neuralmedbench.records.case import CaseRecord, Sequence, Series, State
 from neuralmedbench.runtime.atomic_write import write_text

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from neuralmedbench.files.bids import Participant, describe_participant, read_participants
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.files.participants import Participant, describe_participant, read_participants
 from neuralmedbench.records.case import CaseRecord
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.groups import demographics

@@ -8,8 +8,8 @@ import pytest
 
 from fixtures.clinical import VOCABULARY
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.files.urgency import read_urgency, urgency_path
-from neuralmedbench.records.urgency import Urgency
+from neuralmedbench.files.vocabulary import read_urgency, urgency_path
+from neuralmedbench.records.vocabulary import Urgency
 from neuralmedbench.runtime.atomic_write import write_text
 
 HEAD = "version: '1'\nstatus: made up\n"

@@ -16,8 +16,7 @@ from neuralmedbench.config.layouts import Layout, LayoutConfig
 from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.plain_pictures import open_picture, write_grey
-from neuralmedbench.imaging.alter import alter_pictures
-from neuralmedbench.imaging.layout_pictures import compose, to_square
+from neuralmedbench.imaging.alter import alter_pictures, compose, to_square
 from neuralmedbench.imaging.pictures import to_grey
 from neuralmedbench.imaging.windows import CT_WINDOWS, window_of
 from neuralmedbench.prompts.coverage import check_altered

@@ -13,8 +13,7 @@ from fixtures.deid import NOTE, RECORD, head_voxels, write_dicom_series, write_i
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.ingest.conversion import trace_image
-from neuralmedbench.ingest.sequences import Physics, label_sequence
-from neuralmedbench.ingest.words import plain_words
+from neuralmedbench.ingest.sequences import Physics, label_sequence, plain_words
 from neuralmedbench.records.case import CaseRecord, Sequence, State
 
 

@@ -9,8 +9,7 @@ from functools import cache
 import pytest
 
 from conftest import ROOT
-from neuralmedbench.ingest.sequences import SequenceLabel, label_of_header
-from neuralmedbench.ingest.words import contrast_by_agent, contrast_given, plain_words
+from neuralmedbench.ingest.sequences import SequenceLabel, contrast_by_agent, contrast_given, label_of_header, plain_words
 
 TABLE = ROOT / "tests" / "golden" / "sequence_labels.tsv"
 NUMBERS = {"RepetitionTime": "tr", "EchoTime": "te", "InversionTime": "ti", "FlipAngle": "flip", "DiffusionBValue": "b"}

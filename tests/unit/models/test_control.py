@@ -23,9 +23,9 @@ from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.models.retry import CallError
 from neuralmedbench.recording.record import incomplete_files
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, ResponseState
-from neuralmedbench.runtime.parent_run import RUN_VARIABLE, name_this_run, this_run
+from neuralmedbench.records.scores import response_key
+from neuralmedbench.runtime.one_writer import RUN_VARIABLE, name_this_run, this_run
 from neuralmedbench.runtime.shared_log import read_log
 
 DIME = {

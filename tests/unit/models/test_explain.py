@@ -26,9 +26,9 @@ from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.models.retry import CallError
 from neuralmedbench.records.items import Item, Runner
-from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.responses import Response
+from neuralmedbench.records.scores import response_key, text_digest
 from neuralmedbench.scoring.grade_explanations import explain_grades, recorded_run
 from neuralmedbench.scoring.llm.model_grading import grade_with_model
 from neuralmedbench.scoring.why_unread import describe_reading

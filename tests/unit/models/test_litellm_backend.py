@@ -14,13 +14,12 @@ from fixtures.models import PNG, Server, model_config, reply, running_server
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models import causes
 from neuralmedbench.models.api.backend import ApiBackend
-from neuralmedbench.models.api.chat import PictureEncoder
+from neuralmedbench.models.api.protocols import PictureEncoder
 from neuralmedbench.models.api.replies import readable_by_litellm
 from neuralmedbench.models.call_keys import strict_schema
 from neuralmedbench.models.protocol import Call, Message, MessageImage
 from neuralmedbench.models.retry import CallError
-from neuralmedbench.records.responses import is_only_thoughts
-from neuralmedbench.records.usage import MOST_TOKENS
+from neuralmedbench.records.responses import MOST_TOKENS, is_only_thoughts
 
 ASKED = (Message("system", "You are a neurologist."), Message("user", "What is it?"))
 SCHEMA = {

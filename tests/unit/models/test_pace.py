@@ -14,8 +14,7 @@ from neuralmedbench.config.pipeline import RateLimit
 from neuralmedbench.models import retry
 from neuralmedbench.models.budget import Budget, Reservation
 from neuralmedbench.models.calls import AttemptGate
-from neuralmedbench.models.pace import FIRST_IN_FLIGHT, Pace
-from neuralmedbench.models.rate_limits import RateLimits
+from neuralmedbench.models.rate_limits import FIRST_IN_FLIGHT, Pace, RateLimits
 from neuralmedbench.models.retry import TOO_MANY, CallError, answer_with_retries
 
 MOST = 64

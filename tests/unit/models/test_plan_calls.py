@@ -31,14 +31,13 @@ from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.models.samples import SampleWalk
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
-from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestTurn
 from neuralmedbench.records.responses import Response, ResponseState
-from neuralmedbench.records.scores import PLANTED
-from neuralmedbench.records.urgency import Urgency
+from neuralmedbench.records.scores import PLANTED, text_digest
+from neuralmedbench.records.vocabulary import Urgency
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.scoring.planted.answers import plant_errors
 from neuralmedbench.scoring.planted.edits import EDITS
+from neuralmedbench.scoring.planted.graded import plant_errors
 
 PRICES = {"usd_per_million_prompt_tokens": 2.5, "usd_per_million_completion_tokens": 10, "dated": "2026-11-22"}
 

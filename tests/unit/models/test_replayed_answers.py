@@ -21,10 +21,9 @@ from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledger import ANSWER_DIGEST, read_ledger
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.records.checklist import SECTIONS
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import Response, ResponseState
-from neuralmedbench.records.scores import Grade, GradeState, Score
+from neuralmedbench.records.scores import Grade, GradeState, Score, response_key
 from neuralmedbench.scoring.llm.model_grading import grade_with_model
 from neuralmedbench.scoring.scores import score_responses
 

@@ -13,10 +13,8 @@ from fixtures.scoring import answered
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.models.console import served_models_line
-from neuralmedbench.records.keys import text_digest
-from neuralmedbench.records.responses import Response, ResponseState
-from neuralmedbench.records.scores import Grade
-from neuralmedbench.records.served import served_by
+from neuralmedbench.records.responses import Response, ResponseState, served_by
+from neuralmedbench.records.scores import Grade, text_digest
 from neuralmedbench.tables.calls import destination_rows, efficiency_rows
 from neuralmedbench.tables.study import Study, read_study
 from neuralmedbench.tables.verdict import served_badges, served_statements

@@ -17,8 +17,7 @@ from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledger import LedgerEntry, read_ledger
 from neuralmedbench.models.model_run import ModelRun, RunLimits
 from neuralmedbench.models.prices import cost_usd, highest_usd
-from neuralmedbench.records.responses import distinct_calls
-from neuralmedbench.records.usage import Usage, total_of
+from neuralmedbench.records.responses import Usage, distinct_calls, total_of
 
 STANDARD = {"plain": 3, "cached": "0.3", "written": "3.75", "hour": 6, "output": 15}
 PRIORITY = {"plain": 6, "cached": "0.6", "written": "7.5", "hour": 12, "output": 30}

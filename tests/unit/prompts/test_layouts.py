@@ -24,7 +24,7 @@ from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.readers import requests_for
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.prompts.parts import PICTURE
-from neuralmedbench.records.altered import AlteredPicture
+from neuralmedbench.records.arm_changes import AlteredPicture
 from neuralmedbench.records.items import OPTION, Family, Item, Level, Runner, Turn
 
 FAMILIES = sorted(path.stem for path in (ROOT / "config/layouts").glob("*.yaml"))

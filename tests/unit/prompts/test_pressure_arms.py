@@ -17,10 +17,9 @@ from neuralmedbench.benchmarks.told_answers import add_told_answers
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
+from neuralmedbench.records.arm_changes import is_movable, option_order, wrong_gold
 from neuralmedbench.records.items import OPTION, Gold, Item, Level
-from neuralmedbench.records.options import is_movable, option_order
 from neuralmedbench.records.requests import EARLIER, Request
-from neuralmedbench.records.suggestions import wrong_gold
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary
 
 STROKES = replace(

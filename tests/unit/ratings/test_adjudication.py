@@ -20,8 +20,7 @@ from neuralmedbench.ratings.form import read_form
 from neuralmedbench.ratings.imports import AdjudicationKey, import_round
 from neuralmedbench.ratings.rounds import RoundMaterial
 from neuralmedbench.recording.rated_answers import rated_answers
-from neuralmedbench.records.keys import response_key, text_digest
-from neuralmedbench.records.scores import Rating, RatingPart
+from neuralmedbench.records.scores import Rating, RatingPart, response_key, text_digest
 from neuralmedbench.tables.clinicians.opinions import clinician_verdicts
 
 FORM_FILE = ROOT / "config" / "rating.yaml"

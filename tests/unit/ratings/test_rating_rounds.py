@@ -27,14 +27,12 @@ from neuralmedbench.ratings.candidates import RatingCandidate, make_controls
 from neuralmedbench.ratings.exports import PacketKey, RatedResponse, RoundKey, read_file
 from neuralmedbench.ratings.folders import write_round
 from neuralmedbench.ratings.page import answer_data
-from neuralmedbench.ratings.rounds import FrozenRound, RoundMaterial, freeze_round
-from neuralmedbench.ratings.sampling import GAP, allocate, assign_raters, draw, presentation_order
+from neuralmedbench.ratings.rounds import GAP, FrozenRound, RoundMaterial, allocate, assign_raters, draw, freeze_round, presentation_order
 from neuralmedbench.recording.rated_answers import model_names, rated_answers
 from neuralmedbench.records.blinding import hide_names
 from neuralmedbench.records.items import Runner
-from neuralmedbench.records.keys import text_digest
 from neuralmedbench.records.requests import Request, RequestTurn
-from neuralmedbench.records.scores import ParseStatus, RatingPart
+from neuralmedbench.records.scores import ParseStatus, RatingPart, text_digest
 from neuralmedbench.scoring.parse import parse_answer
 
 FORM = form(responses=24, raters=3, raters_per_response=2)

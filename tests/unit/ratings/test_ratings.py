@@ -15,12 +15,11 @@ from conftest import ROOT
 from fixtures.scoring import RESPONSE, answered
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.ratings.export_table import COLUMNS
+from neuralmedbench.ratings.exports import COLUMNS
 from neuralmedbench.ratings.form import read_form
 from neuralmedbench.ratings.imports import import_round
-from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.scores import Rating
+from neuralmedbench.records.scores import Rating, response_key, text_digest
 
 FORM = read_form(ROOT / "config" / "rating.yaml")
 PACKET = "a" * 64

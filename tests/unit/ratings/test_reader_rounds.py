@@ -32,9 +32,9 @@ from neuralmedbench.ratings.form import AnswerSettings, read_form
 from neuralmedbench.ratings.imports import import_round
 from neuralmedbench.recording.reader_answers import import_readers, reader_lines
 from neuralmedbench.records.items import Item
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response, ResponseState
+from neuralmedbench.records.scores import response_key
 
 MODEL = f"reader-{ROUND}-1"
 

@@ -26,8 +26,7 @@ from neuralmedbench.ratings.imports import import_round
 from neuralmedbench.ratings.simulated_raters import SIMULATED_RATERS, simulate_round
 from neuralmedbench.recording.rated_answers import rated_answers
 from neuralmedbench.recording.stages import dvc_yaml
-from neuralmedbench.records.keys import response_key, text_digest
-from neuralmedbench.records.scores import Grade, Rating, RatingPart
+from neuralmedbench.records.scores import Grade, Rating, RatingPart, response_key, text_digest
 
 FORM = read_form(ROOT / "config" / "rating.yaml")
 

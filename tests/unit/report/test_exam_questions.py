@@ -17,9 +17,8 @@ from fixtures.tables import BREADTH, DEPTH, item, write_study
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.records.items import Family, Item, Level, Runner
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.scores import Score
+from neuralmedbench.records.scores import Score, response_key
 from neuralmedbench.tables.study import BenchmarkStudy
 
 PATIENTS, QUESTIONS = 7, 14

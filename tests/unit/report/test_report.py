@@ -26,9 +26,8 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.results import COLUMNS
-from neuralmedbench.records.scores import Score
+from neuralmedbench.records.scores import Score, response_key
 from neuralmedbench.records.words import DASHED, percent, percent_span, points, points_span
 from neuralmedbench.report.blocks import BLOCKS, folded
 from neuralmedbench.report.blocks import blocks_of as reported

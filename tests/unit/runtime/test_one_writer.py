@@ -14,8 +14,7 @@ from conftest import ROOT
 from neuralmedbench.errors import BusyError, StorageError
 from neuralmedbench.runtime import one_writer
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.runtime.one_writer import only_writer, outputs_of, wait_for_writers
-from neuralmedbench.runtime.parent_run import RUN_VARIABLE, name_this_run, run_has_ended
+from neuralmedbench.runtime.one_writer import RUN_VARIABLE, name_this_run, only_writer, outputs_of, run_has_ended, wait_for_writers
 
 pytestmark = pytest.mark.slow
 

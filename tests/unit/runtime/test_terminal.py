@@ -30,7 +30,7 @@ from neuralmedbench.runtime.job_progress import (
     take_warnings,
     warn_run,
 )
-from neuralmedbench.runtime.parent_run import RUN_VARIABLE
+from neuralmedbench.runtime.one_writer import RUN_VARIABLE
 from neuralmedbench.runtime.status_line import STAGES, RunningJob, RunState, heartbeat, money, seconds_left, terminal_line
 from neuralmedbench.runtime.terminal import RunTerminal, failures, locked_line, message_of
 

@@ -22,7 +22,7 @@ from neuralmedbench.models.console import Progress
 from neuralmedbench.runtime import job_progress, watch
 from neuralmedbench.runtime.job_progress import LOCK, RUN_FILE, JobProgress, RunProgress, progress_folder, read_progress, write_run
 from neuralmedbench.runtime.locks import try_lock
-from neuralmedbench.runtime.parent_run import RUN_VARIABLE
+from neuralmedbench.runtime.one_writer import RUN_VARIABLE
 from neuralmedbench.runtime.status_line import RunningJob
 from neuralmedbench.runtime.terminal import RunTerminal
 from neuralmedbench.runtime.watch import NO_RUN, drawing, look, looks, plain_lines

@@ -15,9 +15,8 @@ from neuralmedbench.files.cases import write_audit
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Gold, Item, Strategy
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, ResponseState
-from neuralmedbench.records.scores import Grade
+from neuralmedbench.records.scores import Grade, response_key
 from neuralmedbench.scoring.llm import model_grading
 from neuralmedbench.scoring.llm.grader_requests import scored_responses
 from neuralmedbench.scoring.scores import score_responses

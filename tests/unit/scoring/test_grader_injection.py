@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT
 from fixtures.scoring import GOLD, ITEM, answered
 from neuralmedbench.records.items import Criterion
-from neuralmedbench.records.keys import text_digest
+from neuralmedbench.records.scores import text_digest
 from neuralmedbench.scoring.llm.grader_requests import TASKS, ModelGrader, load_template
 from neuralmedbench.scoring.llm.task import MAX_CHARACTERS, blind, contains_quote
 

@@ -11,7 +11,7 @@ from fixtures.scoring import vocabulary
 from neuralmedbench.records.items import Gold, Lesion
 from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.matching import ReferenceAnswer, reference_rank, relation, says_no_lesion
-from neuralmedbench.scoring.sites import location_right, side_right
+from neuralmedbench.scoring.places import location_right, side_right
 
 ACUTE, CHRONIC, BLEED = "acute ischaemic stroke", "chronic ischaemic infarct", "intracerebral haemorrhage"
 GBM, MEN, MS, HSE = "glioblastoma", "meningioma", "multiple sclerosis", "herpes simplex encephalitis"

@@ -12,7 +12,7 @@ from neuralmedbench.records.items import Gold, Lesion
 from neuralmedbench.records.vocabulary import Diagnosis, normal_form
 from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, relation
-from neuralmedbench.scoring.sites import sides
+from neuralmedbench.scoring.places import sides
 from neuralmedbench.scoring.spelling import MIN_MISSPELT, spell
 
 IN_FULL = [

@@ -6,8 +6,8 @@ import pytest
 
 from fixtures.items import VOCABULARY
 from fixtures.prompt import OPTIONS, question
+from neuralmedbench.records.arm_changes import NONE_ARM, as_asked, option_order
 from neuralmedbench.records.items import Gold
-from neuralmedbench.records.options import NONE_ARM, as_asked, option_order
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import ParseStatus
 from neuralmedbench.scoring.parse import parse_answer, parse_under

@@ -16,13 +16,12 @@ from fixtures.planted import GOLD, GOLDS, ITEMS, LESION, REFERENCE, RUBRIC, URGE
 from fixtures.scoring import ITEM, VOCABULARY_FILE, answered, differential, vocabulary
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.items import Gold, Item
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.scores import PLANTED, Grade, GradeState, PlantedAnswer, Score
+from neuralmedbench.records.scores import PLANTED, Grade, GradeState, PlantedAnswer, Score, response_key
 from neuralmedbench.scoring.llm.model_grading import grade_planted, why_not_tested
-from neuralmedbench.scoring.planted.answers import plant_errors, planted_responses
 from neuralmedbench.scoring.planted.checks import EditCheck, asked_of_all, believed_grades, check_grader, unused_criteria
 from neuralmedbench.scoring.planted.edits import EDITS, Draft, Reference, right_answer, wrong_answer
+from neuralmedbench.scoring.planted.graded import plant_errors, planted_responses
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric, make_grade
 from neuralmedbench.scoring.scores import score_responses
 

@@ -7,8 +7,8 @@ import pytest
 from conftest import ROOT
 from fixtures.prompt import open_question
 from neuralmedbench.files.vocabulary import read_vocabulary
+from neuralmedbench.records.arm_changes import DENIAL, suggestion_words, wrong_gold
 from neuralmedbench.records.items import Family, Gold, GoldFields, Item, Lesion, Runner
-from neuralmedbench.records.suggestions import DENIAL, suggestion_words, wrong_gold
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, relation
 from neuralmedbench.scoring.planted.edits import Reference, right_answer, rival
 

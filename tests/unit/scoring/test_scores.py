@@ -9,9 +9,8 @@ import pytest
 from fixtures.scoring import GOLD, ITEM, LESION_GOLD, LESION_ITEM, PICTURE_ITEM, answered, differential, lesion_answer, vocabulary
 from neuralmedbench.errors import ScoringError
 from neuralmedbench.records.items import Criterion, GoldFields, Runner
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import ResponseState
-from neuralmedbench.records.scores import GradeState
+from neuralmedbench.records.scores import GradeState, response_key
 from neuralmedbench.scoring.rubric import gradable, grade_with_rubric
 from neuralmedbench.scoring.scores import RubricGraders, score_responses
 

@@ -13,8 +13,8 @@ from fixtures.scoring import GOLD, ITEM, LESION_ITEM, PICTURE_ITEM, answered, di
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.intervals import IntervalSettings
-from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.responses import ResponseState
+from neuralmedbench.records.scores import response_key, text_digest
 from neuralmedbench.runtime import machine
 from neuralmedbench.scoring.similarity import bertscore_f1, comparable_responses, similarity_rows, weights_folder
 from neuralmedbench.tables.outcomes import headline

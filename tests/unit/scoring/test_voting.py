@@ -18,9 +18,8 @@ from neuralmedbench.ratings.exports import RatedResponse
 from neuralmedbench.recording.table_lookup import look_up_cell
 from neuralmedbench.recording.trace import read_answers, recount, trace
 from neuralmedbench.records.items import Family, Gold, Runner
-from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.responses import Response, ResponseState
-from neuralmedbench.records.scores import Score
+from neuralmedbench.records.scores import Score, response_key, text_digest
 from neuralmedbench.scoring.scores import elect, score_responses
 from neuralmedbench.tables.study import read_study
 from neuralmedbench.tables.write import write_tables

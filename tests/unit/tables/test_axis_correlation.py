@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fixtures.two_axes import WORLDS, Cell, measure
-from neuralmedbench.estimates.correlations import SetScores
 from neuralmedbench.estimates.intervals import IntervalSettings
+from neuralmedbench.estimates.over_models import SetScores
 from neuralmedbench.records.items import Axis
 from neuralmedbench.tables.axis_correlation import axis_correlation_rows, correlation_cells, correlation_statement
 

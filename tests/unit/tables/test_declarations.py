@@ -18,10 +18,10 @@ from neuralmedbench.figures.gallery import FIGURES, RUN_DIFFERENCES
 from neuralmedbench.figures.table import FEWEST
 from neuralmedbench.records.result_columns import TABLES as SCHEMA
 from neuralmedbench.records.results import CLUSTER_MARKS
-from neuralmedbench.tables.all_tables import TABLES
 from neuralmedbench.tables.declare import Results
 from neuralmedbench.tables.study import read_study
 from neuralmedbench.tables.two_runs import RunDifferenceRow
+from neuralmedbench.tables.write import TABLES
 
 PYTHON_TYPES = {"str": str, "int": int, "float": (int, float), "bool": bool}
 TEMPLATES = ROOT / "scripts" / "neuralmedbench" / "report" / "templates"

@@ -21,9 +21,9 @@ from neuralmedbench.estimates.suppression import CellSize, Label, mask_of, suppr
 from neuralmedbench.records.results import COLUMNS, mark_of
 from neuralmedbench.report.page import FILTERS
 from neuralmedbench.report.source import check_profile, with_marks
-from neuralmedbench.tables.all_tables import TABLES
 from neuralmedbench.tables.release import Release, public_tables
 from neuralmedbench.tables.study import read_study
+from neuralmedbench.tables.write import TABLES
 
 FEWEST = 4
 CASE = re.compile(r"case\d\d|patient\d\d")

@@ -9,8 +9,15 @@ import pytest
 
 from fixtures.scripts import DISEASES, SCRIPTS, Shown, results_of, scripted_study
 from neuralmedbench.tables.claims import claim_rows
-from neuralmedbench.tables.grounding.blind_items import blind_item_rows
-from neuralmedbench.tables.grounding.measures import CLASS, CLASSES, CONTRASTS, class_of, grounding_rows, grounding_takeaway
+from neuralmedbench.tables.grounding.measures import (
+    CLASS,
+    CLASSES,
+    CONTRASTS,
+    blind_item_rows,
+    class_of,
+    grounding_rows,
+    grounding_takeaway,
+)
 from neuralmedbench.tables.words import ANOTHER, CONSTANT, MIRROR, WORDLESS
 
 

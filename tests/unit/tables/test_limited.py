@@ -8,9 +8,8 @@ from fixtures.tables import DEPTH, GRADERS, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.scores import Score
+from neuralmedbench.records.scores import Score, response_key
 from neuralmedbench.tables.study import Study, read_study
 from neuralmedbench.tables.write import write_tables
 

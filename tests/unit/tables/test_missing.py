@@ -20,9 +20,8 @@ from neuralmedbench.estimates.repeats import pass_at_k
 from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.recording.record import not_graded_lines
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response, ResponseState
-from neuralmedbench.records.scores import ParseStatus, Score
+from neuralmedbench.records.scores import ParseStatus, Score, response_key
 from neuralmedbench.scoring.why_unread import describe_reading
 from neuralmedbench.tables import cohort
 from neuralmedbench.tables.cohort import CaseAnswers

@@ -36,7 +36,7 @@ from fixtures.pressure import (
 from fixtures.scoring import vocabulary
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
-from neuralmedbench.records.suggestions import wrong_gold
+from neuralmedbench.records.arm_changes import wrong_gold
 from neuralmedbench.tables.claims import WORDS, claim_rows
 from neuralmedbench.tables.pressure import COMPARED, PressureRow, balanced_seeds, pressure_rows, takeaway
 from neuralmedbench.tables.words import SUGGESTIONS

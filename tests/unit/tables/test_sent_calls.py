@@ -23,10 +23,9 @@ from neuralmedbench.models import retry
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun, RunLimits
 from neuralmedbench.models.replay import previous_responses
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestTurn
 from neuralmedbench.records.responses import Response, ResponseState
-from neuralmedbench.records.scores import Grade
+from neuralmedbench.records.scores import Grade, response_key
 from neuralmedbench.scoring.llm.model_grading import grade_with_model
 from neuralmedbench.tables.calls import destination_rows, efficiency_rows
 from neuralmedbench.tables.cost import cost_rows

@@ -13,8 +13,8 @@ from fixtures.tables import BREADTH, item, response, score, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings, rate_interval
 from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.records.items import Axis, Family, Gold, Item, Level, Runner
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import Response
+from neuralmedbench.records.scores import response_key
 from neuralmedbench.tables.outcomes import PAIR_METRICS, Key, Outcomes, gather_outcomes
 from neuralmedbench.tables.shared_requests import joined_clusters, request_codes
 

@@ -18,9 +18,8 @@ from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.items import Family, Gold, Level, Runner
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.results import COLUMNS
-from neuralmedbench.records.scores import Grade, ParseStatus, Rating, Score
+from neuralmedbench.records.scores import Grade, ParseStatus, Rating, Score, response_key
 from neuralmedbench.tables.outcomes import Key, gather_outcomes
 
 MODELS = ("alpha", "beta", "gamma")

@@ -9,7 +9,6 @@ import pytest
 
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.report.blocks import BLOCKS
-from neuralmedbench.tables.all_tables import TABLES
 from neuralmedbench.tables.answer_errors import errors_takeaway
 from neuralmedbench.tables.calls import destinations_takeaway
 from neuralmedbench.tables.clinicians.opinions import ratings_takeaway
@@ -18,6 +17,7 @@ from neuralmedbench.tables.readiness import readiness_takeaway
 from neuralmedbench.tables.rows import Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import begun, without_head
+from neuralmedbench.tables.write import TABLES
 
 TAKEAWAYS = {block: words for table in TABLES for block, words in table.takeaways.items()}
 SAID_BY_TEMPLATES = {"provenance", "published", "cards", "checklists"}

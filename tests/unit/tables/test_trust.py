@@ -22,8 +22,7 @@ from neuralmedbench.estimates import prediction_powered
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import read_records, read_table
 from neuralmedbench.ratings.form import read_form
-from neuralmedbench.records.keys import response_key
-from neuralmedbench.records.scores import Rating, RatingPart, Score
+from neuralmedbench.records.scores import Rating, RatingPart, Score, response_key
 from neuralmedbench.report.page import templates
 from neuralmedbench.tables.calibrated import accuracy_of_score, calibrated_rows
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, draw_probabilities, opinions_of, verdicts_of

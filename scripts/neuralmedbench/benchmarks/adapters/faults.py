@@ -8,8 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.case_text import round_cells, shown_objects
-from neuralmedbench.benchmarks.adapters.nested import is_left_out, object_parts, object_paths, paths_of_copies
+from neuralmedbench.benchmarks.adapters.case_text import (
+    is_left_out,
+    object_parts,
+    object_paths,
+    paths_of_copies,
+    round_cells,
+    shown_objects,
+)
 from neuralmedbench.benchmarks.adapters.paths import ABSENT, at_path, concrete_paths, joined_text, listed
 from neuralmedbench.benchmarks.adapters.rows import cell_text, filled_texts
 from neuralmedbench.benchmarks.answer_leaks import answer_terms

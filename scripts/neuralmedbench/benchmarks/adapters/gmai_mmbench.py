@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.entry import PHYSICIAN, DataSet, QuestionEntry
-from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, entries_of, plain_id, tag
+from neuralmedbench.benchmarks.adapters.rows import PHYSICIAN, DataSet, QuestionEntry, cell, choice_gold, entries_of, plain_id, tag
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Family, Gold, Runner

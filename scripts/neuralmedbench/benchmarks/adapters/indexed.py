@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from neuralmedbench.benchmarks.adapters.entry import QuestionEntry
 from neuralmedbench.benchmarks.adapters.mapping import entries_of_row, table_rows
-from neuralmedbench.benchmarks.adapters.rows import column_text, plain_id
+from neuralmedbench.benchmarks.adapters.rows import QuestionEntry, column_text, plain_id
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.config.mappings import MappingConfig
 from neuralmedbench.errors import DataError

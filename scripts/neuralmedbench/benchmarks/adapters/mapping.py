@@ -14,17 +14,25 @@ from neuralmedbench.benchmarks.adapters.case_text import (
     conversation_of,
     facts_of,
     paths_of_case,
+    paths_with_answer,
     rounds_of,
     shown_objects,
     text_of,
     vignette_and_lead_in,
     without_words,
 )
-from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
 from neuralmedbench.benchmarks.adapters.faults import Fault, Faults, faults_of, missing_text
 from neuralmedbench.benchmarks.adapters.further import FurtherColumns, with_parts
-from neuralmedbench.benchmarks.adapters.nested import paths_with_answer
-from neuralmedbench.benchmarks.adapters.options import digest_order, is_missing, letter_of, numbered_letter, options_at, without_empty_end
+from neuralmedbench.benchmarks.adapters.options import (
+    digest_order,
+    is_missing,
+    letter_of,
+    mapped_pictures,
+    numbered_letter,
+    option_pictures,
+    options_at,
+    without_empty_end,
+)
 from neuralmedbench.benchmarks.adapters.paths import (
     ABSENT,
     at_path,
@@ -37,8 +45,9 @@ from neuralmedbench.benchmarks.adapters.paths import (
     statements,
     with_paths,
 )
-from neuralmedbench.benchmarks.adapters.pictures import mapped_pictures, option_pictures
 from neuralmedbench.benchmarks.adapters.rows import (
+    DataSet,
+    QuestionEntry,
     cell_text,
     choice_gold,
     column_text,
@@ -48,8 +57,7 @@ from neuralmedbench.benchmarks.adapters.rows import (
     plain_id,
     refusal_of,
 )
-from neuralmedbench.benchmarks.adapters.stages import read_stages
-from neuralmedbench.benchmarks.adapters.values import answer_text, boxes_in_fractions, criteria_of, equal_answers, value_gold
+from neuralmedbench.benchmarks.adapters.values import answer_text, boxes_in_fractions, criteria_of, equal_answers, read_stages, value_gold
 from neuralmedbench.benchmarks.answer_leaks import answer_terms
 from neuralmedbench.benchmarks.gold import AS_WRITTEN, check_findings, criteria, disclosure
 from neuralmedbench.benchmarks.source_folder import SourceFolder

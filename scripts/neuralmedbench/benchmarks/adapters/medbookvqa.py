@@ -6,9 +6,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.entry import PHYSICIAN, DataSet, QuestionEntry
 from neuralmedbench.benchmarks.adapters.options import digest_order
-from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, entries_of, plain_id, tag, text_tuple
+from neuralmedbench.benchmarks.adapters.rows import (
+    PHYSICIAN,
+    DataSet,
+    QuestionEntry,
+    cell,
+    choice_gold,
+    entries_of,
+    plain_id,
+    tag,
+    text_tuple,
+)
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.records.items import Axis, Family, Runner
 from neuralmedbench.records.questions import LETTERS, Question, QuestionImage, Refusal

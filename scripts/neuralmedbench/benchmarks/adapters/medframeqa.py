@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.entry import PHYSICIAN, DataSet, QuestionEntry
 from neuralmedbench.benchmarks.adapters.options import letter_of, options_of
-from neuralmedbench.benchmarks.adapters.rows import cell, choice_gold, embedded_picture, entries_of, plain_id, tag
+from neuralmedbench.benchmarks.adapters.rows import (
+    PHYSICIAN,
+    DataSet,
+    QuestionEntry,
+    cell,
+    choice_gold,
+    embedded_picture,
+    entries_of,
+    plain_id,
+    tag,
+)
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError
 from neuralmedbench.records.items import Axis, Family, Runner

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
-from neuralmedbench.benchmarks.adapters.rows import column_text, language_of, plain_id, refusal_of
+from neuralmedbench.benchmarks.adapters.rows import DataSet, QuestionEntry, column_text, language_of, plain_id, refusal_of
 from neuralmedbench.benchmarks.answers_table import AnswerRow, answer_row, read_cells
 from neuralmedbench.benchmarks.gold import AS_WRITTEN, check_findings, disclosure, gold_for
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.entry import DataSet, QuestionEntry
-from neuralmedbench.benchmarks.adapters.rows import plain_id, refusal_of
+from neuralmedbench.benchmarks.adapters.rows import DataSet, QuestionEntry, plain_id, refusal_of
 from neuralmedbench.benchmarks.neurovlm_labels import gold_of, question_of
 from neuralmedbench.benchmarks.source_folder import SourceFolder
 from neuralmedbench.errors import DataError

@@ -10,8 +10,18 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from neuralmedbench.benchmarks.adapters.entry import PHYSICIAN, DataSet, QuestionEntry
-from neuralmedbench.benchmarks.adapters.rows import cell_text, column_text, entries_of, filled_texts, language_of, list_entries, plain_id
+from neuralmedbench.benchmarks.adapters.rows import (
+    PHYSICIAN,
+    DataSet,
+    QuestionEntry,
+    cell_text,
+    column_text,
+    entries_of,
+    filled_texts,
+    language_of,
+    list_entries,
+    plain_id,
+)
 from neuralmedbench.benchmarks.gold import AS_WRITTEN, AnswerNames, criteria
 from neuralmedbench.benchmarks.source_folder import SourceFolder, decoded
 from neuralmedbench.errors import DataError

@@ -15,9 +15,9 @@ from neuralmedbench.benchmarks.adapters import (
     neurovlm,
     rarebench,
 )
-from neuralmedbench.benchmarks.adapters.entry import DataSet
 from neuralmedbench.benchmarks.adapters.indexed import read_indexed
 from neuralmedbench.benchmarks.adapters.mapping import mapped_data_set
+from neuralmedbench.benchmarks.adapters.rows import DataSet
 from neuralmedbench.config.mappings import FOLDER, load_mappings
 from neuralmedbench.errors import ConfigError
 

@@ -1,16 +1,19 @@
-"""The region of the face in a scan, from the fitted template and the scan's own skin, and measures of what defacing left."""
+"""The region of the face in a scan, from the fitted template and the scan's own skin, and measures of what defacing left.
+
+The skin, the surface of the head, is detected without a template.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.atlas.anatomy import face_regions
 from neuralmedbench.atlas.fit import brain_depth, template_points
-from neuralmedbench.deid.faces.skin import SHELL_MM
+from neuralmedbench.files.volumes import grid_over, image_like, resample_to
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -29,6 +32,29 @@ FEW = 50
 WINDOW_X, WINDOW_Y, WINDOW_Z = 50.0, -55.0, (-95.0, -35.0)
 """Surface of the face, from the bridge of the nose to the lower lip, in template mm (LPS+)."""
 PROFILE_X, NOSE_Z, FOREHEAD_Z = 25.0, (-75.0, -40.0), (0.0, 40.0)
+Mask = npt.NDArray[np.bool_]
+GRID_MM, EDGE = 2.0, 4
+"""Voxel size for the surface, and the number of voxels by which the head is extended beyond the edge of the field of view."""
+IN_PLANE = np.array([[[0, 0, 0]] * 3, [[0, 1, 0], [1, 1, 1], [0, 1, 0]], [[0, 0, 0]] * 3])
+"""Structuring element: the four neighbours of a pixel in its plane."""
+SHOWN = (0.05, 0.2)
+"""Limits of the threshold between background and head, as fractions of the grey range; between them it follows the noise."""
+OVER_HEAD = 0.01
+"""Text lies over the head, and not beside it in air, if more than this part of its boxes would show tissue."""
+THIN_STEPS = 2
+"""Objects of up to twice as many voxels are thin."""
+OVER_NOISE = 1.15
+"""Threshold relative to the noise in the corners of the scan."""
+CT_AIR_HU, CT_SKIN_HU = -500.0, -400.0
+"""A scan with values below the first is CT; there everything above the second is the patient (or the table)."""
+LAYER_MM = 2.0
+SCALP_LAYERS, SKULL_LAYERS, LAYERS = 5, 9, 13
+"""Number of layers of `LAYER_MM` below the skin that may hold scalp, skull and brain, cumulative."""
+DIP, RISE, CLEAR_DIP, CT_SKULL_HU = 1.25, 1.1, 1.9, 200.0
+MIN_BONE = 0.1
+"""Least part of a layer of a CT that is bone: 0.3 in a slab of the base of the skull, 0.9 in one of the vault, 0 without a skull."""
+SHELL_MM, FRONT_PART = 10.0, 0.72
+"""Thickness of the outer layer, and how far it reaches from nose to back: the ears end at about 60 %, at 70 % if the nose is out of view."""
 
 
 @dataclass(frozen=True)
@@ -148,3 +174,146 @@ def what_is_left(level: Floats, seen: HeadView) -> dict[str, float]:
     if len(nose) > FEW and len(forehead) > FEW:
         left["face_recess_mm"] = round(float(nose.min() - forehead.min()), 1)
     return left
+
+
+def skin_depth(image: sitk.Image, *, bulk: bool = False) -> sitk.Image:
+    """Measure the depth of each voxel below the skin.
+
+    `bulk`: leave out everything thinner than about 8 mm, so that a head holder does not join the head (nor do the ears). Returns float32 on a
+    grid of `GRID_MM`, mm; 0 outside the head. The edge of the field of view does not count as skin.
+    """
+    import SimpleITK as sitk
+
+    coarse = resample_to(image, grid_over(image, GRID_MM))
+    head = _head(coarse, bulk=bulk)
+    air = sitk.GetImageFromArray((~np.pad(head, EDGE, mode="edge")).astype(np.uint8))
+    far = sitk.SignedMaurerDistanceMap(air, insideIsPositive=False, squaredDistance=False, useImageSpacing=False)
+    depth = sitk.GetArrayViewFromImage(far)[EDGE:-EDGE, EDGE:-EDGE, EDGE:-EDGE]
+    return image_like(np.where(head, np.float32(GRID_MM) * depth, np.float32(0)), coarse)
+
+
+def filled_in(voxels: npt.NDArray[Any], hidden: Mask) -> npt.NDArray[Any]:
+    """Replace hidden voxels by the nearest ones that show: a box over the head would otherwise be air, and cut it in two.
+
+    `voxels`, `hidden`: shape (X, Y, Z). Returns a copy, for measuring only: it shows what was never acquired. Boxes in air stay as they are.
+    """
+    from scipy import ndimage
+
+    sides = ndimage.find_objects(hidden.astype(np.uint8))
+    if not sides or hidden.all():
+        return voxels
+    done = voxels.copy()
+    area = tuple(slice(max(side.start - 1, 0), side.stop + 1) for side in sides[0])
+    nearest = ndimage.distance_transform_edt(hidden[area], return_distances=False, return_indices=True)
+    done[area] = voxels[area][tuple(nearest)]
+    low = float(voxels.min())
+    bright = CT_SKIN_HU if low < CT_AIR_HU else low + SHOWN[1] * (float(np.percentile(voxels, 99)) - low)
+    return done if float((done[hidden] > bright).mean()) > OVER_HEAD else voxels
+
+
+def _head(coarse: sitk.Image, *, bulk: bool) -> Mask:
+    """Segment the largest object of a scan, filled slice by slice; axes as in the grid."""
+    import SimpleITK as sitk
+    from scipy import ndimage
+
+    voxels = sitk.GetArrayViewFromImage(coarse)
+    shown = voxels > _darkest_shown(voxels)
+    if bulk:
+        cross = ndimage.generate_binary_structure(3, 1)
+        whole = np.pad(shown, THIN_STEPS, mode="edge")  # a slab goes on beyond its first and last slice
+        opened = ndimage.binary_opening(whole, cross, iterations=THIN_STEPS)
+        shown = _largest(opened[(slice(THIN_STEPS, -THIN_STEPS),) * 3])
+    up = 2 - _axis(coarse, 2)
+    return _largest(np.moveaxis(_filled(np.moveaxis(shown, up, 0)), 0, up))
+
+
+def _largest(mask: Mask) -> Mask:
+    from scipy import ndimage
+
+    parts, _ = ndimage.label(mask)
+    sizes = np.bincount(parts.ravel())[1:]
+    return np.asarray(parts == 1 + int(np.argmax(sizes))) if len(sizes) else mask
+
+
+def _darkest_shown(voxels: npt.NDArray[Any]) -> float:
+    """Return the threshold between background and head; the corners of the scan serve as a sample of the noise."""
+    low = float(voxels.min())
+    if low < CT_AIR_HU:
+        return CT_SKIN_HU
+    reach = float(np.percentile(voxels, 99)) - low
+    sides = [max(1, side // 12) for side in voxels.shape]
+    corners = voxels[np.ix_(*(np.r_[0:side, -side:0] for side in sides))]
+    return low + float(np.clip(OVER_NOISE * (np.percentile(corners, 99) - low), SHOWN[0] * reach, SHOWN[1] * reach))
+
+
+def _filled(planes: Mask) -> Mask:
+    """Close gaps in each plane of a stack, shape (planes, rows, columns), and fill holes."""
+    from scipy import ndimage
+
+    closed = np.pad(planes, ((0, 0), (3, 3), (3, 3)), mode="edge")
+    for joined in (np.logical_or, np.logical_or, np.logical_and, np.logical_and):
+        closed = _with_neighbours(closed, joined)
+    closed = np.pad(closed[:, 3:-3, 3:-3], ((0, 0), (1, 1), (1, 1)))
+    parts, _ = ndimage.label(~closed, structure=IN_PLANE)
+    return np.asarray(parts != parts[:, :1, :1])[:, 1:-1, 1:-1]  # everything connected to the rim is outside
+
+
+def _with_neighbours(planes: Mask, joined: np.ufunc) -> Mask:
+    """Combine each pixel with its four neighbours in the plane: `or` dilates, `and` erodes."""
+    result = planes.copy()
+    for here, there in ((np.s_[:, 1:], np.s_[:, :-1]), (np.s_[:, :, 1:], np.s_[:, :, :-1])):
+        joined(result[here], planes[there], out=result[here])
+        joined(result[there], planes[here], out=result[there])
+    return result
+
+
+def _axis(image: sitk.Image, direction: int) -> int:
+    """Return the image axis closest to left-right (0), front-back (1) or up-down (2)."""
+    return int(np.argmax(np.abs(np.array(image.GetDirection()).reshape(3, 3)[direction])))
+
+
+def scalp_shows(image: sitk.Image, depth: sitk.Image) -> bool:
+    """Return True if the surface of the scan is a scalp, with a skull between it and the brain.
+
+    `depth`: result of `skin_depth` for the scan. False for a skull-stripped brain, and for a diffusion scan in which the scalp is black.
+    """
+    import SimpleITK as sitk
+
+    voxels, below = sitk.GetArrayFromImage(resample_to(image, depth)), sitk.GetArrayViewFromImage(depth)
+    layer = np.where(below > 0, np.ceil(below / LAYER_MM), 0).astype(np.intp)
+    greys = [voxels[layer == number + 1] for number in range(LAYERS)]
+    if min(len(grey) for grey in greys) == 0:
+        return False
+    low = float(voxels.min())
+    medians = np.array([float(np.median(grey)) for grey in greys])
+    if low < CT_AIR_HU:
+        # at the base of the skull and below, bone lies under part of the surface only
+        bone = [float((grey > CT_SKULL_HU).mean()) for grey in greys[:SKULL_LAYERS]]
+        return max(bone) >= MIN_BONE
+    # MR: bright scalp, dark skull, bright brain
+    medians -= low
+    scalp = int(np.argmax(medians[:SCALP_LAYERS]))
+    skull = scalp + int(np.argmin(medians[scalp:SKULL_LAYERS]))
+    dark = max(float(medians[skull]), 1e-6)
+    return bool(medians[scalp] > CLEAR_DIP * dark or (medians[scalp] > DIP * dark and medians[skull:].max() > RISE * dark))
+
+
+def front_shell(depth: sitk.Image) -> npt.NDArray[np.float32]:
+    """Compute a level set of the outer layer of the front part of the head: skin, nose and ears, at any height of a slab.
+
+    `depth`: result of `skin_depth` for a scan that shows the scalp. Returns float32, shape (Z, Y, X), on the same grid, mm: 0 or less in the
+    layer and in the air in front of it. The brain lies deeper than `SHELL_MM` below the skin, so no fit is needed to spare it.
+    """
+    import SimpleITK as sitk
+
+    level = sitk.GetArrayFromImage(depth) - np.float32(SHELL_MM)
+    front = _axis(depth, 1)
+    axis = 2 - front
+    profile = np.flatnonzero((level > -SHELL_MM).any(axis=tuple(other for other in range(3) if other != axis)))
+    first, last = int(profile[0]), int(profile[-1])
+    if np.array(depth.GetDirection()).reshape(3, 3)[1, front] > 0:  # rows run from front to back
+        back = slice(first + round(FRONT_PART * (last - first)), None)
+    else:
+        back = slice(0, last - round(FRONT_PART * (last - first)))
+    np.moveaxis(level, axis, 0)[back] = SHELL_MM
+    return np.asarray(level)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from neuralmedbench.atlas.adjust import is_best_here, polish_fit, shape_gain, transfer_fit
 from neuralmedbench.atlas.fit import GRID_MM, fit_quality, fit_template
 from neuralmedbench.atlas.matching import coarse_head
-from neuralmedbench.deid.faces.face_measures import HeadView, skin_distances, view_head
-from neuralmedbench.deid.faces.skin import skin_depth
+from neuralmedbench.deid.faces.face_measures import HeadView, skin_depth, skin_distances, view_head
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.records.case import Sequence, Series

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.deid.headers.diff import changes, snapshot
-from neuralmedbench.deid.headers.element_plan import CREATORS, Action, action_of, is_safe_private, private_vr, vrs_of
 from neuralmedbench.deid.headers.element_values import (
     BINARY_NUMBERS,
     OWN,
@@ -20,7 +19,20 @@ from neuralmedbench.deid.headers.element_values import (
     is_safe_value,
     standard_meaning,
 )
-from neuralmedbench.deid.headers.rules import BASIC, CODES, OF_PIXELS, OWN_RULES, HeaderRules, declare
+from neuralmedbench.deid.headers.rules import (
+    BASIC,
+    CODES,
+    CREATORS,
+    OF_PIXELS,
+    OWN_RULES,
+    Action,
+    HeaderRules,
+    action_of,
+    declare,
+    is_safe_private,
+    private_vr,
+    vrs_of,
+)
 from neuralmedbench.deid.values import NO_TIMES, Times, clean_descriptor, paired_time, study_start
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files import dicom

@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from neuralmedbench.config.element_rules import OURS
-from neuralmedbench.deid.headers.element_plan import GRAPHICS, MIN_GROUP, Action, action_of, table_action, vrs_of
-from neuralmedbench.deid.headers.rules import BASIC, HeaderRules
+from neuralmedbench.config.deidentification import OURS
+from neuralmedbench.deid.headers.rules import BASIC, GRAPHICS, MIN_GROUP, Action, HeaderRules, action_of, table_action, vrs_of
 from neuralmedbench.deid.values import MIDNIGHT, parse_day
 from neuralmedbench.files import dicom
 

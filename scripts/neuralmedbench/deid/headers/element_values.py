@@ -7,8 +7,7 @@ import struct
 from functools import cache
 from typing import Any, NamedTuple
 
-from neuralmedbench.deid.headers.element_plan import BINARY_VRS, DATE_VRS, MANUFACTURERS, TEXT_VRS, Action, action_of, table_action
-from neuralmedbench.deid.headers.rules import HeaderRules
+from neuralmedbench.deid.headers.rules import BINARY_VRS, DATE_VRS, MANUFACTURERS, TEXT_VRS, Action, HeaderRules, action_of, table_action
 from neuralmedbench.deid.values import (
     NAMELESS_AGENT,
     NO_TIMES,

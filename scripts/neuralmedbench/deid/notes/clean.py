@@ -11,10 +11,9 @@ from datetime import date
 
 from neuralmedbench.deid.notes import patterns
 from neuralmedbench.deid.notes.dates import BORN, replace_ages, replace_dates
-from neuralmedbench.deid.notes.languages import languages_of
-from neuralmedbench.deid.notes.name_model import NameModel
+from neuralmedbench.deid.notes.languages import NameModel, languages_of
 from neuralmedbench.deid.notes.names import replace_names, widen_names
-from neuralmedbench.deid.notes.redaction import Redaction, Span
+from neuralmedbench.deid.notes.patterns import Redaction, Span
 from neuralmedbench.deid.values import DateShift
 from neuralmedbench.files.identity import fold
 from neuralmedbench.files.words import is_eponym

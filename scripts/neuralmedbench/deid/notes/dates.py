@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import date
 
-from neuralmedbench.deid.notes.redaction import COVER, Redaction
+from neuralmedbench.deid.notes.patterns import COVER, Redaction
 from neuralmedbench.deid.values import TOP_AGE, DateShift
 
 MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december")

@@ -7,8 +7,18 @@ from collections.abc import Iterator
 
 from neuralmedbench.deid.notes import patterns
 from neuralmedbench.deid.notes.languages import COMMON, STOP_WORDS, VERB_ENDING
-from neuralmedbench.deid.notes.patterns import HOUSE_WORDS, MEDICAL_ENDING, MEDICAL_WORDS, NO_NAMES, NOT_TOWNS, RELATIONS, given_names
-from neuralmedbench.deid.notes.redaction import COVER_NAME, COVERS, Redaction
+from neuralmedbench.deid.notes.patterns import (
+    COVER_NAME,
+    COVERS,
+    HOUSE_WORDS,
+    MEDICAL_ENDING,
+    MEDICAL_WORDS,
+    NO_NAMES,
+    NOT_TOWNS,
+    RELATIONS,
+    Redaction,
+    given_names,
+)
 from neuralmedbench.files.identity import GENERIC, ORDINARY, fold
 from neuralmedbench.files.words import AS_EPONYM, EPONYMS, is_eponym
 

@@ -1,14 +1,91 @@
-"""Patterns of persons' names, places and identifying numbers in clinical English; for dates see `dates`."""
+"""Patterns of persons' names, places and identifying numbers in clinical English; for dates see `dates`.
+
+They work on a text that is being redacted: replaced parts are hidden from later patterns, and their positions are recorded.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from neuralmedbench.deid.notes.redaction import COVER_ID, COVER_NAME
 from neuralmedbench.files.identity import GENERIC, ORDINARY
 from neuralmedbench.files.words import EPONYMS, word_set
+
+COVER, COVER_NAME, COVER_ID = "\ue000", "\ue001", "\ue002"
+"""Private-use characters that cover replaced letters one for one: positions stay valid, and later patterns can match next to a name or number."""
+COVERS = COVER + COVER_NAME + COVER_ID
+PLACEHOLDERS = (
+    "[ADDRESS]", "[DATE]", "[EMAIL]", "[FILE]", "[HOSPITAL]", "[ID]", "[IP]", "[NAME]", "[PHONE]", "[PLACE]", "[SECTION CUT]", "[TEXT]",
+    "[URL]",
+)  # fmt: skip
+"""Everything that cleaning writes in place of a value, except for shifted dates."""
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """A replaced part of a text: characters `start` to `end` (exclusive), its kind, and its replacement."""
+
+    start: int
+    end: int
+    kind: str
+    replacement: str
+
+
+class Redaction:
+    """The replaced parts of one text.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+
+    Attributes
+    ----------
+    text : str
+        The text with replaced letters covered; as long as the given one.
+    spans : list of Span
+        Replaced parts in the order of detection; they do not overlap.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.source = self.text = re.sub(f"[{COVERS}]", " ", text)
+        self.spans: list[Span] = []
+
+    def cover(self, start: int, end: int, kind: str, replacement: str) -> None:
+        """Replace a part, except for what is already covered in it."""
+        cover = {"[NAME]": COVER_NAME, "[ID]": COVER_ID}.get(replacement, COVER)
+        place = start
+        while place < end:
+            stop = next((at for at in range(place, end) if self.text[at] in COVERS), end)
+            if any(letter.isalnum() for letter in self.text[place:stop]):
+                self.spans.append(Span(place, stop, kind, replacement))
+                self.text = self.text[:place] + cover * (stop - place) + self.text[stop:]
+            place = stop + 1
+
+    def replace(self, pattern: re.Pattern[str], kind: str, replacement: Callable[[re.Match[str]], str | None] | str) -> None:
+        """Replace every match, or its group `value`, `also` or `last` where it has one; `replacement` may decline with None."""
+        for match in list(pattern.finditer(self.text)):
+            group: str | int = next((name for name in ("value", "also", "last") if name in pattern.groupindex and match[name]), 0)
+            text = replacement if isinstance(replacement, str) else replacement(match)
+            if text is not None:
+                self.cover(*match.span(group), kind, text)
+
+    def counts(self) -> Counter[str]:
+        """Count the replacements by kind."""
+        return Counter(span.kind for span in self.spans)
+
+    def result(self) -> str:
+        """Return the text with all replacements."""
+        parts, place = [], 0
+        for span in sorted(self.spans):
+            parts += [self.source[place : span.start], span.replacement]
+            place = span.end
+        return "".join([*parts, self.source[place:]])
+
 
 PARTICLE = r"(?:[Vv]an|[Vv]on|[Dd]e|[Dd]er|[Dd]en|[Dd]el|[Dd]ella|[Dd]i|[Dd]a|[Dd]os|la|le|el|al|ten|ter|zu|bin|ibn|O['’]|Mc|Mac)"
 CAPITAL = r"[^\W\d_a-zß-öø-ÿ][^\W\d_]*(?:['’-][^\W\d_]+)*"
@@ -19,7 +96,6 @@ INITIAL = r"(?:[A-Z]\.[ -]?){1,3}"
 _NOT_A_NAME = r"(?!(?:MRI?|MRA|CTA?|CTP|EEG|EMG|ECG|EKG|EVD|ICU|ED|ER|GP|ENT|FAST|GCS|NIHSS|BP|HR|MD|RN|DO|PhD|FRC\w+|MB\w+|IV|LKW|DOB|MRN|ID|ISS|TIA|SAH|ICH|PT|OT|SLT|WHO|MS)\b)"
 NAME = rf"(?:(?:{INITIAL})?(?:{PARTICLE}[ ])*{CAPITAL}(?:[ ]{_NOT_A_NAME}(?:{PARTICLE}[ ])*(?:[A-Z]\.[ ]?)?{CAPITAL}){{0,3}})"
 _PERSON = r"(?:[Dd]rs?|DR|[Pp]rof|PROF|Mrs?|MR(?! (?i:angio|veno|spectro|perf|imag|brain|head|neck|spine|orbit|pituit|cerv|lumb|scan))|MRS|Ms|MS(?=\. )|Mme|med)\b\.?|RN|SN|Sr\.|Rev\.?|Reverend|Rabbi|Imam|Capt\.|Sgt\.?|Dame|Mx|Professor|Miss|Sir|Lady|Frau|Herr|Madame|Monsieur|Señora?|Nurse|Sister|Doctor"
-
 TITLED_NAME = re.compile(rf"\b(?P<title>(?:(?:{_PERSON})[ ]+)+)(?P<value>{NAME})")
 ROLES = (
     r"patient(?:'s)?(?: name)?|pt|client|name|surname|forename|full name|first name|last name|attending|consultant|counsell?or|radiologist|neurologist"
@@ -139,8 +215,6 @@ GIVEN_NAME = re.compile(
 """A capitalised word, optionally followed by others; counts if the first is a given name."""
 OTHER_SCRIPT = re.compile(r"[^\W\d_A-Za-zªµºÀ-ɏͰ-ϿḀ-ỿﬀ-ﬆ]{2,}(?:[ ·][^\W\d_A-Za-zªµºÀ-ɏͰ-ϿḀ-ỿ]+)*")
 """Words in non-Latin scripts, which no pattern covers; single Greek letters are symbols."""
-
-
 _STREET = r"(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Drive|Dr|Boulevard|Blvd|Way|Court|Ct|Square|Sq|Place|Pl|Terrace|Close|Crescent|Gardens|Grove|Mews|Mansions|Row|Hill|Walk|Highway|Hwy|Parkway|Pkwy|Circle|Quay|Pike|Turnpike|Trail|Loop|Bend|Wharf|Rise|View)"
 _HOUSE = (
     r"(?:Hospitals?|Clinics?|Medical Cent(?:er|re)|(?:Stroke|Cancer|Trauma|Heart|Rehabilitation|Care|Day) Cent(?:er|re)|Health (?:System|Cent(?:er|re))|Infirmary|Klinikum|Krankenhaus|Ziekenhuis|Hôpital"
@@ -151,7 +225,6 @@ _STATE = r"(?:A[KLRZ]|C[AOT]|D[CE]|FL|GA|HI|I[ADLN]|K[SY]|LA|M[ADEINOST]|N[CDEHJ
 _CODE = rf"(?:{_STATE} \d{{5}}(?:-\d{{4}})?|[A-Z]{{1,2}}\d[A-Z\d]? ?\d[A-Z]{{2}})"
 _UNIT = r"(?:(?:Flat|Apt\.?|Apartment|Unit|Suite|No\.?|Room) ?\d+[a-zA-Z]?,? )?"
 _TAIL = rf"(?:,? ?(?:{_TOWN},? )?{_CODE}\b|,[ ]{_TOWN}(?![a-z]))?"
-
 ADDRESS = re.compile(
     rf"\b{_UNIT}\d{{1,5}}[a-zA-Z]? (?:{CAPITAL} ){{1,4}}{_STREET}\b\.?{_TAIL}"
     rf"|\b{CAPITAL}(?:straße|strasse|straat|laan|gracht|plein|gasse|platz|weg|dijk|kade|vägen|gatan|gade|vej|gata)\s+\d{{1,4}}[a-z]?\b{_TAIL}"
@@ -207,8 +280,6 @@ NOT_TOWNS = word_set(
     "resus theatres recovery majors minors triage angio surgery court trauma stroke rehab rehabilitation casualty sister doctor nurse",
 )
 """Capitalised words after `in` or `from` that are not places smaller than a state."""
-
-
 EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}")
 URL = re.compile(
     r"(?:https?://|ftp://|www\.)[^\s<>\"')]*[^\s<>\"').,;:]|\b(?:[a-z\d-]{1,63}\.){1,6}(?:com|org|net|edu|gov|info|nl|de|fr|es|it|ie|ch|at|be|se|no|dk|ca|au|in|jp|(?:co|ac|nhs|org)\.uk)\b(?:/[^\s<>\"')]*)?",

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.config.deidentification import DeidentificationConfig, header_options
-from neuralmedbench.config.element_rules import ElementRule
+from neuralmedbench.config.deidentification import DeidentificationConfig, ElementRule, header_options
 from neuralmedbench.config.load import check, read_yaml
 from neuralmedbench.deid.cleaning import CleaningPolicy
 from neuralmedbench.errors import ConfigError

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from neuralmedbench.deid.headers.diff import ACTIONS
 from neuralmedbench.files.json_files import read_json, write_json
 from neuralmedbench.files.nifti import Volume, nifti_image
-from neuralmedbench.files.small_pictures import GREYS, Levels, side_by_side, to_levels, write_levels
+from neuralmedbench.files.plain_pictures import GREYS, Levels, side_by_side, to_levels, write_levels
 
 Floats = npt.NDArray[np.float32]
 GRID_MM = 1.5

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from neuralmedbench.config.element_rules import MAY_BE_KEPT
+from neuralmedbench.config.deidentification import MAY_BE_KEPT
 from neuralmedbench.deid.headers.cleaner import SIDECAR_NAMES
 from neuralmedbench.deid.headers.diff import ACTIONS
 from neuralmedbench.deid.headers.rules import OWN_RULES

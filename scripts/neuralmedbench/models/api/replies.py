@@ -14,7 +14,7 @@ from neuralmedbench.models.api.usage import USAGE, read_usage, valid_usage
 from neuralmedbench.models.causes import ERROR_REPLY, NO_CHOICES, cause_of
 from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.retry import CallError
-from neuralmedbench.records.usage import Usage
+from neuralmedbench.records.responses import Usage
 
 CUT = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded", "max_output_tokens", "compaction"})
 """Finish reasons of an answer cut at the configured limit or at the model's own."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from neuralmedbench.records.usage import Usage, token_count
+from neuralmedbench.records.responses import Usage, token_count
 
 USAGE = ("usage", "usageMetadata")
 """Field of the token counts: of OpenAI and Anthropic, and of Google."""

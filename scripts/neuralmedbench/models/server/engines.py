@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralmedbench.config.load import withhold_outside_paths
-from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.config.server import ServerConfig
+from neuralmedbench.config.model import ModelConfig, ServerConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.causes import Cause
 

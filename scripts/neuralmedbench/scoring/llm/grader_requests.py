@@ -13,9 +13,9 @@ from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
-from neuralmedbench.records.keys import response_key, text_digest
 from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.responses import Response
+from neuralmedbench.records.scores import response_key, text_digest
 from neuralmedbench.records.taxonomy import ERROR_AXIS, TAXONOMY, ErrorCode, counts_under
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.scoring.checklist import is_checklist

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralmedbench.estimates.exact import clopper_pearson
-from neuralmedbench.records.keys import text_digest
-from neuralmedbench.records.scores import PLANTED, Grade, GradeState, PlantedAnswer
+from neuralmedbench.records.scores import PLANTED, Grade, GradeState, PlantedAnswer, text_digest
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.scoring.planted.edits import EDITS, FAILED, PASSED
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from neuralmedbench.records.arm_changes import DENIAL, OTHER_SIDE
+from neuralmedbench.records.arm_changes import rival as rival_of
 from neuralmedbench.records.items import NO_LESION, Family, Gold, Item, Lesion
-from neuralmedbench.records.suggestions import DENIAL, OTHER_SIDE
-from neuralmedbench.records.suggestions import rival as rival_of
 from neuralmedbench.records.taxonomy import ERROR_AXIS
-from neuralmedbench.records.urgency import Urgency
-from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
+from neuralmedbench.records.vocabulary import Diagnosis, Urgency, Vocabulary, normal_form
 from neuralmedbench.scoring.lines import REFERENCE_KEY, resolve
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, FACTUALITY
 from neuralmedbench.scoring.matching import ReferenceAnswer, Relation, relation

@@ -15,8 +15,7 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import ParseStatus, Score
-from neuralmedbench.records.urgency import TimeCritical
-from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary
+from neuralmedbench.records.vocabulary import Diagnosis, TimeCritical, Vocabulary
 from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.matching import RIGHT
 from neuralmedbench.tables.groups import NORMAL, Mask

@@ -10,10 +10,9 @@ import numpy as np
 
 from neuralmedbench.estimates.intervals import Interval, rate_interval
 from neuralmedbench.estimates.suppression import Label
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import ResponseState
-from neuralmedbench.records.scores import Score
-from neuralmedbench.records.urgency import TimeCritical
+from neuralmedbench.records.scores import Score, response_key
+from neuralmedbench.records.vocabulary import TimeCritical
 from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.scores import grades_by_response
 from neuralmedbench.tables.clinical.readings import (

@@ -12,8 +12,7 @@ import numpy as np
 from neuralmedbench.estimates.agreement import RaterTerms, pair_coefficients, pair_terms
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Ints
 from neuralmedbench.ratings.form import RatingForm
-from neuralmedbench.records.keys import response_key
-from neuralmedbench.records.scores import Rating, RatingPart
+from neuralmedbench.records.scores import Rating, RatingPart, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.tables.declare import Suppression, Table, of_study
 from neuralmedbench.tables.rows import Cells, ResultRow

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from neuralmedbench.records.keys import Key, response_key
-from neuralmedbench.records.scores import Rating, RatingPart, Score
+from neuralmedbench.records.scores import Key, Rating, RatingPart, Score, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.declare import Suppression, Table, of_study
@@ -59,7 +58,7 @@ class ClinicianVerdict:
 
 
 def clinician_verdicts(ratings: Sequence[Rating], axis: str) -> dict[Key, ClinicianVerdict]:
-    """Return the verdict on every drawn answer, by `records.keys.response_key`.
+    """Return the verdict on every drawn answer, by `records.scores.response_key`.
 
     Clinicians take precedence over simulated raters, and the two are never mixed. If several rounds drew an answer, the last round by
     name counts, so that its probability is that of one draw.

@@ -14,9 +14,8 @@ import numpy as np
 from neuralmedbench.estimates.calibration import MASS_BINS, RiskCurve, mass_bins, width_bins
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, resampled_rate
 from neuralmedbench.records.items import Family, Item, Runner
-from neuralmedbench.records.keys import response_key
 from neuralmedbench.records.responses import ResponseState
-from neuralmedbench.records.scores import ParseStatus, Score
+from neuralmedbench.records.scores import ParseStatus, Score, response_key
 from neuralmedbench.scoring.scores import elect_sample
 from neuralmedbench.tables.outcomes import DIRECT, Key
 from neuralmedbench.tables.study import BenchmarkStudy, Study

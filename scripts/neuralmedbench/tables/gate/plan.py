@@ -18,8 +18,7 @@ from neuralmedbench.estimates.noninferiority import MOST_PATIENTS, Changes, pati
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.items import Gold, Item
-from neuralmedbench.records.keys import response_key
-from neuralmedbench.records.scores import ParseStatus, Score
+from neuralmedbench.records.scores import ParseStatus, Score, response_key
 from neuralmedbench.records.words import counted, percent, points
 from neuralmedbench.runtime.shared_log import read_log
 from neuralmedbench.tables.gate.looks import UpdateLook, level_after

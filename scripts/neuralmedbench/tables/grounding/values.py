@@ -16,7 +16,7 @@ from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.parse import parse_under
 from neuralmedbench.scoring.picture_claims import argues_from_picture, describes_picture, describes_unsent
-from neuralmedbench.scoring.sites import sides
+from neuralmedbench.scoring.places import sides
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
 from neuralmedbench.tables.study import BenchmarkStudy
 

@@ -10,7 +10,7 @@ from neuralmedbench.config.published import PublishedConfig, PublishedSize
 from neuralmedbench.models.prices import asked_tier, cost_usd, highest_usd
 from neuralmedbench.models.token_estimate import longest_answer
 from neuralmedbench.records.items import Arm
-from neuralmedbench.records.usage import Usage
+from neuralmedbench.records.responses import Usage
 
 TOKENS_PER_WORD = 4 / 3
 
