@@ -19,7 +19,7 @@ ledger: LedgerEntry, add_missing, open_ledger, read_ledger
 model_run: ModelRun, RunLimits, UNLIMITED, add_call_arguments, call_arguments, spent_here
 prices: asked_tier, cost_usd, highest_usd, price_list
 readers: fits_layout, limited_requests, requests_for, too_many_pictures, within_budget
-registry: code_of, unavailable_reason
+registry: code_of, missing_packages, unavailable_reason
 replay: previous_responses, rebuild
 resources: resources_of
 samples: SampleWalk, has_informant, response_row
