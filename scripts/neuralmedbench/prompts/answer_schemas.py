@@ -1,5 +1,4 @@
-"""JSON schemas of answers: of checklists, with a key for the steps, and in the words of a prompt; whole, or turn by turn.
-"""
+"""JSON schemas of answers: of checklists, with a key for the steps, and in the words of a prompt; whole, or turn by turn."""
 
 from __future__ import annotations
 
