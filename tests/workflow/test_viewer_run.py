@@ -36,7 +36,7 @@ from neuralmedbench.records.views import ViewRules
 from neuralmedbench.tables.outcomes import gather_outcomes
 from neuralmedbench.tables.viewer import viewer_rows
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.whole_run]
 
 NAME = "demo-tiny"
 VIEWS = 4
@@ -130,7 +130,6 @@ def with_oracle(run: Path, tmp_path_factory: pytest.TempPathFactory, run_snakema
     return folder
 
 
-@pytest.mark.whole_run
 def test_a_model_that_is_right_only_if_it_sees_the_lesion_gets_0_with_slices_away_from_it_and_1_with_oracle_slices(
     with_oracle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
