@@ -22,8 +22,7 @@ from neuralmedbench.deid.texts import clean_texts
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files.cases import read_case, run_case_stage
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.files.picture_cases import count_pictures, picture_manifest
-from neuralmedbench.files.plain_pictures import open_picture, write_picture
+from neuralmedbench.files.plain_pictures import count_pictures, open_picture, picture_manifest, write_picture
 from neuralmedbench.records.case import CaseRecord, PictureFate, PictureManifest, State
 from neuralmedbench.runtime.atomic_write import atomic_file
 

@@ -12,7 +12,6 @@ comparisons: Difference, difference_of_rates, paired_difference, paired_differen
 concordance: COEFFICIENTS, Level, Pairs, concordance, separation
 exact: ShareTest, clopper_pearson, holm, share_bounds, share_tests
 intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, bootstrap_p_value, codes_of, rate_interval, rate_intervals, repaired_share, resampled_rate, weighted_rate
-label_averages: Tally
 noninferiority: Changes, MOST_PATIENTS, gap_bounds, gaps_of, margin_test, patients_needed, patients_to_differ
 over_models: FEWEST_MODELS, Discrimination, SetScores, corrected_correlation, guessing_p, item_discriminations
 prediction_powered: FEWEST_RATERS, RatedAnswers, calibrated_rate, correct_rate

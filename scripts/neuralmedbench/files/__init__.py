@@ -18,8 +18,7 @@ known_lesions: KnownLesion, LesionMask, MASK_SUFFIX, read_known_lesion, read_les
 nifti: MAX_VOXELS, Volume, nifti_image, read_nifti, write_nifti
 packs: SUFFIX, pack_absent, packed_files, packed_outs, unpack_absent, unpack_cases, write_pack, write_zip
 pages: THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
-picture_cases: count_pictures, picture_manifest
-plain_pictures: GREYS, MAX_BYTES, Levels, lettered, mime_type, open_picture, outlined, picture_head, side_by_side, to_levels, write_grey, write_levels, write_picture
+plain_pictures: GREYS, MAX_BYTES, Levels, count_pictures, lettered, mime_type, open_picture, outlined, picture_head, picture_manifest, side_by_side, to_levels, write_grey, write_levels, write_picture
 pseudonyms: DIGITS, case_pseudonym, date_shift_days, device_pseudonym, patient_pseudonym, read_key, uid_pseudonym, write_new_key
 raw_index: RawFile, RawIndex, RawPicture, images_folder, read_descriptions, read_raw_index, unused_images, write_descriptions, write_raw_index
 tables: arrow_schema, gc_paused, guard_cell, read_records, read_table, unguard_cell, write_records, write_table

@@ -1,14 +1,15 @@
-"""Decode pictures and write them again as PNG with nothing but pixels.
+"""Decode pictures and write them again as PNG with nothing but pixels, and the manifest of the pictures of cases without scans.
 
-For a reviewer also small: 15 greys and one colour for outlines and letters.
+For a reviewer pictures are also small: 15 greys and one colour for outlines and letters.
 """
 
 from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.cases import digest_of_files
+from neuralmedbench.files.digests import sha256_of
+from neuralmedbench.records.case import CaseRecord, PictureFate, PictureManifest, State
 from neuralmedbench.runtime.atomic_write import atomic_file
 
 if TYPE_CHECKING:
@@ -264,3 +268,41 @@ def write_levels(path: Path, levels: Levels) -> None:
     picture.putpalette([part for grey in greys for part in (grey, grey, grey)] + list(YELLOW))
     with atomic_file(path) as partial:
         picture.save(partial, format="PNG", optimize=True)
+
+
+def picture_manifest(benchmark: str, stage: str, folder: Path, cases: Sequence[CaseRecord]) -> PictureManifest:
+    """Gather the pictures of cases without scans.
+
+    Parameters
+    ----------
+    benchmark, stage : str
+        Names of the benchmark and the stage.
+    folder : Path
+        Folder of the manifest, with `sub-<case>/case.json` of each case.
+    cases : sequence of CaseRecord
+        The cases after this stage.
+
+    Returns
+    -------
+    PictureManifest
+        Their pictures, with paths relative to `folder`, the sums of their checks, and the digests of their records.
+    """
+    digests = {case.case_id: sha256_of(folder / f"sub-{case.case_id}" / "case.json") for case in cases}
+    pictures = (picture for case in cases for picture in case.pictures)
+    checks: Counter[str] = Counter()
+    for case in cases:
+        checks.update(case.checks)
+    return PictureManifest(
+        benchmark=benchmark,
+        stage=stage,
+        source_sha256=digest_of_files([case.source_sha256 for case in cases]),
+        pictures=tuple(replace(one, path=f"sub-{one.case_id}/{one.path}") if one.path else one for one in pictures),
+        checks={name: checks[name] for name in sorted(checks)},
+        cases=digests,
+    )
+
+
+def count_pictures(pictures: Iterable[PictureFate]) -> dict[str, int]:
+    """Count the pictures of a case for `CaseRecord.raw_files`: used ones, and the others by reason."""
+    counts = Counter("used" if picture.state is State.OK else picture.reason for picture in pictures)
+    return dict(sorted(counts.items()))

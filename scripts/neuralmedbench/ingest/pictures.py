@@ -20,8 +20,7 @@ from neuralmedbench.files.cases import CaseRow, quarantine_on_error, write_case
 from neuralmedbench.files.digests import sha256_of, sha256_of_value
 from neuralmedbench.files.identity import MIN_DIGITS, Identity, write_identity
 from neuralmedbench.files.inside import file_inside
-from neuralmedbench.files.picture_cases import count_pictures, picture_manifest
-from neuralmedbench.files.plain_pictures import MAX_BYTES, mime_type, open_picture, write_picture
+from neuralmedbench.files.plain_pictures import MAX_BYTES, count_pictures, mime_type, open_picture, picture_manifest, write_picture
 from neuralmedbench.files.raw_index import RawIndex, RawPicture, read_raw_index
 from neuralmedbench.ingest.cases import copy_texts
 from neuralmedbench.ingest.raw_files import checked_bytes

@@ -7,7 +7,6 @@ budget: NANO, SpendTotals, account_of, check_paid
 console: log_served_models
 causes: next_step
 context_length: ContextLength
-token_estimate: longest_answer
 conversation: PromptMessage, WorkUpStep, facts_told, next_messages, questions_asked, released, shown_answer
 destinations: LOCAL, check_destination, destination_of, is_allowed
 engine: answer_requests
@@ -17,7 +16,7 @@ imported_answers: ImportCounts, check_import, import_answers
 informant: INFORMANT, MOST_REPLIES, informed_questions
 ledger: LedgerEntry, add_missing, open_ledger, read_ledger
 model_run: ModelRun, RunLimits, UNLIMITED, add_call_arguments, call_arguments, spent_here
-prices: asked_tier, cost_usd, highest_usd, price_list
+prices: asked_tier, cost_usd, highest_usd, longest_answer, price_list
 readers: fits_layout, limited_requests, requests_for, too_many_pictures, within_budget
 registry: code_of, missing_packages, unavailable_reason
 replay: previous_responses, rebuild

@@ -24,11 +24,10 @@ from neuralmedbench.models.destinations import check_destination, destination_of
 from neuralmedbench.models.forecast import Forecast, forecast_calls, forecast_informant
 from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import LedgerEntry, read_ledger
-from neuralmedbench.models.prices import asked_tier
+from neuralmedbench.models.prices import asked_tier, longest_answer
 from neuralmedbench.models.readers import limited_requests, requests_for, too_many_pictures
 from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.samples import SampleWalk, has_informant, response_row
-from neuralmedbench.models.token_estimate import longest_answer
 from neuralmedbench.recording.grader_switch import GraderSwitch, grader_switches, switch_lines
 from neuralmedbench.records.items import Arm, Gold, Item, Runner, Strategy
 from neuralmedbench.records.requests import Request

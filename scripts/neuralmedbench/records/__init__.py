@@ -11,7 +11,6 @@ case: Audit, CaseRecord, FileFate, PictureFate, PictureManifest, Plane, Sequence
 checklist: ONLY_IN_CHECKLISTS, PLACES, SECTIONS, with_places
 columns: ANSWER_COLUMNS, ANSWER_KEY_COLUMNS, PICTURE_COLUMNS, RECORD_COLUMNS, UNKNOWN_DAY
 coordinates: Convention, full_scale, half_width_px, to_fractions, to_picture
-curation: CurationRecord, DECISION_COLUMNS, Decision, KEPT, KeptQuestion, PoolModel, RECORD, REMOVED, RemovedQuestion, StageCount
 examinations: REQUEST_KINDS, match_request, offered_requests
 examinations.inventory: EvidenceKind, Examination, RequestMatch, RequestOutcome, group_of_entry, section_of_note, unique_names
 fact_matching: MOST_FACTS, matching_facts, matching_statements

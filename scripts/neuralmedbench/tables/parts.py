@@ -1,16 +1,19 @@
-"""The parts of benchmarks and rounds that numbers are about, and the patients behind every rate."""
+"""The parts of benchmarks and rounds that numbers are about, the patients behind every rate, and reference pools.
+
+A reference pool is the models whose answers were used to choose the items of a benchmark; every table that names them marks them.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from neuralmedbench.estimates.suppression import Label, Mask, mask_of
-from neuralmedbench.records.results import FEWEST, PATIENT
+from neuralmedbench.records.results import FEWEST, PATIENT, POOL_MARKS
 from neuralmedbench.scoring.structured_answer import gold_labels
 from neuralmedbench.tables.clinical.readings import clinical_parts
 from neuralmedbench.tables.cohort import cohort_values
@@ -18,8 +21,10 @@ from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Suppr
 from neuralmedbench.tables.evidence import KNOWN, evidence_items
 from neuralmedbench.tables.groups import item_groups
 from neuralmedbench.tables.readiness import belongs
-from neuralmedbench.tables.rows import Cells
+from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
+
+MARK = "in_reference_pool"
 
 
 @dataclass(frozen=True)
@@ -164,3 +169,38 @@ class ClusterMarks:
         if "round_id" in row:
             return self._rounds.count(row) or self._rounds.count(row | {"axis": ANY_AXIS})  # an error that nobody marked
         return min((one.smallest(rule, row) for one in named), default=0)
+
+
+def reference_pools(study: Study) -> dict[str, frozenset[str]]:
+    """Return the models of each benchmark's reference pool."""
+    return {name: frozenset(benchmark.config.reference_pool) for name, benchmark in study.benchmarks.items()}
+
+
+def with_pool_marks(rows: Sequence[ResultRow], pools: Mapping[str, frozenset[str]]) -> list[Cells]:
+    """Return the cells of a table's rows, with the columns of `POOL_MARKS` filled unless the row has them."""
+    return [
+        _marks(row, pools) | {column: value for column, value in row.items() if value is not None or column not in POOL_MARKS}
+        for row in rows
+    ]
+
+
+def _marks(row: ResultRow, pools: Mapping[str, frozenset[str]]) -> Cells:
+    return {mark: row[model] in pools[row[benchmark]] for mark, (benchmark, model) in POOL_MARKS.items() if row.get(mark, True) is None}
+
+
+def pool_statements(study: Study) -> list[str]:
+    """State which models are marked and why; empty when no benchmark of the run has a reference pool."""
+    parts = [
+        f"{benchmark.config.title} ({', '.join(benchmark.config.reference_pool)})"
+        for benchmark in study.benchmarks.values()
+        if benchmark.config.reference_pool
+    ]
+    if not parts:
+        return []
+    return [
+        (
+            f"Reference pool: by answers of some models the items were chosen, and what they solved was taken out: {', '.join(parts)}. They are "
+            "marked wherever they are named and were asked again for their scores, with other seeds; that they score lower here than models "
+            "that chose nothing is partly the choice. At temperature 0 a new answer may be the old one."
+        )
+    ]

@@ -25,7 +25,7 @@ from neuralmedbench.tables.graders import not_used
 from neuralmedbench.tables.leaderboard import limited_words
 from neuralmedbench.tables.missing import case_words, not_graded_sentences
 from neuralmedbench.tables.outcomes import PRIOR
-from neuralmedbench.tables.reference_pool import pool_statements
+from neuralmedbench.tables.parts import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study, nonfinite_statements
 from neuralmedbench.tables.words import begun

@@ -51,8 +51,7 @@ from neuralmedbench.tables.contrasts import model_pairs, picture_benchmarks
 from neuralmedbench.tables.declare import Results, Table
 from neuralmedbench.tables.families import definitions
 from neuralmedbench.tables.grounding import measures
-from neuralmedbench.tables.parts import ClusterMarks
-from neuralmedbench.tables.reference_pool import reference_pools, with_pool_marks
+from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
 from neuralmedbench.tables.revisions import change_notes, change_sentences
 from neuralmedbench.tables.rows import Cells, Tables

@@ -10,14 +10,13 @@ import pytest
 import yaml
 
 from conftest import NMB, ROOT
-from neuralmedbench.benchmarks.curation import CurationEvidence, curate, read_decisions, read_scores, write_curated_yaml
+from neuralmedbench.benchmarks.curation import CurationEvidence, Decision, curate, read_decisions, read_scores, write_curated_yaml
 from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.config.mappings import CurationConfig, load_curation
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.json_files import write_lines
 from neuralmedbench.files.tables import write_records
-from neuralmedbench.records.curation import Decision
 from neuralmedbench.records.items import Disclosure, Family, Gold, Lesion, Runner
 from neuralmedbench.records.questions import Question, QuestionImage, QuestionTurn
 from neuralmedbench.records.scores import Score

@@ -15,10 +15,9 @@ from conftest import ROOT
 from fixtures.structured import ANSWER, jsonl, line, literal_label, literal_metrics, said
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.estimates.calibration import auroc, brier, calibration_error, linspace_bins, risk_coverage_area
-from neuralmedbench.estimates.label_averages import Tally
 from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.scoring.structured.form import PUBLISHED, STEPS
-from neuralmedbench.scoring.structured.metrics import compatible_metrics, corrected_metrics
+from neuralmedbench.scoring.structured.metrics import Tally, compatible_metrics, corrected_metrics
 from neuralmedbench.scoring.structured.prediction_rows import published_label, read_predictions
 
 GOLDEN = ROOT / "tests" / "golden"

@@ -13,7 +13,7 @@ from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.declare import Suppression, Table, of_study
 from neuralmedbench.tables.graders import CORE
-from neuralmedbench.tables.reference_pool import MARK, reference_pools
+from neuralmedbench.tables.parts import MARK, reference_pools
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.published import PublishedConfig, PublishedSize
-from neuralmedbench.models.prices import asked_tier, cost_usd, highest_usd
-from neuralmedbench.models.token_estimate import longest_answer
+from neuralmedbench.models.prices import asked_tier, cost_usd, highest_usd, longest_answer
 from neuralmedbench.records.items import Arm
 from neuralmedbench.records.responses import Usage
 
