@@ -36,8 +36,8 @@ from neuralmedbench.records.review import AcceptedIdentityLeak, IdentityLeak
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
 
-DIGESTS = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{12})\b")
-"""Digests and pseudonyms, which contain meaningless runs of digits."""
+DIGESTS = re.compile(r"\b(?=[0-9]*[a-f])(?:[0-9a-f]{64}|[0-9a-f]{12})\b")
+"""Digests and pseudonyms, which contain meaningless runs of digits. A run without a letter is a number, such as a national one of twelve digits."""
 FILE_NAME, OUTSIDE = "its name", "bytes outside its elements"
 SUFFIXES = (".nii.gz", ".json", ".bval", ".bvec", ".txt", ".tsv", ".dcm", ".png")
 MOST_NAMED = 5
@@ -174,8 +174,12 @@ def _places_in(path: Path, name: str, pattern: re.Pattern[str]) -> Counter[str]:
 
 
 def _hits(pattern: re.Pattern[str], text: str) -> list[int]:
-    """Return where identifying values start, in a text without digests."""
-    return [match.start() for match in pattern.finditer(fold(DIGESTS.sub(lambda digest: " " * len(digest[0]), text)))]
+    """Return where identifying values start, in a text without digests; an identifying value is no digest, even if it looks like one."""
+
+    def without(digest: re.Match[str]) -> str:
+        return digest[0] if pattern.fullmatch(fold(digest[0])) else " " * len(digest[0])
+
+    return [match.start() for match in pattern.finditer(fold(DIGESTS.sub(without, text)))]
 
 
 def searched_texts(path: Path, name: str) -> Iterator[SearchedText]:

@@ -1,7 +1,4 @@
-"""De-identify one ingested case and write it as BIDS.
-
-All series that came in get a preview: of the unused ones it shows only what passes the same gate as a scan that is used.
-"""
+"""De-identify one ingested case and write it as BIDS."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ from neuralmedbench.deid.burned_in.hide import (
     Policy,
     TextFoundError,
     count_text,
-    find_burned_in,
     has_suspect_header,
     hide_text,
     reported_checks,
@@ -28,19 +24,10 @@ from neuralmedbench.deid.faces.deface import BrainLossError, deface
 from neuralmedbench.deid.faces.locate import defacing_order, frame_of
 from neuralmedbench.deid.file_names import bids_names
 from neuralmedbench.deid.headers.cleaner import clean_series, clean_sidecar
-from neuralmedbench.deid.headers.element_values import clean_description
 from neuralmedbench.deid.headers.rules import OF_PIXELS
 from neuralmedbench.deid.leaks import require_clean
-from neuralmedbench.deid.review.pieces import (
-    PREVIEW,
-    REVIEW,
-    SERIES,
-    preview_views,
-    upright,
-    write_header_piece,
-    write_scan_pieces,
-    write_tools_piece,
-)
+from neuralmedbench.deid.review.pieces import write_header_piece, write_scan_pieces, write_tools_piece
+from neuralmedbench.deid.review.previews import write_previews
 from neuralmedbench.deid.texts import clean_texts
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files import dicom
@@ -48,15 +35,11 @@ from neuralmedbench.files.dcm2niix import convert
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
 from neuralmedbench.files.packs import SUFFIX
-from neuralmedbench.files.plain_pictures import write_levels
-from neuralmedbench.files.raw_index import read_descriptions, unused_images
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
 from neuralmedbench.runtime.atomic_write import partial_folder, sweep, write_text
 
 SPACING_TOLERANCE = 0.03
 OUTPUTS = ("anat", "dwi", "swi", "ct", "text", "review")
-NO_FACE_FOUND = frozenset({"no_surface", "front_surface_removed"})
-"""Flags of a scan whose face was not located: enough for one that a person sees as a surface, not for a preview."""
 
 
 def deidentify_case(case: CaseRecord, source: Path, out: Path, policy: CleaningPolicy, answer_key: Path | None = None) -> CaseRecord:
@@ -234,54 +217,3 @@ def _acquired(work: Path) -> str:
 def _reason(series: Series, error: DataError) -> str:
     """Write why a series is left out as later stages do: with its kind in place of its number."""
     return f"{series.sequence.value}: {str(error).removeprefix(f'{series.series_id}: ')}"
-
-
-def write_previews(cleaning: Cleaning) -> None:
-    """Write previews of the unused series, after the used ones; and, in `review/series.json`, cleaned descriptions and why there is no preview.
-
-    A preview is three small axial slices of the scan without its face, in which no text was found.
-    """
-    raw = read_descriptions(cleaning.source)
-    entries = {
-        fate.series_id: {"description": clean_description(raw.get(fate.series_id, ""), cleaning.rules)} for fate in cleaning.case.raw_series
-    }
-    for fate in cleaning.case.raw_series:
-        if fate.reason and not fate.no_preview:
-            try:
-                volume = _shown(cleaning, fate.series_id)
-            except TextFoundError:
-                entries[fate.series_id]["no_preview"] = "text"
-            except DeidentificationError:
-                entries[fate.series_id]["no_preview"] = "face"
-            except (OSError, MemoryError):  # a fault of the machine, not of the data
-                raise
-            except Exception:  # an unused series of any form must not stop its case
-                entries[fate.series_id]["no_preview"] = "unreadable"
-            else:
-                write_levels(cleaning.out / REVIEW / f"{fate.series_id}_{PREVIEW}", preview_views(*upright(volume)))
-    if entries:
-        write_json(cleaning.out / REVIEW / SERIES, entries)
-
-
-def _shown(cleaning: Cleaning, series_id: str) -> Volume:
-    """Return an unused series without its face; DataError or DeidentificationError if it cannot be shown."""
-    images = unused_images(cleaning.source, series_id)
-    if images is None:
-        raise DataError
-    suspect, files = False, None
-    if images.is_file():
-        volume = read_nifti(images)
-    else:
-        paths = sorted(images.glob("*.dcm"))
-        suspect, files = has_suspect_header(dicom.read_header(paths[0].read_bytes())), len(paths)
-        with partial_folder(cleaning.source) as work:
-            volumes = [result.read() for result in convert(images, work) if result.image.stat().st_size]
-        volume = max(volumes, key=lambda one: one.voxels.size)
-    if volume.voxels.ndim > 3:
-        volume = Volume(np.ascontiguousarray(volume.voxels[..., 0]), volume.affine)
-    if find_burned_in(volume.voxels, stacked_along(volume.voxels.shape, volume.affine, files), suspect=suspect):
-        raise TextFoundError
-    defaced = deface(volume, heads=cleaning.heads, frame="" if images.is_file() else frame_of(images))
-    if NO_FACE_FOUND & set(defaced.flags):
-        raise DeidentificationError
-    return defaced.volume

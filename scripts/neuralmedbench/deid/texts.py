@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import date
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 from neuralmedbench.deid.cleaning import Cleaning
 from neuralmedbench.deid.notes.clean import clean_note
@@ -223,9 +224,10 @@ def record_identity(text: str) -> Identity:
     """Collect the patient's identifiers from a record, so that they can be removed from the notes too.
 
     `text`: CSV as in `clean_record`. Returns names, places and numbers from rows with a personal variable, and from unknown columns.
+    Raises DataError as `clean_record` does.
     """
     identifiers: dict[str, set[str]] = {"names": set(), "places": set(), "numbers": set()}
-    rows = list(csv.DictReader(io.StringIO(text)))
+    rows = _read_rows(text)
     columns = [column for column in (rows[0] if rows else ()) if isinstance(column, str) and column not in KNOWN_COLUMNS]
     for column in columns:
         cells = {_plain(row.get(column)) for row in rows}
@@ -248,6 +250,15 @@ def record_identity(text: str) -> Identity:
     return Identity(names=names, places=places, numbers=numbers)
 
 
+def _read_rows(text: str) -> list[dict[str, Any]]:
+    """Read the rows of a record; DataError if it is no CSV (an open quotation mark makes one cell of all that follows)."""
+    try:
+        return list(csv.DictReader(io.StringIO(text)))
+    except csv.Error:
+        message = "the health record (record.csv) is not a comma-separated table; save it again as CSV in UTF-8"
+        raise DataError(message) from None
+
+
 def _title_words(title: str | None) -> set[str]:
     return set(re.findall(r"[a-z]+", fold(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", title or "")).casefold()))
 
@@ -264,11 +275,7 @@ def clean_record(
     dropped; ages over 89 become 90+. `days_from_scan` is an integer, empty for a value without a date, and `UNKNOWN_DAY` if the date cannot
     be compared with the scan's. Raises DataError if the text is not a table with these columns.
     """
-    try:
-        rows = list(csv.DictReader(io.StringIO(text)))
-    except csv.Error:
-        message = "the health record (record.csv) is not a comma-separated table; save it again as CSV in UTF-8"
-        raise DataError(message) from None
+    rows = _read_rows(text)
     columns = {column for row in rows[:1] for column in row if column}
     if rows and not {"variable", "value"} <= columns:
         message = "the health record (record.csv) needs the columns variable and value; unit, days_from_scan and date are optional"

@@ -12,7 +12,8 @@ from datetime import date, datetime, time, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from neuralmedbench.files.words import word_set
+from neuralmedbench.files.identity import fold
+from neuralmedbench.files.words import NO_AGENT, UNSTATED_AGENT, word_set
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -38,7 +39,7 @@ AGENTS = word_set(
 SHORT_NUMBER, SLICE_MM = re.compile("[0-9]{1,2}"), re.compile("[0-9]{1,2}mm")
 NAMELESS_AGENT = "contrast agent"
 """What is left of a contrast agent whose name is not kept."""
-NO_AGENT = frozenset({"no", "none", "n", "nil", "off", "without"})
+NO_AGENT_WORDS = frozenset({"no", "none", "n", "nil", "off", "without"})
 PULSES = (
     "se|tse|tir|tirm|tfl|fl|ep|epfid|epse|epi|ffe|tfe|spc|spcr|swi|h|hst|re|qfl|fi|ci|me|csi|gre|ge|fse|ir|de|dess|ciss|fm|pc|tof|fid|ute"
 )
@@ -120,15 +121,19 @@ def clean_pulse_name(text: str) -> str:
 
 
 def clean_agent(text: str) -> str:
-    """Keep the name of a contrast agent, or else only whether one was given.
+    """Keep the name of a contrast agent, or else only whether one was given; empty where the header does not know.
 
     Examples
     --------
-    >>> [clean_agent(text) for text in ("Gadovist 7ml Vandermeer", "gave by JV", "NONE", "off")]
-    ['Gadovist', 'contrast agent', 'NONE', 'NONE']
+    >>> [clean_agent(text) for text in ("Gadovist 7ml Vandermeer", "gave by JV", "NONE", "ohne KM", "0 ml", "unknown")]
+    ['Gadovist', 'contrast agent', 'NONE', 'NONE', 'NONE', '']
     """
     words = re.findall(r"[A-Za-z]+", text)
-    if any(word.casefold() in NO_AGENT for word in words) or text.strip() in {"0", "-"}:
+    stated = fold(text).strip().casefold()
+    if UNSTATED_AGENT.fullmatch(stated):
+        return ""
+    # one word anywhere is enough: `Contrast: NO`
+    if NO_AGENT.fullmatch(stated) or any(word.casefold() in NO_AGENT_WORDS for word in words):
         return "NONE"
     return " ".join(word for word in words if word.casefold() in AGENTS) or NAMELESS_AGENT
 

@@ -26,6 +26,6 @@ templates: Templates, version_of
 texts: UnreadableTextError, decode_text, for_terminal, visible
 vocabulary: diseases_path, names_path, read_urgency, read_vocabulary, urgency_path
 volumes: Matrix, as_matrix, as_stored, as_transform, centre_of, grid_over, homogeneous, image_like, read_volume, resample_to, write_volume
-words: AS_EPONYM, EPONYMS, is_eponym, word_set
+words: AS_EPONYM, EPONYMS, NO_AGENT, UNSTATED_AGENT, is_eponym, word_set
 yaml_text: NestingError, load_yaml, yaml_fault
 """

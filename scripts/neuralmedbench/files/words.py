@@ -1,4 +1,4 @@
-"""Sets of words, and eponyms: names of persons in diseases, signs, scores and anatomy, and what distinguishes them from patients' names."""
+"""Sets of words, what headers say of a contrast agent, and eponyms: names of persons in diseases, signs, scores and anatomy, and what distinguishes them from patients' names."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ def word_set(*lines: str) -> frozenset[str]:
     return frozenset(word for line in lines for word in line.casefold().split())
 
 
+NO_AGENT = re.compile(r"(?:no|none|non|not|nil|without|w/?o|nativ\w*|ohne|sans|sin|senza|off)\b.*|n|n/a|na|0+(?: ?ml)?|-|")
+"""What a header says of a contrast agent where none was given; the text in lower case without accents."""
+UNSTATED_AGENT = re.compile(r"unknown|unspecified|\?")
 EPONYMS = word_set(
     "Alzheimer Parkinson Huntington Creutzfeldt Jakob Pick Binswanger Lewy Broca Wernicke Korsakoff Babinski Hoffmann Romberg Lhermitte Kernig ",
     "Brudzinski Horner Marcus Gunn Weber Rinne Wallenberg Millard Gubler Benedikt Guillain Barré Barre Miller Fisher Lambert Eaton Charcot Marie ",

@@ -145,7 +145,8 @@ def _key(scan: RawScan, source: Path, row: FileRow | None, root: PurePosixPath |
         patient = study = word if word.startswith("sub-") else f"{place}/{word}"
     if row is not None:
         study = row.case or study
-        patient = row.patient or (row.case if header is None and row.case else patient)
+        named = row.patient if names_one_patient(row.patient) else ""
+        patient = named or (row.case if header is None and row.case else patient)
     return patient, study
 
 

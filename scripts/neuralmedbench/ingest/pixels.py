@@ -47,7 +47,9 @@ def is_cut_off(scan: RawScan) -> bool:
     if header is None:
         return False
     syntax = syntax_of(scan)
-    if syntax.is_compressed and syntax != DEFLATED:
+    if not syntax.is_transfer_syntax:
+        return False  # how long the pixels should be is not known; reading them says so
+    if syntax.is_compressed:
         with scan.path.open("rb") as file:
             file.seek(max(0, scan.path.stat().st_size - END_BYTES))
             return END_OF_FRAMES not in file.read()
@@ -104,7 +106,9 @@ def is_blank(scan: RawScan) -> bool:
     syntax = syntax_of(scan)
     if (header := scan.whole or scan.header) is None or _pixel_count(header) > MAX_VOXELS:
         return False  # `check_size` reports it
-    if syntax.is_compressed and syntax != DEFLATED:
+    if not syntax.is_transfer_syntax:
+        return False  # reading them reports it
+    if syntax.is_compressed:
         try:
             pixels = dicom.read_dicom(scan.path).pixel_array
         except Exception:  # no decoder, or damaged: the conversion reports it
@@ -170,7 +174,7 @@ def _frame_bytes(scan: RawScan, whole: Dataset) -> bytes:
     count, number = int(dicom.number(whole, "NumberOfFrames") or 1), scan.frame or 0
     if syntax not in CONVERTIBLE and syntax != DEFLATED:
         return _decoded(whole, number, syntax)
-    if syntax.is_compressed and syntax != DEFLATED:
+    if syntax.is_compressed:
         frames = list(generate_frames(whole.PixelData, number_of_frames=count))
         if number >= len(frames):
             message = "a multi-frame object holds fewer images than its header says"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.files import dicom
+from neuralmedbench.files.words import NO_AGENT, UNSTATED_AGENT
 from neuralmedbench.records.case import Sequence
 
 if TYPE_CHECKING:
@@ -104,8 +105,8 @@ WITH = re.compile(
 )
 AMBIGUOUS = re.compile(r"\bt1 w$|\bpost (?:fossa|fosse)\b.*\bpost\b")
 """A single `W` after T1 may mean weighted or with."""
-NO_AGENT = re.compile(r"(?:no|none|non|not|nil|without|wo|nativ\w*|ohne|sans|sin|senza|pre|oral|off)\b.*|n|n/a|na|0+(?: ?ml)?|-|")
-UNSTATED = re.compile(r"unknown|unspecified|\?")
+NOT_IN_THE_BRAIN = re.compile(r"(?:pre|oral)\b.*")
+"""An agent that is not there yet, or that is swallowed."""
 
 
 @dataclass(frozen=True)
@@ -356,9 +357,9 @@ def contrast_by_words(words: str) -> bool | None:
 
 def contrast_by_agent(agent: str) -> bool | None:
     """Return whether ContrastBolusAgent (as `plain_words`) names an agent; None if it is empty or unspecific."""
-    if not agent or UNSTATED.fullmatch(agent):
+    if not agent or UNSTATED_AGENT.fullmatch(agent):
         return None
-    return NO_AGENT.fullmatch(agent) is None
+    return NO_AGENT.fullmatch(agent) is None and NOT_IN_THE_BRAIN.fullmatch(agent) is None
 
 
 def contrast_given(words: str, agent: str) -> tuple[bool, bool]:

@@ -21,7 +21,7 @@ from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.causes import is_of_all
 from neuralmedbench.models.conversation import PromptMessage, load_messages
 from neuralmedbench.models.destinations import destination_of
-from neuralmedbench.models.ledger import ROOM_BYTES, Ledger, LedgerEntry, new_entry
+from neuralmedbench.models.ledger import ROOM_BYTES, FailedRequests, Ledger, LedgerEntry, new_entry
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.prices import cost_usd, highest_usd
 from neuralmedbench.models.protocol import Answer, Backend, Call, Message, tokens_of_call
@@ -33,7 +33,6 @@ from neuralmedbench.models.retry import (
     TOO_MANY,
     UNKNOWN_HOST,
     CallError,
-    FailedRequests,
     GaveUpError,
     RetriedCall,
     answer_with_retries,

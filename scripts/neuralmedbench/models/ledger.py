@@ -1,4 +1,7 @@
-"""The ledger: every answer that ever came back, one JSON line each, never rewritten."""
+"""The ledger: every answer that ever came back, one JSON line each, never rewritten.
+
+Beside it, requests of calls that failed: a ledger keeps answers alone, but what a failed call sent has left the machine as well.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -21,7 +24,6 @@ from neuralmedbench.errors import DataError, ProviderError
 from neuralmedbench.files.dvc_lock import DVC_LOCK, read_dvc_lock
 from neuralmedbench.models.call_keys import KEY_VERSION
 from neuralmedbench.models.conversation import PromptMessage
-from neuralmedbench.models.retry import FailedCalls, FailedRequests
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import COUNTS, MISSING_STATES, PARTS, ResponseState, Usage, token_count
 from neuralmedbench.runtime.locks import read_holder, try_lock, write_holder
@@ -30,9 +32,59 @@ from neuralmedbench.runtime.storage import has_room, open_private
 SYNC_EVERY = 64
 SYNC_AFTER_S = 2.0
 """Answers, or seconds, between two flushes to disk: a power cut loses at most these, a killed process loses nothing."""
-
 ROOM_BYTES = 8 * 2**20
 """Free space that the disk of a ledger must have before a call is made: more than all answers in flight can take."""
+
+
+class FailedRequests(NamedTuple):
+    """HTTP requests of one call that a host may have received without giving an answer, and the day (UTC, YYYY-MM-DD)."""
+
+    destination: str
+    requests: int
+    called_on: str
+
+
+class _Line(NamedTuple):
+    key: str
+    failed: FailedRequests
+
+
+LINE = TypeAdapter(_Line)
+
+
+class FailedCalls:
+    """Failed calls of one ledger, by the key of the call; a file beside it, which is not recorded.
+
+    When the answer comes, its line in the ledger takes them over. The writer of the ledger is the only writer of this file.
+
+    Parameters
+    ----------
+    ledger : Path
+        The ledger file.
+    """
+
+    def __init__(self, ledger: Path) -> None:
+        self._path = ledger.with_name(f".{ledger.stem}.failed")
+        self._calls: dict[str, list[FailedRequests]] = {}
+        if self._path.exists():
+            for text in self._path.read_bytes().splitlines():
+                with suppress(ValidationError):  # the torn line of a killed process
+                    line = LINE.validate_json(text)
+                    self._calls.setdefault(line.key, []).append(line.failed)
+
+    def of(self, key: str) -> tuple[FailedRequests, ...]:
+        """Return the failed requests of a call, by host and day."""
+        by_place: dict[tuple[str, str], int] = {}
+        for one in self._calls.get(key, ()):
+            place = (one.destination, one.called_on)
+            by_place[place] = by_place.get(place, 0) + one.requests
+        return tuple(FailedRequests(host, number, day) for (host, day), number in by_place.items())
+
+    def add(self, key: str, failed: FailedRequests) -> None:
+        """Keep the requests of a call that failed; on a full disk only until this process ends."""
+        self._calls.setdefault(key, []).append(failed)
+        with suppress(OSError), open(self._path, "ab", opener=open_private) as file:
+            file.write(json.dumps([key, failed]).encode() + b"\n")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,13 +170,10 @@ def _digest(text: str) -> str:
 
 
 ENTRY = TypeAdapter(LedgerEntry)
-
 ANSWER_DIGEST = "answer_sha256"
 """Field of a line that is not part of `LedgerEntry`: it reveals an answer that was changed later. It takes 53 bytes per line; earlier
 versions did not write it."""
-
 DIGITS = 32
-
 REMEDY = "delete the line and run `nmb run pull`, which brings the recorded one back; one that was never recorded is asked for again"
 """Next step for a changed line."""
 

@@ -13,8 +13,6 @@
 The wait is the longer of the provider's request (`retry-after-ms`, or `Retry-After` in seconds or as a date) and a backoff that doubles
 from 0.5 s to 60 s, with jitter. A provider that asks for more than 300 s has no quota left: the call fails, and nothing is sent to its group
 for 300 s. A call ends after `max_attempts` or at its deadline (`deadline_s`, counted from the first attempt, not from the queue before it).
-
-A ledger keeps answers alone; what a failed call sent has left the machine as well, so that requests of failed calls have a file of their own.
 """
 
 from __future__ import annotations
@@ -22,21 +20,16 @@ from __future__ import annotations
 import asyncio
 import datetime
 import email.utils
-import json
 import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Generic, NamedTuple, Protocol, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
-
-from neuralmedbench.runtime.storage import open_private
+from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
+
 RETRIED = frozenset({408, 409, 425, 429})
 NEVER = frozenset({501, 505})
 TOO_MANY = 429
@@ -48,57 +41,6 @@ CONNECTION_REFUSED, UNKNOWN_HOST = "ConnectionRefused", "UnknownHost"
 """Kinds of calls for which nothing listens at the address."""
 LONGEST_RETRY_AFTER_S = 300.0
 """A provider that asks for a longer wait has no quota left today."""
-
-
-class FailedRequests(NamedTuple):
-    """HTTP requests of one call that a host may have received without giving an answer, and the day (UTC, YYYY-MM-DD)."""
-
-    destination: str
-    requests: int
-    called_on: str
-
-
-class _Line(NamedTuple):
-    key: str
-    failed: FailedRequests
-
-
-LINE = TypeAdapter(_Line)
-
-
-class FailedCalls:
-    """Failed calls of one ledger, by the key of the call; a file beside it, which is not recorded.
-
-    When the answer comes, its line in the ledger takes them over. The writer of the ledger is the only writer of this file.
-
-    Parameters
-    ----------
-    ledger : Path
-        The ledger file.
-    """
-
-    def __init__(self, ledger: Path) -> None:
-        self._path = ledger.with_name(f".{ledger.stem}.failed")
-        self._calls: dict[str, list[FailedRequests]] = {}
-        if self._path.exists():
-            for text in self._path.read_bytes().splitlines():
-                with suppress(ValidationError):  # the torn line of a killed process
-                    line = LINE.validate_json(text)
-                    self._calls.setdefault(line.key, []).append(line.failed)
-
-    def of(self, key: str) -> tuple[FailedRequests, ...]:
-        """Return the failed requests of a call, by host and day."""
-        by_place: dict[tuple[str, str], int] = {}
-        for one in self._calls.get(key, ()):
-            place = (one.destination, one.called_on)
-            by_place[place] = by_place.get(place, 0) + one.requests
-        return tuple(FailedRequests(host, number, day) for (host, day), number in by_place.items())
-
-    def add(self, key: str, failed: FailedRequests) -> None:
-        """Keep the requests of a call that failed; on a full disk only until this process ends."""
-        self._calls.setdefault(key, []).append(failed)
-        with suppress(OSError), open(self._path, "ab", opener=open_private) as file:
-            file.write(json.dumps([key, failed]).encode() + b"\n")
 
 
 class CallError(Exception):

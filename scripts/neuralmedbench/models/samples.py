@@ -11,9 +11,8 @@ from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.models.call_keys import call_key, request_key
 from neuralmedbench.models.conversation import PromptMessage, ViewSource, informant_messages, next_messages, shown_answer, stored_view
 from neuralmedbench.models.informant import INFORMANT
-from neuralmedbench.models.ledger import LedgerEntry
+from neuralmedbench.models.ledger import FailedRequests, LedgerEntry
 from neuralmedbench.models.prices import cost_usd
-from neuralmedbench.models.retry import FailedRequests
 from neuralmedbench.records.requests import Request, earlier_request
 from neuralmedbench.records.responses import Response, ResponseState, SentCall, total_of, usage_of
 

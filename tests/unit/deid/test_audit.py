@@ -291,3 +291,18 @@ def test_a_reason_is_counted_by_its_kind_and_every_check_has_a_description() -> 
     assert kind_of_reason("something new") == "other"
     assert describe_check("faces_removed") == DESCRIPTIONS["faces_removed"]
     assert describe_check("something_new") == OTHER
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        (
+            "series-01: text remains in the pixels after it was hidden: look at the scan, and exclude the case or its series",
+            "burned_in_text",
+        ),
+        ("note 1 of 2 is not where it was listed; put it back, or list the cases again (nmb cases list)", "file_moved"),
+        ("file 3 of 9 is not where it was listed; put it back, or list the cases again (nmb cases list)", "file_moved"),
+    ],
+)
+def test_the_kind_of_a_reason_is_that_of_its_sentence(reason: str, kind: str) -> None:
+    assert kind_of_reason(reason) == kind

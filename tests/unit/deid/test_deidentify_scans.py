@@ -23,7 +23,7 @@ from conftest import ROOT
 from fixtures.deid import KEY, NOTE, PLANTED, RECORD, head_voxels, write_dicom_series, write_nifti_file
 from fixtures.face import make_head, scan
 from neuralmedbench.deid import stage
-from neuralmedbench.deid.faces.deface import DefacedScan
+from neuralmedbench.deid.faces.deface import BrainLossError, DefacedScan
 from neuralmedbench.deid.headers.rules import HeaderRules, declared
 from neuralmedbench.deid.release import folder as folder_release
 from neuralmedbench.deid.release.folder import clean_dicom_series, stack_images
@@ -297,24 +297,30 @@ def test_a_face_is_removed_from_dicom_pixels_and_no_pixel_of_the_brain(tmp_path:
     assert checks["faces_removed"] == 1
 
 
-def fail(message: str) -> Callable[..., DefacedScan]:
+def fail(message: str, error: type[Exception] = DeidentificationError) -> Callable[..., DefacedScan]:
     def deface(volume: Volume, **_: Any) -> DefacedScan:
         if volume.voxels.shape[2] == 6:
-            raise DeidentificationError(message)
+            raise error(message)
         return removed_front(volume)
 
     return deface
 
 
+@pytest.mark.parametrize("form", ["dicom", "bids"])
 def test_a_series_that_cannot_be_defaced_is_left_out_with_its_reason(
-    tmp_path: Path, hospital: Path, release: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, hospital: Path, release: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     write_dicom_series(hospital / "VANDERMEER" / "3", number=3, slices=8)
-    monkeypatch.setattr(folder_release, "deface", fail("the face could not be located"))
-    (case,) = release(hospital, "dicom")["cases"].values()
+    # as BIDS, a face that is not found keeps the case back, and brain that would be lost its series
+    error: type[Exception] = DeidentificationError if form == "dicom" else BrainLossError
+    monkeypatch.setattr(folder_release if form == "dicom" else stage, "deface", fail("the face could not be located", error))
+    (case,) = release(hospital, form)["cases"].values()
     assert case["series"] == {"series-03": "T1w"}
-    assert case["series_left_out"] == {"series-01": "the face could not be located", "series-02": "the face could not be located"}
-    assert {path.parent.name for path in (tmp_path / "out").rglob("*.dcm")} == {"series-03"}
+    assert set(case["series_left_out"]) == {"series-01", "series-02"}
+    assert all("the face could not be located" in reason for reason in case["series_left_out"].values())
+    written = [path for path in (tmp_path / "out").rglob("*") if path.name.endswith((".dcm", ".nii.gz"))]
+    assert {path.parent.name for path in written} == ({"series-03"} if form == "dicom" else {"anat"})
+    assert form == "dicom" or len(written) == 1
 
 
 def test_a_release_of_which_nothing_is_left_fails_and_its_audit_says_why(

@@ -253,6 +253,16 @@ def test_the_same_name_is_found_wherever_it_is_planted(case: Path, tmp_path: Pat
         assert surname in SEEN or not re.search(rf"\b{re.escape(surname)}\b", shown), surname
 
 
+@pytest.mark.parametrize("number", ["198503124821", "19850312abcd", "4821337"])
+def test_a_number_is_found_even_if_it_looks_like_a_digest_and_a_digest_that_contains_it_is_none(case: Path, number: str) -> None:
+    note = case / "text" / "note-01.txt"
+    identity = Identity(numbers=(number,))
+    note.write_text(f"Seen as {number}.\n", encoding="utf-8")
+    assert [leak.place for leak in find_leaks(case, identity)] == ["line 1"]
+    note.write_text(f"Made from {'a' * 20}{number}{'b' * (44 - len(number))} and {number[:7]}f0a1c.\n", encoding="utf-8")
+    assert find_leaks(case, identity) == ()
+
+
 def test_what_a_cleaned_dicom_file_says_of_itself_is_no_leak_and_the_same_word_elsewhere_is(tmp_path: Path) -> None:
     identity = Identity(names=("Philips^Basic", "Clean^Retain", "Modified^REMOVED", "Head^Siemens"), numbers=("48213371",))
     rules = HeaderRules(KEY, "beef00000001", DateShift(-100), identity_pattern(identity))

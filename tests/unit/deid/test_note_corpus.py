@@ -16,6 +16,7 @@ from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.texts import SECTION_CUT, clean_record, clean_texts, cut_sections, record_identity
 from neuralmedbench.deid.values import DateShift
+from neuralmedbench.errors import DataError
 from neuralmedbench.files.identity import Identity, fold, identity_pattern
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.files.vocabulary import read_vocabulary
@@ -321,6 +322,17 @@ def test_texts_of_a_case_are_read_cut_cleaned_and_counted(ingested: CaseRecord, 
     assert left == "Seen with [NAME] [NAME]. NIHSS 4.\n[SECTION CUT]\nMedication: none."
     expected = {"notes_unreadable_document": 1, "notes_withheld": 1, "notes_sections_cut": 2, "record_rows_dropped": 1}
     assert {name: cleaning.checks[name] for name in expected} == expected
+
+
+def test_a_record_that_is_no_table_is_refused_in_one_line(ingested: CaseRecord, tmp_path: Path) -> None:
+    """An open quotation mark makes one cell of all that follows, which is then too long for a reader of CSV."""
+    (tmp_path / "in" / "text" / "record.csv").write_text('variable,value\nage,"58\n' + "NIHSS,4\n" * 20_000, encoding="utf-8")
+    rules = HeaderRules(b"a key of the tests, long enough", "beef", SHIFT)
+    cleaning = Cleaning(case=ingested, source=tmp_path / "in", out=tmp_path / "out", rules=rules, texts=TextRules(CUT_SECTIONS))
+    with pytest.raises(
+        DataError, match=r"^the health record \(record.csv\) is not a comma-separated table; save it again as CSV in UTF-8$"
+    ):
+        clean_texts(cleaning)
 
 
 @pytest.mark.parametrize("written", ["4821337-12A", "AB12-4821337", "4821337/77", "4821337.04", "X9/4821337"])

@@ -12,9 +12,9 @@ import pytest
 import deidentify_case
 import ingest_case
 from fixtures.deid import PLANTED, flat_deface, write_config, write_dicom_series, write_index, write_nifti_file
-from neuralmedbench.deid import stage
 from neuralmedbench.deid.faces.deface import DefacedScan
 from neuralmedbench.deid.leaks import find_leaks
+from neuralmedbench.deid.review import previews
 from neuralmedbench.deid.review.sheet import CaseStage, CaseStages, case_sheet
 from neuralmedbench.errors import DeidentificationError
 from neuralmedbench.files.cases import read_case
@@ -66,7 +66,7 @@ def sheet(case: CaseRecord, folder: Path) -> str:
 def test_every_series_stands_on_the_sheet_used_or_not_with_its_reason_and_a_preview(
     tmp_path: Path, study: list[Path], flat_deface: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stage, "deface", defaced)
+    monkeypatch.setattr(previews, "deface", defaced)
     case = clean(tmp_path, study)
     again = {"reason": "the same images as series-01, sent again", "no_preview": "the same images as series-01"}
     assert case.raw_series == (
@@ -114,7 +114,7 @@ def bug(volume: Volume, **_: Any) -> DefacedScan:
 def test_an_unused_series_whose_face_is_not_located_has_no_preview_and_says_so(
     tmp_path: Path, study: list[Path], monkeypatch: pytest.MonkeyPatch, deface: Any, why: str
 ) -> None:
-    monkeypatch.setattr(stage, "deface", deface)
+    monkeypatch.setattr(previews, "deface", deface)
     case = clean(tmp_path, study[:6] + study[12:18])
     assert not (tmp_path / "deidentified" / "review" / "series-02_preview.png").exists()
     assert f"no preview: {why}" in sheet(case, tmp_path / "deidentified")
@@ -125,7 +125,7 @@ def test_an_unused_series_with_text_in_its_pixels_has_no_preview(
 ) -> None:
     from PIL import Image, ImageDraw
 
-    monkeypatch.setattr(stage, "deface", defaced)
+    monkeypatch.setattr(previews, "deface", defaced)
     for path in study[12:18]:
         image = pydicom.dcmread(path)
         pixels = np.kron(image.pixel_array, np.ones((4, 4), dtype=np.uint16))
@@ -154,7 +154,7 @@ def test_an_unused_nifti_of_several_volumes_shows_its_first(tmp_path: Path, flat
         shown.append(volume.voxels.shape)
         return defaced(volume)
 
-    monkeypatch.setattr(stage, "deface", seen)
+    monkeypatch.setattr(previews, "deface", seen)
     files = write_dicom_series(tmp_path / "raw", slices=6)
     values = np.random.default_rng(1).integers(0, 900, (24, 28, 10, 3)).astype(np.int16)
     case = clean(tmp_path, [*files, write_nifti_file(tmp_path / "raw" / "c0ffee_bold.nii.gz", values)])
@@ -165,7 +165,7 @@ def test_an_unused_nifti_of_several_volumes_shows_its_first(tmp_path: Path, flat
 def test_what_the_list_of_series_says_by_itself_is_no_leak_and_what_it_took_from_the_input_is(
     tmp_path: Path, study: list[Path], flat_deface: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stage, "deface", no_face)
+    monkeypatch.setattr(previews, "deface", no_face)
     for path in study:
         image = pydicom.dcmread(path)
         image.PatientName = "Series^Preview^Face^Description"

@@ -102,6 +102,22 @@ def test_a_compression_that_nothing_reads_is_a_reason_and_the_rest_goes_on(tmp_p
     assert reason.endswith("store it without compression and list the cases again")
 
 
+@pytest.mark.parametrize("syntax", ["1.2.840.113619.5.2", "1.2.3.4"])
+def test_a_transfer_syntax_that_is_in_no_list_is_a_reason_and_the_rest_goes_on(tmp_path: Path, syntax: str) -> None:
+    """The first is one of GE's own; of such a syntax pydicom cannot say whether it compresses."""
+    files = write_series(tmp_path / "raw" / "1")
+    unknown = write_series(tmp_path / "raw" / "2", series=2, voxels=ball(8) + 5)
+    for path in unknown:
+        content = path.read_bytes()
+        known = b"1.2.840.10008.1.2.1\0"
+        assert content.count(known) == 1
+        path.write_bytes(content.replace(known, syntax.encode().ljust(len(known), b"\0")))
+    case = ingest(tmp_path, files + unknown)
+    assert [series.series_id for series in case.series] == ["series-01"]
+    (reason,) = set(reasons(case))
+    assert reason.startswith("series-02: compressed in a way that nothing here reads (an unknown way);")
+
+
 def cut_off(path: Path) -> None:
     content = path.read_bytes()
     path.write_bytes(content[: -len(content) // 5])

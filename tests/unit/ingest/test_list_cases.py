@@ -137,6 +137,15 @@ def test_files_csv_overrides_grouping_and_labels(tmp_path: Path, source: Path) -
     assert {"series-03": "ceT1w"} in overrides
 
 
+def test_a_word_that_is_no_patient_in_files_csv_makes_no_two_patients_one(tmp_path: Path, source: Path) -> None:
+    lines = ["path,case,patient", "nifti/sub-01_T1w.nii.gz,one,unknown", "nifti/p99_T2w.nii.gz,two,unknown"]
+    (source / "files.csv").write_text("\n".join(lines), encoding="utf-8")
+    run(tmp_path, source)
+    rows = read_case_table(tmp_path / "config" / "benchmarks" / "mine.cases.tsv")
+    # the two studies of one patient are the only cases that share one
+    assert len({row.case_id for row in rows}) - len({row.patient_id for row in rows}) == 1
+
+
 def test_a_text_that_fits_no_case_is_left_out_and_counted(tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (source / "stray.txt").write_text(NOTE, encoding="utf-8")
     run(tmp_path, source)

@@ -14,7 +14,7 @@ from fixtures.models import PNG, Server, model_config, reply, running_server
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models import causes
 from neuralmedbench.models.api.backend import ApiBackend
-from neuralmedbench.models.api.protocols import PictureEncoder
+from neuralmedbench.models.api.chat import PictureEncoder
 from neuralmedbench.models.api.replies import readable_by_litellm
 from neuralmedbench.models.call_keys import strict_schema
 from neuralmedbench.models.protocol import Call, Message, MessageImage

@@ -13,7 +13,8 @@ from conftest import ROOT
 from fixtures.models import PNG, Server, model_config, reply, running_server
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.api.backend import CATALOGUED, NATIVE, NO_KEY, ApiBackend, check_parameters
-from neuralmedbench.models.api.protocols import LitellmCalls, NativeCalls, import_litellm
+from neuralmedbench.models.api.chat import NativeCalls
+from neuralmedbench.models.api.through_litellm import LitellmCalls, import_litellm
 from neuralmedbench.models.api.wire import OneHost
 from neuralmedbench.models.protocol import Call, Message, MessageImage
 from neuralmedbench.models.retry import CallError

@@ -134,6 +134,7 @@ def _release_case(
     start = replace(ingested, stage="deidentify", checks={}, fates=())
     if settings.form == "bids":
         step = quarantine_on_error(start, lambda: deidentify_case(start, private, folder, settings.policy))
+        left_out |= step.set_aside
     else:
         step = quarantine_on_error(start, lambda: _as_dicom(start, private, folder, settings, left_out))
     return ingested, step, left_out

@@ -1,6 +1,6 @@
 """Models behind an API, with the parameters that each takes: one attempt per call, because retries are decided in one place (`models.retry`).
 
-OpenAI's protocol, which most servers speak, is spoken here; other providers are called through litellm (`models.api.protocols`).
+OpenAI's protocol, which most servers speak, is spoken here; other providers are called through litellm (`models.api.through_litellm`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.models.api.protocols import POLICY_ERROR, NativeCalls
+from neuralmedbench.models.api.chat import POLICY_ERROR, NativeCalls
 from neuralmedbench.models.api.replies import UNREADABLE, answers_of, reply_without_answer
 from neuralmedbench.models.api.wire import BAD_CERTIFICATE, Exchange, OneHost, UnansweredError, warn_about_proxies
 from neuralmedbench.models.call_keys import strict_schema
@@ -84,18 +84,18 @@ def check_parameters(model: ModelConfig) -> bool:
     native = provider in NATIVE and not REWRITTEN.search(name)
     if native and model.api_base and not model.parameters and not CATALOGUED.search(name):
         return True
-    from neuralmedbench.models.api import protocols
+    from neuralmedbench.models.api import through_litellm
 
     for parameter in model.parameters:
-        if parameter in RESERVED or protocols.is_own_parameter(parameter):
+        if parameter in RESERVED or through_litellm.is_own_parameter(parameter):
             message = f"model {model.name}: `parameters: {parameter}` is not passed on; it has a key of its own in the yaml, or is none of a model"
             raise ConfigError(message)
-    if protocols.has_only_responses(name, provider):
+    if through_litellm.has_only_responses(name, provider):
         message = f"model {model.name}: its provider serves it over the Responses interface alone, which is not spoken here; take a model that chats"
         raise ConfigError(message)
     asked = parameters_of(model, _whole_call(model))
     try:
-        sent = protocols.sent_parameters(name, provider, asked)
+        sent = through_litellm.sent_parameters(name, provider, asked)
     except Exception as error:  # litellm's errors share no base class
         raise ConfigError(rejection_message(model, error)) from None
     return native and sent == asked
@@ -214,6 +214,6 @@ class ApiBackend:
 
 
 def _litellm_calls() -> Any:
-    from neuralmedbench.models.api.protocols import LitellmCalls
+    from neuralmedbench.models.api.through_litellm import LitellmCalls
 
     return LitellmCalls

@@ -24,11 +24,11 @@ from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.calls import fields_of, today
 from neuralmedbench.models.context_length import ContextLength
 from neuralmedbench.models.destinations import address_of, destination_of
-from neuralmedbench.models.ledger import ENTRY, Ledger
+from neuralmedbench.models.ledger import ENTRY, FailedRequests, Ledger
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.prices import BATCH, cost_usd
 from neuralmedbench.models.protocol import Call, Message
-from neuralmedbench.models.retry import CallError, FailedRequests
+from neuralmedbench.models.retry import CallError
 from neuralmedbench.models.samples import MissingAnswer, SampleWalk
 from neuralmedbench.records.responses import ResponseState
 

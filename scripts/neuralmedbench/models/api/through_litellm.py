@@ -1,134 +1,29 @@
-"""The protocols in which models behind an API are asked.
-
-OpenAI's (chat completions), which most servers speak: a body and a reply in JSON. For all other providers litellm, which also knows the
-parameters that a model takes.
-"""
+"""Calls through litellm, for providers whose protocol is not spoken here; and what litellm knows about the parameters of a model."""
 
 from __future__ import annotations
 
-import base64
 import datetime
-import json
 import logging
 import os
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
-from http import HTTPStatus
 from typing import Any
-from weakref import WeakValueDictionary
 
 import httpx
 from yarl import URL
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.models.api.replies import ReplyChoice, choices_of, choices_of_litellm, is_policy_refusal, readable_by_litellm
+from neuralmedbench.models.api.chat import PictureEncoder, chat_messages
+from neuralmedbench.models.api.replies import ReplyChoice, choices_of_litellm, readable_by_litellm
 from neuralmedbench.models.api.wire import Exchange, OneHost, UnansweredError
-from neuralmedbench.models.protocol import Message, MessageImage
+from neuralmedbench.models.protocol import Message
 
 OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """Headers that describe the encoding of a body."""
+
 EXCHANGE: ContextVar[Exchange] = ContextVar("exchange")
 """The exchange of the call in flight in this task."""
-OPENAI, PATH = "https://api.openai.com/v1", "chat/completions"
-POLICY_ERROR = "ContentPolicyViolationError"
-"""Kind of a status 400 by which a content filter rejects the request."""
-KINDS = {
-    400: "BadRequestError",
-    401: "AuthenticationError",
-    404: "NotFoundError",
-    408: "Timeout",
-    422: "BadRequestError",
-    429: "RateLimitError",
-    500: "InternalServerError",
-    502: "BadGatewayError",
-    503: "ServiceUnavailableError",
-    504: "Timeout",
-}
-"""Names of refusals, as litellm names them."""
-
-
-class NativeCalls:
-    """Calls of one model in OpenAI's protocol."""
-
-    def __init__(self, model: ModelConfig, host: OneHost, key: str) -> None:
-        self._host, self._name, self._encoder = host, model.id.partition("/")[2], PictureEncoder()
-        base = (model.api_base or OPENAI).rstrip("/")
-        self._url = URL(base if PATH in base else f"{base}/{PATH}")
-        self._headers = [("Authorization", f"Bearer {key}"), ("Content-Type", "application/json"), ("User-Agent", "neuralmedbench")]
-        self._headers.append(("Accept-Encoding", "gzip, deflate"))  # what `wire` decompresses
-        self._mark = os.urandom(16).hex()  # stands for a picture, and occurs in no text
-
-    async def ask(self, messages: Sequence[Message], parameters: Mapping[str, Any], exchange: Exchange) -> list[ReplyChoice]:
-        """Make one request.
-
-        Parameters
-        ----------
-        messages : sequence of Message
-            The conversation.
-        parameters : mapping
-            The other keys of the body.
-        exchange : Exchange
-            Is filled with what was sent and received.
-
-        Returns
-        -------
-        list of ReplyChoice
-            The answers, in the order of their numbers.
-
-        Raises
-        ------
-        UnansweredError
-            If the request failed.
-        CallError
-            If the reply cannot be read.
-        """
-        replied = await self._host.send("POST", self._url, self._headers, self.body(messages, parameters), exchange)
-        status = exchange.status or 0
-        if replied and 200 <= status < 300:
-            return choices_of(exchange.body)
-        if status == HTTPStatus.BAD_REQUEST and is_policy_refusal(exchange.body):
-            raise UnansweredError(POLICY_ERROR)
-        raise UnansweredError(KINDS.get(status, "APIError"))
-
-    def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> bytes:
-        """Return the body of a request; pictures are put in afterwards, because a JSON encoder looks at each of their characters (0.3 ms for 50 kB)."""
-        urls: list[bytes] = []
-
-        def mark(image: MessageImage) -> str:
-            urls.append(self._encoder.url(image).encode("ascii"))
-            return self._mark
-
-        body = {"model": self._name, "messages": chat_messages(messages, mark), **parameters}
-        first, *rest = json.dumps(body).encode().split(self._mark.encode())
-        return b"".join([first, *(piece for pair in zip(urls, rest, strict=True) for piece in pair)])
-
-
-RECENT_PICTURES = 32
-
-
-class _Url(str):
-    """A string that can be held by a weak reference; `str` itself cannot."""
-
-
-class PictureEncoder:
-    """Encodes pictures as data URLs: once for all samples and turns that show a picture, and freed when no call holds it.
-
-    The most recent ones are kept in any case, for a dialogue whose next turn shows them again.
-    """
-
-    def __init__(self, recent: int = RECENT_PICTURES) -> None:
-        self._shared: WeakValueDictionary[str, _Url] = WeakValueDictionary()
-        self._recent: deque[_Url] = deque(maxlen=recent)
-
-    def url(self, image: MessageImage) -> str:
-        """Return the data URL of a picture."""
-        url = self._shared.get(image.sha256)
-        if url is None:
-            url = self._shared[image.sha256] = _Url(f"data:image/png;base64,{base64.b64encode(image.png).decode('ascii')}")
-            self._recent.append(url)
-        return url
 
 
 class LitellmCalls:
@@ -142,7 +37,7 @@ class LitellmCalls:
         self._client = AsyncHTTPHandler(timeout=model.timeout_s, transport=_Transport(host), follow_redirects=False)
 
     async def ask(self, messages: Sequence[Message], parameters: Mapping[str, Any], exchange: Exchange) -> list[ReplyChoice]:
-        """Make one request; see `NativeCalls`."""
+        """Make one request; see `models.api.chat.NativeCalls`."""
         EXCHANGE.set(exchange)
         model = self._model
         try:
@@ -220,6 +115,7 @@ SETTINGS = {
 }
 """No download of prices; no `.env` file, which could send requests elsewhere; for `openai/` the handler that litellm uses for all other
 providers: it sends the same body as the openai package at two thirds of the CPU time, and through our own client."""
+
 LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpcore", "openai", "aiohttp", "asyncio")
 
 
@@ -293,12 +189,3 @@ def _no_log_class() -> Any:
         message = f"litellm has no {missing[0]} any more: install the version of requirements.lock"
         raise ImportError(message)
     return type("NoLog", (Logging,), silent)
-
-
-def chat_messages(messages: Sequence[Message], url_of: Callable[[MessageImage], str]) -> list[dict[str, Any]]:
-    """Return messages in the form of OpenAI's protocol; `url_of` gives the address of a picture."""
-
-    def part(one: str | MessageImage) -> dict[str, Any]:
-        return {"type": "text", "text": one} if isinstance(one, str) else {"type": "image_url", "image_url": {"url": url_of(one)}}
-
-    return [{"role": message.role, "content": list(map(part, message.parts)) if message.images else message.words} for message in messages]
