@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from html import unescape
 
 from neuralmedbench.figures.style import PRIOR
+from neuralmedbench.records.result_columns import TABLES as COLUMNS
 from neuralmedbench.records.words import capital, plural
-from neuralmedbench.report.source import PageSource
+from neuralmedbench.report.source import LIST_OF_CASES, PageSource
 from neuralmedbench.tables.words import case_noun
 
 RESULTS, TRUST, DATA, DETAIL = "Results", "Trust", "Data", "Detail"
@@ -67,7 +68,14 @@ class Block:
         return f"blocks/{self.id}.html.j2"
 
 
-BLOCKS = (
+def _with_all_tables(*blocks: Block) -> tuple[Block, ...]:
+    """Put tables that no block shows below the methods, where their files can be saved."""
+    shown = {LIST_OF_CASES, *(table for block in blocks for table in block.tables)}
+    others = tuple(name for name in COLUMNS if name not in shown)
+    return tuple(replace(block, tables=(*block.tables, *others)) if block.id == "methods" else block for block in blocks)
+
+
+BLOCKS = _with_all_tables(
     Block(
         id="glance",
         name="At a glance",

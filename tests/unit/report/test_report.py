@@ -32,6 +32,7 @@ from neuralmedbench.records.words import DASHED, percent, percent_span, points, 
 from neuralmedbench.report.blocks import BLOCKS, folded
 from neuralmedbench.report.blocks import blocks_of as reported
 from neuralmedbench.report.elements import TEMPLATES
+from neuralmedbench.report.source import LIST_OF_CASES
 
 
 class Page(HTMLParser):
@@ -177,7 +178,7 @@ def test_what_stands_below_a_block_is_there(study: Path, text: str) -> None:
         assert re.fullmatch("[a-z]+", block.id)
     shown = {figure for block in BLOCKS for figure in block.figures}
     assert shown == set(FIGURES)
-    assert {table for block in BLOCKS for table in block.tables} >= set(COLUMNS) - {"cases"}
+    assert {table for block in BLOCKS for table in block.tables} == set(COLUMNS) - {LIST_OF_CASES}
     for name in re.findall(r"<code>((?:results|config)/[^<*]*)</code></?(?:span|p)", text):
         assert (ROOT / name).exists() or (study / name).exists(), name
     for kind, folder, names in (("csv", "tables", set(COLUMNS)), ("svg", "figures", set(FIGURES))):
