@@ -10,13 +10,15 @@ Latency, call dates, digests of the code and provenance differ between any two r
 from __future__ import annotations
 
 import argparse
+import base64
 import csv
+import gzip
 import json
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,6 +29,8 @@ MADE = ("data", "results")
 CLOCK = ("latency_s", "latency_median_s", "latency_p90_s", "first_called_on", "last_called_on", "called_on")
 CODE = ("code", "key", "call_keys", "answer_sha256")
 """A built-in model's answers have its code in their keys; the keys of every other model are frozen by a golden test."""
+PACKED = re.compile(r'(<script type="application/gzip;base64" id="csv-[^"]*">)([^<]*)')
+"""The file of a table on the page."""
 
 
 def compared_files(folder: Path) -> Iterator[str]:
@@ -66,7 +70,11 @@ def _parquet(path: Path) -> tuple[str, list[dict[str, object]]]:
 
 def _without_clock(path: Path) -> list[list[str]]:
     with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.reader(file))
+        return _rows_without_clock(file)
+
+
+def _rows_without_clock(lines: Iterable[str]) -> list[list[str]]:
+    rows = list(csv.reader(lines))
     kept = [number for number, name in enumerate(rows[0]) if name not in CLOCK] if rows else []
     return [[row[number] for number in kept] for row in rows]
 
@@ -77,7 +85,10 @@ def _ledger_line(line: str) -> str:
 
 
 def _page(text: str, folder: Path) -> str:
-    """Drop the section on provenance, the commit's badge and the cells that show a latency or a call date."""
+    """Drop the section on provenance, the commit's badge, and latencies and call dates in cells and in the packed files of tables."""
+    text = PACKED.sub(
+        lambda found: f"{found[1]}{_rows_without_clock(gzip.decompress(base64.b64decode(found[2])).decode().splitlines())}", text
+    )
     text = re.sub(r'<section id="provenance".*?</section>', "", text, flags=re.DOTALL)
     text = re.sub(r"(<span>Code</span>) [^<]*", r"\1", text)
     clock: set[str] = set()

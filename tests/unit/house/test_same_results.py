@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import shutil
 from pathlib import Path
 
@@ -12,6 +14,12 @@ import pytest
 from same_results import differences
 
 pytestmark = pytest.mark.slow
+
+
+def packed(name: str, rows: str) -> str:
+    """Write the file of a table as the page holds it."""
+    content = base64.b64encode(gzip.compress(rows.encode())).decode()
+    return f'<script type="application/gzip;base64" id="csv-{name}">{content}</script>'
 
 
 @pytest.fixture
@@ -25,7 +33,7 @@ def runs(tmp_path: Path) -> tuple[Path, Path]:
     (tables / "efficiency.csv").write_text("model,latency_median_s,first_called_on\ntext,0.000300,2026-01-01\n")
     (before / "results" / "report.html").write_text(
         '<li><span>Code</span> abc</li><td data-value="0.5">50 %</td><td data-value="0.000300">0.00</td>'
-        '<section id="provenance">abc</section>'
+        '<section id="provenance">abc</section>' + packed("efficiency", "model,latency_median_s\ntext,0.000300\n")
     )
     pq.write_table(pa.table({"item_id": ["a"], "text": ["stroke"], "latency_s": [0.1], "call_keys": ["k"]}), responses / "text.parquet")
     (ledger / "text.jsonl").write_text('{"key": "k", "text": "stroke", "latency_s": 0.1}\n')
@@ -39,13 +47,21 @@ def test_clocks_digests_and_provenance_are_no_difference(runs: tuple[Path, Path]
     (after / "results" / "provenance.json").write_text("{}")
     (after / "results" / "tables" / "efficiency.csv").write_text("model,latency_median_s,first_called_on\ntext,0.7,2026-01-02\n")
     page = after / "results" / "report.html"
-    page.write_text(page.read_text().replace("abc", "def").replace('"0.000300">0.00', '"0.7">0.70'))
+    text = page.read_text().partition("<script")[0].replace("abc", "def").replace('"0.000300">0.00', '"0.7">0.70')
+    page.write_text(text + packed("efficiency", "model,latency_median_s\ntext,0.7\n"))
     pq.write_table(
         pa.table({"item_id": ["a"], "text": ["stroke"], "latency_s": [0.9], "call_keys": ["other"]}),
         after / "results/responses/text.parquet",
     )
     (after / "data/ledger/demo/text.jsonl").write_text('{"key": "other", "text": "stroke", "latency_s": 0.9}\n')
     assert differences(before, after) == []
+
+
+def test_a_changed_value_in_a_table_that_the_page_holds_is_a_difference(runs: tuple[Path, Path]) -> None:
+    before, after = runs
+    page = after / "results" / "report.html"
+    page.write_text(page.read_text().partition("<script")[0] + packed("efficiency", "model,latency_median_s\nfusion,0.000300\n"))
+    assert differences(before, after) == ["differs: results/report.html"]
 
 
 @pytest.mark.parametrize(
