@@ -31,7 +31,7 @@ from neuralmedbench.runtime.storage import check_places, check_project
 from neuralmedbench.models.model_run import RunLimits
 from neuralmedbench.recording.record import repairs
 from neuralmedbench.recording.run_mistakes import run_mistakes
-from neuralmedbench.models.resources import resources_of
+from neuralmedbench.models.destinations import resources_of
 from neuralmedbench.records.scores import PLANTED
 from snakemake.exceptions import WorkflowError
 
@@ -118,7 +118,7 @@ def mb_of_cases(wildcards, base, of_case):
 
 
 def slots_of_model(wildcards):
-    """Return the resources (slots) of a model's job, and of its informant; see neuralmedbench/models/resources.py."""
+    """Return the resources (slots) of a model's job, and of its informant; see neuralmedbench/models/destinations.py."""
     return resources_of(*RUN.asked(wildcards.benchmark, wildcards.model))
 
 

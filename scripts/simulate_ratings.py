@@ -9,7 +9,7 @@ from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.ratings.form import read_form
 from neuralmedbench.ratings.simulated_raters import simulate_round
-from neuralmedbench.recording.rated_answers import answers_of, model_names
+from neuralmedbench.recording.reader_answers import answers_of, model_names
 from neuralmedbench.records.scores import Grade
 from neuralmedbench.runtime.commands import run_command
 

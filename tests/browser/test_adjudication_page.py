@@ -15,7 +15,7 @@ from neuralmedbench.ratings.adjudication import freeze_stored_adjudication
 from neuralmedbench.ratings.folders import write_round
 from neuralmedbench.ratings.imports import import_round
 from neuralmedbench.ratings.rounds import RoundMaterial, freeze_round
-from neuralmedbench.recording.rated_answers import rated_answers
+from neuralmedbench.recording.reader_answers import rated_answers
 from neuralmedbench.records.scores import response_key, text_digest
 
 FORM = form(responses=4, repeats=0, controls=0)

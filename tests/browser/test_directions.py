@@ -17,7 +17,7 @@ from neuralmedbench.deid.review.sheet import marked, texts_section
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.ratings.folders import write_round
 from neuralmedbench.ratings.rounds import RoundMaterial, freeze_round
-from neuralmedbench.recording.rated_answers import rated_answers
+from neuralmedbench.recording.reader_answers import rated_answers
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, Score, response_key

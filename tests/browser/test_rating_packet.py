@@ -17,7 +17,7 @@ from neuralmedbench.config.workflow import read_run
 from neuralmedbench.ratings.folders import write_round
 from neuralmedbench.ratings.imports import import_round
 from neuralmedbench.ratings.rounds import FrozenRound, RoundMaterial, freeze_round
-from neuralmedbench.recording.rated_answers import rated_answers
+from neuralmedbench.recording.reader_answers import rated_answers
 from neuralmedbench.records.scores import Rating, response_key, text_digest
 
 FORM = form(responses=8, raters=1, raters_per_response=1, repeats=0.25, controls=1)

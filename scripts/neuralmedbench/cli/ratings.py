@@ -38,8 +38,7 @@ def make_rating_round(args: Namespace) -> int:
     from neuralmedbench.ratings.folders import reader_round_lines, require_new, round_lines, write_round
     from neuralmedbench.ratings.form import read_form
     from neuralmedbench.ratings.rounds import RoundMaterial, freeze_round
-    from neuralmedbench.recording.rated_answers import model_names, rated_answers
-    from neuralmedbench.recording.reader_answers import round_questions
+    from neuralmedbench.recording.reader_answers import model_names, rated_answers, round_questions
     from neuralmedbench.records.items import Strategy
 
     folder = args.folder / wildcard(args.round)
@@ -83,7 +82,7 @@ def make_adjudication(args: Namespace) -> int:
     from neuralmedbench.ratings.folders import write_round
     from neuralmedbench.ratings.form import read_form
     from neuralmedbench.ratings.rounds import RoundMaterial
-    from neuralmedbench.recording.rated_answers import model_names, rated_answers
+    from neuralmedbench.recording.reader_answers import model_names, rated_answers
 
     folder = args.folder / wildcard(args.round)
     require_new_name(folder, args.name)

@@ -91,7 +91,7 @@ def audit_run(args: Namespace) -> int:
 def list_all_runs(_: Namespace) -> int:
     """List the runs that are here: name, date, configfile, benchmarks, models, answers, recorded or not."""
     from neuralmedbench.files.texts import for_terminal
-    from neuralmedbench.recording.run_list import list_runs, run_lines
+    from neuralmedbench.recording.finished_runs import list_runs, run_lines
 
     print(for_terminal("\n".join(run_lines(list_runs())) or "no run has been finished here"))
     return 0
@@ -114,7 +114,7 @@ def compare_two_runs(args: Namespace) -> int:
     Answers to the same item are paired if question and reference are the same.
     """
     from neuralmedbench.config.run_names import results_folder
-    from neuralmedbench.recording.run_list import finished_run
+    from neuralmedbench.recording.finished_runs import finished_run
     from neuralmedbench.report.comparison import read_compared_run, write_comparison
 
     a, b = (read_compared_run(Path(), run.name, Path(results_folder(run.name)), run.made) for run in map(finished_run, (args.a, args.b)))
@@ -329,7 +329,7 @@ def trace_number(args: Namespace) -> int:
     """Print the files, hashes, requests and prompts behind one cell of a table."""
     from neuralmedbench.config.run_names import extra_configfiles, results_of
     from neuralmedbench.files.texts import for_terminal
-    from neuralmedbench.recording.table_lookup import look_up_cell
+    from neuralmedbench.recording.finished_runs import look_up_cell
     from neuralmedbench.recording.trace import trace
 
     configfiles = extra_configfiles(args.configfiles)

@@ -8,7 +8,7 @@ console: log_served_models
 causes: next_step
 context_length: ContextLength
 conversation: PromptMessage, WorkUpStep, facts_told, next_messages, questions_asked, released, shown_answer
-destinations: LOCAL, check_destination, destination_of, is_allowed
+destinations: LOCAL, check_destination, destination_of, is_allowed, resources_of
 engine: answer_requests
 explain: explain, explain_stored
 forecast: Forecast, forecast_calls, forecast_informant
@@ -20,6 +20,5 @@ prices: asked_tier, cost_usd, highest_usd, longest_answer, price_list
 readers: fits_layout, limited_requests, requests_for, too_many_pictures, within_budget
 registry: code_of, missing_packages, unavailable_reason
 replay: previous_responses, rebuild
-resources: resources_of
 samples: SampleWalk, has_informant, response_row
 """

@@ -1,4 +1,4 @@
-"""The host to which a model's requests go, and whether the benchmark allows it."""
+"""The host to which a model's requests go, whether the benchmark allows it, and what a job takes while it asks: an API slot or a GPU."""
 
 from __future__ import annotations
 
@@ -12,17 +12,13 @@ from neuralmedbench.errors import ConfigError
 
 LOCAL = "local"
 """In this process, or on this machine."""
-
 PLAIN = "http://"
 """Before a host in `allowed_destinations`: requests may also go there without encryption. Requests to this machine always may."""
-
 BATCH = "batch://"
 """Before a host in `allowed_destinations`: it may also be sent batches, which a provider keeps as files until they are deleted. This machine
 always may."""
-
 BATCH_PROVIDERS = ("openai", "hosted_vllm", "anthropic", "gemini")
 """Providers whose batch interface is spoken here; `openai` for any compatible server."""
-
 HOSTS = {
     "openai": "api.openai.com",
     "hosted_vllm": "",
@@ -38,6 +34,8 @@ HOSTS = {
 Only for these do tests show (tests/unit/models/test_wire.py) that a call goes once, to the checked host, and follows no redirect. Whatever
 litellm reads from its settings and the environment, `models.api.wire` lets nothing through to another host.
 """
+API, GPU = "api_slots", "gpu"
+"""Names of the resources; the profiles set how many there are."""
 
 
 def destination_of(model: ModelConfig) -> str:
@@ -155,3 +153,36 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def resources_of(*models: ModelConfig | None) -> dict[str, int]:
+    """Return the resources that a job takes while it asks a model, or a model and its informant.
+
+    Parameters
+    ----------
+    *models : ModelConfig or None
+        Their yaml; None for a grader that asks no model.
+
+    Returns
+    -------
+    dict of str to int
+        Only resources that are taken, because some cluster plugins read `gpu: 0` as a request. A remote host takes one of `api_slots`;
+        weights that the job loads or serves take one `gpu` (on a machine without one it limits the models that compute at once). A server
+        that runs already has its own queue and takes nothing.
+    """
+    found: dict[str, int] = {}
+    for model in models:
+        found |= _resources_of(model)
+    return found
+
+
+def _resources_of(model: ModelConfig | None) -> dict[str, int]:
+    if model is None or model.backend in ("builtin", "imported"):
+        return {}
+    if model.backend in ("transformers", "server"):
+        return {GPU: 1}
+    try:
+        return {} if destination_of(model) == LOCAL else {API: 1}
+    except ConfigError:
+        # the job explains what is wrong with the address; a plan may still be made
+        return {API: 1}

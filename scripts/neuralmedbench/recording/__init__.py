@@ -3,17 +3,15 @@
 Doors
 -----
 audit: audit_run
+finished_runs: finished_run, list_runs, look_up_cell, run_lines
 limited_run: add_server_model, check_server, limited_lines, limited_run, refused_calls
 patient_traces: PARQUET, ZIP, find_traces, remove_case, withdrawn_ids
 plan: plan_lines, plan_run, write_plan
-rated_answers: answers_of, model_names, rated_answers
-reader_answers: import_readers, reader_lines, round_questions
+reader_answers: answers_of, import_readers, model_names, rated_answers, reader_lines, round_questions
 record: incomplete_files, incomplete_line, missing_lines, not_graded_lines, record_run, repairs
 repository: pull
-run_list: finished_run, list_runs, run_lines
 run_mistakes: run_mistakes
 stages: dvc_yaml, make_files, recorded_runs, run_again
 stated_comparison: comparison_run, look_at, look_line, patients_of, stated_late
-table_lookup: look_up_cell
 trace: trace
 """

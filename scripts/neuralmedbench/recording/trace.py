@@ -14,8 +14,8 @@ from neuralmedbench.config.run_names import results_of
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.recording.finished_runs import TableCell
 from neuralmedbench.recording.metadata import METADATA, Link, RowScope, code_lines, read_metadata, upstream_links
-from neuralmedbench.recording.table_lookup import TableCell
 from neuralmedbench.records.arm_changes import as_asked
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.responses import Response

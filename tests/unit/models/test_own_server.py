@@ -25,13 +25,12 @@ from neuralmedbench.errors import ConfigError, InterruptedRunError, ProviderErro
 from neuralmedbench.models.api.backend import ApiBackend
 from neuralmedbench.models.call_keys import request_key
 from neuralmedbench.models.conversation import next_messages
-from neuralmedbench.models.destinations import destination_of
+from neuralmedbench.models.destinations import destination_of, resources_of
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.protocol import Backend
 from neuralmedbench.models.registry import code_of, open_backend
-from neuralmedbench.models.resources import resources_of
 from neuralmedbench.models.server import backend, process
 from neuralmedbench.models.server.engines import command_of, environment_of, fingerprint_of, start_cause
 from neuralmedbench.models.server.process import ServerLock

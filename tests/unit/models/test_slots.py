@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.models.resources import resources_of
+from neuralmedbench.models.destinations import resources_of
 
 
 @pytest.mark.parametrize(

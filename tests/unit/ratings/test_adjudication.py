@@ -19,7 +19,7 @@ from neuralmedbench.ratings.exports import RoundKey, read_file
 from neuralmedbench.ratings.form import read_form
 from neuralmedbench.ratings.imports import AdjudicationKey, import_round
 from neuralmedbench.ratings.rounds import RoundMaterial
-from neuralmedbench.recording.rated_answers import rated_answers
+from neuralmedbench.recording.reader_answers import rated_answers
 from neuralmedbench.records.scores import Rating, RatingPart, response_key, text_digest
 from neuralmedbench.tables.clinicians.opinions import clinician_verdicts
 

@@ -28,7 +28,7 @@ from neuralmedbench.ratings.exports import PacketKey, RatedResponse, RoundKey, r
 from neuralmedbench.ratings.folders import write_round
 from neuralmedbench.ratings.page import answer_data
 from neuralmedbench.ratings.rounds import GAP, FrozenRound, RoundMaterial, allocate, assign_raters, draw, freeze_round, presentation_order
-from neuralmedbench.recording.rated_answers import model_names, rated_answers
+from neuralmedbench.recording.reader_answers import model_names, rated_answers
 from neuralmedbench.records.blinding import hide_names
 from neuralmedbench.records.items import Runner
 from neuralmedbench.records.requests import Request, RequestTurn

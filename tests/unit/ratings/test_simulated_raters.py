@@ -24,7 +24,7 @@ from neuralmedbench.ratings.exports import RatingExport, RoundKey, read_file
 from neuralmedbench.ratings.form import read_form
 from neuralmedbench.ratings.imports import import_round
 from neuralmedbench.ratings.simulated_raters import SIMULATED_RATERS, simulate_round
-from neuralmedbench.recording.rated_answers import rated_answers
+from neuralmedbench.recording.reader_answers import rated_answers
 from neuralmedbench.recording.stages import dvc_yaml
 from neuralmedbench.records.scores import Grade, Rating, RatingPart, response_key, text_digest
 

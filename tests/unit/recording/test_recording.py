@@ -31,9 +31,9 @@ from neuralmedbench.files.tables import write_records
 from neuralmedbench.models.ledger import LedgerEntry, add_missing, check_recorded_ledger, open_ledger, read_ledger
 from neuralmedbench.recording import record, repository
 from neuralmedbench.recording.audit import changed_answers
+from neuralmedbench.recording.finished_runs import list_runs, run_lines
 from neuralmedbench.recording.metadata import METADATA, OutputRecord, read_metadata, record_name
 from neuralmedbench.recording.record import incomplete_files, incomplete_line, missing_lines, restore_results
-from neuralmedbench.recording.run_list import list_runs, run_lines
 from neuralmedbench.recording.stages import dvc_yaml, recorded_runs
 from neuralmedbench.records.case import CaseRecord
 from neuralmedbench.records.responses import Response, ResponseState

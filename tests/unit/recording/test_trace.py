@@ -18,7 +18,7 @@ from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.ledger import LedgerEntry, open_ledger
-from neuralmedbench.recording.table_lookup import TableCell, look_up_cell
+from neuralmedbench.recording.finished_runs import TableCell, look_up_cell
 from neuralmedbench.recording.trace import PARTS, trace
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Score

@@ -15,7 +15,7 @@ from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.ratings.exports import RatedResponse
-from neuralmedbench.recording.table_lookup import look_up_cell
+from neuralmedbench.recording.finished_runs import look_up_cell
 from neuralmedbench.recording.trace import read_answers, recount, trace
 from neuralmedbench.records.items import Family, Gold, Runner
 from neuralmedbench.records.responses import Response, ResponseState
