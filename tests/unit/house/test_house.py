@@ -104,7 +104,7 @@ def test_the_library_is_not_cut_finer_than_it_is() -> None:
     modules = {
         ".".join(path.relative_to(LIBRARY.parent).with_suffix("").parts): path for path in LIBRARY.rglob("*.py") if path.stem != "__init__"
     }
-    importers = {name: 0 for name in modules}
+    importers = dict.fromkeys(modules, 0)
     for path in [*LIBRARY.rglob("*.py"), *(ROOT / "scripts").glob("*.py")]:
         for name in imports(path) & modules.keys():
             importers[name] += 1
