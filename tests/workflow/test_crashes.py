@@ -22,7 +22,7 @@ from neuralmedbench.models.ledger import ROOM_BYTES, open_ledger, read_ledger
 from neuralmedbench.runtime.one_writer import WAIT_VARIABLE, only_writer
 from neuralmedbench.runtime.watch import look, plain_lines
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.whole_run]
 
 Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
 ANSWERS = "results/crash/responses/demo-tiny/loop.parquet"
@@ -50,7 +50,6 @@ def copy(undisturbed: Path, server: Loopback, tmp_path: Path) -> Path:
     return Path(shutil.copytree(undisturbed, tmp_path / "project"))
 
 
-@pytest.mark.whole_run
 def test_a_run_that_is_killed_while_it_asks_finishes_when_it_is_started_again(undisturbed: Path, server: Loopback, tmp_path: Path) -> None:
     """One seeded round, at the stage that costs money; `make validate` kills at every stage, 20 times."""
     done: Round = crash(undisturbed, tmp_path / "project", server, stage="inference", killed="group", seed=3, results=[SCORES])
@@ -141,7 +140,6 @@ def test_a_lock_is_told_with_what_to_type(copy: Path, run_snakemake: Snakemake) 
     assert done.stderr.splitlines()[-1].endswith("snakemake --unlock, then the same command")
 
 
-@pytest.mark.whole_run
 def test_a_disk_that_fills_during_inference_costs_nothing_but_the_rest(
     copy: Path, server: Loopback, undisturbed: Path, run_snakemake: Snakemake
 ) -> None:
