@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -101,6 +102,12 @@ def read_vocabulary(path: Path) -> Vocabulary:
         If the file is absent, one of them is malformed, a name or a code belongs to two diagnoses, a parent does not exist, or the names are of
         a diagnosis, a source or a language that is not known.
     """
+    return _read(path, tuple(sha256_of(one) for one in (path, names_path(path), diseases_path(path)) if one.is_file()))
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, digests: tuple[str, ...]) -> Vocabulary:
+    """Read a vocabulary; `digests` of its files, so that a process reads the same content once."""
     try:
         file = read_yaml_record(path, _File)
     except FileNotFoundError:
@@ -109,22 +116,19 @@ def read_vocabulary(path: Path) -> Vocabulary:
     diagnoses: dict[str, Diagnosis] = {key: replace(entry, key=key) for key, entry in file.diagnoses.items()}
     vocabulary = Vocabulary(
         version=file.version,
-        digest=sha256_of(path),
+        digest=digests[0] if len(digests) == 1 else sha256_of_value(list(digests)),
         diagnoses=diagnoses,
         locations=file.locations,
         regions=Regions(dict(file.regions)),
         other_diseases=file.other_diseases,
     )
     _check(path, vocabulary)
-    digests = [vocabulary.digest]
     if (beside := names_path(path)).is_file():
         vocabulary = _with_names(beside, vocabulary)
         _check(beside, vocabulary)
-        digests.append(sha256_of(beside))
     if (beside := diseases_path(path)).is_file():
         vocabulary = replace(vocabulary, diseases=_read_diseases(beside))
-        digests.append(sha256_of(beside))
-    return replace(vocabulary, digest=sha256_of_value(digests)) if len(digests) > 1 else vocabulary
+    return vocabulary
 
 
 def _read_diseases(path: Path) -> Diseases:
