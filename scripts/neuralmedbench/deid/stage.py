@@ -31,12 +31,13 @@ from neuralmedbench.deid.review.previews import write_previews
 from neuralmedbench.deid.texts import clean_texts
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files import dicom
-from neuralmedbench.files.dcm2niix import convert
+from neuralmedbench.files.bids import write_trace_gradients
+from neuralmedbench.files.dcm2niix import convert_largest
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
 from neuralmedbench.files.packs import SUFFIX
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
-from neuralmedbench.runtime.atomic_write import partial_folder, sweep, write_text
+from neuralmedbench.runtime.atomic_write import partial_folder, sweep
 
 SPACING_TOLERANCE = 0.03
 OUTPUTS = ("anat", "dwi", "swi", "ct", "text", "review")
@@ -151,8 +152,7 @@ def write_scan(series: Series, stem: Path, cleaning: Cleaning) -> Series:
             ),
         )
     if series.sequence is Sequence.DWI:
-        write_text(stem.with_name(f"{stem.name}.bval"), f"{series.b_value or 0:g}\n")
-        write_text(stem.with_name(f"{stem.name}.bvec"), "0\n0\n0\n")  # a trace image has no direction
+        write_trace_gradients(stem, series.b_value)
     # 4. write the pictures and counts for the reviewer
     write_scan_pieces(case_folder, series.series_id, defaced.volume)
     write_header_piece(case_folder, series.series_id, changed)
@@ -170,21 +170,20 @@ def _clean_volume(series: Series, work: Path, cleaning: Cleaning, changed: Count
     counts = clean_series(path, work / "clean", cleaning.rules, changed)
     checks.update({f"header_{name}": number for name, number in counts.items()})
     checks["dicom_files_cleaned"] += sum(1 for _ in path.glob("*.dcm"))
-    results = [result for result in convert(work / "clean", work / "nifti") if result.image.stat().st_size]
-    volumes = [(result.read(), result.sidecar) for result in results]
-    volume, sidecar = max(volumes, key=lambda one: one[0].voxels.size)
+    volume, files = convert_largest(work / "clean", work / "nifti")
     if volume.voxels.ndim != 3:
         message = f"{series.series_id}: the conversion gave a series of volumes; name its kind in `sequence_overrides` or exclude it"
         raise DataError(message)
-    return volume, sidecar
+    return volume, files.sidecar
 
 
 def _without_text(series: Series, volume: Volume, cleaning: Cleaning) -> tuple[Volume, npt.NDArray[np.bool_] | None]:
     """Hide burned-in text, or raise TextFoundError if the policy is to drop a series that shows any; returns the mask of hidden voxels too."""
     policy: Policy = "drop" if cleaning.burned_in == "drop" else "hide"
-    files = sorted((cleaning.source / series.path).glob("*.dcm"))
-    suspect = bool(files) and has_suspect_header(dicom.read_header(files[0].read_bytes()))
-    axis = stacked_along(volume.voxels.shape, volume.affine, len(files) or None)
+    raw = cleaning.source / series.path
+    header = dicom.first_header(raw)
+    suspect = header is not None and has_suspect_header(header)
+    axis = stacked_along(volume.voxels.shape, volume.affine, len(list(raw.glob("*.dcm"))) or None)
     hidden = hide_text(volume.voxels, axis, suspect=suspect, policy=policy)
     count_text(cleaning.checks, hidden.burned_in, policy, "series")
     if not hidden.burned_in:
@@ -210,8 +209,8 @@ def _check_spacing(series: Series, volume: Volume) -> None:
 
 def _acquired(work: Path) -> str:
     """Read AcquisitionTime from the first cleaned file, empty if absent; dcm2niix leaves times out."""
-    first = min((work / "clean").glob("*.dcm"), default=None)
-    return dicom.text(dicom.read_header(first.read_bytes()), "AcquisitionTime") if first is not None else ""
+    header = dicom.first_header(work / "clean")
+    return "" if header is None else dicom.text(header, "AcquisitionTime")
 
 
 def _reason(series: Series, error: DataError) -> str:

@@ -84,6 +84,12 @@ def _age_and_sex(case: CaseRecord, folder: Path) -> tuple[str, str]:
     return age, SEXES.get(values.get("sex", "").strip().lower(), UNKNOWN)
 
 
+def write_trace_gradients(stem: Path, b_value: float | None) -> None:
+    """Write `stem`.bval (s/mm2) and `stem`.bvec of a trace image, which has no direction."""
+    write_text(stem.with_name(f"{stem.name}.bval"), f"{b_value or 0:g}\n")
+    write_text(stem.with_name(f"{stem.name}.bvec"), "0\n0\n0\n")
+
+
 def write_description(folder: Path, title: str, kind: str, about: str, ignored: tuple[str, ...] = ()) -> None:
     """Write `dataset_description.json`, `README` and `.bidsignore`.
 

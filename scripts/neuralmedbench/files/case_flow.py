@@ -9,21 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.files.cases import CaseRow, read_case
-from neuralmedbench.records.case import CaseRecord, State
+from neuralmedbench.records.case import CaseRecord, NoHead, State
 
 MIN_PATIENTS = 10
 """With fewer cases of patients a share means little: a run then stops only if no case is left."""
 PHANTOM = "phantom"
 """Quality number of a case whose headers or file names say that it is one."""
-NO_HEAD = re.compile(
-    r"^(?:localizer|screenshot|photograph|dose report|acquisition protocol|key object|structured report|presentation state|document"
-    r"|radiotherapy|segmentation|registration|value map|parametric map|waveform|spectroscopy|colour picture|ultrasound|PET |nuclear|radiograph"
-    r"|angiogram|neither an MR nor a CT|directory of a medium|kind of scan not known|a mask|a mosaic that is no diffusion|fewer than"
-    r"|not a grey volume|not a scan \(neither readable DICOM nor NIfTI\)$|an archive|an office document|empty file"
-    r"|duplicate|a copy of another|the same images as|reformatted|gradients or a sidecar)"
-    r"|^a series of \d+ volumes (?:that is no diffusion|without b-values)"
-)
-"""Reasons of files that are no head scan that could have been used, or that say nothing about one (copies, sidecars)."""
+NO_HEAD = re.compile("|".join(re.escape(reason).replace(r"\{\}", ".+") for reason in NoHead))
+"""Matches the start of such a reason."""
 
 
 def counts_as_patient(case: CaseRecord) -> bool:
@@ -32,7 +25,7 @@ def counts_as_patient(case: CaseRecord) -> bool:
         return True
     if case.quality.get(PHANTOM):
         return False
-    return case.quarantined_by != "ingest" or not case.raw_files or not all(NO_HEAD.search(reason) for reason in case.raw_files)
+    return case.quarantined_by != "ingest" or not case.raw_files or not all(NO_HEAD.match(reason) for reason in case.raw_files)
 
 
 def stopping_share(patients: int, allowed: float) -> str:

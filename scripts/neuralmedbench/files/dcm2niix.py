@@ -22,6 +22,7 @@ OVERLAY = "_ROI"
 """Part of the names of masks that the program makes from overlays (groups 6000 to 601E)."""
 FULL_DISK = (b"disk full", b"unable to write")
 """The program's messages on a full disk; its exit code is the same for damaged files."""
+NO_VOLUME = "dcm2niix made no volume of a series: the positions, orientations or sizes of its images do not fit together"
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,8 @@ class ConversionOutput:
             return read_nifti(self.image, "a converted series")
         except TooManyVoxelsError:
             raise
-        except DataError:  # its words are about NIfTI files, and the user's are none
-            message = "dcm2niix made no volume of a series: the positions, orientations or sizes of its images do not fit together"
-            raise DataError(message) from None
+        except DataError:  # the message speaks of NIfTI, but the user's files are DICOM
+            raise DataError(NO_VOLUME) from None
 
 
 @cache
@@ -111,6 +111,17 @@ def convert(series: Path, folder: Path, *, as_stacked: bool = False) -> list[Con
         )
         raise DataError(message)
     return [ConversionOutput(image, *(_companion(image, suffix) for suffix in (".json", ".bval"))) for image in chosen]
+
+
+def convert_largest(series: Path, folder: Path, *, as_stacked: bool = False) -> tuple[Volume, ConversionOutput]:
+    """Convert one series as `convert` does; return its largest volume, which is the scan if the program split the series, and its files.
+
+    DataError also if all images are empty files.
+    """
+    results = [result for result in convert(series, folder, as_stacked=as_stacked) if result.image.stat().st_size]
+    if not results:
+        raise DataError(NO_VOLUME)
+    return max(((result.read(), result) for result in results), key=lambda one: one[0].voxels.size)
 
 
 def _companion(image: Path, suffix: str) -> Path | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.records.case import NoHead
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 700_000_000
 """Bytes of the largest DICOM file that is read, as stored and unpacked: 300 million pixels of 16 bits and their headers."""
 BLOCK = 2**22
-DEFLATED = b"1.2.840.10008.1.2.1.99"
+DEFLATED = "1.2.840.10008.1.2.1.99"
 """Transfer syntax of files whose whole content is deflated."""
 PREAMBLE = 128
 MAGIC = b"DICM"
@@ -57,6 +58,12 @@ def read_header(content: bytes) -> Dataset:
         If it is not DICOM, is truncated before the image, unpacks to more than `MAX_BYTES`, or has no SOP Class UID.
     """
     return header_and_length(content)[0]
+
+
+def first_header(folder: Path) -> Dataset | None:
+    """Read the header of the first DICOM file of a folder by name; None if it holds none. DataError as in `read_header`."""
+    first = min(folder.glob("*.dcm"), default=None)
+    return None if first is None else read_header(first.read_bytes())
 
 
 def header_and_length(content: bytes) -> tuple[Dataset, int]:
@@ -101,10 +108,10 @@ def _read(content: bytes, *, pixels: bool) -> tuple[Dataset, int]:
     import pydicom
 
     quiet_pydicom()
-    if not looks_like_dicom(content[: PREAMBLE + 4]):
+    if not looks_like_dicom(content):
         message = "not a DICOM file"
         raise DataError(message)
-    stream = _BoundedStream(content) if DEFLATED in content else io.BytesIO(content)
+    stream = _BoundedStream(content) if DEFLATED.encode() in content else io.BytesIO(content)
     try:
         header = pydicom.dcmread(stream, stop_before_pixels=not pixels, force=True)
     except DataError:
@@ -117,9 +124,7 @@ def _read(content: bytes, *, pixels: bool) -> tuple[Dataset, int]:
             value(header, "DirectoryRecordSequence") is not None or text(header.file_meta, "MediaStorageSOPClassUID") == MEDIA_DIRECTORY
         )
         message = (
-            "directory of a medium (DICOMDIR)"
-            if directory
-            else "DICOM that is no image (no SOP Class UID): a file of the scanner itself, or a damaged one"
+            NoHead.DIRECTORY if directory else "DICOM that is no image (no SOP Class UID): a file of the scanner itself, or a damaged one"
         )
         raise DataError(message)
     return header, stream.tell()

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
+from neuralmedbench.records.case import NoHead
 from neuralmedbench.runtime.atomic_write import atomic_file
 
 MAX_VOXELS = 300_000_000
@@ -76,8 +77,7 @@ def read_nifti(path: Path, what: str = "the file") -> Volume:
         voxels = voxels.reshape(*voxels.shape[:3], -1)
         voxels = voxels[..., 0] if voxels.shape[3] == 1 else voxels
     if voxels.ndim < 3 or min(voxels.shape[:3]) < 2 or voxels.dtype.kind not in "iuf":
-        message = "not a grey volume (a single picture, or colours)"
-        raise DataError(message)
+        raise DataError(NoHead.NOT_A_VOLUME)
     if not int(header["qform_code"]) and not int(header["sform_code"]):
         message = "left and right cannot be known: the file says nothing about its orientation (qform and sform codes are 0)"
         raise DataError(message)

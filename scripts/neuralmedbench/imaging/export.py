@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+from neuralmedbench.files.bids import write_trace_gradients
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.imaging.normalise import VOLUMES
 from neuralmedbench.imaging.scans import read_rigid
 from neuralmedbench.records.case import CaseRecord, Sequence, Series, State
-from neuralmedbench.runtime.atomic_write import atomic_file, write_text
+from neuralmedbench.runtime.atomic_write import atomic_file
 
 ABOUT = """
 Normalised head scans of the benchmark {benchmark}, made from its de-identified scans.
@@ -56,8 +57,7 @@ def export_case(normalised: CaseRecord, source: Path, raw: CaseRecord, out: Path
             written += 1
         if series.sequence is Sequence.DWI:
             # by BIDS inheritance they apply to both volumes; the validator refuses names with `desc-`
-            write_text(folder / f"{head}_{suffix}.bval", f"{series.b_value or 0:g}\n")
-            write_text(folder / f"{head}_{suffix}.bvec", "0\n0\n0\n")  # a trace image has no direction
+            write_trace_gradients(folder / f"{head}_{suffix}", series.b_value)
         if number == 0:
             mask = {"Type": "Brain", "Sources": about["Sources"], "Description": "Brain of the reference scan, on its grid."}
             _write(folder / f"{head}_desc-brain_mask", source / VOLUMES / f"{series.series_id}_brain.nii", mask)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
-from neuralmedbench.files.dcm2niix import convert
+from neuralmedbench.files.dcm2niix import convert_largest
 from neuralmedbench.files.nifti import Volume
 from neuralmedbench.ingest.geometry import UIH_GRID, is_mosaic, slice_normal
 from neuralmedbench.ingest.pixels import copy_dicom
@@ -88,12 +88,8 @@ def weighted_volume(scans: tuple[RawScan, ...], folder: Path, b_value: float | N
     folder.mkdir(parents=True, exist_ok=True)
     with partial_folder(folder) as work:  # not in the system's temporary folder: raw headers stay in the private zone
         copy_dicom(scans, work / "in")
-        results = convert(work / "in", work / "out")
-        volumes = [result.read() for result in results]
-        # the converter may split a series: the largest volume is the scan
-        sizes = [volume.voxels.size for volume in volumes]
-        best = sizes.index(max(sizes))
-        volume, bval = volumes[best], results[best].bval
+        volume, files = convert_largest(work / "in", work / "out")
+        bval = files.bval
         if volume.voxels.ndim == 3:
             known = read_b_values(bval) if bval is not None and b_value is None else np.array([])
             return volume, float(known[0]) if len(known) == 1 else b_value
@@ -120,8 +116,7 @@ def regrid_series(scans: SequenceOf[RawScan], folder: Path) -> Volume:
     normal = slice_normal(dicom.numbers(headers[0], "ImageOrientationPatient")) or (0.0, 0.0, 0.0)
     with partial_folder(folder) as work:
         copy_dicom(scans, work / "in")
-        results = convert(work / "in", work / "out", as_stacked=True)
-        stack = max((result.read() for result in results), key=lambda volume: volume.voxels.size)
+        stack, _ = convert_largest(work / "in", work / "out", as_stacked=True)
         return regrid(stack, positions, normal)
 
 

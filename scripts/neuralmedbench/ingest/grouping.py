@@ -13,8 +13,8 @@ from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.ingest.bids import applies_to, is_bids, subject_and_session
 from neuralmedbench.ingest.raw_files import FileKind, RawScan, stem_of
 from neuralmedbench.ingest.source_files import FILES_TABLE, FileRow, row_of
+from neuralmedbench.records.case import NoHead
 
-WITHOUT_SCAN = "gradients or a sidecar without their scan"
 METADATA = "metadata of a BIDS data set"
 NO_ID = frozenset({"NONE", "NULL", "NIL", "NA", "NAN", "UNKNOWN", "UNKNOWNID", "ANON", "ANONYM", "ANONYME", "ANONIMO", "ANONYMOUS", "ANONYMIZED",
                    "ANONYMISED", "ANONYMISIERT", "ANONIMIZADO", "ANONYMOUSPATIENT", "ANONPATIENT", "NOID", "NOPATIENTID", "PATIENT", "PATIENTID", "TEST", "REMOVED",
@@ -98,7 +98,7 @@ def group_scans(
     for scan in shared:
         if not _inherited(scan, source, roots, list(cases.values())):
             at_root = PurePosixPath(scan.path.parent.relative_to(source).as_posix()) in roots
-            left_out[scan.path] = METADATA if at_root else WITHOUT_SCAN
+            left_out[scan.path] = METADATA if at_root else NoHead.WITHOUT_SCAN
     return cases
 
 

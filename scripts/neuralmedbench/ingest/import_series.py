@@ -32,13 +32,12 @@ from neuralmedbench.ingest.sequences import (
     label_sequence,
     plain_words,
 )
-from neuralmedbench.records.case import Sequence, Series
+from neuralmedbench.records.case import MIN_SLICES, NoHead, Sequence, Series
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
 
 
-MIN_SLICES = 3
 REFORMATTED = frozenset({"MPR", "CSA MPR", "PROJECTION IMAGE", "MIP", "REFORMATTED"})
 REFORMATTED_WORDS = re.compile(r"\b(?:mpr|reformat\w*|recon\w*|curved|average)\b")
 DIFFUSION = frozenset({Sequence.DWI, Sequence.ADC})
@@ -106,15 +105,13 @@ def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, 
     assert header is not None
     # 1. A series that was sent twice is used once, unless a person labelled the copy.
     if (label is None or BY_PERSON not in label.flags) and series.series_id in others.copies:
-        message = f"the same images as {others.copies[series.series_id]}, sent again"
-        raise DataError(message)
+        raise DataError(NoHead.SENT_AGAIN.format(others.copies[series.series_id]))
     # 2. Its sequence must be known, from a person or from words and physics of the header.
     weights = [b_value_of(scan.header) for scan in series.scans if scan.header is not None]
     label = _check_known(completed(label, label_of_header(header, weights)))
     # 3. A series computed from another one of the case is not used.
     if _is_reformatted(series, others.series):
-        message = "reformatted from another series of the case (ImageType)"
-        raise DataError(message)
+        raise DataError(NoHead.REFORMATTED)
     # 4. Files that are cut off are left out; the others must show something.
     complete, cut = split_cut_off(series.scans)
     because = _name_cut_files(cut, len(series.numbers))
@@ -126,7 +123,7 @@ def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, 
     # 5. Duplicate images are dropped; of diffusion only the strongest weighting is kept. What is left must fit into memory.
     scans, copies = split_duplicates(complete)
     used = {scan.number for scan in scans}  # an object may hold copies beside other frames
-    excluded |= {scan.number: f"{series.series_id}: a copy of another image of the series" for scan in copies if scan.number not in used}
+    excluded |= {scan.number: f"{series.series_id}: {NoHead.COPY}" for scan in copies if scan.number not in used}
     b_value = None
     if label.sequence is Sequence.DWI:
         weights = [] if copies else [b_value_of(scan.header) for scan in scans if scan.header is not None]
@@ -141,10 +138,7 @@ def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, 
     # 7. Several volumes are diffusion, converted to one trace image while the vendor's headers are available.
     if mosaic or geometry.volumes > 1:
         if label.sequence not in DIFFUSION:
-            message = (
-                "a mosaic that is no diffusion scan" if mosaic else f"a series of {geometry.volumes} volumes that is no diffusion scan"
-            )
-            raise DataError(message)
+            raise DataError(NoHead.MOSAIC if mosaic else NoHead.VOLUMES.format(geometry.volumes))
         volume, b_value = weighted_volume(scans, folder, b_value)
         return ImportedSeries(_write_volume(replace(described, b_value=b_value), folder, volume), excluded)
     if dicom.text(header, "LossyImageCompression") == "01":
@@ -183,7 +177,7 @@ def _check_places(geometry: Geometry, because: str) -> None:
     """
     reason = f": {because}" if because else ""
     if geometry.slices < MIN_SLICES:
-        message = f"fewer than {MIN_SLICES} slices{reason}"
+        message = f"{NoHead.FEW_SLICES}{reason}"
         raise DataError(message)
     if "incomplete_volumes" in geometry.flags:
         message = f"some positions hold more images than others{reason or ': images are missing, or two scans share one series'}"
@@ -206,8 +200,7 @@ def _write_volume(described: _Description, folder: Path, volume: Volume, measure
 
 def _check_known(label: SequenceLabel) -> SequenceLabel:
     if label.sequence is Sequence.UNKNOWN:
-        message = "kind of scan not known: name it in `sequence_map`, or in `sequence_overrides` of the case table, if it shall be used"
-        raise DataError(message)
+        raise DataError(NoHead.NOT_KNOWN)
     return label
 
 
@@ -281,8 +274,7 @@ def label_nifti(
     """
     words = plain_words(WHO.sub("", name))
     if not by_a_person and is_mask(words, voxels):
-        message = "a mask, not a scan"
-        raise DataError(message)
+        raise DataError(NoHead.MASK)
     modality = "CT" if CT_WORDS.search(words) or float(voxels.min()) < AIR_HU else "MR"
     texts, physics = read_sidecars(sidecars)
     return modality, label_bids(name, modality, physics) or label_sequence(modality, words, physics, texts)
@@ -330,8 +322,7 @@ def volume_3d(volume: Volume, sequence: Sequence, gradients: Path | None, words:
     """
     if volume.voxels.ndim == 4:
         if sequence is not Sequence.DWI or gradients is None:
-            message = f"a series of {volume.voxels.shape[3]} volumes without b-values"
-            raise DataError(message)
+            raise DataError(NoHead.VOLUMES_WITHOUT_WEIGHTS.format(volume.voxels.shape[3]))
         voxels, b_value = trace_image(volume.voxels, read_b_values(gradients))
         return Volume(voxels, volume.affine), b_value
     if sequence is not Sequence.DWI:

@@ -204,7 +204,7 @@ def _why_not(path: Path, row: FileRow | None) -> str:
     if path.stat().st_size > MAX_BYTES:
         return TOO_LARGE
     content = path.read_bytes()
-    if dicom.looks_like_dicom(content[: dicom.PREAMBLE + 4]):
+    if dicom.looks_like_dicom(content):
         return IS_DICOM
     try:
         picture_head(content)

@@ -26,7 +26,7 @@ CONVERTIBLE = frozenset({
     "1.2.840.10008.1.2.4.91",
 })  # fmt: skip
 """Transfer syntaxes that dcm2niix reads: uncompressed, RLE, JPEG baseline and lossless, JPEG-LS, JPEG 2000."""
-DEFLATED, BIG_ENDIAN = "1.2.840.10008.1.2.1.99", "1.2.840.10008.1.2.2"
+BIG_ENDIAN = "1.2.840.10008.1.2.2"
 END_OF_FRAMES = b"\xfe\xff\xdd\xe0\x00\x00\x00\x00"
 """Sequence delimitation item, after the last compressed frame."""
 END_BYTES = 65536
@@ -53,7 +53,7 @@ def is_cut_off(scan: RawScan) -> bool:
         with scan.path.open("rb") as file:
             file.seek(max(0, scan.path.stat().st_size - END_BYTES))
             return END_OF_FRAMES not in file.read()
-    stored = len(_pixels(scan)) if syntax == DEFLATED else scan.path.stat().st_size - scan.header_bytes
+    stored = len(_pixels(scan)) if syntax == dicom.DEFLATED else scan.path.stat().st_size - scan.header_bytes
     return _pixel_count(header) * (dicom.number(header, "BitsAllocated") or 0.0) / 8 > stored
 
 
@@ -172,7 +172,7 @@ def _frame_bytes(scan: RawScan, whole: Dataset) -> bytes:
 
     syntax = syntax_of(scan)
     count, number = int(dicom.number(whole, "NumberOfFrames") or 1), scan.frame or 0
-    if syntax not in CONVERTIBLE and syntax != DEFLATED:
+    if syntax not in CONVERTIBLE and syntax != dicom.DEFLATED:
         return _decoded(whole, number, syntax)
     if syntax.is_compressed:
         frames = list(generate_frames(whole.PixelData, number_of_frames=count))

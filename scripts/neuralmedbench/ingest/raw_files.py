@@ -19,6 +19,7 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.inside import resolve_links
 from neuralmedbench.files.raw_index import RawIndex
+from neuralmedbench.records.case import NoHead
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -53,12 +54,8 @@ TOO_LONG = f"a text of more than {MAX_TEXT_BYTES // 10**6} MB; keep what belongs
 FILE_NAMES = "numbered_files.tsv"
 """Paths of a case's files by number, for people; beside the private index."""
 
-EMPTY = "empty file (0 bytes)"
-DOCUMENT = "an office document or table: save a note as .txt, a record as record.csv"
-ARCHIVE = "an archive or a compressed file: unpack it beside the others"
 PAIR = "NIfTI in two files (.hdr and .img): convert it to one .nii"
 MISNAMED = "named as NIfTI, but it holds none (damaged, or another format)"
-NO_SCAN = "not a scan (neither readable DICOM nor NIfTI)"
 
 
 STORAGE = "1.2.840.10008.5.1.4.1.1."
@@ -175,7 +172,7 @@ def read_raw_file(number: int, path: Path, sha256: str = "", what: str = "a file
             if path.stat().st_size > MAX_TEXT_BYTES:
                 return RawScan(number, path, kind=FileKind.OTHER, why_not=TOO_LONG)
             return RawScan(number, path, kind=FileKind.SIDECAR)
-        if dicom.looks_like_dicom(start[: dicom.PREAMBLE + 4]):
+        if dicom.looks_like_dicom(start):
             try:
                 dicom.check_file_size(path)
                 header, length = dicom.header_and_length(start + file.read())
@@ -197,14 +194,14 @@ def _why_no_nifti(start: bytes, path: Path) -> str:
     other = next((name for name, magic, suffixes in OTHER_FORMATS if head.startswith(magic) and path.name.lower().endswith(suffixes)), "")
     # the first reason that applies is returned
     reasons = (
-        (EMPTY, not start),
+        (NoHead.EMPTY, not start),
         (PAIR, head[344:348] == TWO_FILES),
         (MISNAMED, path.name.lower().endswith(NIFTI_SUFFIXES)),
         (f"a scan in another format ({other}): convert it to NIfTI, or use its DICOM files", bool(other)),
-        (DOCUMENT, start.startswith(OLD_OFFICE) or start.startswith(OFFICE_PARTS, FIRST_NAME)),
-        (ARCHIVE, zipped or start.startswith(ARCHIVES)),
+        (NoHead.OFFICE, start.startswith(OLD_OFFICE) or start.startswith(OFFICE_PARTS, FIRST_NAME)),
+        (NoHead.ARCHIVE, zipped or start.startswith(ARCHIVES)),
     )
-    return next((reason for reason, applies in reasons if applies), NO_SCAN)
+    return next((reason for reason, applies in reasons if applies), NoHead.NO_SCAN)
 
 
 def _unzipped(start: bytes) -> bytes:

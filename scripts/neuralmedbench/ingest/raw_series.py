@@ -13,46 +13,46 @@ from typing import TYPE_CHECKING
 from neuralmedbench.files import dicom
 from neuralmedbench.ingest.bids import applies_to, entities_of
 from neuralmedbench.ingest.geometry import is_mosaic, main_axis, slice_position
-from neuralmedbench.ingest.raw_files import STORAGE, FileKind, RawScan, put_element, stem_of
+from neuralmedbench.ingest.raw_files import PLAIN, STORAGE, FileKind, RawScan, put_element, stem_of
 from neuralmedbench.ingest.sequences import plain_words
+from neuralmedbench.records.case import NoHead
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
 
 SCANS = frozenset({"2", "4"})
 """CT and MR images: last part of their SOP Class UID. Enhanced objects were split into frames before."""
-OBJECT_NAMES: tuple[tuple[str, str], ...] = (
-    ("7", "screenshot (secondary capture)"),
-    ("77.", "photograph or video"),
-    ("88.67", "dose report"),
-    ("88.68", "dose report"),
-    ("88.71", "acquisition protocol or dose record"),
-    ("88.59", "key object selection"),
-    ("88.", "structured report"),
-    ("11.", "presentation state"),
-    ("104.", "document (encapsulated PDF or other file)"),
-    ("481.", "radiotherapy object"),
-    ("66.4", "segmentation mask"),
-    ("66.5", "segmentation mask"),
-    ("66.7", "segmentation mask"),
-    ("66.", "registration, fiducials or raw data"),
-    ("66", "registration, fiducials or raw data"),
-    ("67", "value map without an image"),
-    ("30", "parametric map"),
-    ("9.", "waveform"),
-    ("4.2", "spectroscopy"),
-    ("4.3", "colour picture, not a scan"),
-    ("6.", "ultrasound"),
-    ("128", "PET image"),
-    ("130", "PET image"),
-    ("20", "nuclear medicine image"),
-    ("1", "radiograph"),
-    ("12.", "angiogram or fluoroscopy"),
+OBJECT_NAMES: tuple[tuple[str, NoHead], ...] = (
+    ("7", NoHead.SCREENSHOT),
+    ("77.", NoHead.PHOTOGRAPH),
+    ("88.67", NoHead.DOSE_REPORT),
+    ("88.68", NoHead.DOSE_REPORT),
+    ("88.71", NoHead.PROTOCOL),
+    ("88.59", NoHead.KEY_OBJECT),
+    ("88.", NoHead.REPORT),
+    ("11.", NoHead.PRESENTATION),
+    ("104.", NoHead.FILE_IN_DICOM),
+    ("481.", NoHead.RADIOTHERAPY),
+    ("66.4", NoHead.SEGMENTATION),
+    ("66.5", NoHead.SEGMENTATION),
+    ("66.7", NoHead.SEGMENTATION),
+    ("66.", NoHead.REGISTRATION),
+    ("66", NoHead.REGISTRATION),
+    ("67", NoHead.VALUE_MAP),
+    ("30", NoHead.PARAMETRIC_MAP),
+    ("9.", NoHead.WAVEFORM),
+    ("4.2", NoHead.SPECTROSCOPY),
+    ("4.3", NoHead.COLOUR),
+    ("6.", NoHead.ULTRASOUND),
+    ("128", NoHead.PET),
+    ("130", NoHead.PET),
+    ("20", NoHead.NUCLEAR),
+    ("1", NoHead.RADIOGRAPH),
+    ("12.", NoHead.ANGIOGRAM),
 )
 """Names of other SOP classes for people, by the start of the last part of their UID (a prefix if it ends in a dot); first match counts."""
-MEDIA_DIRECTORY = "1.2.840.10008.1.3.10"
-SEVERAL_FRAMES = frozenset({"2.1", "2.2", "4.1", "4.4"})
-MODALITIES = {"SR": "structured report", "PR": "presentation state", "KO": "key object selection", "DOC": "document"}
+SCATTERED_FRAMES = "several frames in one object that does not say where each of them lies"
+MODALITIES = {"SR": NoHead.REPORT, "PR": NoHead.PRESENTATION, "KO": NoHead.KEY_OBJECT, "DOC": NoHead.DOCUMENT}
 DOSE = re.compile(r"\b(?:dose|exposure) (?:report|record|info\w*|summary)|\bpatient protocol\b|\bdosis\w*")
 LOCALIZER = re.compile(
     r"\b(?:loc|locali[sz]er\w*|lokali\w*|reperage|scano\w*|scout\w*|survey|surview|topogram\w*|3 ?pl(?:ane)?|three plane|smartprep|aahead ?scout"
@@ -119,7 +119,7 @@ def sort_into_series(scans: Iterable[RawScan]) -> RawSeriesList:
     for scan in scans:
         if scan.header is not None:
             uid = dicom.text(scan.header, "SOPInstanceUID")
-            reason = "duplicate of another file" if uid in seen else exclusion_reason(scan.header)
+            reason = NoHead.DUPLICATE if uid in seen else exclusion_reason(scan.header)
             seen |= {uid} - {""}
             if reason:
                 result.excluded[scan.number] = reason
@@ -139,7 +139,7 @@ def sort_into_series(scans: Iterable[RawScan]) -> RawSeriesList:
         parts.append(((scan,), tuple(sorted((one for one in sidecars if _belongs(one.path, scan.path)), key=_nearness))))
     # sidecars that belong to no scan
     used = {one.number for _, extra in parts for one in extra}
-    result.excluded.update({scan.number: "gradients or a sidecar without their scan" for scan in sidecars if scan.number not in used})
+    result.excluded.update({scan.number: NoHead.WITHOUT_SCAN for scan in sidecars if scan.number not in used})
     result.series = [RawSeries(f"series-{place:02d}", part, extra) for place, (part, extra) in enumerate(parts, start=1)]
     return result
 
@@ -166,7 +166,7 @@ def _split(scans: list[RawScan], result: RawSeriesList) -> list[tuple[RawScan, .
     for scan in scans:
         parts[_kind_of_image(scan.header)].append(scan)
     if is_several_planes([part[0].header for part in parts.values()], len(scans)):
-        result.excluded.update({scan.number: "localizer (few slices in several planes)" for scan in scans})
+        result.excluded.update({scan.number: f"{NoHead.LOCALIZER} (few slices in several planes)" for scan in scans})
         return []
     return [tuple(sorted(part, key=_position_key(part[0].header))) for _, part in sorted(parts.items(), key=lambda part: str(part[0]))]
 
@@ -215,19 +215,19 @@ def exclusion_reason(header: Dataset) -> str:
     sized = dicom.number(header, "Rows") and dicom.number(header, "Columns")
     # the first reason that applies is returned: kind of object before missing elements
     reasons = (
-        ("directory of a medium (DICOMDIR)", uid == MEDIA_DIRECTORY),
-        ("dose report", bool(DOSE.search(description)) and (kind.startswith("7") or "SCREEN SAVE" in types or not placed)),
-        ("screenshot (secondary capture)", kind.startswith("7.") or "SCREEN SAVE" in types),
-        (_named(kind), kind not in SCANS | SEVERAL_FRAMES),
+        (NoHead.DIRECTORY, uid == dicom.MEDIA_DIRECTORY),
+        (NoHead.DOSE_REPORT, bool(DOSE.search(description)) and (kind.startswith("7") or "SCREEN SAVE" in types or not placed)),
+        (NoHead.SCREENSHOT, kind.startswith("7.") or "SCREEN SAVE" in types),
+        (_named(kind), kind not in SCANS | PLAIN.keys()),
         (MODALITIES.get(modality, ""), modality in MODALITIES),
-        ("neither an MR nor a CT image", modality not in {"MR", "CT"}),
-        ("several frames in one object that does not say where each of them lies", kind in SEVERAL_FRAMES),
+        (NoHead.NEITHER_MR_NOR_CT, modality not in {"MR", "CT"}),
+        (SCATTERED_FRAMES, kind in PLAIN),
         ("text is burned into the image (BurnedInAnnotation)", dicom.text(header, "BurnedInAnnotation").upper() == "YES"),
-        ("colour picture, not a scan", (dicom.number(header, "SamplesPerPixel") or 1) != 1 or greys == "PALETTE COLOR"),
+        (NoHead.COLOUR, (dicom.number(header, "SamplesPerPixel") or 1) != 1 or greys == "PALETTE COLOR"),
         ("inverted greys (MONOCHROME1): neither conversion nor defacing turns them; store it as MONOCHROME2", greys == "MONOCHROME1"),
-        ("localizer", "LOCALIZER" in types or LOCALIZER.search(description) is not None),
+        (NoHead.LOCALIZER, "LOCALIZER" in types or LOCALIZER.search(description) is not None),
         ("cut off before its image, or an object without one", not sized),
-        ("several frames in one object that does not say where each of them lies", (dicom.number(header, "NumberOfFrames") or 1) > 1),
+        (SCATTERED_FRAMES, (dicom.number(header, "NumberOfFrames") or 1) > 1),
         ("slice without a position in space", not placed and not is_mosaic(header)),
         ("pixel spacing or orientation that no image can have", not has_valid_geometry(header)),
     )
@@ -247,7 +247,7 @@ def has_valid_geometry(header: Dataset) -> bool:
 def _named(kind: str) -> str:
     return next(
         (name for start, name in OBJECT_NAMES if kind == start or (start.endswith(".") and kind.startswith(start))),
-        "neither an MR nor a CT image",
+        NoHead.NEITHER_MR_NOR_CT,
     )
 
 

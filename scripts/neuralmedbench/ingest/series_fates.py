@@ -15,12 +15,12 @@ from neuralmedbench.files import dicom
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
 from neuralmedbench.files.raw_index import images_folder, write_descriptions
 from neuralmedbench.ingest.geometry import is_mosaic
-from neuralmedbench.ingest.import_series import MIN_SLICES, OtherSeries, is_mask
+from neuralmedbench.ingest.import_series import OtherSeries, is_mask
 from neuralmedbench.ingest.pixels import check_size, copy_dicom, place_of
 from neuralmedbench.ingest.raw_files import FileKind, RawScan, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries
 from neuralmedbench.ingest.sequences import plain_words
-from neuralmedbench.records.case import Sequence, Series, SeriesFate
+from neuralmedbench.records.case import MIN_SLICES, NoHead, Sequence, Series, SeriesFate
 
 VARIANTS = {
     "NORM": "intensity normalised",
@@ -96,7 +96,7 @@ def _keep_images(series: RawSeries, folder: Path) -> str:
             first_at_place.setdefault(place_of(scan), scan)
         mosaic = is_mosaic(series.header)
         if len(first_at_place) < MIN_SLICES and not mosaic:
-            return f"{NOT_DEFACED} (fewer than {MIN_SLICES} slices)"
+            return f"{NOT_DEFACED} ({NoHead.FEW_SLICES})"
         chosen = series.scans[:1] if mosaic else tuple(first_at_place.values())
         check_size(chosen)
         copy_dicom(chosen, target)

@@ -10,6 +10,58 @@ from neuralmedbench.records.review import AcceptedIdentityLeak, IdentityLeak, Ow
 from neuralmedbench.records.views import ViewRules
 
 SCHEMA_VERSION = 3
+MIN_SLICES = 3
+"""Fewer slices are no volume."""
+
+
+class NoHead(StrEnum):
+    """Reasons of files that are no head scan that could have been used, or that say nothing about one (copies, sidecars).
+
+    A reason may go on after these words; `{}` stands for what differs. A run whose cases of patients are quarantined for other reasons stops
+    (`files.case_flow`).
+    """
+
+    DIRECTORY = "directory of a medium (DICOMDIR)"
+    SCREENSHOT = "screenshot (secondary capture)"
+    PHOTOGRAPH = "photograph or video"
+    DOSE_REPORT = "dose report"
+    PROTOCOL = "acquisition protocol or dose record"
+    KEY_OBJECT = "key object selection"
+    REPORT = "structured report"
+    PRESENTATION = "presentation state"
+    DOCUMENT = "document"
+    FILE_IN_DICOM = "document (encapsulated PDF or other file)"
+    RADIOTHERAPY = "radiotherapy object"
+    SEGMENTATION = "segmentation mask"
+    REGISTRATION = "registration, fiducials or raw data"
+    VALUE_MAP = "value map without an image"
+    PARAMETRIC_MAP = "parametric map"
+    WAVEFORM = "waveform"
+    SPECTROSCOPY = "spectroscopy"
+    COLOUR = "colour picture, not a scan"
+    ULTRASOUND = "ultrasound"
+    PET = "PET image"
+    NUCLEAR = "nuclear medicine image"
+    RADIOGRAPH = "radiograph"
+    ANGIOGRAM = "angiogram or fluoroscopy"
+    NEITHER_MR_NOR_CT = "neither an MR nor a CT image"
+    LOCALIZER = "localizer"
+    NOT_A_VOLUME = "not a grey volume (a single picture, or colours)"
+    FEW_SLICES = f"fewer than {MIN_SLICES} slices"
+    MASK = "a mask, not a scan"
+    MOSAIC = "a mosaic that is no diffusion scan"
+    VOLUMES = "a series of {} volumes that is no diffusion scan"
+    VOLUMES_WITHOUT_WEIGHTS = "a series of {} volumes without b-values"
+    NOT_KNOWN = "kind of scan not known: name it in `sequence_map`, or in `sequence_overrides` of the case table, if it shall be used"
+    EMPTY = "empty file (0 bytes)"
+    OFFICE = "an office document or table: save a note as .txt, a record as record.csv"
+    ARCHIVE = "an archive or a compressed file: unpack it beside the others"
+    NO_SCAN = "not a scan (neither readable DICOM nor NIfTI)"
+    DUPLICATE = "duplicate of another file"
+    COPY = "a copy of another image of the series"
+    SENT_AGAIN = "the same images as {}, sent again"
+    REFORMATTED = "reformatted from another series of the case (ImageType)"
+    WITHOUT_SCAN = "gradients or a sidecar without their scan"
 
 
 class Sequence(StrEnum):

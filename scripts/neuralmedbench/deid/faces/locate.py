@@ -47,8 +47,8 @@ def _rank(series: Series) -> tuple[bool, bool, bool]:
 
 def frame_of(raw: Path) -> str:
     """Read FrameOfReferenceUID from the first raw file, empty if absent; it is compared with others and must never be written."""
-    files = sorted(raw.glob("*.dcm"))
-    return dicom.text(dicom.read_header(files[0].read_bytes()), "FrameOfReferenceUID") if files else ""
+    header = dicom.first_header(raw)
+    return "" if header is None else dicom.text(header, "FrameOfReferenceUID")
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from neuralmedbench.ingest.case_tables import with_facts
 from neuralmedbench.ingest.cases import ingest_case
 from neuralmedbench.ingest.listing import ListedCase, list_cases
 from neuralmedbench.ingest.persons_labels import NamedKinds
-from neuralmedbench.records.case import CaseRecord, Sequence, State
+from neuralmedbench.records.case import MIN_SLICES, CaseRecord, Sequence, State
 from neuralmedbench.runtime.atomic_write import write_text
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 NAME = "release"
 TARGET = "notes.txt"
 IGNORE = ".bidsignore"
-MIN_SLICES = 3
 SAME_DIRECTION = 1e-3
 UNEVEN = 0.05
 """Largest distance of a slice from the even grid, as a fraction of the slice distance."""

@@ -12,7 +12,7 @@ from neuralmedbench.deid.headers.element_values import clean_description
 from neuralmedbench.deid.review.pieces import PREVIEW, REVIEW, SERIES, preview_views, upright
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files import dicom
-from neuralmedbench.files.dcm2niix import convert
+from neuralmedbench.files.dcm2niix import convert_largest
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.nifti import Volume, read_nifti
 from neuralmedbench.files.plain_pictures import write_levels
@@ -59,11 +59,10 @@ def _shown(cleaning: Cleaning, series_id: str) -> Volume:
     if images.is_file():
         volume = read_nifti(images)
     else:
-        paths = sorted(images.glob("*.dcm"))
-        suspect, files = has_suspect_header(dicom.read_header(paths[0].read_bytes())), len(paths)
+        header, files = dicom.first_header(images), len(list(images.glob("*.dcm")))
+        suspect = header is not None and has_suspect_header(header)
         with partial_folder(cleaning.source) as work:
-            volumes = [result.read() for result in convert(images, work) if result.image.stat().st_size]
-        volume = max(volumes, key=lambda one: one.voxels.size)
+            volume, _ = convert_largest(images, work)
     if volume.voxels.ndim > 3:
         volume = Volume(np.ascontiguousarray(volume.voxels[..., 0]), volume.affine)
     if find_burned_in(volume.voxels, stacked_along(volume.voxels.shape, volume.affine, files), suspect=suspect):

@@ -11,14 +11,13 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from neuralmedbench.deid.score.scans import HeaderScorer, score_lost_pixels, score_pixels
+from neuralmedbench.deid.score.scans import HeaderScorer, rules_of, score_lost_pixels, score_pixels
 from neuralmedbench.deid.score.tally import FILES, NOTE, RECORD, WORDS_REMOVED, ScoreTally, write_score
 from neuralmedbench.deid.values import DateShift
-from neuralmedbench.files import dicom
 from neuralmedbench.files.answer_key import contains_planted, find_planted, plain, read_answer_key, searchable
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.nifti import Volume
-from neuralmedbench.records.answer_key import AnswerKey, NoteKey, NoteSpan, SeriesKey
+from neuralmedbench.records.answer_key import AnswerKey, NoteKey, NoteSpan
 from neuralmedbench.records.case import CaseRecord, Series
 
 SIDECAR = {
@@ -68,7 +67,7 @@ class PhantomScorer(Observer):
 
     def converted(self, raw: Path, volume: Volume) -> None:
         """Score the pixels of a series."""
-        rules = self._rules_of(raw)
+        rules = rules_of(self._key, raw)
         if rules is not None:
             self._compared.add(rules.series_uid)
             score_pixels(raw, volume, rules, self._tally)
@@ -85,16 +84,11 @@ class PhantomScorer(Observer):
             score_note((source / name).read_text(encoding="utf-8"), shown, key, self._tally)
         record = (out / case.record).read_text(encoding="utf-8") if case.record else ""
         score_record(record, self._key.record_go, self._key.record_stay, self._tally)
-        passed = {rules.series_uid: series for series in case.series if (rules := self._rules_of(source / "series" / series.series_id))}
+        passed = {
+            rules.series_uid: series for series in case.series if (rules := rules_of(self._key, source / "series" / series.series_id))
+        }
         score_files(self._key, out, passed, self._tally)
         write_score(out, self._tally.score(case.case_id))
-
-    def _rules_of(self, raw: Path) -> SeriesKey | None:
-        paths = sorted(raw.glob("*.dcm"))
-        if not paths:
-            return None
-        uid = dicom.text(dicom.read_dicom(paths[0]), "SeriesInstanceUID")
-        return next((rules for rules in self._key.series if rules.series_uid == uid), None)
 
 
 def observer_of(answer_key: Path | None, patient_id: str, dates: DateShift) -> Observer:

@@ -31,6 +31,13 @@ READ_AT = 4
 LPS_TO_RAS = np.array([-1.0, -1.0, 1.0])
 
 
+def rules_of(key: AnswerKey, raw: Path) -> SeriesKey | None:
+    """Return what was planted in a series, by the folder of its DICOM files; None if the key does not name it, or there is no file."""
+    header = dicom.first_header(raw)
+    uid = "" if header is None else dicom.text(header, "SeriesInstanceUID")
+    return next((series for series in key.series if uid and series.series_uid == uid), None)
+
+
 @dataclass
 class HeaderScorer:
     """Scores the headers of one case; remembers the new UID of every old one, to check consistency.
@@ -58,15 +65,10 @@ class HeaderScorer:
 
     def score_series(self, raw: Path, cleaned: Path) -> None:
         """Score one series."""
-        paths = sorted(raw.glob("*.dcm"))
-        if not paths:
-            return
-        first = dicom.read_dicom(paths[0])
-        uid = dicom.text(first, "SeriesInstanceUID")
-        rules = next((series for series in self.key.series if series.series_uid == uid), None)
+        paths, rules = sorted(raw.glob("*.dcm")), rules_of(self.key, raw)
         if rules is None:
             return
-        self._seen.add(uid)
+        self._seen.add(rules.series_uid)
         for path in paths:
             target = cleaned / path.name
             if target.is_file():
