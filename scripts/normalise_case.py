@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.files.cases import run_case_stage
-from neuralmedbench.imaging.normalise import VOLUMES, NormaliseSettings, normalise
+from neuralmedbench.imaging.normalise import NormaliseSettings, normalise
 from neuralmedbench.imaging.review_pieces import REVIEW, write_case_pieces
+from neuralmedbench.imaging.scans import VOLUMES
 from neuralmedbench.records.case import CaseRecord
 from neuralmedbench.runtime.commands import run_command
 

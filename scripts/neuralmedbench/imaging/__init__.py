@@ -6,8 +6,9 @@ alter: alter_pictures
 choose: LAYOUTS, POLICIES, SlicePolicy
 export: ABOUT, export_case
 gather: gather_slices
-normalise: NormaliseSettings, VOLUMES, normalise
+normalise: NormaliseSettings, normalise
 review_pieces: REVIEW, write_case_pieces, write_chosen_pieces
+scans: VOLUMES
 slices: cut_slices
 views: ViewService, list_views
 windows: CT_WINDOWS

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from neuralmedbench.files.bids import write_trace_gradients
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.imaging.normalise import VOLUMES
-from neuralmedbench.imaging.scans import read_rigid
+from neuralmedbench.imaging.scans import brain_path, copy_path, read_rigid
 from neuralmedbench.records.case import CaseRecord, Sequence, Series, State
 from neuralmedbench.runtime.atomic_write import atomic_file
 
@@ -47,20 +46,20 @@ def export_case(normalised: CaseRecord, source: Path, raw: CaseRecord, out: Path
     for number, series in enumerate(normalised.series):
         head, suffix = names[series.series_id].rsplit("_", 1)
         about = _about(series, normalised.case_id, names, read_rigid(source, series).tolist())
+        volume = source / series.path
         scan = {
-            "_desc-preproc": ("", {}),
-            "_space-reference_desc-preproc": ("_space-ref", {"SpatialReference": _uri(normalised.case_id, reference)}),
+            "_desc-preproc": (volume, {}),
+            "_space-reference_desc-preproc": (copy_path(volume), {"SpatialReference": _uri(normalised.case_id, reference)}),
         }
-        for entities, (ending, more) in scan.items():
-            stem = folder / f"{head}{entities}_{suffix}"
-            _write(stem, source / VOLUMES / f"{series.series_id}{ending}.nii", about | more)
+        for entities, (path, more) in scan.items():
+            _write(folder / f"{head}{entities}_{suffix}", path, about | more)
             written += 1
         if series.sequence is Sequence.DWI:
             # by BIDS inheritance they apply to both volumes; the validator refuses names with `desc-`
             write_trace_gradients(folder / f"{head}_{suffix}", series.b_value)
         if number == 0:
             mask = {"Type": "Brain", "Sources": about["Sources"], "Description": "Brain of the reference scan, on its grid."}
-            _write(folder / f"{head}_desc-brain_mask", source / VOLUMES / f"{series.series_id}_brain.nii", mask)
+            _write(folder / f"{head}_desc-brain_mask", brain_path(volume), mask)
             written += 1
     return written
 

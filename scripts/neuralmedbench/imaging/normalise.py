@@ -30,6 +30,7 @@ from neuralmedbench.imaging.quality import (
     series_flags,
 )
 from neuralmedbench.imaging.register import RegistrationReference, make_reference, register, rotation_deg
+from neuralmedbench.imaging.scans import VOLUMES, brain_path, copy_path, rigid_path
 from neuralmedbench.imaging.windows import COMPUTED, share_window, window_of
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
 from neuralmedbench.runtime.atomic_write import atomic_folder
@@ -38,8 +39,6 @@ from neuralmedbench.runtime.storage import full_disk_cause
 if TYPE_CHECKING:
     import SimpleITK as sitk
 
-VOLUMES = "volumes"
-"""Folder beside `case.json` for the files of this stage."""
 COPY_MM = 2.0
 """Voxel size of the copy in the space of the reference."""
 SHADED = (Sequence.T1W, Sequence.CE_T1W, Sequence.T2W, Sequence.FLAIR, Sequence.PDW)
@@ -225,13 +224,13 @@ def _place(series: Series, image: sitk.Image, reference: RegistrationReference, 
 def _write(folder: Path, series: Series, placed: PlacedSeries, copy: sitk.Image) -> None:
     import SimpleITK as sitk
 
-    name = series.series_id
-    write_volume(folder / f"{name}.nii", placed.stored)
-    write_volume(folder / f"{name}_brain.nii", placed.brain)
-    write_json(folder / f"{name}_rigid.json", placed.rigid.tolist())
+    volume = folder / f"{series.series_id}.nii"
+    write_volume(volume, placed.stored)
+    write_volume(brain_path(volume), placed.brain)
+    write_json(rigid_path(volume), placed.rigid.tolist())
     outside = float(sitk.GetArrayViewFromImage(placed.image).min())
     resampled = sitk.Resample(placed.image, copy, as_transform(placed.rigid), sitk.sitkLinear, outside)
-    write_volume(folder / f"{name}_space-ref.nii", resampled)
+    write_volume(copy_path(volume), resampled)
 
 
 def _record(series: Series, source: Path, placed: PlacedSeries, quality: dict[str, float], flags: tuple[str, ...]) -> Series:

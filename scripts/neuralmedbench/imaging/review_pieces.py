@@ -16,7 +16,7 @@ from neuralmedbench.files.plain_pictures import Levels, lettered, outlined, side
 from neuralmedbench.files.volumes import as_transform, grid_over, image_like, read_volume
 from neuralmedbench.imaging.quality import REFERENCE_LIMITS, SERIES_LIMITS, QualityLimit
 from neuralmedbench.imaging.register import brain_centre
-from neuralmedbench.imaging.scans import read_rigid
+from neuralmedbench.imaging.scans import brain_path, read_rigid
 from neuralmedbench.records.case import CaseRecord, Series
 from neuralmedbench.runtime.atomic_write import atomic_folder
 
@@ -70,7 +70,7 @@ def write_case_pieces(case: CaseRecord, folder: Path) -> None:
         native = read_volume(folder / first.path)
         grid = _around_head(native)
         reference = _in_reference(first, native, folder, grid)
-        mask = sitk.ReadImage((folder / first.path).with_name(f"{first.series_id}_brain.nii").as_posix())
+        mask = sitk.ReadImage(brain_path(folder / first.path).as_posix())
         mask = sitk.Resample(mask, grid, sitk.Transform(), sitk.sitkNearestNeighbor, 0)
         brain = sitk.GetArrayFromImage(mask) > 0
         centre = tuple(round(float(along.mean())) for along in np.nonzero(brain))

@@ -20,6 +20,23 @@ if TYPE_CHECKING:
     import SimpleITK as sitk
 
 Points = npt.NDArray[np.float64]
+VOLUMES = "volumes"
+"""Folder of the files of a normalised case: the volume of each series, and beside it those that the following functions name."""
+
+
+def brain_path(volume: Path) -> Path:
+    """Return the path of the brain mask of a series."""
+    return volume.with_name(f"{volume.stem}_brain.nii")
+
+
+def rigid_path(volume: Path) -> Path:
+    """Return the path of the transform of a series, which maps points of the reference to points of the series, LPS+ in mm."""
+    return volume.with_name(f"{volume.stem}_rigid.json")
+
+
+def copy_path(volume: Path) -> Path:
+    """Return the path of the copy of a series in the space of the reference."""
+    return volume.with_name(f"{volume.stem}_space-ref.nii")
 
 
 @dataclass(frozen=True)
@@ -83,7 +100,7 @@ def load_scan(series: Series, source: Path) -> Scan:
         message = f"{series.series_id}: the normalised case has no windows; run its stage again"
         raise DataError(message)
     path = source / series.path
-    mask = sitk.GetArrayFromImage(read_volume(path.with_name(f"{series.series_id}_brain.nii"))) > 0
+    mask = sitk.GetArrayFromImage(read_volume(brain_path(path))) > 0
     return Scan(series, read_volume(path), mask, read_rigid(source, series), series.window)
 
 
@@ -95,7 +112,7 @@ def read_rigid(folder: Path, series: Series) -> npt.NDArray[np.float64]:
     ndarray of float, shape (4, 4)
         Maps points of the reference to points of the series, LPS+ in mm.
     """
-    return np.array(read_json((folder / series.path).with_name(f"{series.series_id}_rigid.json")))
+    return np.array(read_json(rigid_path(folder / series.path)))
 
 
 def centre_points(scan: Scan, plane: Plane, indices: Iterable[int]) -> Points:

@@ -20,7 +20,17 @@ from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.plain_pictures import write_grey
 from neuralmedbench.imaging.choose import SlicePolicy
 from neuralmedbench.imaging.pictures import Floats, square_grid
-from neuralmedbench.imaging.scans import Scan, SlicePlace, centre_points, load_scan, nearest_slices, slice_index, transform_points
+from neuralmedbench.imaging.scans import (
+    Scan,
+    SlicePlace,
+    brain_path,
+    centre_points,
+    load_scan,
+    nearest_slices,
+    rigid_path,
+    slice_index,
+    transform_points,
+)
 from neuralmedbench.imaging.slices import native_pixel, place_tile, render_slice
 from neuralmedbench.imaging.windows import COMPUTED, CT_WINDOWS, Window
 from neuralmedbench.records.case import CaseRecord, Plane, Series, State
@@ -216,9 +226,10 @@ class ViewService:
 
 def _load(case: CaseRecord, source: Path, series: Series) -> Scan:
     """Read a scan whose files are those of its record."""
-    stem = series.path.removesuffix(".nii")
-    for name in (series.path, f"{stem}_brain.nii", f"{stem}_rigid.json"):
-        if not (source / name).is_file() or sha256_of(source / name) != case.files.get(name):
+    volume = source / series.path
+    for path in (volume, brain_path(volume), rigid_path(volume)):
+        name = path.relative_to(source).as_posix()
+        if not path.is_file() or sha256_of(path) != case.files.get(name):
             message = f"{case.benchmark}, case {case.case_id}: {name} is not the file of its record; run normalise_case again"
             raise DataError(message)
     return load_scan(series, source)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.volumes import read_volume
+from neuralmedbench.imaging.scans import copy_path
 from neuralmedbench.records.case import Sequence, Series
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ def share_window(series: list[Series], folder: Path, brain: sitk.Image) -> list[
     enhanced = [entry for entry in series if entry.sequence is Sequence.CE_T1W]
     if t1 is None or not enhanced:
         return series
-    copies = {entry.series_id: read_volume(folder / f"{entry.series_id}_space-ref.nii") for entry in (t1, *enhanced)}
+    copies = {entry.series_id: read_volume(copy_path(folder / f"{entry.series_id}.nii")) for entry in (t1, *enhanced)}
     inside = sitk.GetArrayFromImage(sitk.Resample(brain, copies[t1.series_id], sitk.Transform(), sitk.sitkNearestNeighbor)) > 0
     voxels = {name: sitk.GetArrayViewFromImage(copy) for name, copy in copies.items()}
     done = {entry.series_id: entry for entry in series}
