@@ -6,7 +6,7 @@ arms: AT_LESION, ArmConfig, ArmVariant, load_arms
 benchmark: BenchmarkConfig, MappedSequence, Pattern, ViewerConfig, are_shallow_texts
 checklists: ANSWERED, ANSWER_WORDS, Answer, AnswerSheet, ChecklistConfig, ChecklistItem, PLACES
 code_hash: code_hash
-deidentification: MAY_BE_KEPT, OURS, DeidentificationConfig, ElementRule, actions_by_tag, header_options, read_element_arguments
+deidentification: MAY_BE_KEPT, OURS, DeidentificationConfig, ElementRule, Profile, Subjects, actions_by_tag, header_options, read_element_arguments
 juries: jury_members
 layouts: CASE, COMMON_ORDER, Layout, LayoutConfig, PICTURES, QUESTION
 load: WITHHELD, check, group_limit, load_benchmark, load_checklists, load_grader, load_informant, load_model, load_model_for, load_pipeline, load_published, load_readiness, nearest, read_yaml, section_in, wildcard, withhold_outside_paths

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from neuralmedbench.config.deidentification import DeidentificationConfig, Profile, header_options
+from neuralmedbench.config.deidentification import DeidentificationConfig, Profile, Subjects, header_options
 from neuralmedbench.config.section import Name, Section
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.case import Plane
@@ -113,7 +113,7 @@ class BenchmarkConfig(Section):
     )
     private: bool = Field(True, description="Own data: not in dvc.yaml, and a run with it is not recorded.")
     record: bool = Field(False, description="Record own data anyway, for a DVC remote of your own.")
-    subjects: Literal["phantom", "public", "patient"] = Field("patient", description="Source of the data; determines the kind of audit.")
+    subjects: Subjects = Field("patient", description="Source of the data; determines the kind of audit.")
     profile: Profile = Field("pseudonymised", description="De-identification profile.")
     deidentification: DeidentificationConfig = Field(
         default_factory=DeidentificationConfig, description="What de-identification removes and what it may keep."

@@ -30,6 +30,7 @@ CUT_SECTIONS = (
     "bedömning", "diagnos", "vurdering", "konklusion", "konklusjon", "rozpoznanie", "wnioski",
 )  # fmt: skip
 Profile = Literal["pseudonymised", "safe_harbor"]
+Subjects = Literal["phantom", "public", "patient"]
 HeaderOption = Literal["113101", "113102", "113103", "113104", "113105", "113107", "113108", "113109", "113111"]
 """Selectable options of DICOM PS3.15 Annex E; 113100, the basic profile, always applies."""
 ALWAYS_DONE = ("113101", "113102")

@@ -3,9 +3,8 @@
 Doors
 -----
 audit: add_audit_arguments, audit_cases, audit_pictures, audit_rules
-cleaning: CleaningPolicy, TextRules
+cleaning: CleaningPolicy, add_cleaning_arguments, cleaning_policy
 dataset: write_dataset
-notes.languages: load_name_model
 pictures: deidentify_picture_cases, deidentify_pictures
 release.audit: summarise_release, write_release_audit
 release.dry_run: dry_run, file_lines, summary_lines

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
-from neuralmedbench.config.deidentification import ElementRule, read_element_arguments
+from neuralmedbench.config.deidentification import ElementRule, Profile, Subjects, read_element_arguments
 from neuralmedbench.deid.review.accepted import row_of
 from neuralmedbench.deid.review.pieces import read_tools
 from neuralmedbench.deid.score.tally import read_scores, sum_scores
@@ -160,8 +161,8 @@ def own_rules(rules: Iterable[ElementRule]) -> tuple[OwnRule, ...]:
 def add_audit_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say what an audit requires to a command."""
     parser.add_argument("--benchmark", required=True, help="name of the benchmark")
-    parser.add_argument("--profile", choices=("pseudonymised", "safe_harbor"), required=True, help="de-identification profile")
-    parser.add_argument("--subjects", choices=("phantom", "public", "patient"), required=True, help="kind of subject")
+    parser.add_argument("--profile", choices=get_args(Profile), required=True, help="de-identification profile")
+    parser.add_argument("--subjects", choices=get_args(Subjects), required=True, help="kind of subject")
     parser.add_argument("--options", nargs="*", default=[], help="options of PS3.15 Annex E, by code")
     parser.add_argument("--elements", nargs="*", default=[], help="own rules for single elements, each in JSON")
     parser.add_argument(
