@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.atlas.anatomy import template_head
-from neuralmedbench.atlas.fit import BRAIN_CENTRE, GRID_MM, SEARCH_GRID_MM
-from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, make_target
-from neuralmedbench.files.volumes import Matrix, as_matrix, as_transform, grid_over, homogeneous, resample_to
+from neuralmedbench.atlas.fit import BRAIN_CENTRE, GRID_MM, SEARCH_GRID_MM, SHOWN
+from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, make_target, rigid
+from neuralmedbench.files.volumes import Matrix, as_matrix, as_transform, centre_of_grid, grid_over, homogeneous, resample_to
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -29,8 +29,8 @@ LOOKS: tuple[tuple[float, Pose], ...] = (
 """Grid in mm and first steps (rotations in rad, shifts in mm) of the search, and of a finer one if the first is ambiguous."""
 HEIGHTS_MM = (0.0, -12.0, 12.0, -24.0, 24.0)
 """Start heights of the search relative to the position in the headers."""
-SHOWN, RIM_MM = 0.35, 12.0
-"""Threshold of the head as a fraction of mean plus SD of the grey values, and the rim of air around it that is compared too."""
+RIM_MM = 12.0
+"""Rim of air around the head that is compared too."""
 RIVAL_MM, MAX_RIVAL = 6.0, 0.83
 """A position is unambiguous if the best agreement at this distance is less than this part of its own: correct ones had up to 0.81, wrong ones
 0.87 and more."""
@@ -147,20 +147,15 @@ def transfer_fit(rough: sitk.Image, other: sitk.Image, fit: sitk.Transform, gues
     Rigid registration by mutual information over the head of the scan and a rim of air. The scan is the target, so a slab is not drawn to
     where more of it would be covered. Deterministic.
     """
-    import SimpleITK as sitk
-
     starts: list[Pose] = [(0.0, 0.0, 0.0, 0.0, 0.0, height) for height in HEIGHTS_MM]
-    centre = rough.TransformContinuousIndexToPhysicalPoint([(side - 1) / 2 for side in rough.GetSize()])
+    centre = centre_of_grid(rough)
     if guess is not None:
         starts = [_rigid_part(np.linalg.inv(as_matrix(fit)) @ as_matrix(guess), np.array(centre))]
     if min(side * step for side, step in zip(rough.GetSize(), rough.GetSpacing(), strict=True)) < MIN_THICK_MM:
         return TransferredFit(as_transform(as_matrix(fit)), 1.0, sure=False)
 
-    def movement(pose: Pose) -> sitk.Euler3DTransform:
-        return sitk.Euler3DTransform(centre, *pose[:3], pose[3:6])
-
     def agreement_on(target: Target) -> Callable[[Pose], float]:
-        return lambda pose: agreement(target, other, movement(pose))
+        return lambda pose: agreement(target, other, rigid(pose, centre))
 
     # coarse search, then a finer one only if the position is ambiguous
     best, rival = starts[0], 1.0
@@ -170,7 +165,7 @@ def transfer_fit(rough: sitk.Image, other: sitk.Image, fit: sitk.Transform, gues
         if rival <= MAX_RIVAL:
             break
         starts = [best]
-    return TransferredFit(as_transform(as_matrix(fit) @ as_matrix(movement(best))), round(rival, 4), rival <= MAX_RIVAL)
+    return TransferredFit(as_transform(as_matrix(fit) @ as_matrix(rigid(best, centre))), round(rival, 4), rival <= MAX_RIVAL)
 
 
 def _place(value: Callable[[Pose], float], starts: list[Pose], steps: Pose) -> tuple[Pose, float]:

@@ -14,12 +14,14 @@ import numpy.typing as npt
 from neuralmedbench.atlas.anatomy import distance_to_brain, template_head
 from neuralmedbench.atlas.matching import Floats, Pose, Target, agreement, climb, refine
 from neuralmedbench.errors import DataError
-from neuralmedbench.files.volumes import as_matrix, image_like
+from neuralmedbench.files.volumes import as_matrix, image_like, use_one_thread
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
 
 BRAIN_CENTRE = (0.0, 17.0, 10.0)
+SHOWN = 0.35
+"""Threshold of the head as a fraction of mean plus SD of the grey values."""
 GRID_MM, SEARCH_GRID_MM = 4.0, 6.0
 """Voxel size for refining and judging a fit, and for the search."""
 BRAIN_GRID_MM, FAR_MM = 2.0, 999.0
@@ -58,9 +60,7 @@ def fit_template(rough: sitk.Image) -> sitk.Transform:
     Deterministic: a fixed list of starts, regular sampling, one thread. A similarity transform is searched and an affine one
     refined from it; if the affine one is implausible or no better, the similarity is kept.
     """
-    import SimpleITK as sitk
-
-    sitk.ProcessObject.SetGlobalDefaultNumberOfThreads(1)  # deterministic
+    use_one_thread()
     similar = _search(template_head(SEARCH_GRID_MM), rough)
     head = template_head(GRID_MM)
     reached = agreement(head, rough, similar)
@@ -128,7 +128,7 @@ def _foreground_points(moving: sitk.Image) -> npt.NDArray[np.float64]:
     import SimpleITK as sitk
 
     voxels = sitk.GetArrayViewFromImage(moving)
-    bright = image_like((voxels > 0.35 * float(voxels.mean() + voxels.std())).astype(np.uint8), moving)
+    bright = image_like((voxels > SHOWN * float(voxels.mean() + voxels.std())).astype(np.uint8), moving)
     largest = sitk.RelabelComponent(sitk.ConnectedComponent(bright)) == 1
     indices = np.argwhere(sitk.GetArrayFromImage(largest))[:, ::-1]
     if len(indices) < 100:

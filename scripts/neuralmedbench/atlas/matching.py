@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.files.volumes import grid_over, image_like, resample_to
+from neuralmedbench.files.volumes import CT_AIR_HU, grid_over, image_like, resample_to
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -84,7 +84,7 @@ def coarse_head(image: sitk.Image, grid_mm: float) -> sitk.Image:
 
     coarse = resample_to(image, grid_over(image, grid_mm))
     voxels = sitk.GetArrayViewFromImage(coarse)
-    low, high = (-150.0, 250.0) if float(voxels.min()) < -500 else (float(np.percentile(voxels, 1)), _bright(voxels))
+    low, high = (-150.0, 250.0) if float(voxels.min()) < CT_AIR_HU else (float(np.percentile(voxels, 1)), _bright(voxels))
     return sitk.Cast(sitk.IntensityWindowing(coarse, low, max(high, low + 1e-6), 0.0, 255.0), sitk.sitkFloat32)
 
 
@@ -92,6 +92,13 @@ def _bright(voxels: Floats) -> float:
     """Return the upper end of the window: the 99th percentile of everything brighter than the mean, which excludes the background."""
     signal = voxels[voxels > voxels.mean()]
     return float(np.percentile(signal, 99))
+
+
+def rigid(pose: Pose, centre: Pose) -> sitk.Euler3DTransform:
+    """Return the rigid transform of a pose: rotations about a centre in rad, then shifts in mm."""
+    import SimpleITK as sitk
+
+    return sitk.Euler3DTransform(centre, *pose[:3], pose[3:6])
 
 
 def agreement(target: Target, moving: sitk.Image, transform: sitk.Transform) -> float:

@@ -13,7 +13,7 @@ from neuralmedbench.config.load import check, nearest, read_yaml
 from neuralmedbench.config.pipeline import CtWindow
 from neuralmedbench.config.section import Name, Section
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.records.case import Plane, Sequence
+from neuralmedbench.records.case import CT_SEQUENCES, Plane
 from neuralmedbench.records.coordinates import Convention
 from neuralmedbench.records.items import NEEDED, Item, ItemImage, evenly_spaced, evidence_images, with_only
 
@@ -194,9 +194,7 @@ class Layout:
             images = tuple(
                 image
                 for image in images
-                if image.sequence not in (Sequence.CT, Sequence.CE_CT)
-                or image.position_mm is None
-                or (image.window or "brain") == windows.red
+                if image.sequence not in CT_SEQUENCES or image.position_mm is None or (image.window or "brain") == windows.red
             )
         return with_only(item, {image.image_id for image in self.chosen(images)})
 

@@ -28,6 +28,7 @@ _SCANS = "|".join(
     for number, (folder, entity, suffix) in enumerate(BIDS.values())
 )
 SCAN = re.compile(rf"(?:{_SCANS})\.(?P<kind>nii\.gz|json|bval|bvec)")
+RECORD = "text/record.tsv"
 DICOM = re.compile(r"series-\d{2,3}/(?P<number>\d{6})\.dcm")
 OTHER = re.compile(
     r"text/(?:note-\d{2,3}\.txt|record\.tsv)|pictures/\d{2,3}\.png"

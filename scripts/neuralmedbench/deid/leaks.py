@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neuralmedbench.deid.cleaning import Cleaning
-from neuralmedbench.deid.file_names import SCAN, input_part
+from neuralmedbench.deid.file_names import RECORD, SCAN, input_part
 from neuralmedbench.deid.headers import cleaner, rules
 from neuralmedbench.deid.headers.diff import ACTIONS, PRIVATE, UNKNOWN
 from neuralmedbench.deid.headers.element_values import DUMMIES, REMOVED, standard_meaning
@@ -201,7 +201,7 @@ def searched_texts(path: Path, name: str) -> Iterator[SearchedText]:
 
 def _without_literals(text: str, name: str) -> str:
     """Take the head of the record's table and the placeholders of a note out of a text; lines keep their numbers."""
-    if name == "text/record.tsv":
+    if name == RECORD:
         head, line, rest = text.partition("\n")
         return f"{line}{rest}" if head == "\t".join(RECORD_COLUMNS) else text
     return PLACEHOLDER.sub("[]", text) if name.startswith("text/") else text

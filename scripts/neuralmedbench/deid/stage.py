@@ -26,7 +26,7 @@ from neuralmedbench.deid.file_names import bids_names
 from neuralmedbench.deid.headers.cleaner import clean_series, clean_sidecar
 from neuralmedbench.deid.headers.rules import OF_PIXELS
 from neuralmedbench.deid.leaks import require_clean
-from neuralmedbench.deid.review.pieces import write_header_piece, write_scan_pieces, write_tools_piece
+from neuralmedbench.deid.review.pieces import REVIEW, write_header_piece, write_scan_pieces, write_tools_piece
 from neuralmedbench.deid.review.previews import write_previews
 from neuralmedbench.deid.texts import clean_texts
 from neuralmedbench.errors import DataError, DeidentificationError
@@ -40,7 +40,7 @@ from neuralmedbench.records.case import CaseRecord, Sequence, Series
 from neuralmedbench.runtime.atomic_write import partial_folder, sweep
 
 SPACING_TOLERANCE = 0.03
-OUTPUTS = ("anat", "dwi", "swi", "ct", "text", "review")
+OUTPUTS = ("anat", "dwi", "swi", "ct", "text", REVIEW)
 
 
 def deidentify_case(case: CaseRecord, source: Path, out: Path, policy: CleaningPolicy, answer_key: Path | None = None) -> CaseRecord:

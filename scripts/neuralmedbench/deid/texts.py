@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.deid.cleaning import Cleaning
+from neuralmedbench.deid.file_names import RECORD
 from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.notes.dates import mentioned_days
 from neuralmedbench.deid.values import TOP_AGE, DateShift, parse_day
@@ -88,7 +89,7 @@ def clean_texts(cleaning: Cleaning) -> tuple[tuple[str, ...], str]:
     record = _read(cleaning.source / case.record, cleaning.checks, "record") if case.record else ""
     listed = identity_pattern(record_identity(record)) if record else None
     notes = tuple(path for path in case.notes if _write_note(path, cleaning, listed))
-    target = "text/record.tsv"
+    target = RECORD
     return notes, target if record and _write_record(record, target, cleaning, listed) else ""
 
 

@@ -15,7 +15,7 @@ identity: GENERIC, Identity, MIN_DIGITS, MIN_SEPARABLE, ORDINARY, fold, identity
 inside: file_inside, resolve_links
 json_files: read_json, read_json_record, read_lines, record_adapter, write_json, write_json_record, write_lines
 known_lesions: KnownLesion, LesionMask, MASK_SUFFIX, read_known_lesion, read_lesion_mask
-nifti: MAX_VOXELS, Volume, nifti_image, read_nifti, write_nifti
+nifti: LPS_TO_RAS, MAX_VOXELS, Volume, nifti_image, read_nifti, write_nifti
 packs: SUFFIX, pack_absent, packed_files, packed_outs, unpack_absent, unpack_cases, write_pack, write_zip
 pages: THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
 plain_pictures: GREYS, MAX_BYTES, Levels, count_pictures, lettered, mime_type, open_picture, outlined, picture_head, picture_manifest, side_by_side, to_levels, write_grey, write_levels, write_picture
@@ -25,7 +25,7 @@ tables: arrow_schema, gc_paused, guard_cell, read_records, read_table, unguard_c
 templates: Templates, version_of
 texts: UnreadableTextError, decode_text, for_terminal, visible
 vocabulary: diseases_path, names_path, read_urgency, read_vocabulary, urgency_path
-volumes: Matrix, as_matrix, as_stored, as_transform, centre_of, grid_over, homogeneous, image_like, read_volume, resample_to, write_volume
+volumes: CT_AIR_HU, Matrix, as_matrix, as_stored, as_transform, centre_of, centre_of_grid, grid_over, homogeneous, image_like, read_volume, resample_to, use_one_thread, write_volume
 words: AS_EPONYM, EPONYMS, NO_AGENT, UNSTATED_AGENT, is_eponym, word_set
 yaml_text: NestingError, load_yaml, yaml_fault
 """

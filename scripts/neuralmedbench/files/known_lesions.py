@@ -123,7 +123,7 @@ def read_lesion_mask(folder: Path, case_id: str) -> LesionMask | None:
     DataError
         If the file is not a volume of one value a voxel.
     """
-    from neuralmedbench.files.nifti import read_nifti
+    from neuralmedbench.files.nifti import LPS_TO_RAS, read_nifti
 
     path = folder / f"{case_id}{MASK_SUFFIX}"
     if not path.is_file():
@@ -143,5 +143,4 @@ def read_lesion_mask(folder: Path, case_id: str) -> LesionMask | None:
     first = np.eye(4)
     first[:3, 3] = [low for low, _ in ends]
     (x1, x2), (y1, y2), (z1, z2) = ((int(low), int(high) + 1) for low, high in ends)
-    # NIfTI is RAS+
-    return LesionMask(marked[x1:x2, y1:y2, z1:z2], np.diag([-1.0, -1.0, 1.0, 1.0]) @ volume.affine @ first)
+    return LesionMask(marked[x1:x2, y1:y2, z1:z2], np.diag([*LPS_TO_RAS, 1.0]) @ volume.affine @ first)

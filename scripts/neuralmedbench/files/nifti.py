@@ -28,6 +28,8 @@ MAX_HEADER_BYTES = 100_000_000
 """Largest offset of the voxels; extensions of a header are seldom more than some kilobytes."""
 BLOCK = 2**21
 """Voxels that are decompressed, scaled or compressed at a time."""
+LPS_TO_RAS = np.array([-1.0, -1.0, 1.0])
+"""Signs of x, y and z by which DICOM's coordinates become those of NIfTI, and back."""
 FLAT = 0.1
 """Smallest volume of a voxel relative to a box with the same sides; a shear by 45 degrees leaves 0.7."""
 

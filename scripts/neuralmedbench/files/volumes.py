@@ -22,6 +22,8 @@ Matrix = npt.NDArray[np.float64]
 ORIENTATION = "LPS"
 NIFTI_HEADER_BYTES = 352
 INT16 = np.iinfo(np.int16)
+CT_AIR_HU = -500.0
+"""Air is darker than this in CT; no voxel is in MR."""
 MIN_STEPS = 256
 """Range of grey values from which a volume is rounded to integers; an ADC map in mm2/s stays below."""
 
@@ -139,10 +141,21 @@ def grid_over(image: sitk.Image, size_mm: float) -> sitk.Image:
     grid.SetDirection(image.GetDirection())
     grid.SetSpacing([size_mm] * 3)
     # move the origin so that both centres agree
-    centre = image.TransformContinuousIndexToPhysicalPoint([(side - 1) / 2 for side in image.GetSize()])
-    offset = grid.TransformContinuousIndexToPhysicalPoint([(side - 1) / 2 for side in size])
-    grid.SetOrigin(np.subtract(centre, offset).tolist())
+    grid.SetOrigin(np.subtract(centre_of_grid(image), centre_of_grid(grid)).tolist())
     return grid
+
+
+def centre_of_grid(image: sitk.Image) -> tuple[float, float, float]:
+    """Return the point in the middle of a volume, LPS+ in mm."""
+    x, y, z = image.TransformContinuousIndexToPhysicalPoint([(side - 1) / 2 for side in image.GetSize()])
+    return float(x), float(y), float(z)
+
+
+def use_one_thread() -> None:
+    """Let SimpleITK work in one thread: with two the last bits of the results differ."""
+    import SimpleITK as sitk
+
+    sitk.ProcessObject.SetGlobalDefaultNumberOfThreads(1)
 
 
 def resample_to(image: sitk.Image, grid: sitk.Image) -> sitk.Image:

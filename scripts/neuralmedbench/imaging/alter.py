@@ -21,9 +21,9 @@ from neuralmedbench.files.plain_pictures import open_picture, write_grey
 from neuralmedbench.imaging.degradation import degradation_named, degrade, seed_of
 from neuralmedbench.imaging.pictures import tile_boxes, to_grey
 from neuralmedbench.imaging.side_letters import find_letters
-from neuralmedbench.imaging.windows import COMPUTED, CT_WINDOWS, VESSEL_WINDOW
+from neuralmedbench.imaging.windows import CT_WINDOWS, VESSEL_WINDOW
 from neuralmedbench.records.arm_changes import AlteredPicture, altered_key
-from neuralmedbench.records.case import Plane
+from neuralmedbench.records.case import CT_SEQUENCES, Plane
 from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.records.items import Item, ItemImage, evidence_images, slice_of
 
@@ -236,7 +236,7 @@ def pictures_together(images: Iterable[ItemImage], layout: Layout | None) -> lis
         return [(image,) for image in images]
     of_slice = defaultdict[object, dict[str, ItemImage]](dict)
     for image in images:
-        if image.sequence in COMPUTED and image.position_mm is not None:  # of other pictures the window is not known
+        if image.sequence in CT_SEQUENCES and image.position_mm is not None:  # of other pictures the window is not known
             of_slice[slice_of(image)][image.window or BRAIN] = image
     if lacking := sorted({name for found in of_slice.values() for name in windows.names if name not in found}):
         message = (

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.imaging.pictures import tile_boxes
 from neuralmedbench.imaging.side_letters import find_letters
-from neuralmedbench.imaging.windows import COMPUTED
-from neuralmedbench.records.case import Sequence
+from neuralmedbench.records.case import CT_SEQUENCES, Sequence
 
 Grey = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[np.float64]
@@ -37,7 +36,7 @@ MR, CT = "MR", "CT"
 
 def modality_of(sequence: str) -> str | None:
     """Return the modality of a picture by the name of its sequence, `MR` or `CT`; None if the sequence is unknown."""
-    if sequence in COMPUTED:
+    if sequence in CT_SEQUENCES:
         return CT
     return MR if sequence in set(Sequence) - {Sequence.UNKNOWN} else None
 

@@ -18,9 +18,19 @@ from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.files.volumes import as_stored, as_transform, grid_over, image_like, read_volume, resample_to, write_volume
+from neuralmedbench.files.volumes import (
+    as_stored,
+    as_transform,
+    grid_over,
+    image_like,
+    read_volume,
+    resample_to,
+    use_one_thread,
+    write_volume,
+)
 from neuralmedbench.imaging.quality import (
     SERIES_LIMITS,
+    agreement_where_covered,
     brain_hu,
     check_limits,
     contrast,
@@ -31,8 +41,8 @@ from neuralmedbench.imaging.quality import (
 )
 from neuralmedbench.imaging.register import RegistrationReference, make_reference, register, rotation_deg
 from neuralmedbench.imaging.scans import VOLUMES, brain_path, copy_path, rigid_path
-from neuralmedbench.imaging.windows import COMPUTED, share_window, window_of
-from neuralmedbench.records.case import CaseRecord, Sequence, Series
+from neuralmedbench.imaging.windows import share_window, window_of
+from neuralmedbench.records.case import CT_SEQUENCES, CaseRecord, Sequence, Series
 from neuralmedbench.runtime.atomic_write import atomic_folder
 from neuralmedbench.runtime.storage import full_disk_cause
 
@@ -154,9 +164,7 @@ def normalise(case: CaseRecord, source: Path, target: Path, settings: NormaliseS
     -----
     Another series that cannot be read, or breaks a limit of `quality.SERIES_LIMITS`, is left out; `set_aside` has the reason.
     """
-    import SimpleITK as sitk
-
-    sitk.ProcessObject.SetGlobalDefaultNumberOfThreads(1)  # with two threads the last bits of the results differ
+    use_one_thread()
     ordered = order_series(case.series, settings.reference_order)
     excluded = {entry.series_id: UNKNOWN_KIND for entry in case.series if entry.sequence is Sequence.UNKNOWN}
     with atomic_folder(target / VOLUMES) as folder:
@@ -166,7 +174,7 @@ def normalise(case: CaseRecord, source: Path, target: Path, settings: NormaliseS
         rough = coarse_head(image, GRID_MM)
         # fitted again, for 0.2 CPU s: de-identification's fit follows skin and face, and its outline of a real T2 ran through the scalp
         fit = fit_template(rough)
-        brain = find_brain(image, fit, is_ct=first.sequence in COMPUTED)
+        brain = find_brain(image, fit, is_ct=first.sequence in CT_SEQUENCES)
         of_case, of_reference, flags = measure_reference(first, image, brain, fit_quality(rough, fit))
         copy = grid_over(image, COPY_MM)
         placed = PlacedSeries(image, as_stored(image), brain, np.eye(4))
@@ -215,8 +223,7 @@ def _place(series: Series, image: sitk.Image, reference: RegistrationReference, 
         "covered": round(covered, 4),
         "contrast": contrast(image, mask),
     }
-    # the agreement is weighted by coverage: divide by it, so that a slab is judged by what it shows
-    where_covered = {"agreement_where_covered": registration.after / max(covered, 0.05)}
+    where_covered = {"agreement_where_covered": agreement_where_covered(registration.after, covered)}
     check_limits({**quality, **where_covered, **brain_hu(series, image, mask)}, SERIES_LIMITS)
     return PlacedSeries(image, as_stored(image), mask, registration.matrix), quality
 

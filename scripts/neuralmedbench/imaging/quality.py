@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.atlas import matching
 from neuralmedbench.errors import DataError
-from neuralmedbench.imaging.windows import COMPUTED
-from neuralmedbench.records.case import Plane, Series
+from neuralmedbench.records.case import CT_SEQUENCES, Plane, Series
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -121,9 +121,14 @@ def reference_flags(brain_ml: float, fit: dict[str, float]) -> tuple[str, ...]:
     flags = {
         "part_of_the_brain": not whole,
         "odd_brain_volume": whole and not ADULT_BRAIN_ML[0] <= brain_ml <= ADULT_BRAIN_ML[1],
-        "poor_template_fit": fit["agreement"] / max(fit["covered"], 0.05) < MIN_AGREEMENT,
+        "poor_template_fit": agreement_where_covered(fit["agreement"], fit["covered"]) < MIN_AGREEMENT,
     }
     return tuple(name for name, present in flags.items() if present)
+
+
+def agreement_where_covered(agreement: float, covered: float) -> float:
+    """Return the agreement, which is weighted by the part that is covered, without this weight: a slab is judged by what it shows."""
+    return agreement / max(covered, matching.MIN_COVERED)
 
 
 def millilitres(mask: sitk.Image) -> float:
@@ -144,7 +149,7 @@ def contrast(image: sitk.Image, brain: sitk.Image) -> float:
 
 def brain_hu(series: Series, image: sitk.Image, brain: sitk.Image) -> dict[str, float]:
     """Return the median of the brain of a CT as `brain_hu`; empty for MR, whose values have no unit, and without a brain."""
-    if series.sequence not in COMPUTED or not (inside := _inside(image, brain)).size:
+    if series.sequence not in CT_SEQUENCES or not (inside := _inside(image, brain)).size:
         return {}
     return {BRAIN_HU.number: round(float(np.median(inside)), 2)}
 
@@ -187,7 +192,7 @@ def measure_reference(
         **of_case,
         **of_series,
         **brain_hu(series, image, brain),
-        "template_agreement_where_covered": fitted["agreement"] / max(fitted["covered"], 0.05),
+        "template_agreement_where_covered": agreement_where_covered(fitted["agreement"], fitted["covered"]),
         **({"whole_brain_ml": volume} if fitted["covered"] >= MIN_COVERED else {}),
     }
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, coarse_head, make_target, refine
+from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, coarse_head, make_target, refine, rigid
 from neuralmedbench.files.volumes import as_matrix, centre_of
 
 if TYPE_CHECKING:
@@ -48,15 +48,17 @@ def make_reference(image: sitk.Image, brain: sitk.Image, *, grid_mm: float) -> R
     grid_mm : float
         Voxel size of the refinement.
     """
+    return RegistrationReference(brain_target(image, brain, SEARCH_GRID_MM), brain_target(image, brain, grid_mm), brain_centre(brain))
+
+
+def brain_target(image: sitk.Image, brain: sitk.Image, grid_mm: float) -> Target:
+    """Return the brain of a scan and a rim around it, on an isotropic grid, as a target; parameters as in `make_reference`."""
     import SimpleITK as sitk
 
-    def target(size_mm: float) -> Target:
-        pattern = coarse_head(image, size_mm)
-        inside = sitk.Resample(brain, pattern, sitk.Transform(), sitk.sitkNearestNeighbor)
-        near = sitk.BinaryDilate(inside, [max(1, round(MARGIN_MM / size_mm))] * 3)
-        return make_target(pattern, sitk.GetArrayFromImage(near) > 0)
-
-    return RegistrationReference(target(SEARCH_GRID_MM), target(grid_mm), brain_centre(brain))
+    pattern = coarse_head(image, grid_mm)
+    inside = sitk.Resample(brain, pattern, sitk.Transform(), sitk.sitkNearestNeighbor)
+    near = sitk.BinaryDilate(inside, [max(1, round(MARGIN_MM / grid_mm))] * 3)
+    return make_target(pattern, sitk.GetArrayFromImage(near) > 0)
 
 
 def brain_centre(brain: sitk.Image) -> tuple[float, float, float]:
@@ -103,24 +105,18 @@ def register(reference: RegistrationReference, image: sitk.Image) -> Registratio
     rough = coarse_head(image, reference.fine.pattern.GetSpacing()[0])
 
     def value(pose: Pose) -> float:
-        return agreement(reference.coarse, rough, _rigid(pose, reference.centre))
+        return agreement(reference.coarse, rough, rigid(pose, reference.centre))
 
     # search on the coarse grid, from the header's positions and from aligned head centres
     header: Pose = (0.0,) * 6
     shift = np.subtract(_head_centre(rough), _head_centre(reference.fine.pattern))
     by_centre: Pose = (0.0, 0.0, 0.0, float(shift[0]), float(shift[1]), float(shift[2]))
-    searched = _rigid(climb(value, [header, by_centre], STEPS), reference.centre)
+    searched = rigid(climb(value, [header, by_centre], STEPS), reference.centre)
     # refine, and keep the better one
     refined = _refine(reference.fine, rough, searched)
-    before = agreement(reference.fine, rough, _rigid(header, reference.centre))
+    before = agreement(reference.fine, rough, rigid(header, reference.centre))
     after, best = max(((agreement(reference.fine, rough, way), way) for way in (searched, refined)), key=lambda pair: pair[0])
     return Registration(as_matrix(best).round(6), before, after)
-
-
-def _rigid(pose: Pose, centre: tuple[float, float, float]) -> sitk.Euler3DTransform:
-    import SimpleITK as sitk
-
-    return sitk.Euler3DTransform(centre, *pose[:3], pose[3:6])
 
 
 def _head_centre(image: sitk.Image) -> npt.NDArray[np.float64]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, coarse_head, make_target
+from neuralmedbench.atlas.matching import Pose, Target, agreement, climb, coarse_head, rigid
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.plain_pictures import Levels, lettered, outlined, side_by_side, to_levels, write_levels
-from neuralmedbench.files.volumes import as_transform, grid_over, image_like, read_volume
+from neuralmedbench.files.volumes import as_transform, centre_of_grid, grid_over, image_like, read_volume, use_one_thread
 from neuralmedbench.imaging.quality import REFERENCE_LIMITS, SERIES_LIMITS, QualityLimit
-from neuralmedbench.imaging.register import brain_centre
+from neuralmedbench.imaging.register import brain_centre, brain_target
 from neuralmedbench.imaging.scans import brain_path, read_rigid
 from neuralmedbench.records.case import CaseRecord, Series
 from neuralmedbench.runtime.atomic_write import atomic_folder
@@ -39,8 +39,6 @@ MIRROR_GRID_MM = 5.0
 MIRROR_STEPS = (0.1, 0.1, 0.1, 6.0, 6.0, 6.0)
 """Initial step sizes of the search: rotations in rad, translations in mm. Both images are searched, because a head is never quite upright
 and its mirror image leans the other way."""
-MIRROR_MARGIN_MM = 12.0
-"""Width of the rim around the brain that is compared too."""
 
 
 def write_case_pieces(case: CaseRecord, folder: Path) -> None:
@@ -62,7 +60,7 @@ def write_case_pieces(case: CaseRecord, folder: Path) -> None:
     """
     import SimpleITK as sitk
 
-    sitk.ProcessObject.SetGlobalDefaultNumberOfThreads(1)
+    use_one_thread()
     quality = {"case": _numbers(case.quality, REFERENCE_LIMITS)}
     with atomic_folder(folder / REVIEW) as out:
         # the reference: grid around its head, brain mask, planes through the centre of the brain
@@ -207,13 +205,7 @@ class MirrorReference:
 
 def mirror_reference(reference: sitk.Image, brain: sitk.Image) -> MirrorReference:
     """Prepare the reference (float32) with its brain mask (uint8), LPS+, on one grid."""
-    import SimpleITK as sitk
-
-    pattern = coarse_head(reference, MIRROR_GRID_MM)
-    near = sitk.BinaryDilate(
-        sitk.Resample(brain, pattern, sitk.Transform(), sitk.sitkNearestNeighbor), [round(MIRROR_MARGIN_MM / MIRROR_GRID_MM)] * 3
-    )
-    return MirrorReference(make_target(pattern, sitk.GetArrayFromImage(near) > 0), brain_centre(brain))
+    return MirrorReference(brain_target(reference, brain, MIRROR_GRID_MM), brain_centre(brain))
 
 
 def mirrored_margin(reference: MirrorReference, image: sitk.Image) -> float:
@@ -233,15 +225,13 @@ def mirrored_margin(reference: MirrorReference, image: sitk.Image) -> float:
         and translations. Below 0 the mirror image fits better: left and right may be swapped in one of the two. Heads are nearly
         symmetric, so a value near 0 says nothing.
     """
-    import SimpleITK as sitk
-
     target, centre = reference.target, reference.centre
     rough = coarse_head(image, MIRROR_GRID_MM)
     swapped = _mirror_image(rough, centre)
 
     def best(moving: sitk.Image) -> float:
         def value(pose: Pose) -> float:
-            return agreement(target, moving, sitk.Euler3DTransform(centre, *pose[:3], pose[3:6]))
+            return agreement(target, moving, rigid(pose, centre))
 
         return value(climb(value, [(0.0,) * 6], MIRROR_STEPS))
 
@@ -254,7 +244,7 @@ def _mirror_image(image: sitk.Image, centre: tuple[float, float, float]) -> sitk
 
     flipped = image_like(sitk.GetArrayFromImage(image)[:, :, ::-1], image)
     across = np.array(image.GetDirection()).reshape(3, 3)[:, 0]
-    middle = image.TransformContinuousIndexToPhysicalPoint([(side - 1) / 2 for side in image.GetSize()])
+    middle = centre_of_grid(image)
     offset = 2 * float(np.dot(np.subtract(centre, middle), across))
     flipped.SetOrigin((np.array(image.GetOrigin()) + offset * across).tolist())
     return flipped

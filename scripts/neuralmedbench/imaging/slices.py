@@ -36,8 +36,8 @@ from neuralmedbench.imaging.pictures import (
 )
 from neuralmedbench.imaging.scans import Points, Scan, SlicePlace, centre_points, load_scan, nearest_slices, slice_index, transform_points
 from neuralmedbench.imaging.side_letters import mark_sides
-from neuralmedbench.imaging.windows import COMPUTED, CT_WINDOWS, Window
-from neuralmedbench.records.case import CaseRecord, Plane, Slice, Tile
+from neuralmedbench.imaging.windows import CT_WINDOWS, Window
+from neuralmedbench.records.case import CT_SEQUENCES, CaseRecord, Plane, Slice, Tile
 from neuralmedbench.runtime.atomic_write import atomic_folder
 
 PLANES = (Plane.AXIAL, Plane.CORONAL, Plane.SAGITTAL)
@@ -150,7 +150,7 @@ def describe(scan: Scan, plane: Plane, group: list[SlicePlace], drawn: tuple[Gre
 
 def _windows(scan: Scan, policy: SlicePolicy) -> list[tuple[str, Window]]:
     """List the windows of a scan by name: those of the policy for CT, its one window otherwise."""
-    if scan.series.sequence in COMPUTED:
+    if scan.series.sequence in CT_SEQUENCES:
         return [(name, scan.window if name == "brain" else CT_WINDOWS[name]) for name in policy.ct_windows]
     return [("shared" if "shared_window" in scan.series.flags else "own", scan.window)]
 
@@ -194,7 +194,7 @@ def _image_id(
 ) -> str:
     """Return an id of sequence, axis and position; a letter is added for a second series of the kind and slices closer than 1 mm."""
     kind = scan.series.sequence.value.lower()
-    head = f"{kind}-{window}" if scan.series.sequence in COMPUTED and window != "brain" else kind
+    head = f"{kind}-{window}" if scan.series.sequence in CT_SEQUENCES and window != "brain" else kind
     where = f"{plane.axis}{round(group[0].position_mm):+04d}" if policy.layout == "single" else f"montage-{plane.axis}"
     name = f"{prefix}{head}-{where}"
     return next(f"{name}{letter}" for letter in ("", *"bcdefghijklmnopqrstuvwxyz") if f"{name}{letter}" not in taken)

@@ -32,8 +32,8 @@ from neuralmedbench.imaging.scans import (
     transform_points,
 )
 from neuralmedbench.imaging.slices import native_pixel, place_tile, render_slice
-from neuralmedbench.imaging.windows import COMPUTED, CT_WINDOWS, Window
-from neuralmedbench.records.case import CaseRecord, Plane, Series, State
+from neuralmedbench.imaging.windows import CT_WINDOWS, Window
+from neuralmedbench.records.case import CT_SEQUENCES, CaseRecord, Plane, Series, State
 from neuralmedbench.records.views import CT_WINDOW_NAMES, MR_WINDOWS, WHOLE, SliceView, Vector, ViewPlane, ViewRules, ViewScan
 
 AGAIN = "run list_views and assemble_prompts again"
@@ -68,7 +68,7 @@ def list_views(case: CaseRecord, source: Path, rules: ViewRules, policy: SlicePo
         sequence = scan.series.sequence
         numbers[sequence.value] += 1
         number = numbers[sequence.value]
-        usual = CT_WINDOW_NAMES if sequence in COMPUTED else MR_WINDOWS
+        usual = CT_WINDOW_NAMES if sequence in CT_SEQUENCES else MR_WINDOWS
         planes = sorted(map(Plane, rules.planes), key=lambda plane: (plane is not scan.plane, list(Plane).index(plane)))
         listed.append(
             ViewScan(
@@ -237,7 +237,7 @@ def _load(case: CaseRecord, source: Path, series: Series) -> Scan:
 
 def view_window(scan: Scan, name: str) -> Window:
     """Return the ends of a window by its name."""
-    if scan.series.sequence in COMPUTED:
+    if scan.series.sequence in CT_SEQUENCES:
         return scan.window if name == "brain" else CT_WINDOWS[name]
     (low, high), (dark, white) = scan.window, MR_WINDOWS[name]
     return low + dark * (high - low), low + white * (high - low)

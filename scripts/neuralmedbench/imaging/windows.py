@@ -15,7 +15,7 @@ import numpy.typing as npt
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.volumes import read_volume
 from neuralmedbench.imaging.scans import copy_path
-from neuralmedbench.records.case import Sequence, Series
+from neuralmedbench.records.case import CT_SEQUENCES, Sequence, Series
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float32]
 Window = tuple[float, float]
 
-COMPUTED = (Sequence.CT, Sequence.CE_CT)
-"""Computed tomography, in Hounsfield units."""
 CT_WINDOWS: dict[str, Window] = {
     "brain": (0.0, 80.0),
     "blood": (-20.0, 180.0),
@@ -80,7 +78,7 @@ def window_of(sequence: Sequence, voxels: npt.NDArray[np.float32 | np.int16], br
     DataError
         If the brain is empty or of one value, or the unit of an ADC map cannot be inferred.
     """
-    if sequence in COMPUTED:
+    if sequence in CT_SEQUENCES:
         return VESSEL_WINDOW if sequence is Sequence.CE_CT else CT_WINDOWS["brain"]
     inside = voxels[brain].astype(np.float32, copy=False)
     if not inside.size:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.dcm2niix import convert_largest
-from neuralmedbench.files.nifti import Volume
+from neuralmedbench.files.nifti import LPS_TO_RAS, Volume
 from neuralmedbench.ingest.geometry import UIH_GRID, is_mosaic, slice_normal
 from neuralmedbench.ingest.pixels import copy_dicom
 from neuralmedbench.ingest.raw_files import RawScan
@@ -103,7 +103,6 @@ def weighted_volume(scans: tuple[RawScan, ...], folder: Path, b_value: float | N
         return Volume(voxels, volume.affine), b_value
 
 
-LPS_TO_RAS = np.array([-1.0, -1.0, 1.0])
 SAME_DIRECTION = 0.999
 """Smallest cosine between two directions that count as equal."""
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
+from neuralmedbench.files.volumes import CT_AIR_HU
 from neuralmedbench.ingest.bids import label_bids
 from neuralmedbench.ingest.conversion import B0, read_b_values, regrid_series, strongest_weighting, trace_image, weighted_volume
 from neuralmedbench.ingest.geometry import Geometry, is_mosaic, measure_affine, measure_dicom
@@ -47,8 +48,6 @@ MASK = re.compile(r"\b(?:mask|brainmask|seg|segmentation|label|labels|roi|lesion
 CT_WORDS = re.compile(r"\b(?:ct|cta|cect|ncct)\b")
 WHO = re.compile(r"^(?:(?:sub|ses)(?:-[A-Za-z0-9+]+|[_ ]?\d[A-Za-z0-9]*)_)+", re.IGNORECASE)
 """Subject and session at the start of a name: a `sub` is not a subtraction."""
-AIR_HU = -500
-"""Air is darker than this in CT; no voxel is in MR."""
 MAX_MASK_VALUES = 8
 """A volume with at most so many different values is a mask or a label map."""
 
@@ -275,7 +274,7 @@ def label_nifti(
     words = plain_words(WHO.sub("", name))
     if not by_a_person and is_mask(words, voxels):
         raise DataError(NoHead.MASK)
-    modality = "CT" if CT_WORDS.search(words) or float(voxels.min()) < AIR_HU else "MR"
+    modality = "CT" if CT_WORDS.search(words) or float(voxels.min()) < CT_AIR_HU else "MR"
     texts, physics = read_sidecars(sidecars)
     return modality, label_bids(name, modality, physics) or label_sequence(modality, words, physics, texts)
 

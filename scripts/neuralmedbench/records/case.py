@@ -81,6 +81,10 @@ class Sequence(StrEnum):
     UNKNOWN = "unknown"
 
 
+CT_SEQUENCES = (Sequence.CT, Sequence.CE_CT)
+"""Computed tomography, in Hounsfield units; all other kinds are MR."""
+
+
 class Plane(StrEnum):
     """The plane in which a scan was acquired, or a picture was cut."""
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.files.bids import OLDEST, UNKNOWN, Participant
-from neuralmedbench.records.case import Sequence
+from neuralmedbench.records.case import CT_SEQUENCES, Sequence
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.tables.outcomes import Outcomes
@@ -17,7 +17,6 @@ from neuralmedbench.tables.study import Study
 NORMAL = "normal"
 """Key of the vocabulary's entry for a scan without abnormality."""
 
-CT = frozenset({Sequence.CT, Sequence.CE_CT})
 SEVERAL = "several"
 
 PICTURES = {"0": 0, "1": 1, "2 to 5": 5, "6 to 10": 10, "11 to 20": 20}
@@ -118,7 +117,7 @@ def plane_of(item: Item, gold: Gold) -> str:
 def modality_of(item: Item, gold: Gold) -> str:
     """Return `MRI`, `CT` or `CT and MRI` by the sequences of an item's pictures; that of the reference where it is asked for; empty if not known."""
     known = {image.sequence for image in item.images} - {"", Sequence.UNKNOWN}
-    shown = sorted({"CT" if sequence in CT else "MRI" for sequence in known})
+    shown = sorted({"CT" if sequence in CT_SEQUENCES else "MRI" for sequence in known})
     return " and ".join(shown) or (gold.fields.modality or "" if gold.fields else "")
 
 

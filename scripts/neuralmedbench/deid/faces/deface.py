@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.deid.faces.face_measures import (
-    CT_AIR_HU,
     Floats,
     HeadView,
     face_level,
@@ -27,8 +26,8 @@ from neuralmedbench.deid.faces.face_measures import (
 )
 from neuralmedbench.deid.faces.locate import FaceLocation, Head, locate
 from neuralmedbench.errors import DataError, DeidentificationError
-from neuralmedbench.files.nifti import Volume
-from neuralmedbench.files.volumes import image_like, resample_to
+from neuralmedbench.files.nifti import LPS_TO_RAS, Volume
+from neuralmedbench.files.volumes import CT_AIR_HU, image_like, resample_to
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -203,13 +202,13 @@ def _as_image(volume: Volume) -> sitk.Image:
     """Convert a volume to a SimpleITK image on its own grid: RAS+ becomes LPS+, and oblique axes become the nearest orthogonal ones."""
     import SimpleITK as sitk
 
-    matrix = np.diag([-1.0, -1.0, 1.0]) @ volume.affine[:3, :3]
+    matrix = np.diag(LPS_TO_RAS) @ volume.affine[:3, :3]
     spacing = np.linalg.norm(matrix, axis=0)
     left, _, right = np.linalg.svd(matrix / spacing)
     image = sitk.GetImageFromArray(np.ascontiguousarray(volume.voxels.T, dtype=np.float32))
     image.SetSpacing(spacing.tolist())
     image.SetDirection((left @ right).ravel().tolist())
-    image.SetOrigin((np.diag([-1.0, -1.0, 1.0]) @ volume.affine[:3, 3]).tolist())
+    image.SetOrigin((np.diag(LPS_TO_RAS) @ volume.affine[:3, 3]).tolist())
     return image
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from neuralmedbench.atlas.anatomy import face_regions
 from neuralmedbench.atlas.fit import brain_depth, template_points
-from neuralmedbench.files.volumes import grid_over, image_like, resample_to
+from neuralmedbench.files.volumes import CT_AIR_HU, grid_over, image_like, resample_to
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -45,8 +45,8 @@ THIN_STEPS = 2
 """Objects of up to twice as many voxels are thin."""
 OVER_NOISE = 1.15
 """Threshold relative to the noise in the corners of the scan."""
-CT_AIR_HU, CT_SKIN_HU = -500.0, -400.0
-"""A scan with values below the first is CT; there everything above the second is the patient (or the table)."""
+CT_SKIN_HU = -400.0
+"""In CT everything above is the patient (or the table)."""
 LAYER_MM = 2.0
 SCALP_LAYERS, SKULL_LAYERS, LAYERS = 5, 9, 13
 """Number of layers of `LAYER_MM` below the skin that may hold scalp, skull and brain, cumulative."""

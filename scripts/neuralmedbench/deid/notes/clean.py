@@ -18,7 +18,7 @@ from neuralmedbench.deid.values import DateShift
 from neuralmedbench.files.identity import fold
 from neuralmedbench.files.words import is_eponym
 
-PLACEHOLDERS = {"place": "[PLACE]", "number": "[ID]", "name": "[NAME]"}
+BY_KIND = {"place": "[PLACE]", "number": "[ID]", "name": "[NAME]"}
 INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
 BREAK = re.compile(r"(?<=[^\W\d_])-[ ]*\n[ ]*(?=[^\W\d_])")
 PHONE_REGIONS = ("US", "GB")
@@ -108,15 +108,15 @@ def _replace_with_model(note: Redaction, model: NameModel) -> int:
     return len(note.spans) - before
 
 
-def _replace_identifying(note: Redaction, patterns: Iterable[re.Pattern[str] | None]) -> None:
+def _replace_identifying(note: Redaction, own: Iterable[re.Pattern[str] | None]) -> None:
     """Replace the patient's own values, also if broken by a hyphen at the end of a line; folded text has the same length."""
-    for identifying in patterns:
+    for identifying in own:
         for match in list(identifying.finditer(fold(note.text))) if identifying else ():
-            note.cover(*match.span(), "own_value", PLACEHOLDERS[match.lastgroup or "name"])
+            note.cover(*match.span(), "own_value", BY_KIND[match.lastgroup or "name"])
         # the same with hyphenation at line ends undone
         joined, places = _without_breaks(note.text)
         for match in list(identifying.finditer(fold(joined))) if identifying and len(joined) < len(note.text) else ():
-            note.cover(places[match.start()], places[match.end() - 1] + 1, "own_value", PLACEHOLDERS[match.lastgroup or "name"])
+            note.cover(places[match.start()], places[match.end() - 1] + 1, "own_value", BY_KIND[match.lastgroup or "name"])
     widen_names(note)
 
 

@@ -137,9 +137,9 @@ def _replace_line(note: Redaction, line: str, start: int) -> None:
             cover(*match.span("value"), "place", "[PLACE]")
     for match in INVERTED.finditer(line):
         if _is_name(match["family"]) and not _is_known(match["given"]):
-            cover(*match.span(), "name", "[NAME]")
+            cover(*match.span(), "name", NAME_MARK)
     for first, last in (*_titled(line), *_related(line), *_given_names(line), *_initialled(line)):
-        cover(first, last, "name", "[NAME]")
+        cover(first, last, "name", NAME_MARK)
     for match in PLACED.finditer(line):
         if not _is_known(match["value"]):
             cover(*match.span("value"), "place", "[PLACE]")

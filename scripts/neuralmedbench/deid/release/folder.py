@@ -32,7 +32,7 @@ from neuralmedbench.files import dicom
 from neuralmedbench.files.cases import quarantine_on_error
 from neuralmedbench.files.digests import sha256_of_files
 from neuralmedbench.files.identity import Identity, identity_pattern, read_identity, write_identity
-from neuralmedbench.files.nifti import Volume
+from neuralmedbench.files.nifti import LPS_TO_RAS, Volume
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.ingest.case_tables import with_facts
 from neuralmedbench.ingest.cases import ingest_case
@@ -305,7 +305,7 @@ def stack_images(images: list[Dataset]) -> DicomStack:
     lps[:3, :4] = np.column_stack([row * spacing[1], column * spacing[0], step, origins[0]])
     scales = [rescale(image) for image in ordered]
     values = np.stack([plane * np.float32(slope) + np.float32(intercept) for plane, (slope, intercept) in zip(stored, scales, strict=True)])
-    return DicomStack(ordered, stored, Volume(values.transpose(2, 1, 0), np.diag([-1.0, -1.0, 1.0, 1.0]) @ lps))
+    return DicomStack(ordered, stored, Volume(values.transpose(2, 1, 0), np.diag([*LPS_TO_RAS, 1.0]) @ lps))
 
 
 def _unpack(images: tuple[Dataset, ...]) -> npt.NDArray[Any]:

@@ -14,14 +14,13 @@ from neuralmedbench.config.deidentification import MAY_BE_KEPT
 from neuralmedbench.deid.headers.cleaner import SIDECAR_NAMES
 from neuralmedbench.deid.headers.diff import ACTIONS
 from neuralmedbench.deid.headers.rules import OWN_RULES
+from neuralmedbench.deid.review.pieces import REVIEW
 from neuralmedbench.deid.review.raw_series import series_section, twin_lines
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.pages import THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
 from neuralmedbench.records.case import CaseRecord, PictureFate, Series, State
 
-REVIEW = "review"
-"""Folder with each stage's files for the review."""
 FLAGS = {
     "burned_in_text_kept": "text is burned into it and was kept, as the yaml of the benchmark says: read all of it",
     "type_disagrees": "its name says another format than its bytes hold",

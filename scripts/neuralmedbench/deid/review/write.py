@@ -57,8 +57,7 @@ def write_case_review(rules: AuditRules, case_ids: Sequence[str], data: Path, ou
             write_text(folder / name, case_sheet(stages, (before, after), out / SHEETS / name))
             lines.append(_line(stages))
             clean.append((stages.clean.case, stages.clean.folder))
-            if stages.clean.case.state is State.OK:
-                digests[case] = case_digest(stages.clean.case, stages.cut.case, rules.views)
+            digests |= _digest_of(stages, rules)
     sheets = reviewed_files(rules.benchmark, rules.profile, digests)
     write_text(out / INDEX, index_page(audit_cases(rules, clean), sheets, lines))
     return sheets
@@ -94,12 +93,17 @@ def write_picture_review(rules: AuditRules, manifest: PictureManifest, folder: P
 
 def current_files(rules: AuditRules, case_ids: Sequence[str], data: Path) -> ReviewedFiles:
     """Return the files that the sheets of a benchmark of scans would show now; parameters as in `write_case_review`."""
-    digests = {}
+    digests: dict[str, str] = {}
     for case in case_ids:
-        stages = stages_of(case, stage_folders(data, rules.benchmark))
-        if stages.clean.case.state is State.OK:
-            digests[case] = case_digest(stages.clean.case, stages.cut.case, rules.views)
+        digests |= _digest_of(stages_of(case, stage_folders(data, rules.benchmark)), rules)
     return reviewed_files(rules.benchmark, rules.profile, digests)
+
+
+def _digest_of(stages: CaseStages, rules: AuditRules) -> dict[str, str]:
+    """Return the digest of what a sheet shows by case; empty if the case is kept back."""
+    if stages.clean.case.state is not State.OK:
+        return {}
+    return {stages.case_id: case_digest(stages.clean.case, stages.cut.case, rules.views)}
 
 
 def stage_folders(data: Path, benchmark: str) -> list[Path]:
@@ -130,7 +134,7 @@ class IndexLine:
     kept_back: str = ""
 
 
-def index_page(audit: Audit, reviewed_files: ReviewedFiles, lines: Sequence[IndexLine]) -> str:
+def index_page(audit: Audit, sheets: ReviewedFiles, lines: Sequence[IndexLine]) -> str:
     """Build the HTML of the first page; all text is escaped."""
     first = [line for line in lines if line.warnings and not line.kept_back]
     rest = [line for line in lines if not line.warnings and not line.kept_back]
@@ -151,7 +155,7 @@ def index_page(audit: Audit, reviewed_files: ReviewedFiles, lines: Sequence[Inde
         _own_rules(audit),
         _on_request(audit),
         _score(audit.score),
-        _how_to_sign(reviewed_files),
+        _how_to_sign(sheets),
         f"<h2>Audit</h2>{table(counts)}<details><summary>What was changed and what was looked for</summary>",
         table(checks, ("check", "count", "what it counts")),
         f"<p>Options of DICOM PS3.15 Annex E: {escape(', '.join(audit.options) or 'none')}. Cleaned with",
@@ -238,8 +242,8 @@ def _score(rows: Sequence[ScoreRow]) -> str:
     )
 
 
-def _how_to_sign(reviewed_files: ReviewedFiles) -> str:
-    name, digits = escape(reviewed_files.benchmark), escape(reviewed_files.digest[:TYPED_DIGITS])
+def _how_to_sign(sheets: ReviewedFiles) -> str:
+    name, digits = escape(sheets.benchmark), escape(sheets.digest[:TYPED_DIGITS])
     reasons = ", ".join(reason.value for reason in ExcludeReason)
     command = f"nmb deid sign --benchmark {name} --reviewer INITIALS --digest {digits}"
     return (

@@ -16,7 +16,7 @@ from neuralmedbench.deid.score.tally import FILES, HEADER, REMOVALS, ScoreTally
 from neuralmedbench.deid.values import DateShift, parse_day
 from neuralmedbench.files import dicom
 from neuralmedbench.files.answer_key import contains_planted, find_planted, searchable
-from neuralmedbench.files.nifti import Volume
+from neuralmedbench.files.nifti import LPS_TO_RAS, Volume
 from neuralmedbench.records.answer_key import AnswerKey, PixelBox, SeriesKey, TagRule
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ MARGIN_PX = 12
 """Pixels around burned-in text that may be hidden too."""
 READ_AT = 4
 """Enlargement before OCR, which needs larger letters than scanners write."""
-LPS_TO_RAS = np.array([-1.0, -1.0, 1.0])
 
 
 def rules_of(key: AnswerKey, raw: Path) -> SeriesKey | None:

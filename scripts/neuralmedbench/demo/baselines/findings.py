@@ -10,7 +10,7 @@ from scipy import ndimage
 
 from neuralmedbench.demo.baselines.measure import Frame, Patch, bright_mask, dark_mask, patches, small_dark_spots
 from neuralmedbench.demo.baselines.pictures import DISC, Mask
-from neuralmedbench.records.case import Plane
+from neuralmedbench.records.case import CT_SEQUENCES, Plane
 from neuralmedbench.records.case import Sequence as Kind
 
 
@@ -149,7 +149,6 @@ def temporal_horns(frame: Frame) -> float:
 
 
 T1_KINDS = (Kind.T1W, Kind.PDW)
-CT_KINDS = (Kind.CT, Kind.CE_CT)
 BLOOD_KINDS = (Kind.SWI, Kind.T2STARW)
 
 
@@ -266,7 +265,7 @@ def _blood(reading: Reading) -> tuple[dict[str, float], list[Spot]]:
     features: dict[str, float] = {}
     lesion: list[Spot] = []
     # CT: bright patches away from the edge of the brain are blood; dark patches are hypodensity
-    if scans := reading.of(*CT_KINDS):
+    if scans := reading.of(*CT_SEQUENCES):
         dense = [spot for frame in scans for spot in reading.spots(frame, ndimage.binary_opening(bright_mask(frame), DISC))]
         dense = [spot for spot in dense if spot.patch.edge < 0.5]
         features["dense_clot"] = ramp(_size(dense), 0.004, 0.015)

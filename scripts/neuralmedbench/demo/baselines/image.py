@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.demo.baselines.findings import CT_KINDS, Findings, Spot, area_by_side, read_pictures
+from neuralmedbench.demo.baselines.findings import Findings, Spot, area_by_side, read_pictures
 from neuralmedbench.demo.baselines.forms import SEQUENCE_NAMES, ChoiceQuestion, LesionMark, MessageInput, PictureInput
 from neuralmedbench.demo.baselines.measure import Frame, measure
 from neuralmedbench.demo.baselines.opinion import NO_PICTURES, NO_WORDS, NOTHING, WORDS, Opinion, contributions, log_scores, nameable
 from neuralmedbench.demo.baselines.pictures import GRID
+from neuralmedbench.records.case import CT_SEQUENCES
 from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.records.vocabulary import Vocabulary
 
@@ -128,12 +129,12 @@ def _mark(found: Findings, frames: Mapping[tuple[str, str], Frame | None]) -> Le
 
 
 def _modality(frame: Frame) -> str:
-    return "CT" if frame.sequence in CT_KINDS else "MRI"
+    return "CT" if frame.sequence in CT_SEQUENCES else "MRI"
 
 
 def _seen(frames: Sequence[Frame]) -> str:
     """Write modality; sequences; planes, from the labels or guessed from the pictures."""
-    kinds = {frame.sequence for frame in frames if frame.sequence and frame.sequence not in CT_KINDS}
+    kinds = {frame.sequence for frame in frames if frame.sequence and frame.sequence not in CT_SEQUENCES}
     sequences = sorted(SEQUENCE_NAMES.get(kind, str(kind)) for kind in kinds)
     planes = sorted({str(frame.plane) for frame in frames if frame.plane})
     parts = (sorted({_modality(frame) for frame in frames}), sequences, planes)
@@ -144,7 +145,7 @@ def _not_shown(frames: Sequence[Frame]) -> list[str]:
     """List the usual sequences, and CT, that were not shown."""
     shown = {frame.sequence for frame in frames}
     kinds = [SEQUENCE_NAMES[kind] for kind in USUAL if kind not in shown]
-    return kinds if shown & set(CT_KINDS) else [*kinds, "CT"]
+    return kinds if shown & set(CT_SEQUENCES) else [*kinds, "CT"]
 
 
 def _evidence(found: Findings, key: str) -> tuple[str, str]:

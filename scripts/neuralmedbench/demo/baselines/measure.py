@@ -27,7 +27,7 @@ from neuralmedbench.demo.baselines.pictures import (
     is_ct,
     read_label,
 )
-from neuralmedbench.records.case import Plane, Sequence
+from neuralmedbench.records.case import CT_SEQUENCES, Plane, Sequence
 
 DARK_FLUID = {
     Sequence.T1W: 0.62,
@@ -187,7 +187,7 @@ def measure(image: PictureInput) -> Frame | None:
         return None
     label: PictureLabel = read_label(image.label)
     head = head_mask(grey)
-    ct = is_ct(grey, head) if label.sequence is None else label.sequence in {Sequence.CT, Sequence.CE_CT}
+    ct = is_ct(grey, head) if label.sequence is None else label.sequence in CT_SEQUENCES
     brain = brain_mask(grey, head, skull_is_bright=ct)
     if brain.sum() < 0.02 * brain.size:
         return None
@@ -267,7 +267,7 @@ def bright_mask(frame: Frame) -> Mask:
     if frame.sequence is None:
         return nothing
     # without the rim of the brain, which is wider in CT
-    rim = 0.09 if frame.sequence in {Sequence.CT, Sequence.CE_CT} else 0.04
+    rim = 0.09 if frame.sequence in CT_SEQUENCES else 0.04
     inside = frame.depth > rim * frame.radius + 1
     found = nothing
     if frame.sequence in BRIGHT_LESION:
@@ -314,5 +314,5 @@ def small_dark_spots(frame: Frame) -> Mask:
 def dark_mask(frame: Frame) -> Mask:
     """Mark what is darker than the other side by 0.3 of the brain's brightness (0.12 in CT): a cavity, or fluid on one side only."""
     inside = frame.depth > 0.06 * frame.radius + 1
-    limit = 0.12 if frame.sequence in {Sequence.CT, Sequence.CE_CT} else 0.3
+    limit = 0.12 if frame.sequence in CT_SEQUENCES else 0.3
     return np.asarray(ndimage.binary_opening(inside & (frame.gain < -limit) & (frame.ratio < 1 - limit), DISC, iterations=2))
