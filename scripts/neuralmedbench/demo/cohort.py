@@ -13,6 +13,7 @@ from pydicom.uid import generate_uid
 from neuralmedbench.demo.brain import HeadShape, PhantomLesion
 from neuralmedbench.demo.identity import Part, PhantomIdentity, derived_values, fill_note, planted_templates
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.files.json_files import place_of_fault
 from neuralmedbench.files.pseudonyms import case_pseudonym, patient_pseudonym
 from neuralmedbench.files.yaml_text import load_yaml
 from neuralmedbench.records.answer_key import NoteKey
@@ -161,8 +162,7 @@ def read_patient(path: Path) -> Patient:
     try:
         return _adapter().validate_python({"key": path.stem} | value)
     except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        message = f"{path.name}: {where}: {error.errors()[0]['msg']}"
+        message = f"{path.name}: {place_of_fault(error)}: {error.errors()[0]['msg']}"
         raise ConfigError(message) from None
 
 

@@ -46,6 +46,11 @@ def record_adapter(record: Any) -> TypeAdapter[Any]:
     return _adapters[record]
 
 
+def place_of_fault(error: ValidationError) -> str:
+    """Return the first field that does not fit, with the fields that hold it; empty for the value as a whole."""
+    return ".".join(str(part) for part in error.errors()[0]["loc"])
+
+
 def write_json_record(path: Path, value: object) -> None:
     """Write a record (a dataclass) as JSON."""
     write_json(path, record_adapter(type(value)).dump_python(value, mode="json"))
@@ -76,8 +81,7 @@ def read_json_record(path: Path, record: type[R], *, remedy: str) -> R:
     try:
         value: R = record_adapter(record).validate_python(read_json(path))
     except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        message = f"{path.name}: does not fit {record.__name__} at {where}; {remedy}"
+        message = f"{path.name}: does not fit {record.__name__} at {place_of_fault(error)}; {remedy}"
         raise DataError(message) from None
     return value
 
@@ -150,7 +154,6 @@ def _row(adapter: TypeAdapter[Any], known: set[str], line: str, where: str) -> A
     try:
         return adapter.validate_python(value)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the line"
-        message = f"{where}, {place}: {'missing' if first['type'] == 'missing' else 'does not fit'}"
+        problem = "missing" if error.errors()[0]["type"] == "missing" else "does not fit"
+        message = f"{where}, {place_of_fault(error) or 'the line'}: {problem}"
         raise DataError(message) from None

@@ -22,7 +22,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.files.json_files import record_adapter
+from neuralmedbench.files.json_files import place_of_fault, record_adapter
 from neuralmedbench.runtime.atomic_write import atomic_file
 
 if TYPE_CHECKING:
@@ -212,8 +212,7 @@ def read_records(path: Path, record: type[R]) -> list[R]:
         with gc_paused():
             rows: list[R] = record_adapter(list[record]).validate_python(rows_of(table))  # type: ignore[valid-type]
     except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        message = f"{_shown(path)}: a value does not fit {record.__name__} at {where}; run its stage again"
+        message = f"{_shown(path)}: a value does not fit {record.__name__} at {place_of_fault(error)}; run its stage again"
         raise DataError(message) from None
     return rows
 

@@ -18,6 +18,7 @@ from pydantic.dataclasses import dataclass
 
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of, sha256_of_value
+from neuralmedbench.files.json_files import place_of_fault
 from neuralmedbench.files.yaml_text import load_yaml
 from neuralmedbench.records.vocabulary import Diagnosis, Disease, Diseases, Region, Regions, Urgency, Vocabulary, normal_form
 
@@ -154,9 +155,8 @@ def read_yaml_record(path: Path, record: type[T]) -> T:
         message = f"{path.as_posix()}: not valid YAML"
         raise ConfigError(message) from None
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        message = f"{path.as_posix()}: {where or 'the file'}: {first['msg'][0].lower()}{first['msg'][1:]}"
+        problem = error.errors()[0]["msg"]
+        message = f"{path.as_posix()}: {place_of_fault(error) or 'the file'}: {problem[0].lower()}{problem[1:]}"
         raise ConfigError(message) from None
 
 

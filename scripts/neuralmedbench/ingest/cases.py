@@ -5,7 +5,6 @@ The kind of every scan and all identifying values are read from the headers here
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections import Counter
@@ -23,7 +22,7 @@ from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.ingest.import_series import OtherSeries, import_series
 from neuralmedbench.ingest.persons_labels import NamedKinds
 from neuralmedbench.ingest.pixels import repeated_series
-from neuralmedbench.ingest.raw_files import FileKind, RawScan, checked_bytes, load_raw_files, path_inside, stem_of
+from neuralmedbench.ingest.raw_files import FileKind, RawScan, checked_bytes, load_raw_files, path_inside, read_sidecar, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries, sort_into_series
 from neuralmedbench.ingest.sequences import plain_words
 from neuralmedbench.ingest.series_fates import series_fates
@@ -217,7 +216,7 @@ def collect_identity(scans: Iterable[RawScan], scan_date: str = "") -> Identity:
         if scan.header is None:
             if scan.kind is FileKind.NIFTI:
                 values["numbers"] |= _file_tokens(scan)
-            elif scan.kind is FileKind.SIDECAR and scan.path.suffix.lower() == ".json":
+            elif scan.kind is FileKind.SIDECAR and scan.is_json:
                 _read_sidecar(scan.path, values)
             continue
         series = dicom.text(scan.header, "SeriesInstanceUID")
@@ -275,12 +274,12 @@ def _walk(header: Dataset, values: dict[str, set[str]]) -> None:
 
 
 def _read_sidecar(path: Path, values: dict[str, set[str]]) -> None:
-    """Collect the header values that a converter wrote into a sidecar; skip invalid JSON, whose scan is refused later."""
+    """Collect the header values that a converter wrote into a sidecar; skip an invalid one, whose scan is refused later."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (ValueError, RecursionError):
+        fields = read_sidecar(path)
+    except DataError:
         return
-    for key, value in content.items() if isinstance(content, dict) else ():
+    for key, value in fields.items():
         kind = next((kind for kind, keys in (("places", PLACES), ("numbers", NUMBERS), ("uids", UIDS)) if key in keys), "")
         kind = kind or ("names" if PERSON_KEY.search(key) else "")
         for part in value if isinstance(value, list) else [value]:

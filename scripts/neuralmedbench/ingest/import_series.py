@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as SequenceOf
@@ -21,7 +20,7 @@ from neuralmedbench.ingest.bids import label_bids
 from neuralmedbench.ingest.conversion import B0, read_b_values, regrid_series, strongest_weighting, trace_image, weighted_volume
 from neuralmedbench.ingest.geometry import Geometry, is_mosaic, measure_affine, measure_dicom
 from neuralmedbench.ingest.pixels import check_size, copy_dicom, is_blank, split_cut_off, split_duplicates
-from neuralmedbench.ingest.raw_files import FILE_NAMES, RawScan, stem_of
+from neuralmedbench.ingest.raw_files import FILE_NAMES, RawScan, read_sidecar, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries
 from neuralmedbench.ingest.sequences import (
     BY_PERSON,
@@ -90,7 +89,7 @@ def _import_nifti(series: RawSeries, folder: Path, label: SequenceLabel | None) 
     path = series.scans[0].path
     volume = read_nifti(path, f"file {series.scans[0].number} of the case")
     check_voxels(volume.voxels)
-    sidecars = [sidecar.path for sidecar in series.sidecars if sidecar.path.suffix.lower() == ".json"]
+    sidecars = [sidecar.path for sidecar in series.sidecars if sidecar.is_json]
     modality, by_name = label_nifti(stem_of(path), volume.voxels, sidecars, by_a_person=label is not None)
     label = _check_known(completed(label, by_name))
     gradients = next((sidecar.path for sidecar in reversed(series.sidecars) if sidecar.path.suffix.lower() == ".bval"), None)
@@ -199,7 +198,8 @@ def _write_volume(described: _Description, folder: Path, volume: Volume, measure
 
 def _check_known(label: SequenceLabel) -> SequenceLabel:
     if label.sequence is Sequence.UNKNOWN:
-        raise DataError(NoHead.NOT_KNOWN)
+        message = f"{NoHead.NOT_KNOWN}: name it in `sequence_map`, or in `sequence_overrides` of the case table, if it shall be used"
+        raise DataError(message)
     return label
 
 
@@ -286,7 +286,7 @@ def read_sidecars(paths: Iterable[Path]) -> tuple[str, Physics]:
     """
     fields: dict[str, Any] = {}
     for path in paths:
-        fields |= read_object(path)
+        fields |= read_sidecar(path)
     seconds = [fields.get(key) for key in ("RepetitionTime", "EchoTime", "InversionTime")]
     repetition, echo, inversion = (1000.0 * value if isinstance(value, int | float) else None for value in seconds)
     flip, agent, technique = fields.get("FlipAngle"), fields.get("ContrastBolusIngredient"), fields.get("ScanningSequence")
@@ -300,18 +300,6 @@ def read_sidecars(paths: Iterable[Path]) -> tuple[str, Physics]:
     )
     texts = [fields.get(key) for key in ("SeriesDescription", "ProtocolName", "SequenceName")]
     return plain_words(*(value for value in texts if isinstance(value, str))), physics
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """Return the fields of a sidecar; DataError if it is not a JSON object."""
-    try:
-        fields = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (ValueError, RecursionError):
-        fields = None
-    if not isinstance(fields, dict):
-        message = "the sidecar beside a scan is not a JSON object"
-        raise DataError(message)
-    return fields
 
 
 def volume_3d(volume: Volume, sequence: Sequence, gradients: Path | None, words: str) -> tuple[Volume, float | None]:

@@ -7,6 +7,7 @@ a plain image, so that all other code handles one kind of header.
 from __future__ import annotations
 
 import hashlib
+import json
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -128,6 +129,11 @@ class RawScan:
     whole: Dataset | None = None
     header_bytes: int = 0
 
+    @property
+    def is_json(self) -> bool:
+        """Return whether it is named as JSON."""
+        return self.path.suffix.lower() == ".json"
+
 
 def load_raw_files(index: RawIndex, root: Path) -> list[RawScan]:
     """Read the headers of all raw files in the order of the index, multi-frame objects frame by frame.
@@ -231,6 +237,18 @@ def checked_bytes(path: Path, sha256: str, what: str) -> bytes:
     """Read a raw file of which it is known that it is small; DataError as in `opened`."""
     with opened(path, sha256, what) as file:
         return file.read()
+
+
+def read_sidecar(path: Path) -> dict[str, Any]:
+    """Return the fields of a sidecar; DataError if it is not a JSON object."""
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        message = "the sidecar beside a scan is not a JSON object"
+        raise DataError(message)
+    return fields
 
 
 def stem_of(path: Path) -> str:

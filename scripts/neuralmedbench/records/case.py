@@ -52,7 +52,7 @@ class NoHead(StrEnum):
     MOSAIC = "a mosaic that is no diffusion scan"
     VOLUMES = "a series of {} volumes that is no diffusion scan"
     VOLUMES_WITHOUT_WEIGHTS = "a series of {} volumes without b-values"
-    NOT_KNOWN = "kind of scan not known: name it in `sequence_map`, or in `sequence_overrides` of the case table, if it shall be used"
+    NOT_KNOWN = "kind of scan not known"
     EMPTY = "empty file (0 bytes)"
     OFFICE = "an office document or table: save a note as .txt, a record as record.csv"
     ARCHIVE = "an archive or a compressed file: unpack it beside the others"

@@ -38,7 +38,7 @@ from neuralmedbench.deid.values import DateShift, clean_descriptor, top_code_age
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.cases import read_case
-from neuralmedbench.files.dcm2niix import convert
+from neuralmedbench.files.dcm2niix import ConversionOutput, convert, convert_largest
 from neuralmedbench.files.identity import Identity, identity_pattern
 from neuralmedbench.files.nifti import Volume
 from neuralmedbench.files.pseudonyms import case_pseudonym, date_shift_days, patient_pseudonym, read_key, uid_pseudonym, write_new_key
@@ -269,13 +269,13 @@ def test_short_names_and_names_that_are_words_count_with_a_capital_letter_only()
 def test_one_series_that_cannot_be_converted_does_not_stop_the_others(
     tmp_path: Path, run: Callable[..., CaseRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def convert_but_seven(source: Path, target: Path) -> object:
+    def convert_but_seven(source: Path, target: Path) -> tuple[Volume, ConversionOutput]:
         if len(list(source.glob("*.dcm"))) == 7:
             message = "no program can read it"
             raise DataError(message)
-        return convert(source, target)
+        return convert_largest(source, target)
 
-    monkeypatch.setattr(stage, "convert", convert_but_seven)
+    monkeypatch.setattr(stage, "convert_largest", convert_but_seven)
     files = write_dicom_series(tmp_path / "raw" / "1", number=1, slices=6)
     files += write_dicom_series(tmp_path / "raw" / "2", number=2, slices=7, SeriesDescription="T2", ProtocolName="T2")
     case = run(files)
