@@ -46,7 +46,7 @@ def write_patients(folder: Path) -> int:
     import numpy as np
 
     from neuralmedbench.demo.cohort import read_cohort
-    from neuralmedbench.demo.dicom import write_series
+    from neuralmedbench.demo.dicom import write_keyed_series
     from neuralmedbench.demo.generate import make_phantom
     from neuralmedbench.demo.scanner import PROTOCOLS, acquire
 
@@ -61,7 +61,7 @@ def write_patients(folder: Path) -> int:
             stack = acquire(phantom.ideal(sequence), protocol, pose, np.random.default_rng([number]), isotropic=sequence in THIN)
             target = folder / patient.key / f"{number:02d}"
             target.mkdir(parents=True)
-            written += len(write_series(target, patient, number, protocol, stack))
+            written += len(write_keyed_series(target, patient, number, protocol, stack).files)
         numbers.append(written)
     return numbers[0]
 

@@ -151,11 +151,6 @@ def find_leaks(folder: Path, identity: Identity) -> tuple[IdentityLeak, ...]:
     return tuple(leaks)
 
 
-def count_leaks(folder: Path, identity: Identity) -> int:
-    """Count identifying values in the files of a folder; as `find_leaks`."""
-    return sum(leak.count for leak in find_leaks(folder, identity))
-
-
 def _places_in(path: Path, name: str, pattern: re.Pattern[str]) -> Counter[str]:
     """Count the hits in a file by place."""
     places: Counter[str] = Counter()

@@ -128,7 +128,7 @@ def _index(point: Point) -> tuple[int, int, int]:
 def _distance(inside: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Volume:
     """Compute the distance in mm to the outside of a mask on every second voxel: smooth enough and eight times faster."""
     coarse = ndimage.distance_transform_edt(inside[::2, ::2, ::2], sampling=2).astype(np.float32)
-    return resize(coarse, [2, 2, 2], BRAIN.shape)
+    return resize(coarse, 2, BRAIN.shape)
 
 
 def _deformation(

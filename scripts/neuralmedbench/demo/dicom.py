@@ -36,11 +36,6 @@ class SeriesFiles:
     key: SeriesKey
 
 
-def write_series(folder: Path, patient: Patient, number: int, protocol: Protocol, stack: SliceStack) -> list[Path]:
-    """Write one series as :func:`write_keyed_series` does, and return its files."""
-    return write_keyed_series(folder, patient, number, protocol, stack).files
-
-
 def write_keyed_series(
     folder: Path, patient: Patient, number: int, protocol: Protocol, stack: SliceStack, *, burned: bool = False, graphics: bool = False
 ) -> SeriesFiles:
@@ -220,7 +215,7 @@ def write_screenshot(folder: Path, patient: Patient, number: int, ideal: Volume)
     Parameters
     ----------
     folder, patient, number
-        As in :func:`write_series`.
+        As in :func:`write_keyed_series`.
     ideal : ndarray of float32, shape (Z, Y, X), LPS+
         Signal on the grid `HEAD`, of which the screenshot shows one slice.
     """
@@ -249,7 +244,7 @@ def write_localizer(folder: Path, patient: Patient, number: int, ideal: Volume) 
     Parameters
     ----------
     folder, patient, number
-        As in :func:`write_series`.
+        As in :func:`write_keyed_series`.
     ideal : ndarray of float32, shape (Z, Y, X), LPS+
         Signal on the grid `HEAD`.
     """

@@ -114,12 +114,12 @@ def smooth_noise(grid: Grid, rng: np.random.Generator, scale_mm: float) -> Volum
     for _ in range(2):
         field = ndimage.uniform_filter(field, 3, mode="wrap")
     field = (field - field.mean()) / field.std()
-    return resize(field, [stride] * 3, grid.shape)
+    return resize(field, stride, grid.shape)
 
 
-def resize(field: Volume, factors: list[int], shape: tuple[int, int, int]) -> Volume:
-    """Enlarge an array by integer factors with linear interpolation, axis by axis, and crop it to `shape`."""
-    for axis, (factor, count) in enumerate(zip(factors, shape, strict=True)):
+def resize(field: Volume, factor: int, shape: tuple[int, int, int]) -> Volume:
+    """Enlarge an array by an integer factor with linear interpolation, axis by axis, and crop it to `shape`."""
+    for axis, count in enumerate(shape):
         place = np.arange(count, dtype=np.float32) / np.float32(factor)
         low = np.minimum(place.astype(np.intp), field.shape[axis] - 2)
         weight = np.expand_dims(place - low, [other for other in range(3) if other != axis]).astype(np.float32)

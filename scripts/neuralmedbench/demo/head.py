@@ -82,7 +82,7 @@ def make_head(brain: npt.NDArray[np.bool_], rng: np.random.Generator) -> Labels:
         Tissues on the grid `HEAD`; the brain is filled with CSF, over which its tissue fractions are painted later.
     """
     # thresholds are mm below the skin (depth) and mm outside the brain's hull (distance); later layers overwrite earlier ones
-    distance, gap, depth = (resize(field, [2, 2, 2], HEAD.shape) for field in _distances(brain, rng))
+    distance, gap, depth = (resize(field, 2, HEAD.shape) for field in _distances(brain, rng))
     labels = np.full(HEAD.shape, Tissue.AIR, np.uint8)
     labels[depth > 0] = Tissue.SKIN
     labels[depth > 2.2] = Tissue.FAT

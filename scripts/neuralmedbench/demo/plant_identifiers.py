@@ -150,8 +150,6 @@ def plant_graphics(header: Dataset, identity: PhantomIdentity, shape: tuple[int,
     shape : tuple of int
         Rows and columns of the picture.
     """
-    import numpy as np
-
     text = draw_text((identity.family.upper(), identity.mrn))
     plane = np.zeros(shape, bool)
     rows, columns = min(shape[0], text.shape[0]), min(shape[1], text.shape[1])

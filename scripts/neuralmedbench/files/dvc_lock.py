@@ -22,11 +22,6 @@ class DvcOut:
     stage: str
     command: str = ""
 
-    @property
-    def is_folder(self) -> bool:
-        """True for a folder."""
-        return self.md5.endswith(".dir")  # DVC's suffix for folders
-
 
 def read_dvc_lock(path: Path = DVC_LOCK) -> dict[str, DvcOut]:
     """Read the recorded outs.

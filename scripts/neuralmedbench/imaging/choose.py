@@ -11,6 +11,8 @@ from neuralmedbench.errors import DataError
 
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.float64]
+MIN_AREA = 0.25
+"""Smallest brain area of a slice, as a fraction of the largest one."""
 GREY_BINS = 32
 """Bins of the grey histogram for the entropy; finer ones measure noise."""
 POLICIES = ("uniform", "content", "three_plane", "lesion")
@@ -48,13 +50,13 @@ class SlicePolicy:
     ct_windows: tuple[str, ...] = ("brain",)
 
 
-def usable_slices(brain: Mask, *, min_area: float = 0.25) -> npt.NDArray[np.intp]:
+def usable_slices(brain: Mask) -> npt.NDArray[np.intp]:
     """Return the slices along axis 0 that show enough brain; parameters as in `uniform_slices`."""
     area = brain.sum(axis=(1, 2))
-    return np.flatnonzero((area > 0) & (area >= min_area * area.max()))
+    return np.flatnonzero((area > 0) & (area >= MIN_AREA * area.max()))
 
 
-def uniform_slices(brain: Mask, count: int, *, min_area: float = 0.25) -> list[int]:
+def uniform_slices(brain: Mask, count: int) -> list[int]:
     """Spread slices evenly over the part of the head that shows enough brain.
 
     Parameters
@@ -63,8 +65,6 @@ def uniform_slices(brain: Mask, count: int, *, min_area: float = 0.25) -> list[i
         Brain mask; axis 0 is the slice axis.
     count : int
         Number of slices, at least 1.
-    min_area : float
-        Smallest brain area of a slice, as a fraction of the largest one.
 
     Returns
     -------
@@ -81,17 +81,17 @@ def uniform_slices(brain: Mask, count: int, *, min_area: float = 0.25) -> list[i
     >>> uniform_slices(np.ones((9, 4, 4), dtype=bool), 3)
     [0, 4, 8]
     """
-    usable = _enough(brain, count, min_area)
+    usable = _enough(brain, count)
     picks = np.linspace(0, len(usable) - 1, count).round().astype(int)
     return [int(index) for index in usable[picks]]
 
 
-def content_slices(brain: Mask, scores: Numbers, count: int, *, min_area: float = 0.25) -> list[int]:
+def content_slices(brain: Mask, scores: Numbers, count: int) -> list[int]:
     """Divide the brain into `count` parts, and choose the slice with the highest score in each.
 
     Parameters
     ----------
-    brain, count, min_area
+    brain, count
         As in `uniform_slices`.
     scores : ndarray of float, shape (N,)
         Content of each slice, for example from `slice_scores`.
@@ -108,7 +108,7 @@ def content_slices(brain: Mask, scores: Numbers, count: int, *, min_area: float 
         As `uniform_slices`.
     """
     picks = []
-    for part in np.array_split(_enough(brain, count, min_area), count):
+    for part in np.array_split(_enough(brain, count), count):
         distance = np.abs(part - part.mean())
         # the last key sorts first; rounded, so that the last bits of a score do not decide
         picks.append(int(part[np.lexsort((part, distance, -scores[part].round(9)))[0]]))
@@ -180,10 +180,10 @@ def lesion_slices(index: float, reach: float, count: int, total: int) -> list[in
     return [int(np.floor(place + 0.5)) for place in np.linspace(first, last, count).round(6)]
 
 
-def _enough(brain: Mask, count: int, min_area: float) -> npt.NDArray[np.intp]:
-    usable = usable_slices(brain, min_area=min_area)
+def _enough(brain: Mask, count: int) -> npt.NDArray[np.intp]:
+    usable = usable_slices(brain)
     if len(usable) < count:
-        message = f"{len(usable)} slices show at least {min_area:.0%} of the largest brain area, {count} were asked for: lower slices.per_sequence"
+        message = f"{len(usable)} slices show at least {MIN_AREA:.0%} of the largest brain area, {count} were asked for: lower slices.per_sequence"
         raise DataError(message)
     return usable
 

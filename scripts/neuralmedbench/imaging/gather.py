@@ -120,6 +120,6 @@ def _reasons(cases: list[CaseRecord]) -> str:
         f"{len(ids)}: {reason}: {', '.join(ids[:SHOWN_IDS])}{', ...' if len(ids) > SHOWN_IDS else ''}"
         for reason, ids in ordered[:SHOWN_REASONS]
     ]
-    if more := len(ordered) - SHOWN_REASONS:
-        parts += [f"{more} more reasons"] if more > 0 else []
+    if (more := len(ordered) - SHOWN_REASONS) > 0:
+        parts.append(f"{more} more reasons")
     return "; ".join(parts)

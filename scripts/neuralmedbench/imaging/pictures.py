@@ -143,34 +143,37 @@ def resize(picture: Floats, side_px: int) -> Floats:
     return np.asarray(Image.fromarray(picture.astype(np.float32)).resize((side_px, side_px), Image.Resampling.BILINEAR))
 
 
-def montage(tiles: Sequence[npt.NDArray[np.uint8]], *, gap_px: int) -> npt.NDArray[np.uint8]:
+def montage(tiles: Sequence[npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:
     """Arrange pictures of one size in a grid, left to right and then top to bottom.
 
     Parameters
     ----------
     tiles : sequence of ndarray of uint8, shape (n, n)
         At least one.
-    gap_px : int
-        Black pixels between them.
 
     Returns
     -------
     ndarray of uint8, shape (rows, columns)
         As many columns as rows, or one more; empty cells are black.
     """
-    columns = int(np.ceil(np.sqrt(len(tiles))))
+    columns = montage_columns(len(tiles))
     rows = -(-len(tiles) // columns)
     side = tiles[0].shape[0]
-    whole = np.zeros((rows * (side + gap_px) - gap_px, columns * (side + gap_px) - gap_px), dtype=np.uint8)
-    for (top, left), tile in zip(montage_corners(len(tiles), side, gap_px=gap_px), tiles, strict=True):
+    whole = np.zeros((rows * (side + GAP_PX) - GAP_PX, columns * (side + GAP_PX) - GAP_PX), dtype=np.uint8)
+    for (top, left), tile in zip(montage_corners(len(tiles), side), tiles, strict=True):
         whole[top : top + side, left : left + side] = tile
     return whole
 
 
-def montage_corners(number: int, side_px: int, *, gap_px: int) -> list[tuple[int, int]]:
+def montage_columns(number: int) -> int:
+    """Return the number of columns of a montage of so many pictures: as square as possible."""
+    return int(np.ceil(np.sqrt(number)))
+
+
+def montage_corners(number: int, side_px: int) -> list[tuple[int, int]]:
     """Return the top and left pixel of each picture of a montage."""
-    columns = int(np.ceil(np.sqrt(number)))
-    return [(row * (side_px + gap_px), column * (side_px + gap_px)) for row, column in (divmod(place, columns) for place in range(number))]
+    columns = montage_columns(number)
+    return [(row * (side_px + GAP_PX), column * (side_px + GAP_PX)) for row, column in (divmod(place, columns) for place in range(number))]
 
 
 def letterbox(picture: npt.NDArray[np.uint8], side_px: int) -> npt.NDArray[np.uint8]:
@@ -204,9 +207,9 @@ def tile_boxes(shape: tuple[int, int], tiles: int) -> list[tuple[slice, slice]]:
     """
     if tiles <= 1:
         return [(slice(0, shape[0]), slice(0, shape[1]))]
-    columns = int(np.ceil(np.sqrt(tiles)))
+    columns = montage_columns(tiles)
     side = (shape[1] - (columns - 1) * GAP_PX) // columns
-    corners = montage_corners(tiles, side, gap_px=GAP_PX)
+    corners = montage_corners(tiles, side)
     above, before = (
         (whole - last - side) // 2 for whole, last in zip(shape, (corners[-1][0], (columns - 1) * (side + GAP_PX)), strict=True)
     )

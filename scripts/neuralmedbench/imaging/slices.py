@@ -28,6 +28,7 @@ from neuralmedbench.imaging.pictures import (
     letterbox,
     letterbox_corner,
     montage,
+    montage_columns,
     montage_corners,
     resize,
     square,
@@ -251,13 +252,13 @@ def draw(
         one = render_slice(scan, voxels, plane, group[0], policy, window=window, side_px=policy.sent_px)
         return one.grey, one
     # montage: as square as possible, within the size that is sent
-    columns = int(np.ceil(np.sqrt(len(group))))
+    columns = montage_columns(len(group))
     side = max((policy.sent_px - (columns - 1) * GAP_PX) // columns, MIN_TILE_PX) if policy.sent_px else 0
     tiles = [render_slice(scan, voxels, plane, place, policy, window=window, side_px=side) for place in group]
-    whole = montage([tile.grey for tile in tiles], gap_px=GAP_PX)
+    whole = montage([tile.grey for tile in tiles])
     framed = max(policy.sent_px, *whole.shape) if policy.sent_px else 0
     above, before = letterbox_corner(whole.shape, framed) if framed else (0, 0)
-    corners = ((above + top, before + left) for top, left in montage_corners(len(tiles), tiles[0].grey.shape[0], gap_px=GAP_PX))
+    corners = ((above + top, before + left) for top, left in montage_corners(len(tiles), tiles[0].grey.shape[0]))
     of_all = RenderedSlice(tiles[0].grey, tiles[0].mm_per_px, marked=all(tile.marked for tile in tiles), corners=tuple(corners))
     return (letterbox(whole, framed) if framed else whole), of_all
 

@@ -253,7 +253,8 @@ def test_a_page_at_which_tesseract_fails_affects_no_other_and_does_not_count_as_
     monkeypatch.setattr(ocr, "ocr_available", lambda: True)
     monkeypatch.setattr(ocr, "_rows_of", rows_of)
     small, large = np.zeros((20, 20), dtype=np.uint8), np.zeros((500, 500), dtype=np.uint8)
-    assert ocr.read_pages([small, large, small], wanted_side=100) == [[], None, []]
+    monkeypatch.setattr(ocr, "WANTED_SIDE_PX", 100)
+    assert ocr.read_pages([small, large, small]) == [[], None, []]
     monkeypatch.setattr(hide, "ocr_available", lambda: True)
     with pytest.raises(DeidentificationError, match="tesseract failed"):
         find_burned_in(head()[:, :, 6:7], words=[None])

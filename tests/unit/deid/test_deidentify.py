@@ -29,9 +29,9 @@ from fixtures.deid import (
 )
 from neuralmedbench.deid import stage
 from neuralmedbench.deid.faces.deface import DefacedScan, require_brain
-from neuralmedbench.deid.headers.cleaner import clean_header
+from neuralmedbench.deid.headers.cleaner import HeaderCleaner
 from neuralmedbench.deid.headers.rules import HeaderRules
-from neuralmedbench.deid.leaks import count_leaks
+from neuralmedbench.deid.leaks import find_leaks
 from neuralmedbench.deid.review.sheet import CaseStage, texts_section
 from neuralmedbench.deid.texts import clean_record
 from neuralmedbench.deid.values import DateShift, clean_descriptor, top_code_age
@@ -188,7 +188,7 @@ def test_notes_beside_scans_without_a_name_in_any_header_are_marked_for_the_revi
 def test_a_cleaned_header_holds_no_value_of_the_patient_and_only_valid_dates(tmp_path: Path) -> None:
     dataset = dicom.read_dicom(write_dicom_series(tmp_path, slices=1)[0])
     instance, study = str(dataset.SOPInstanceUID), str(dataset.StudyInstanceUID)
-    clean_header(dataset, RULES)
+    HeaderCleaner(RULES).clean(dataset)
     shown = str(dataset) + str(dataset.file_meta)
     assert [value for value in (*PLANTED, "山田", instance, study) if value.casefold() in shown.casefold()] == []
     assert dataset.PatientID == str(dataset.PatientName) == "beef00000001"
@@ -234,12 +234,12 @@ def test_own_data_are_refused_without_a_valid_key(tmp_path: Path) -> None:
 def test_leaks_are_found_in_names_headers_and_texts(tmp_path: Path) -> None:
     identity = Identity(names=("Hall^Ana",), numbers=("48213371", "1960"), places=("Oosterhaven General Hospital",))
     write_nifti_file(tmp_path / "a.nii.gz", head_voxels(), description="Hall")
-    assert count_leaks(tmp_path, identity) >= 3  # descrip and the others, and the extension
+    assert sum(leak.count for leak in find_leaks(tmp_path, identity)) >= 3  # descrip and the others, and the extension
     (tmp_path / "a.nii.gz").unlink()
     (tmp_path / "note.txt").write_text("She shall walk in the hall 0.48213371 of length; 148213371", encoding="utf-8")
-    assert count_leaks(tmp_path, identity) == 1
+    assert sum(leak.count for leak in find_leaks(tmp_path, identity)) == 1
     (tmp_path / "sub-48213371.json").write_text("{}", encoding="utf-8")
-    assert count_leaks(tmp_path, identity) == 2
+    assert sum(leak.count for leak in find_leaks(tmp_path, identity)) == 2
 
 
 def test_names_are_found_without_their_accents_and_in_other_scripts() -> None:

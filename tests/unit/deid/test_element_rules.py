@@ -26,7 +26,7 @@ from neuralmedbench.config.deidentification import (
 )
 from neuralmedbench.config.load import check
 from neuralmedbench.deid.audit import AuditRules, audit_cases, own_rules
-from neuralmedbench.deid.headers.cleaner import clean_header, clean_series, clean_sidecar
+from neuralmedbench.deid.headers.cleaner import HeaderCleaner, clean_series, clean_sidecar
 from neuralmedbench.deid.headers.diff import changes, snapshot
 from neuralmedbench.deid.headers.rules import ALL_OPTIONS, METHOD, OWN_RULES, HeaderRules
 from neuralmedbench.deid.leaks import find_leaks
@@ -165,7 +165,7 @@ def test_stricter_rules_remove_and_replace_what_the_profile_keeps(tmp_path: Path
         "EchoTime": "remove",
         "CodeMeaning": "remove",
     }
-    counts = clean_header(dataset, rules_with(*({"element": name, "action": action} for name, action in actions.items())))
+    counts = HeaderCleaner(rules_with(*({"element": name, "action": action} for name, action in actions.items()))).clean(dataset)
     assert dataset.ManufacturerModelName == "REMOVED"
     assert "SoftwareVersions" not in dataset
     assert "EchoTime" not in dataset
@@ -189,7 +189,7 @@ def test_stricter_rules_remove_and_replace_what_the_profile_keeps(tmp_path: Path
 )
 def test_what_a_rule_keeps_is_kept_unless_it_names_somebody_or_holds_a_date_or_number(tmp_path: Path, value: str, stays: bool) -> None:
     dataset = dicom.read_dicom(write_dicom_series(tmp_path, slices=1, ImageComments=value)[0])
-    clean_header(dataset, rules_with(keep("ImageComments")))
+    HeaderCleaner(rules_with(keep("ImageComments"))).clean(dataset)
     assert (dataset.get("ImageComments") == value) is stays
     assert list(dataset.DeidentificationMethod) == [METHOD, OWN_RULES]
 
@@ -318,7 +318,7 @@ def test_the_dry_run_and_the_cleaner_do_the_same_to_every_file(hospital: Path, t
     for path in sorted((hospital / "VANDERMEER").rglob("*.dcm")):
         dataset = dicom.read_dicom(path)
         old = snapshot(dicom.read_dicom(path))
-        clean_header(dataset, rules)
+        HeaderCleaner(rules).clean(dataset)
         done.append(frozenset(changes(old, dataset)) | {("PixelData", "cleaned")})
     shown = [frozenset((name, "kept" if action == "empty already" else action) for name, action in file) for file in by_file.values()]
     assert set(shown) <= set(done)

@@ -22,7 +22,7 @@ from fixtures.deid import KEY, write_dicom_series
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.deidentification import HeaderOption
 from neuralmedbench.config.load import check
-from neuralmedbench.deid.headers.cleaner import clean_header, clean_series, clean_sidecar, write_dicom
+from neuralmedbench.deid.headers.cleaner import HeaderCleaner, clean_series, clean_sidecar, write_dicom
 from neuralmedbench.deid.headers.rules import (
     ALL_OPTIONS,
     CODES,
@@ -72,7 +72,7 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cleaned(path: Path, *arguments: Any, **settings: Any) -> Dataset:
     """Clean a file as it is read from disk."""
     dataset = dicom.read_dicom(path)
-    clean_header(dataset, rules(*arguments, **settings))
+    HeaderCleaner(rules(*arguments, **settings)).clean(dataset)
     return dataset
 
 
@@ -242,7 +242,7 @@ def test_overlays_curves_icons_and_annotations_are_removed_and_functional_groups
     held.PlanePositionSequence[0].ImagePositionPatient = [1, 2, 3]
     held.IconImageSequence = Sequence([icon])
     dataset.PerFrameFunctionalGroupsSequence = Sequence([held])
-    clean_header(dataset, rules())
+    HeaderCleaner(rules()).clean(dataset)
     assert not [element for element in every(dataset) if element.tag.group in {0x6000, 0x601E, 0x5004}]
     assert not {"IconImageSequence", "GraphicAnnotationSequence"} & {element.keyword for element in every(dataset)}
     assert dataset.PerFrameFunctionalGroupsSequence[0].PlanePositionSequence[0].ImagePositionPatient == [1, 2, 3]
@@ -306,7 +306,7 @@ def test_text_cannot_hide_behind_another_kind_of_value(tmp_path: Path) -> None:
     dataset.SOPClassUID = "1.2.840.10008.5.1.4.1.1.4"
     dataset.ReferencedImageSequence = Sequence([Dataset()])
     dataset.ReferencedImageSequence[0].ReferencedSOPClassUID = "1.2.840.10008.48213371"
-    clean_header(dataset, rules(identity=Identity(names=("Vandermeer^Johanna",), numbers=("48213371",))))
+    HeaderCleaner(rules(identity=Identity(names=("Vandermeer^Johanna",), numbers=("48213371",)))).clean(dataset)
     shown = str(dataset)
     for value in ("VANDERMEER", "Vandermeer", "Johanna", "48213371"):
         assert value not in shown
@@ -323,7 +323,7 @@ def test_of_several_codes_only_the_identifying_one_is_removed(tmp_path: Path) ->
         "ContrastBolusRoute": "IV by Hoogland",
     }
     dataset = dicom.read_dicom(write_dicom_series(tmp_path, slices=1, **tags)[0])
-    clean_header(dataset, rules(identity=Identity(names=("Vandermeer^Johanna",))))
+    HeaderCleaner(rules(identity=Identity(names=("Vandermeer^Johanna",)))).clean(dataset)
     assert dataset.ScanOptions == "FS"
     assert list(dataset.ImageType) == ["ORIGINAL", "PRIMARY", "REMOVED", "ND"]
     assert dataset.ContrastBolusRoute == "IV"
@@ -332,7 +332,7 @@ def test_of_several_codes_only_the_identifying_one_is_removed(tmp_path: Path) ->
 def test_a_name_that_is_also_a_word_about_scans_is_removed_from_descriptions() -> None:
     dataset = Dataset()
     dataset.SOPClassUID, dataset.SOPInstanceUID, dataset.SeriesDescription = "1.2.840.10008.5.1.4.1.1.4", "1.2.3", "T1 SPACE POST Head"
-    clean_header(dataset, rules(identity=Identity(names=("Space^Ann",))))
+    HeaderCleaner(rules(identity=Identity(names=("Space^Ann",)))).clean(dataset)
     assert dataset.SeriesDescription == "T1 POST Head"
 
 
@@ -410,7 +410,7 @@ def test_no_packaged_file_of_any_syntax_keeps_a_name_an_id_or_a_uid(tmp_path: Pa
         except DataError:
             continue
         pixels = dataset.get("PixelData")
-        clean_header(dataset, rules())
+        HeaderCleaner(rules()).clean(dataset)
         write_dicom(tmp_path / "out.dcm", dataset, path.name)
         content = (tmp_path / "out.dcm").read_bytes()
         header = content.replace(pixels, b"") if pixels else content

@@ -17,7 +17,7 @@ from pydicom.encaps import encapsulate
 from fixtures.deid import KEY, write_dicom_series, write_nifti_file
 from fixtures.raw import write_enhanced
 from neuralmedbench.deid.faces.deface import DefacedScan
-from neuralmedbench.deid.headers.cleaner import clean_header
+from neuralmedbench.deid.headers.cleaner import HeaderCleaner
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.release import folder as dicom_case
 from neuralmedbench.deid.release.folder import clean_dicom_series, read_notes
@@ -39,7 +39,7 @@ def cleaned(dataset: Any, identity: Identity = OWNED) -> Dataset:
     buffer = io.BytesIO()
     dataset.save_as(buffer, enforce_file_format=True)
     again = dicom.read_header(buffer.getvalue())
-    clean_header(again, HeaderRules(KEY, "beef00000001", DateShift(-100), identity_pattern(identity)))
+    HeaderCleaner(HeaderRules(KEY, "beef00000001", DateShift(-100), identity_pattern(identity))).clean(again)
     return again
 
 

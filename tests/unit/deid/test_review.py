@@ -18,7 +18,7 @@ from PIL import Image
 
 from fixtures.deid import KEY, PLANTED, head_voxels, write_dicom_series
 from neuralmedbench.deid.audit import AuditRules, audit_cases
-from neuralmedbench.deid.headers.cleaner import clean_header, clean_series
+from neuralmedbench.deid.headers.cleaner import HeaderCleaner, clean_series
 from neuralmedbench.deid.headers.diff import ACTIONS, changes, snapshot
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.review.pieces import border_views, surface_views, upright, write_header_piece, write_scan_pieces
@@ -85,7 +85,7 @@ def test_the_header_diff_names_elements_and_never_shows_a_value(tmp_path: Path, 
 def test_the_header_diff_is_made_by_comparing_and_sees_what_a_cleaner_forgot(tmp_path: Path) -> None:
     dataset = dicom.read_dicom(write_dicom_series(tmp_path, slices=1)[0])
     before = snapshot(dataset)
-    clean_header(dataset, RULES)
+    HeaderCleaner(RULES).clean(dataset)
     dataset.InstitutionName = "Oosterhaven General Hospital"
     assert changes(before, dataset)["InstitutionName", "kept"] == 1
 

@@ -14,7 +14,7 @@ import pytest
 
 from neuralmedbench.demo.brain import HeadShape, make_brain
 from neuralmedbench.demo.cohort import FOLDER, Cut, read_patient
-from neuralmedbench.demo.dicom import write_keyed_series, write_series
+from neuralmedbench.demo.dicom import write_keyed_series
 from neuralmedbench.demo.grid import BRAIN, HEAD, Grid, ellipsoid, lps, smooth_noise
 from neuralmedbench.demo.pictures import cut_picture
 from neuralmedbench.demo.scanner import ISOTROPIC, PROTOCOLS, Pose, ScanGrid, SliceStack, acquire, resample
@@ -57,7 +57,7 @@ def test_the_converter_makes_one_volume_of_a_series_and_finds_the_left_on_the_le
     stack = SliceStack(grid, np.rint(resample(ball(), STILL, grid)).astype(np.int16))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        files = write_series(tmp_path, read_patient(FOLDER / "sclerosis.yaml"), 1, PROTOCOLS[sequence], stack)
+        files = write_keyed_series(tmp_path, read_patient(FOLDER / "sclerosis.yaml"), 1, PROTOCOLS[sequence], stack).files
     times = {pydicom.dcmread(path).AcquisitionTime for path in files}
     assert len(times) == (1 if sequence == "T1-3D" else len(files))
     tool = Path(sys.executable).with_name("dcm2niix")

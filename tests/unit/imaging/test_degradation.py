@@ -305,7 +305,7 @@ def test_side_letters_are_drawn_over_the_scan_and_so_stay_sharp(operator: str) -
 @pytest.mark.parametrize("boxed", [False, True])
 def test_each_tile_of_a_montage_is_degraded_for_itself(operator: str, *, boxed: bool) -> None:
     tiles = [phantom(60, 60), np.zeros((60, 60), np.uint8), np.flipud(phantom(60, 60))]
-    whole = montage(tiles, gap_px=4)
+    whole = montage(tiles)
     whole = letterbox(whole, 125) if boxed else whole
     boxes = tile_boxes(whole.shape, 3)
     assert [np.array_equal(whole[box], tile) for box, tile in zip(boxes, tiles, strict=True)] == [True, True, True]
@@ -322,7 +322,7 @@ def test_each_tile_of_a_montage_is_degraded_for_itself(operator: str, *, boxed: 
 @given(side=st.integers(8, 40), number=st.integers(1, 12), extra=st.integers(0, 1))
 def test_tiles_are_found_where_the_montage_put_them(side: int, number: int, extra: int) -> None:
     tiles = [np.full((side, side), place + 1, np.uint8) for place in range(number)]
-    whole = montage(tiles, gap_px=4)
+    whole = montage(tiles)
     if extra:
         whole = letterbox(whole, max(whole.shape))
     assert [np.unique(whole[box]).tolist() for box in tile_boxes(whole.shape, number)] == [[place + 1] for place in range(number)]

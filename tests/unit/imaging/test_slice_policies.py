@@ -261,7 +261,7 @@ def test_a_picture_has_the_size_that_is_sent_and_is_never_stretched(normalised: 
 
 def test_a_montage_of_odd_shape_is_letterboxed() -> None:
     tiles = [np.full((10, 10), 200, dtype=np.uint8)] * 2
-    whole = letterbox(montage(tiles, gap_px=4), 24)
+    whole = letterbox(montage(tiles), 24)
     assert whole.shape == (24, 24)
     assert (whole[7:17] > 0).sum() == 200
     assert not whole[:7].any()

@@ -101,11 +101,10 @@ def words_in(planes: Planes, span: float, done: Mask | None, read: Sequence[list
     return marks
 
 
-def read_pages(pages: Iterable[Grey], *, wanted_side: int = WANTED_SIDE_PX) -> list[list[OcrWord] | None]:
+def read_pages(pages: Iterable[Grey]) -> list[list[OcrWord] | None]:
     """Read the words of many pictures per call, because starting tesseract takes longer than reading a picture.
 
-    `pages`: uint8 arrays of shape (rows, columns). `wanted_side`: longer side to which a picture is enlarged, in pixels. Returns per picture
-    the words with at least `MIN_LENGTH` letters and digits and `MIN_CONFIDENCE`; empty without tesseract, None where tesseract failed.
+    `pages`: uint8 arrays of shape (rows, columns). Returns per picture the words with at least `MIN_LENGTH` letters and digits and `MIN_CONFIDENCE`; empty without tesseract, None where tesseract failed.
     """
     words: list[list[OcrWord] | None] = []
     waiting: list[_Page] = []
@@ -113,7 +112,7 @@ def read_pages(pages: Iterable[Grey], *, wanted_side: int = WANTED_SIDE_PX) -> l
         if not ocr_available():
             words.append([])
             continue
-        waiting.append(_as_page(grey, wanted_side))
+        waiting.append(_as_page(grey))
         if sum(page.values.size for page in waiting) >= PIXELS_AT_ONCE:
             words += _read_page_batch(waiting)
             waiting = []
@@ -128,10 +127,10 @@ class _Page:
     scale: float
 
 
-def _as_page(grey: Grey, wanted_side: int) -> _Page:
+def _as_page(grey: Grey) -> _Page:
     from PIL import Image
 
-    scale = max(1.0, wanted_side / max(grey.shape))
+    scale = max(1.0, WANTED_SIDE_PX / max(grey.shape))
     picture = Image.fromarray(grey).resize((round(grey.shape[1] * scale), round(grey.shape[0] * scale)), Image.Resampling.BICUBIC)
     ground = float(np.median(grey))
     values = np.asarray(picture)

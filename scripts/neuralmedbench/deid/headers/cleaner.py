@@ -107,18 +107,6 @@ def write_dicom(path: Path, dataset: Dataset, what: str) -> None:
         raise DeidentificationError(message) from None
 
 
-def clean_header(dataset: Dataset, rules: HeaderRules) -> Counter[str]:
-    """Remove a patient's identifiers from a DICOM dataset in place, including nested sequences and the file meta group.
-
-    Pixels are not changed. Returns the number of elements changed by each check: `private`, `uids`, `dates`, `text`, `table`. An element that
-    cannot be cleaned is removed.
-
-    Values are examined as encoded in the file, so most elements are never decoded. An element is judged by the VR of its tag in the standard,
-    not by the one in the file, so text cannot hide behind another VR.
-    """
-    return HeaderCleaner(rules).clean(dataset)
-
-
 class HeaderCleaner:
     """Cleans the headers of one patient; caches cleaned values, because the files of a series share most of them."""
 
@@ -130,7 +118,14 @@ class HeaderCleaner:
         self._counts: Counter[str] = Counter()
 
     def clean(self, dataset: Dataset) -> Counter[str]:
-        """Clean one dataset in place; see `clean_header`."""
+        """Remove the identifiers from a DICOM dataset in place, including nested sequences and the file meta group.
+
+        Pixels are not changed. Returns the number of elements changed by each check: `private`, `uids`, `dates`, `text`, `table`. An element
+        that cannot be cleaned is removed.
+
+        Values are examined as encoded in the file, so most elements are never decoded. An element is judged by the VR of its tag in the
+        standard, not by the one in the file, so text cannot hide behind another VR.
+        """
         self._counts = Counter()
         self._enhanced = dicom.text(dataset, "SOPClassUID") not in PLAIN_IMAGES
         self._start = study_start(dataset, self._rules.dates)

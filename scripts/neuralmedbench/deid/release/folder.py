@@ -225,7 +225,7 @@ def clean_dicom_series(
     """Write the de-identified files of one series, in the order of their positions.
 
     `source`, `target`: folder of the raw files, one image each, and new folder for `000001.dcm`... Adds to `checks`: `header_*` as in
-    `cleaner.clean_header`, `dicom_files_cleaned`, `dicom_images_changed`, `burned_in_*` as in `hide.count_text`, `faces_removed`, and
+    `cleaner.HeaderCleaner.clean`, `dicom_files_cleaned`, `dicom_images_changed`, `burned_in_*` as in `hide.count_text`, `faces_removed`, and
     `deface_*` for each flag of `deface`. `is_map`, `heads`: as for `deface`; this scan is added to `heads`. Raises DataError if the images are
     not a stack or cannot be decoded, as their faces could not be removed. Raises DeidentificationError if a face cannot be located, text
     cannot be hidden, or a file cannot be written.
