@@ -18,7 +18,7 @@ TEMPLATE_LOW = (-72, -98, -98)
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeadShape:
+class BrainShape:
     """Difference of a brain from the average.
 
     Attributes
@@ -63,12 +63,12 @@ class Brain:
     ventricle_distance: Volume
 
 
-def make_brain(shape: HeadShape, rng: np.random.Generator) -> Brain:
+def make_brain(shape: BrainShape, rng: np.random.Generator) -> Brain:
     """Deform the average brain into that of one patient.
 
     Parameters
     ----------
-    shape : HeadShape
+    shape : BrainShape
         Intended differences.
     rng : numpy.random.Generator
         Random numbers for the patient's individual shape.
@@ -132,7 +132,7 @@ def _distance(inside: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Volume
 
 
 def _deformation(
-    shape: HeadShape, ventricles: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], rng: np.random.Generator
+    shape: BrainShape, ventricles: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], rng: np.random.Generator
 ) -> tuple[Volume, Volume]:
     """Return the position in the average brain of each voxel of the patient's, as (3, Z, Y, X) in voxels, and the widened cavities."""
     # individual variation of about 2 mm, then ventricles, temporal horns and masses
@@ -166,7 +166,7 @@ def _widen(shift: list[Volume], cavity: np.ndarray[tuple[int, ...], np.dtype[np.
     return ramp(signed, amount + 0.5, amount - 0.5)
 
 
-def _with_sulci(gm: Volume, wm: Volume, depth: Volume, shape: HeadShape) -> Volume:
+def _with_sulci(gm: Volume, wm: Volume, depth: Volume, shape: BrainShape) -> Volume:
     """Thin or thicken the cortex where grey matter shares a voxel with fluid: less grey matter (atrophy) or more (crowding)."""
     # a separate width above z = 38 to 52 mm, the high convexity
     z, _, _ = BRAIN.axes()

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field, TypeAdapter, ValidationError
 from pydicom.uid import generate_uid
 
-from neuralmedbench.demo.brain import HeadShape, PhantomLesion
+from neuralmedbench.demo.brain import BrainShape, PhantomLesion
 from neuralmedbench.demo.identity import Part, PhantomIdentity, derived_values, fill_note, planted_templates
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.json_files import place_of_fault
@@ -73,7 +73,7 @@ class Patient:
     identity: PhantomIdentity
     series: tuple[str, ...]
     extra: str
-    shape: HeadShape
+    shape: BrainShape
     lesions: tuple[PhantomLesion, ...]
     answer: PhantomAnswer
     record: tuple[PhantomRecordRow, ...]

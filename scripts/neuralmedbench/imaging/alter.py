@@ -27,14 +27,14 @@ from neuralmedbench.records.case import CT_SEQUENCES, Plane
 from neuralmedbench.records.case import Sequence as Kind
 from neuralmedbench.records.items import Item, ItemImage, evidence_images, slice_of
 
-Grey = npt.NDArray[np.uint8]
+Picture = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[np.float64]
 WHITE = 255.0
 BRAIN = "brain"
 """The window that the record of a picture does not name."""
 
 
-def quality_numbers(original: Grey, picture: Grey) -> dict[str, float]:
+def quality_numbers(original: Picture, picture: Picture) -> dict[str, float]:
     """Measure a picture against its original.
 
     Parameters
@@ -58,13 +58,13 @@ def quality_numbers(original: Grey, picture: Grey) -> dict[str, float]:
     }
 
 
-def psnr(original: Grey, picture: Grey) -> float | None:
+def psnr(original: Picture, picture: Picture) -> float | None:
     """Return the peak signal-to-noise ratio in dB, of white against the root mean square error; None if the pictures are equal."""
     error = float(np.mean((original.astype(np.float64) - picture) ** 2))
     return 10 * float(np.log10(WHITE**2 / error)) if error else None
 
 
-def ssim(original: Grey, picture: Grey) -> float:
+def ssim(original: Picture, picture: Picture) -> float:
     """Return the structural similarity (Wang et al., IEEE Trans Image Process 2004; 13: 600-612), mean over windows inside the picture."""
     first, second = original.astype(np.float64), picture.astype(np.float64)
     mean_1, mean_2 = _smooth(first), _smooth(second)
@@ -86,7 +86,7 @@ def _smooth(picture: Numbers) -> Numbers:
     return picture
 
 
-def entropy_focus(picture: Grey) -> float:
+def entropy_focus(picture: Picture) -> float:
     """Return the entropy focus criterion (Atkinson et al., IEEE Trans Med Imaging 1997; 16: 903-910), scaled as MRIQC does; 1 for a black picture."""
     light = picture[picture > 0].astype(np.float64)
     if not light.size or picture.size == 1:
@@ -95,7 +95,6 @@ def entropy_focus(picture: Grey) -> float:
     return float(-(part * np.log(part)).sum() / (np.sqrt(picture.size) * np.log(np.sqrt(picture.size))))
 
 
-Picture = npt.NDArray[np.uint8]
 Operator = Callable[[Picture, ItemImage, Mapping[str, str]], Picture | None]
 """Makes the altered picture from a picture, shape (rows, columns) or (rows, columns, 3), its record, and the parameters of the arm.
 
@@ -110,8 +109,8 @@ def blank(picture: Picture, image: ItemImage, values: Mapping[str, str]) -> Pict
 
 def degraded(picture: Picture, image: ItemImage, values: Mapping[str, str]) -> Picture | None:
     """Return a picture with the artefact and at the level of the arm; None where the scanner of this picture has no such artefact."""
-    operator = degradation_named(values["operator"])
-    if not operator.applies_to(image.sequence):
+    degradation = degradation_named(values["operator"])
+    if not degradation.applies_to(image.sequence):
         return None
     seed = seed_of(image.sha256, values["operator"])
     return degrade(picture, values["operator"], int(values["level"]), seed=seed, tiles=max(1, len(image.tiles_mm)))

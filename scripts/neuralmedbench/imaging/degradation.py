@@ -173,7 +173,7 @@ def _magnitude(spectrum: npt.NDArray[np.complex128]) -> Numbers:
 
 
 @dataclass(frozen=True)
-class Operator:
+class Degradation:
     """A way to degrade a picture.
 
     Attributes
@@ -196,36 +196,36 @@ class Operator:
 
 
 OF_MR, OF_CT, OF_ANY = frozenset({MR}), frozenset({CT}), frozenset[str]()
-OPERATORS = {
+DEGRADATIONS = {
     # the field of BrainWeb's "40 %", and three times as much
-    "bias_field": Operator(bias_field, OF_MR, (0.2, 0.6)),
+    "bias_field": Degradation(bias_field, OF_MR, (0.2, 0.6)),
     # 240 mm in 128 lines are the coarsest matrix in clinical use; 80 lines: pixels of 3 mm
-    "gibbs": Operator(gibbs, OF_MR, (128, 80)),
+    "gibbs": Degradation(gibbs, OF_MR, (128, 80)),
     # the ends of torchio's default range
-    "ghosting": Operator(ghosting, OF_MR, (0.5, 1.0)),
+    "ghosting": Degradation(ghosting, OF_MR, (0.5, 1.0)),
     # half of fastMRI's 4, and 4; of its 8 with one coil and no reconstruction, nothing but the outline of the head is left
-    "undersampling": Operator(undersampling, OF_MR, (2, 4)),
+    "undersampling": Degradation(undersampling, OF_MR, (2, 4)),
     # BrainWeb's noise levels are 1, 3, 5, 7 and 9 %
-    "rician_noise": Operator(rician_noise, OF_MR, (0.05, 0.09)),
+    "rician_noise": Degradation(rician_noise, OF_MR, (0.05, 0.09)),
     # levels 1 and 3 of ImageNet-C (Hendrycks and Dietterich, ICLR 2019): 1 and 3 pixels of 224
-    "blur": Operator(blur, OF_ANY, (1 / 224, 3 / 224)),
+    "blur": Degradation(blur, OF_ANY, (1 / 224, 3 / 224)),
     # Jin et al., IEEE Trans Image Process 2017; 26: 4509-4522: 7 and 20 times fewer than 1,000 views
-    "streaks": Operator(streaks, OF_CT, (143, 50)),
+    "streaks": Degradation(streaks, OF_CT, (143, 50)),
     # levels 1 and 4 of ImageNet-C
-    "jpeg": Operator(jpeg, OF_ANY, (25, 10)),
+    "jpeg": Degradation(jpeg, OF_ANY, (25, 10)),
 }
 
 
-def degradation_named(name: str) -> Operator:
-    """Return an operator; ConfigError if there is none of this name."""
-    if name not in OPERATORS:
-        message = f"there is no degradation {name!r}; there are {', '.join(OPERATORS)}"
+def degradation_named(name: str) -> Degradation:
+    """Return a degradation; ConfigError if there is none of this name."""
+    if name not in DEGRADATIONS:
+        message = f"there is no degradation {name!r}; there are {', '.join(DEGRADATIONS)}"
         raise ConfigError(message)
-    return OPERATORS[name]
+    return DEGRADATIONS[name]
 
 
 def seed_of(sha256: str, operator: str) -> int:
-    """Return the seed for a picture and an operator; both levels share it, so that level 2 is the artefact of level 1, stronger."""
+    """Return the seed for a picture and a degradation; both levels share it, so that level 2 is the artefact of level 1, stronger."""
     return int(hashlib.sha256(f"{sha256} {operator}".encode()).hexdigest()[:16], 16)
 
 
@@ -237,7 +237,7 @@ def degrade(picture: Grey, operator: str, level: int, *, seed: int, tiles: int =
     picture : ndarray of uint8, shape (rows, columns) or (rows, columns, 3)
         A picture as models see it; the channels of a colour picture are degraded alike.
     operator : str
-        A key of `OPERATORS`.
+        A key of `DEGRADATIONS`.
     level : int
         0 (the picture unchanged), 1 (mild) or 2 (severe).
     seed : int
@@ -253,7 +253,7 @@ def degrade(picture: Grey, operator: str, level: int, *, seed: int, tiles: int =
     Raises
     ------
     ConfigError
-        If there is no such operator or level.
+        If there is no such degradation or level.
     """
     known = degradation_named(operator)
     if level not in LEVELS:

@@ -19,7 +19,7 @@ from neuralmedbench.files.case_flow import PHANTOM
 from neuralmedbench.files.identity import Identity, write_identity
 from neuralmedbench.files.raw_index import RawFile, RawIndex
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
-from neuralmedbench.ingest.import_series import OtherSeries, import_series
+from neuralmedbench.ingest.import_series import SeriesOfCase, import_series
 from neuralmedbench.ingest.persons_labels import NamedKinds
 from neuralmedbench.ingest.pixels import repeated_series
 from neuralmedbench.ingest.raw_files import FileKind, RawScan, checked_bytes, load_raw_files, path_inside, read_sidecar, stem_of
@@ -108,7 +108,7 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, named:
             raw_series=tuple(SeriesFate(series_id=one.series_id, files=len(one.numbers), reason=mixed) for one in result.series),
         )
     # every series is imported or excluded with a reason
-    others = OtherSeries(result.series, repeated_series(result.series))
+    others = SeriesOfCase(result.series, repeated_series(result.series))
     used: list[Series] = []
     by_file: dict[int, list[str]] = {}  # series that use a file: a multi-frame object or a sidecar may belong to several
     refused: dict[str, Series | str] = {}

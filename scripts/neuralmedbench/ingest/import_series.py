@@ -52,7 +52,7 @@ MAX_MASK_VALUES = 8
 
 
 @dataclass(frozen=True)
-class OtherSeries:
+class SeriesOfCase:
     """All series of the case, and the id of the original by the id of a copied series."""
 
     series: list[RawSeries]
@@ -77,7 +77,7 @@ class _Description:
     b_value: float | None = None
 
 
-def import_series(series: RawSeries, folder: Path, label: SequenceLabel | None, others: OtherSeries) -> ImportedSeries:
+def import_series(series: RawSeries, folder: Path, label: SequenceLabel | None, others: SeriesOfCase) -> ImportedSeries:
     """Copy a series to `folder`/<series_id>, or convert it to `folder`/<series_id>.nii.gz.
 
     `label` is a person's; None if the files decide. An unusable series raises DataError, whose message becomes the reason of its files.
@@ -97,7 +97,7 @@ def _import_nifti(series: RawSeries, folder: Path, label: SequenceLabel | None) 
     return ImportedSeries(_write_volume(_Description(series.series_id, label, modality, b_value), folder, volume))
 
 
-def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, others: OtherSeries) -> ImportedSeries:
+def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, others: SeriesOfCase) -> ImportedSeries:
     """Import a DICOM series; where several reasons exclude it, the first step decides."""
     header = series.scans[0].header
     assert header is not None

@@ -15,7 +15,7 @@ from neuralmedbench.files import dicom
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
 from neuralmedbench.files.raw_index import images_folder, write_descriptions
 from neuralmedbench.ingest.geometry import is_mosaic
-from neuralmedbench.ingest.import_series import OtherSeries, is_mask
+from neuralmedbench.ingest.import_series import SeriesOfCase, is_mask
 from neuralmedbench.ingest.pixels import check_size, copy_dicom, place_of
 from neuralmedbench.ingest.raw_files import FileKind, RawScan, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries
@@ -35,13 +35,13 @@ NOT_DEFACED = "neither a face nor text could be removed from it"
 
 
 def series_fates(
-    series: OtherSeries, outcomes: Mapping[str, Series | str], excluded: Mapping[int, str], scans: Iterable[RawScan], folder: Path
+    series: SeriesOfCase, outcomes: Mapping[str, Series | str], excluded: Mapping[int, str], scans: Iterable[RawScan], folder: Path
 ) -> tuple[SeriesFate, ...]:
     """Return the fate of every series, and of what belongs to none, by kind and reason.
 
     Parameters
     ----------
-    series : OtherSeries
+    series : SeriesOfCase
         All series of the case, and which of them repeat another one.
     outcomes : mapping of str to Series or str
         By series id: the imported series, or the reason for which it was not imported.

@@ -12,7 +12,7 @@ import numpy as np
 import pydicom
 import pytest
 
-from neuralmedbench.demo.brain import HeadShape, make_brain
+from neuralmedbench.demo.brain import BrainShape, make_brain
 from neuralmedbench.demo.cohort import FOLDER, Cut, read_patient
 from neuralmedbench.demo.dicom import write_keyed_series
 from neuralmedbench.demo.grid import BRAIN, HEAD, Grid, ellipsoid, lps, smooth_noise
@@ -117,7 +117,9 @@ def test_smooth_noise_has_zero_mean_and_changes_slowly() -> None:
 
 
 def test_hydrocephalus_has_wide_ventricles_and_tight_sulci_at_the_top() -> None:
-    normal, wide = (make_brain(shape, np.random.default_rng(5)) for shape in (HeadShape(), HeadShape(ventricles_mm=7, convexity_sulci=0.3)))
+    normal, wide = (
+        make_brain(shape, np.random.default_rng(5)) for shape in (BrainShape(), BrainShape(ventricles_mm=7, convexity_sulci=0.3))
+    )
     high = slice(-BRAIN.low[0] + 52, -BRAIN.low[0] + 66)
     deep = normal.depth > 25
     assert (wide.csf[deep] > 0.5).sum() > 2 * (normal.csf[deep] > 0.5).sum()

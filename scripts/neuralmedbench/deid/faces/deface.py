@@ -129,7 +129,7 @@ def deface(
     # 3. check what would remain before anything is removed
     left = what_is_left(level, found.seen)
     if left.get("face_surface_left", 0.0) > MAX_LEFT or left.get("face_recess_mm", np.inf) < MIN_RECESS_MM:
-        if found.lender:  # a fit of its own may do better
+        if found.source_series:  # a fit of its own may do better
             return deface(volume, is_map=is_map, name=name, frame=frame, hidden=hidden)
         message = f"a face still stands out after defacing (face_surface_left and face_recess_mm are out of limits): {NEXT_STEP}"
         raise DeidentificationError(message)
@@ -152,8 +152,8 @@ def _slab(volume: Volume, image: sitk.Image, found: FaceLocation, level: Floats,
 
 
 def _measured(found: FaceLocation, level: Floats, left: dict[str, float]) -> dict[str, float]:
-    lent = {"deface_fit_series": float(found.lender.rpartition("-")[2])} if found.lender else {}
-    return found.quality | lent | left | {"head_removed": round(float((level <= 0)[found.seen.skin > 0].mean()), 4)}
+    source = {"deface_fit_series": float(found.source_series.rpartition("-")[2])} if found.source_series else {}
+    return found.quality | source | left | {"head_removed": round(float((level <= 0)[found.seen.skin > 0].mean()), 4)}
 
 
 def _brain_loss(image: sitk.Image, found: FaceLocation, level: Floats | None, under: sitk.Image | None) -> dict[str, float]:

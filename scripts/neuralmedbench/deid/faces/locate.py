@@ -28,7 +28,7 @@ UNEVEN_MM = 12.0
 """Largest difference between opposite sides in the distance from the fitted brain to the skin."""
 MAX_SHAPE_GAIN = 1.06
 """A scan whose agreement grows by more than this with another shape of the head is distorted, and gets its own fit."""
-DONORS = 2
+MAX_SOURCES = 2
 """Number of the case's heads whose fit is tried."""
 SLAB_MM = 120.0
 """A scan whose slices span less shows too little of a head to pass on its fit."""
@@ -91,7 +91,7 @@ class FaceLocation:
         `deface_*`, see `DefacedScan`.
     trusted, whole : bool
         True if the fit may be used, and if the scan shows enough of the brain to be fitted by itself.
-    lender : str
+    source_series : str
         Name of the scan whose fit it is; empty if it is the scan's own.
     """
 
@@ -102,7 +102,7 @@ class FaceLocation:
     quality: dict[str, float]
     trusted: bool
     whole: bool
-    lender: str = ""
+    source_series: str = ""
 
 
 def locate(image: sitk.Image, heads: Several[Head] = (), frame: str = "") -> FaceLocation:
@@ -132,14 +132,14 @@ def locate(image: sitk.Image, heads: Several[Head] = (), frame: str = "") -> Fac
 
 def _by_others(rough: sitk.Image, skin: sitk.Image, heads: Several[Head], guess: sitk.Transform | None = None) -> FaceLocation | None:
     """Transfer the fit of another head, if its position in the scan is unambiguous and the fit is good."""
-    for head in heads[:DONORS]:
+    for head in heads[:MAX_SOURCES]:
         followed = transfer_fit(rough, head.rough, head.transform, guess)
         if not followed.sure:
             continue
         found = _judge(rough, skin, followed.transform)
         fits = found.trusted and shape_gain(rough, followed.transform) <= MAX_SHAPE_GAIN if found.whole else _is_plausible(found.quality)
         if fits:
-            return replace(found, trusted=True, lender=head.name, quality=found.quality | {"deface_rival": followed.rival})
+            return replace(found, trusted=True, source_series=head.name, quality=found.quality | {"deface_rival": followed.rival})
     return None
 
 
@@ -149,7 +149,7 @@ def _by_place(rough: sitk.Image, skin: sitk.Image, heads: Several[Head], frame: 
         if frame and head.frame == frame:
             found = _judge(rough, skin, head.transform)
             if found.quality["deface_covered"] <= NO_BRAIN:
-                return replace(found, trusted=True, lender=head.name)
+                return replace(found, trusted=True, source_series=head.name)
     return None
 
 

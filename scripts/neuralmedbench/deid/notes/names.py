@@ -35,17 +35,17 @@ RELATED = re.compile(
 )
 INVERTED = re.compile(rf"(?<![\w'’-])(?P<family>{WORD}), ?(?P<given>{WORD})(?=[ ](?:[mf]\b|\d{{1,3}} ?(?:y|yo|yrs?|years?)\b|mrn\b|dob\b))")
 ANY_WORD = re.compile(rf"(?<![\w.&/'’-])(?P<value>{WORD})(?!\w)")
-HOUSE = re.compile(
+HOUSE_IN_SMALL_LETTERS = re.compile(
     rf"(?P<value>(?:{WORD}[ ]){{1,4}}(?:hospital|clinic|infirmary|medical (?:center|centre)|care home|nursing home|residential home|hospice|(?:primary|secondary|high|elementary) school"
     r"|surgery|academy|college|house|lodge|manor|court|rectory))(?!\w)"
 )
-STREET = re.compile(
+STREET_IN_SMALL_LETTERS = re.compile(
     rf"(?<!\w)(?P<value>\d{{1,5}}[a-z]? (?:{WORD}[ ]){{1,3}}(?:street|st|avenue|ave|road|rd|lane|ln|drive|close|crescent|grove|gardens|row|terrace|mews|court|way|hill|place|boulevard|blvd)"
     rf"(?:, {WORD})?)(?!\w)"
 )
-SAINT = re.compile(r"\b(?:at|to|from|in) (?P<value>st\.? [^\W\d_]{4,}(?:['’]s)?)(?!\w)")
+SAINT_IN_SMALL_LETTERS = re.compile(r"\b(?:at|to|from|in) (?P<value>st\.? [^\W\d_]{4,}(?:['’]s)?)(?!\w)")
 NOT_SAINTS = frozenset({"elevation", "segment", "depression", "changes", "elevations", "depressions"})
-PLACED = re.compile(
+PLACED_IN_SMALL_LETTERS = re.compile(
     rf"\b(?:lives in|living in|resident of|home to|moved to|drove (?:him|her|them) from|came from|travelled from)[ ](?P<value>{WORD})"
 )
 KNOWN = COMMON | MEDICAL_WORDS | NO_NAMES | EPONYMS | GENERIC | HOUSE_WORDS | NOT_TOWNS
@@ -126,13 +126,13 @@ def _replace_line(note: Redaction, line: str, start: int) -> None:
     def cover(first: int, last: int, kind: str, replacement: str) -> None:
         note.cover(start + first, start + last, kind, replacement)
 
-    for match in STREET.finditer(line):
+    for match in STREET_IN_SMALL_LETTERS.finditer(line):
         cover(*match.span("value"), "address", "[ADDRESS]")
-    for match in HOUSE.finditer(line):
+    for match in HOUSE_IN_SMALL_LETTERS.finditer(line):
         first = _start_of_proper_name(line, match.start("value"), match.end("value"))
         if first is not None:
             cover(first, match.end("value"), "hospital", "[HOSPITAL]")
-    for match in SAINT.finditer(line):
+    for match in SAINT_IN_SMALL_LETTERS.finditer(line):
         if match["value"].split()[-1] not in NOT_SAINTS:
             cover(*match.span("value"), "place", "[PLACE]")
     for match in INVERTED.finditer(line):
@@ -140,7 +140,7 @@ def _replace_line(note: Redaction, line: str, start: int) -> None:
             cover(*match.span(), "name", NAME_MARK)
     for first, last in (*_titled(line), *_related(line), *_given_names(line), *_initialled(line)):
         cover(first, last, "name", NAME_MARK)
-    for match in PLACED.finditer(line):
+    for match in PLACED_IN_SMALL_LETTERS.finditer(line):
         if not _is_known(match["value"]):
             cover(*match.span("value"), "place", "[PLACE]")
 
@@ -219,7 +219,7 @@ def _replace_unless_medicine(note: Redaction, pattern: re.Pattern[str]) -> None:
     for match in list(pattern.finditer(note.text)):
         start, end = match.span("value" if match["value"] else "also")
         while first := re.match(r"([^\W\d_]+)[.,]?[ ]+", note.text[start:end]):
-            if first[1].casefold() not in patterns.NO_NAMES:
+            if first[1].casefold() not in NO_NAMES:
                 break
             start += first.end()
         if not _is_medicine(note.text[start:end]):
@@ -228,7 +228,7 @@ def _replace_unless_medicine(note: Redaction, pattern: re.Pattern[str]) -> None:
 
 def _is_medicine(name: str) -> bool:
     words = [word for word in re.findall(r"[^\W\d_]+", name) if len(word) > 1]
-    if not words or words[0].casefold() in patterns.NO_NAMES or (words[-1].casefold() in STOP_WORDS["en"] and len(words) == 1):
+    if not words or words[0].casefold() in NO_NAMES or (words[-1].casefold() in STOP_WORDS["en"] and len(words) == 1):
         return True
     if not name[:1].isupper() and name[:2].casefold() not in {"va", "vo", "de", "al", "el", "bi", "da", "di", "o'"}:
         return True
@@ -249,17 +249,17 @@ def _is_initial(match: re.Match[str]) -> bool:
 
 def _pair(match: re.Match[str]) -> str | None:
     value = match["value"] or match["also"]
-    if AS_EPONYM.match(match.string[match.start() + match[0].index(value) + len(value) :]) or patterns.MEDICAL_ENDING.search(value):
+    if AS_EPONYM.match(match.string[match.start() + match[0].index(value) + len(value) :]) or MEDICAL_ENDING.search(value):
         return None
     words = {word.casefold() for word in re.findall(r"[^\W\d_]+", value)}
-    known = patterns.MEDICAL_WORDS | patterns.NO_NAMES | EPONYMS | STOP_WORDS["en"] | HOUSE_WORDS | NOT_TOWNS
+    known = MEDICAL_WORDS | NO_NAMES | EPONYMS | STOP_WORDS["en"] | HOUSE_WORDS | NOT_TOWNS
     return None if words & known else NAME_MARK
 
 
 def _given(match: re.Match[str]) -> str | None:
     name = match["given"]
     pieces = {name.casefold(), *name.casefold().split("-")}
-    if not pieces & patterns.given_names() or AS_EPONYM.match(match.string[match.end("given") :]):
+    if not pieces & given_names() or AS_EPONYM.match(match.string[match.end("given") :]):
         return None
     return NAME_MARK
 
@@ -273,7 +273,7 @@ def _repeat(note: Redaction, before: int) -> None:
         for word in re.findall(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", note.source[span.start : span.end])
         if len(word) > 2
         and (word[0].isupper() or (len(word) > SHORT and word not in COMMON))
-        and word.casefold() not in EPONYMS | ORDINARY | GENERIC | patterns.NO_NAMES
+        and word.casefold() not in EPONYMS | ORDINARY | GENERIC | NO_NAMES
     }
     if words:
         again = "|".join(sorted((re.escape(fold(word)) for word in words), key=lambda word: (-len(word), word)))
