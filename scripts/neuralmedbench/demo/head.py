@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
 
-from neuralmedbench.demo.grid import BRAIN, HEAD, HEAD_COARSE, Grid, Point, Volume, ellipsoid, resize
+from neuralmedbench.demo.grid import BRAIN, HEAD, HEAD_COARSE, Grid, Point, Volume, ellipsoid, lps, resize
 
 Labels = npt.NDArray[np.uint8]
 """Array (Z, Y, X), LPS+, one :class:`Tissue` per voxel."""
@@ -150,8 +150,7 @@ def _paint(labels: Labels, where: tuple[Point, Point], tissue: Tissue, allowed: 
 
 
 def _box(centre: Point, radii: Point) -> tuple[Grid, tuple[slice, slice, slice]]:
-    middle = (centre[2], -centre[1], -centre[0])
-    reach = (radii[2], radii[1], radii[0])
+    middle, reach = lps(centre)[::-1], radii[::-1]
     low = [max(first, int(at - size) - 1) for first, at, size in zip(HEAD.low, middle, reach, strict=True)]
     high = [min(first + count - 1, int(at + size) + 1) for first, count, at, size in zip(HEAD.low, HEAD.shape, middle, reach, strict=True)]
     box = Grid((low[0], low[1], low[2]), (high[0] - low[0] + 1, high[1] - low[1] + 1, high[2] - low[2] + 1))

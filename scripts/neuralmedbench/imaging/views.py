@@ -1,7 +1,7 @@
 """The view service: list what can be shown of a case, and cut one slice on demand, with the code of the slices.
 
-A view without zoom through the usual window is, byte for byte, the picture that the slices stage cuts of that slice. (Where a thick slice
-lies under two of the scan that leads, its middle may be that of the other one, a pixel beside.)
+A view without zoom through the usual window is, byte for byte, the picture that the slices stage cuts of that slice. (If two slices of
+the leading scan cross one thick slice, its picture may be centred by the other of the two, one pixel off.)
 """
 
 from __future__ import annotations

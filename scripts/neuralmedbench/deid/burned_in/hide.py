@@ -209,7 +209,7 @@ def hide_burned_in(voxels: Voxels, burned_in: BurnedInText) -> Voxels:
     return clean
 
 
-def merge_boxes(marks: list[Mark]) -> list[Mark]:
+def merge_marks(marks: list[Mark]) -> list[Mark]:
     """Merge lines at the same place in different slices.
 
     Returns one mark per place and run of slices: the box around all its lines, in all slices from the first to the last of the run, including
@@ -294,7 +294,7 @@ def _search(planes: Voxels, suspect: bool, done: Mask | None, words: Words | Non
     # merge detections at one place; OCR last, as a second opinion on single pictures and suspect series
     for kind in ("same_in_neighbours", "one_colour", "strokes"):
         of_kind = [mark for name, mark in marks if name == kind]
-        marks = [(name, mark) for name, mark in marks if name != kind] + [(kind, mark) for mark in merge_boxes(of_kind)]
+        marks = [(name, mark) for name, mark in marks if name != kind] + [(kind, mark) for mark in merge_marks(of_kind)]
     ocr = None
     if few or suspect:
         ocr = ocr_available()

@@ -31,7 +31,7 @@ PIXELS_AT_ONCE = 32 * 1024 * 1024
 PAGE_LEVEL = "1"
 """Level of the rows of tesseract's table that describe a page."""
 BORDER = 0.2
-"""Outer part of a picture's height and width in which scanners write."""
+"""Outer part of a picture's height and width in which a word counts without confirmation: scanners write there."""
 READ_PLANES = 3
 """Planes read first; if they show text, all planes are read."""
 COVERED = 0.9

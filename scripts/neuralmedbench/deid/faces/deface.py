@@ -72,12 +72,15 @@ class DefacedScan:
         `face_fit_borrowed` (the scan shows too little of the head to be fitted, so the fit of another scan was used), `brain_hidden`
         (hidden text covers some of the brain, within the limit).
     quality : dict of str to float
-        `face_removed` (fraction of all voxels set to background), `head_removed` (the same for the head's voxels),
-        `deface_scale`, `deface_covered`, `deface_overlap`, `deface_agreement` (see `atlas.fit.fit_quality`), `deface_uneven_mm` (left-right
-        or front-back difference of the distance from the fitted brain to the skin), `deface_fit_series` (number of the series whose fit
-        was used; absent if it is the scan's own), `brain_ml`, `brain_removed_ml`, `brain_hidden_ml` (see `brain.brain_loss`), `deface_rival` (agreement at the best other position, see `TransferredFit`;
-        absent if the position is known from the headers alone), `face_surface_left`, `face_recess_mm` (see
-        `face_measures.what_is_left`). Values that cannot be measured in the scan are absent.
+        Absent is what cannot be measured in the scan.
+
+        - `face_removed`, `head_removed`: fraction of all voxels, and of the head's, that were set to background.
+        - `deface_scale`, `deface_covered`, `deface_overlap`, `deface_agreement`: see `atlas.fit.fit_quality`.
+        - `deface_uneven_mm`: left-right or front-back difference of the distance from the fitted brain to the skin.
+        - `deface_fit_series`: number of the series whose fit was used; absent if it is the scan's own.
+        - `deface_rival`: agreement at the best other position, see `TransferredFit`; absent if the headers alone say the position.
+        - `brain_ml`, `brain_removed_ml`, `brain_hidden_ml`: see `_brain_loss`.
+        - `face_surface_left`, `face_recess_mm`: see `face_measures.what_is_left`.
     mask : ndarray of bool, shape (X, Y, Z)
         Removed voxels on the scan's own grid; all False if nothing was removed.
     head : Head or None

@@ -22,8 +22,8 @@ SKIN, SKIN_HU = 0.12, -300.0
 """Threshold of the skin: this part of the way from background to bright tissue, in CT this density."""
 LIGHT = (-0.35, -0.45, 0.82)
 """Direction of the light: from the left, from above, from the viewer."""
-BORDER = 0.18
-"""Part of a slice's height and width in which scanners write."""
+SHOWN_BORDER = 0.18
+"""Outer part of a slice's height and width that is shown to the reviewer; the search by OCR counts words in a wider one (`ocr.BORDER`)."""
 BORDER_PX = 240
 GAMMA = 0.5
 """Makes dim letters visible next to bright anatomy."""
@@ -184,7 +184,7 @@ def _border(voxels: Floats, axis: int, side: int) -> Levels:
     step = max(1, -(-max(highest.shape) // side))
     padded = np.pad(highest, [(0, -length % step) for length in highest.shape], mode="edge")
     small = padded.reshape(padded.shape[0] // step, step, padded.shape[1] // step, step).max(axis=(1, 3))
-    rows, columns = (max(2, round(BORDER * length)) for length in small.shape)
+    rows, columns = (max(2, round(SHOWN_BORDER * length)) for length in small.shape)
     rim = np.ones(small.shape, dtype=bool)
     rim[rows:-rows, columns:-columns] = False
     # brightness above ground and noise of the rim
