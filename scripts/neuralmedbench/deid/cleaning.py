@@ -14,7 +14,7 @@ from neuralmedbench.config.deidentification import ElementRule, Profile, Subject
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.deid.burned_in.hide import PicturePolicy
 from neuralmedbench.deid.faces.locate import Head
-from neuralmedbench.deid.headers.rules import ALL_OPTIONS, HeaderRules
+from neuralmedbench.deid.headers.rules import ALL_OPTIONS, HeaderRules, Option
 from neuralmedbench.deid.notes.languages import NameModel, load_name_model
 from neuralmedbench.deid.review.accepted import read_accepted_leaks
 from neuralmedbench.deid.score.case import NO_OBSERVER, Observer, observer_of
@@ -77,7 +77,7 @@ class CleaningPolicy:
     def rules_of(self, patient_id: str, identity: Identity) -> HeaderRules:
         """Return the rules of a patient (by pseudonym); all cases of a patient share them, including the shift of dates."""
         safe_harbor = self.profile == "safe_harbor"
-        shifted = not safe_harbor and "113107" in self.options
+        shifted = not safe_harbor and Option.DATES in self.options
         dates = DateShift(date_shift_days(self.key, patient_id), years_only=not shifted, emptied=not (shifted or safe_harbor))
         return HeaderRules(self.key, patient_id, dates, identity_pattern(identity), self.options, actions_by_tag(self.elements))
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from neuralmedbench.deid.cleaning import Cleaning
 from neuralmedbench.deid.file_names import RECORD, SCAN, input_part
 from neuralmedbench.deid.headers import cleaner, rules
-from neuralmedbench.deid.headers.diff import ACTIONS, PRIVATE, UNKNOWN
+from neuralmedbench.deid.headers.diff import ACTIONS, PRIVATE_ELEMENT, UNKNOWN
 from neuralmedbench.deid.headers.element_values import DUMMIES, REMOVED, standard_meaning
 from neuralmedbench.deid.headers.rules import CREATORS, MANUFACTURERS
 from neuralmedbench.deid.notes.patterns import PLACEHOLDERS
@@ -257,7 +257,7 @@ def _is_header_key(trail: Trail, key: str) -> bool:
 
     if not trail:
         return key in ACTIONS
-    return all(part in {PRIVATE, UNKNOWN} or tag_for_keyword(part) is not None for part in key.split(" > "))
+    return all(part in {PRIVATE_ELEMENT, UNKNOWN} or tag_for_keyword(part) is not None for part in key.split(" > "))
 
 
 def _is_series_key(trail: Trail, key: str) -> bool:
@@ -285,7 +285,7 @@ def _element_texts(dataset: Dataset, outer: str) -> Iterator[SearchedText]:
     meaning = standard_meaning(dicom.text(dataset, "CodingSchemeDesignator"), dicom.text(dataset, "CodeValue"))
     for tag in list(dataset.keys()):
         keyword = keyword_for_tag(tag)
-        place = outer + (PRIVATE if tag.group % 2 else keyword or UNKNOWN)
+        place = outer + (PRIVATE_ELEMENT if tag.group % 2 else keyword or UNKNOWN)
         raw: Any = dataset.get_item(tag)
         text = _plain(raw.value) if isinstance(raw.value, bytes) else ""
         items = [] if keyword in {"PixelData"} else _items_of(dataset, tag)

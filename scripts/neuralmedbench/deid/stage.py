@@ -140,7 +140,7 @@ def write_scan(series: Series, stem: Path, cleaning: Cleaning) -> Series:
         defaced = deface(volume, is_map=is_map, heads=cleaning.heads, name=series.series_id, frame=frame_of(raw), hidden=hidden)
         cleaning.heads.extend([defaced.head] if defaced.head else [])
         write_nifti(stem.with_name(f"{stem.name}.nii.gz"), defaced.volume)
-        done = {*OF_PIXELS, *(cleaning.rules.held - OF_PIXELS if sidecar is not None else ())}
+        done = {*OF_PIXELS, *(cleaning.rules.applied - OF_PIXELS if sidecar is not None else ())}
         write_json(
             stem.with_name(f"{stem.name}.json"),
             clean_sidecar(

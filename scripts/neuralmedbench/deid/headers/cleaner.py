@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from neuralmedbench.deid.headers.diff import changes, snapshot
 from neuralmedbench.deid.headers.element_values import (
     BINARY_NUMBERS,
+    KEPT,
     OWN,
+    TABLE,
     CleanValue,
     Element,
     clean_value,
@@ -27,6 +29,7 @@ from neuralmedbench.deid.headers.rules import (
     OWN_RULES,
     Action,
     HeaderRules,
+    Option,
     action_of,
     declare,
     is_safe_private,
@@ -47,7 +50,7 @@ PLAIN_IMAGES = frozenset({"1.2.840.10008.5.1.4.1.1.2", "1.2.840.10008.5.1.4.1.1.
 CODING_SCHEME = 0x00080102
 ALIKE = (frozenset({"DS", "IS"}), frozenset({"US", "SS", "UL", "SL", "FL", "FD"}))
 """VRs for numbers as text and as bytes; within each group the file may use another VR than the standard's."""
-PRIVATE, TABLE, KEPT = "private", "table", "kept"
+PRIVATE = "private"
 ALLOWED = frozenset({
     "Modality", "MagneticFieldStrength", "ImagingFrequency", "Manufacturer", "MRAcquisitionType", "ScanningSequence",
     "SequenceVariant", "ScanOptions", "ImageType", "SliceThickness", "SpacingBetweenSlices", "EchoTime", "EchoNumber", "RepetitionTime",
@@ -138,13 +141,13 @@ class HeaderCleaner:
         dataset.PatientBirthDate = ""
         if "PatientSex" not in dataset:
             dataset.PatientSex = ""
-        declare(dataset, self._rules.held - OF_PIXELS, kept="keep" in self._rules.elements.values())
+        declare(dataset, self._rules.applied - OF_PIXELS, kept="keep" in self._rules.elements.values())
         _clean_meta(dataset)
         return self._counts
 
     def _clean_items(self, dataset: Dataset, *, top: bool) -> None:
         """Clean the elements of a dataset or of an item of a sequence."""
-        safe = self._safe_private(dataset) if top and "113111" in self._rules.held else frozenset[int]()
+        safe = self._safe_private(dataset) if top and Option.SAFE_PRIVATE in self._rules.applied else frozenset[int]()
         coded = CODING_SCHEME in dataset
         meaning = standard_meaning(dicom.text(dataset, CODING_SCHEME), dicom.text(dataset, "CodeValue")) if coded else ""
         for tag in list(dataset.keys()):
@@ -192,7 +195,7 @@ class HeaderCleaner:
         return check
 
     def _clean_sequence(self, dataset: Dataset, tag: Any, action: Action) -> str:
-        emptied = action in {Action.EMPTY, Action.EMPTY_OR_GONE} or (action is Action.CONTENT and "113104" not in self._rules.held)
+        emptied = action in {Action.EMPTY, Action.EMPTY_OR_GONE} or (action is Action.CONTENT and Option.CONTENT not in self._rules.applied)
         element = dataset[tag]
         if element.VR != "SQ" or (emptied and action is not Action.EMPTY and not self._enhanced):
             del dataset[tag]
@@ -269,18 +272,18 @@ def clean_sidecar(
     AcquisitionTime after cleaning (HHMMSS). `kept_elements`: keywords that own rules keep, as they stand in the cleaned header.
     Keeps technical keys whose values are numbers, short words or lists of them, and descriptions reduced to words about scans.
     """
-    held = sorted({BASIC, *codes})
+    applied = sorted({BASIC, *codes})
     source = read_json(path) if path is not None else {}
-    allowed = ALLOWED | (DEVICE if "113109" in held else frozenset())
+    allowed = ALLOWED | (DEVICE if Option.DEVICE in applied else frozenset())
     kept = {key: value for key, value in source.items() if key in allowed and _harmless(value)}
-    if "113107" in held and (clock := CLOCK.fullmatch(acquired)):
+    if Option.DATES in applied and (clock := CLOCK.fullmatch(acquired)):
         kept["AcquisitionTime"] = ":".join(clock.groups())
-    for key in DESCRIPTIONS if "113105" in held else ():
+    for key in DESCRIPTIONS if Option.DESCRIPTORS in applied else ():
         if isinstance(source.get(key), str) and (text := clean_descriptor(source[key])):
             kept[key] = text
     own = {SIDECAR_NAMES.get(keyword, keyword) for keyword in kept_elements}
     kept.update({key: value for key, value in source.items() if key in own and isinstance(value, str | int | float)})
-    declared = [{"CodeValue": code, "CodingSchemeDesignator": "DCM", "CodeMeaning": CODES[code]} for code in held]
+    declared = [{"CodeValue": code, "CodingSchemeDesignator": "DCM", "CodeMeaning": CODES[code]} for code in applied]
     method = [*METHOD, OWN_RULES] if own else list(METHOD)
     return {**kept, "Modality": modality, "DeidentificationMethod": method, "DeidentificationMethodCodeSequence": declared}
 

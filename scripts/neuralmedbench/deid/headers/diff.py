@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.config.deidentification import OURS
-from neuralmedbench.deid.headers.rules import BASIC, GRAPHICS, MIN_GROUP, Action, HeaderRules, action_of, table_action, vrs_of
+from neuralmedbench.deid.headers.rules import BASIC, GRAPHICS, MIN_GROUP, Action, HeaderRules, Option, action_of, table_action, vrs_of
 from neuralmedbench.deid.values import MIDNIGHT, parse_day
 from neuralmedbench.files import dicom
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ACTIONS = ("removed", "emptied", "replaced", "shifted", "cleaned", "added", "kept")
 """In the order shown to a reviewer."""
-PRIVATE = "private element"
+PRIVATE_ELEMENT = "private element"
 UNKNOWN = "element without a name"
 TEXTS = frozenset({"LO", "SH", "LT", "ST", "UT", "UC", "PN", "CS"})
 PIXELS = frozenset({0x7FE00008, 0x7FE00009, 0x7FE00010})
@@ -51,7 +51,7 @@ def _walk(dataset: Dataset, path: tuple[int, ...], outer: str) -> Iterator[tuple
 
 
 def _name(tag: int, keyword: str, outer: str) -> str:
-    return PRIVATE if tag >> 16 & 1 else outer + (keyword or UNKNOWN)
+    return PRIVATE_ELEMENT if tag >> 16 & 1 else outer + (keyword or UNKNOWN)
 
 
 def _text(dataset: Dataset, tag: Any, element: Any) -> str:
@@ -97,8 +97,8 @@ def _words(text: str) -> set[str]:
 PROFILE = f"basic profile ({BASIC})"
 SETTING = "a number, a code, a setting or the vendor: conversion and reading need it"
 OPTION_OF = {
-    Action.WORDS: "113105", Action.TEXT: "113105", Action.AGENT: "113105", Action.DEVICE: "113109", Action.DEVICE_ID: "113109",
-    Action.PATIENT: "113108", Action.CONTENT: "113104", Action.DATE: "113107",
+    Action.WORDS: Option.DESCRIPTORS, Action.TEXT: Option.DESCRIPTORS, Action.AGENT: Option.DESCRIPTORS, Action.DEVICE: Option.DEVICE,
+    Action.DEVICE_ID: Option.DEVICE, Action.PATIENT: Option.PATIENT, Action.CONTENT: Option.CONTENT, Action.DATE: Option.DATES,
 }  # fmt: skip
 """Option that decides about a kind of element."""
 WITH_OPTION = {
@@ -122,7 +122,7 @@ def reason_of(name: str, action: str, rules: HeaderRules) -> str:
     from pydicom.datadict import keyword_dict
 
     keyword = name.rpartition(" > ")[2]
-    if keyword == PRIVATE:
+    if keyword == PRIVATE_ELEMENT:
         return _of_private(action, rules)
     if keyword not in keyword_dict:
         return f"{PROFILE}: the standard does not know it"
@@ -141,7 +141,8 @@ def reason_of(name: str, action: str, rules: HeaderRules) -> str:
 def _of_private(action: str, rules: HeaderRules) -> str:
     if action == "kept":
         return "113111: private numbers that conversion needs stay"
-    return f"{PROFILE}: private, and not among the numbers of 113111" if "113111" in rules.held else f"{PROFILE}: 113111 is not applied"
+    why = "private, and not among the numbers of 113111" if Option.SAFE_PRIVATE in rules.applied else "113111 is not applied"
+    return f"{PROFILE}: {why}"
 
 
 def _of_standard(tag: int, action: str, rules: HeaderRules) -> str:
@@ -162,7 +163,7 @@ def _of_standard(tag: int, action: str, rules: HeaderRules) -> str:
 
 def _of_option(plan: Action, action: str, rules: HeaderRules) -> str:
     code = OPTION_OF[plan]
-    if code in rules.held:
+    if code in rules.applied:
         gone = action in {"removed", "emptied"}
         return f"{code}: {WITH_OPTION[plan]}{'; no part of this value is such' if gone else ''}"
     if plan is Action.DATE and not rules.dates.emptied:

@@ -7,7 +7,17 @@ import struct
 from functools import cache
 from typing import Any, NamedTuple
 
-from neuralmedbench.deid.headers.rules import BINARY_VRS, DATE_VRS, MANUFACTURERS, TEXT_VRS, Action, HeaderRules, action_of, table_action
+from neuralmedbench.deid.headers.rules import (
+    BINARY_VRS,
+    DATE_VRS,
+    MANUFACTURERS,
+    TEXT_VRS,
+    Action,
+    HeaderRules,
+    Option,
+    action_of,
+    table_action,
+)
 from neuralmedbench.deid.values import (
     NAMELESS_AGENT,
     NO_TIMES,
@@ -181,17 +191,17 @@ def _clean_named(action: Action, element: Element, bare: bytes, rules: HeaderRul
             return meaning.encode() or cleaned or REMOVED, TEXT
         return (cleaned, check) if tag != CODE_MEANING else (text.encode(), KEPT)
     if action is Action.AGENT:
-        agent = clean_agent(text) if "113105" in rules.held else NAMELESS_AGENT
+        agent = clean_agent(text) if Option.DESCRIPTORS in rules.applied else NAMELESS_AGENT
         return (NAMELESS_AGENT if agent != "NONE" and names_patient(agent, rules) else agent).encode(), TEXT
     if action is Action.PATIENT:
-        kept = _of_patient(text, vr, rules) if "113108" in rules.held else ""
+        kept = _of_patient(text, vr, rules) if Option.PATIENT in rules.applied else ""
         return (kept.encode(), KEPT if kept == text else TABLE) if kept else (without, TABLE)
     return _clean_device(action, text, rules, without if action is Action.DEVICE_ID else REMOVED if element.enhanced else None)
 
 
 def _clean_device(action: Action, text: str, rules: HeaderRules, without: bytes | None) -> CleanValue:
     """Keep a device's model and software; its identifiers become pseudonyms, or are removed under Safe Harbor."""
-    if "113109" not in rules.held:
+    if Option.DEVICE not in rules.applied:
         return without, TABLE
     if action is Action.DEVICE:
         return (text.encode(), KEPT) if is_plain(text, DEVICE_WORDS, rules) else (without, TEXT)
@@ -203,7 +213,7 @@ def _clean_text(tag: int, vr: str, text: str, rules: HeaderRules, without: bytes
     """Reduce a description to words about scans."""
     if vr not in TEXT_VRS or vr in {"PN", "AE", "UR"}:
         return b"", TEXT
-    if "113105" not in rules.held:
+    if Option.DESCRIPTORS not in rules.applied:
         return without, TEXT
     words = _without_names(clean_pulse_name(text) if tag in PULSE_NAMES else clean_descriptor(text), rules)
     return words.encode(), KEPT if words == text else TEXT
@@ -212,7 +222,7 @@ def _clean_text(tag: int, vr: str, text: str, rules: HeaderRules, without: bytes
 def clean_description(text: str, rules: HeaderRules) -> str:
     """Reduce a SeriesDescription or ProtocolName to words about scans; empty if options or own rules keep none."""
     removed = any(rules.elements.get(tag) in {"remove", "replace"} for tag in DESCRIPTION_TAGS)
-    return _without_names(clean_descriptor(text), rules) if "113105" in rules.held and not removed else ""
+    return _without_names(clean_descriptor(text), rules) if Option.DESCRIPTORS in rules.applied and not removed else ""
 
 
 def _without_names(cleaned: str, rules: HeaderRules) -> str:

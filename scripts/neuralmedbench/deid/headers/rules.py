@@ -20,7 +20,7 @@ from neuralmedbench.deid.values import DateShift
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
 
-TABLE = "dicomfields_2026c"
+EDITION = "dicomfields_2026c"
 DESCRIPTORS = frozenset({
     "SeriesDescription", "ProtocolName", "SequenceName", "PulseSequenceName", "StudyDescription", "PerformedProcedureStepDescription",
     "RequestedProcedureDescription", "ContrastBolusRoute", "CodeMeaning",
@@ -94,20 +94,36 @@ DECIMAL = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 MAX_DIGITS = 16
 STRUCT_CODES = {"US": "H", "SS": "h", "UL": "I", "SL": "i", "FL": "f", "FD": "d"}
 BASIC = "113100"
+
+
+class Option:
+    """Codes of the options of PS3.15 Annex E, which apply beside the basic profile."""
+
+    PIXELS = "113101"
+    FEATURES = "113102"
+    GRAPHICS = "113103"
+    CONTENT = "113104"
+    DESCRIPTORS = "113105"
+    DATES = "113107"
+    PATIENT = "113108"
+    DEVICE = "113109"
+    SAFE_PRIVATE = "113111"
+
+
 CODES = {
-    "113100": "Basic Application Confidentiality Profile",
-    "113101": "Clean Pixel Data Option",
-    "113102": "Clean Recognizable Visual Features Option",
-    "113103": "Clean Graphics Option",
-    "113104": "Clean Structured Content Option",
-    "113105": "Clean Descriptors Option",
-    "113107": "Retain Longitudinal Temporal Information Modified Dates Option",
-    "113108": "Retain Patient Characteristics Option",
-    "113109": "Retain Device Identity Option",
-    "113111": "Retain Safe Private Option",
+    BASIC: "Basic Application Confidentiality Profile",
+    Option.PIXELS: "Clean Pixel Data Option",
+    Option.FEATURES: "Clean Recognizable Visual Features Option",
+    Option.GRAPHICS: "Clean Graphics Option",
+    Option.CONTENT: "Clean Structured Content Option",
+    Option.DESCRIPTORS: "Clean Descriptors Option",
+    Option.DATES: "Retain Longitudinal Temporal Information Modified Dates Option",
+    Option.PATIENT: "Retain Patient Characteristics Option",
+    Option.DEVICE: "Retain Device Identity Option",
+    Option.SAFE_PRIVATE: "Retain Safe Private Option",
 }
 """Code meanings of CID 7050, coding scheme DCM."""
-OF_PIXELS = frozenset({"113101", "113102"})
+OF_PIXELS = frozenset({Option.PIXELS, Option.FEATURES})
 """Options that concern pixels: declared by the steps that clean them, not by the header cleaner."""
 METHOD = "DICOM PS3.15 2026c Basic Profile with options of 0012,0064"
 """At most 64 characters (0012,0063 is LO)."""
@@ -144,9 +160,9 @@ class HeaderRules:
     elements: Mapping[int, str] = field(default_factory=dict)
 
     @property
-    def held(self) -> frozenset[str]:
+    def applied(self) -> frozenset[str]:
         """Codes of the options that apply."""
-        return frozenset(self.options) - ({"113107"} if self.dates.years_only else set())
+        return frozenset(self.options) - ({Option.DATES} if self.dates.years_only else set())
 
     @property
     def kept_elements(self) -> tuple[str, ...]:
@@ -243,7 +259,7 @@ def vrs_of(tag: int) -> frozenset[str]:
 def _table() -> dict[tuple[int, ...], Callable[..., None]]:
     from dicomanonymizer.simpledicomanonymizer import initialize_actions
 
-    actions: dict[tuple[int, ...], Callable[..., None]] = initialize_actions(TABLE)
+    actions: dict[tuple[int, ...], Callable[..., None]] = initialize_actions(EDITION)
     return actions
 
 
@@ -294,15 +310,15 @@ def declare(dataset: Dataset, codes: Iterable[str], *, kept: bool = False) -> No
     from pydicom.dataelem import RawDataElement
     from pydicom.tag import Tag
 
-    held = tuple(sorted({BASIC, *codes}))
+    applied = tuple(sorted({BASIC, *codes}))
     dataset.PatientIdentityRemoved = "YES"
     dataset.DeidentificationMethod = [METHOD, OWN_RULES] if kept else METHOD
     implicit, little = (flag is not False for flag in dataset.original_encoding)
-    content = _encoded_items(held, implicit=implicit, little=little)
+    content = _encoded_items(applied, implicit=implicit, little=little)
     tag = Tag("DeidentificationMethodCodeSequence")
     dataset[tag] = RawDataElement(tag, "SQ", len(content), content, 0, implicit, little)
-    dataset.LongitudinalTemporalInformationModified = "MODIFIED" if "113107" in held else "REMOVED"
-    if "113102" in held:
+    dataset.LongitudinalTemporalInformationModified = "MODIFIED" if Option.DATES in applied else "REMOVED"
+    if Option.FEATURES in applied:
         dataset.RecognizableVisualFeatures = "NO"
 
 

@@ -245,7 +245,7 @@ def clean_dicom_series(
         counts.update({f"header_{name}": count for name, count in cleaner.clean(image).items()})
         put_pixels(image, plane)  # even if unchanged: trailing bytes, unused bits and codec comments would remain in the old pixel data
         image.BurnedInAnnotation = "NO"
-        declare(image, rules.held | OF_PIXELS, kept="keep" in rules.elements.values())
+        declare(image, rules.applied | OF_PIXELS, kept="keep" in rules.elements.values())
         write_dicom(target / f"{number:06d}.dcm", image, f"file {number} of {len(stack.images)} of a series")
         counts["dicom_images_changed"] += changed
     counts["dicom_files_cleaned"] += len(stack.images)
