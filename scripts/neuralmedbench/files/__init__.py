@@ -10,7 +10,7 @@ dcm2niix: convert_largest
 dicom: DEFLATED, MEDIA_DIRECTORY, PREAMBLE, TooLargeError, check_file_size, elements, first_header, header_and_length, header_bytes, looks_like_dicom, number, numbers, read_dicom, read_header, text, texts, value
 digests: bytes_with_digest, sha256_of, sha256_of_files, sha256_of_value
 dvc_lock: DVC_LOCK, DvcOut, read_dvc_lock
-external_files: GivenAnswer, delimited_rows, json_line_rows, read_given
+external_files: GivenAnswer, delimited_rows, json_line_rows, long_cells, read_given
 identity: GENERIC, Identity, MIN_DIGITS, MIN_SEPARABLE, ORDINARY, fold, identity_pattern, read_identity, write_identity
 inside: file_inside, resolve_links
 json_files: place_of_fault, read_json, read_json_record, read_lines, record_adapter, write_json, write_json_record, write_lines
@@ -18,7 +18,7 @@ known_lesions: KnownLesion, LesionMask, MASK_SUFFIX, read_known_lesion, read_les
 nifti: LPS_TO_RAS, MAX_VOXELS, Volume, nifti_image, read_nifti, write_nifti
 packs: SUFFIX, pack_absent, packed_files, packed_outs, unpack_absent, unpack_cases, write_pack, write_zip
 pages: THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
-plain_pictures: GREYS, MAX_BYTES, Levels, count_pictures, lettered, mime_type, open_picture, outlined, picture_head, picture_manifest, side_by_side, to_levels, write_grey, write_levels, write_picture
+plain_pictures: GLYPHS, GREYS, Levels, MAX_BYTES, MIME_AND_SUFFIX, TOO_LARGE, count_pictures, lettered, mime_type, open_picture, outlined, picture_head, picture_manifest, side_by_side, to_levels, write_grey, write_levels, write_picture
 pseudonyms: DIGITS, case_pseudonym, date_shift_days, device_pseudonym, patient_pseudonym, read_key, uid_pseudonym, write_new_key
 raw_index: RawFile, RawIndex, RawPicture, images_folder, read_descriptions, read_raw_index, unused_images, write_descriptions, write_raw_index
 tables: arrow_schema, gc_paused, guard_cell, read_records, read_table, unguard_cell, write_records, write_table

@@ -7,6 +7,7 @@ import json
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,16 @@ from neuralmedbench.records.words import LONGEST_ANSWER, quote
 
 MAX_CELL = 256 * 2**20
 """Longest cell of a table, and largest sample of an archive: some contain pictures as base64."""
+
+
+@contextmanager
+def long_cells() -> Iterator[None]:
+    """Let `csv` read cells of up to `MAX_CELL` bytes for a while."""
+    before = csv.field_size_limit(MAX_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def delimited_rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
@@ -36,9 +47,8 @@ def delimited_rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
     DataError
         If it is not a UTF-8 table, a column name is repeated, or a row has more cells than columns.
     """
-    before = csv.field_size_limit(MAX_CELL)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with long_cells(), path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
             if len(reader.fieldnames or ()) == 1 and reader.fieldnames and ";" in reader.fieldnames[0]:
                 message = f"{path.name}: the cells are separated by semicolons; expected commas (or tabs in a .tsv): save the table as CSV with commas"
@@ -54,8 +64,6 @@ def delimited_rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
     except (UnicodeDecodeError, csv.Error):
         message = f"{path.name}: not a table in UTF-8, or a cell of more than {MAX_CELL // 2**20} MiB"
         raise DataError(message) from None
-    finally:
-        csv.field_size_limit(before)
 
 
 def json_line_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -28,24 +28,17 @@ if TYPE_CHECKING:
 MAX_PIXELS = 64_000_000
 MAX_BYTES = 50 * 10**6
 """A larger picture is refused: no provider accepts it, and no slice or figure is that large."""
+TOO_LARGE = f"a file of more than {MAX_BYTES // 10**6} MB"
 ROWS = 256
 FORMATS = ("PNG", "JPEG", "BMP", "DIB", "GIF", "TIFF", "WEBP", "JPEG2000", "PPM")
 """Formats that are decoded; others are documents, or need an external program."""
-MIME_TYPES = {
-    "PNG": "image/png", "JPEG": "image/jpeg", "MPO": "image/jpeg", "BMP": "image/bmp", "DIB": "image/bmp", "GIF": "image/gif",
-    "TIFF": "image/tiff", "WEBP": "image/webp", "JPEG2000": "image/jp2", "PPM": "image/x-portable-anymap",
+MIME_AND_SUFFIX = {
+    "PNG": ("image/png", "png"), "JPEG": ("image/jpeg", "jpg"), "MPO": ("image/jpeg", "jpg"), "BMP": ("image/bmp", "bmp"),
+    "DIB": ("image/bmp", "bmp"), "GIF": ("image/gif", "gif"), "TIFF": ("image/tiff", "tif"), "WEBP": ("image/webp", "webp"),
+    "JPEG2000": ("image/jp2", "jp2"), "PPM": ("image/x-portable-anymap", "img"),
 }  # fmt: skip
-SUFFIX_OF_FORMAT = {
-    "PNG": "png",
-    "JPEG": "jpg",
-    "MPO": "jpg",
-    "BMP": "bmp",
-    "DIB": "bmp",
-    "GIF": "gif",
-    "TIFF": "tif",
-    "WEBP": "webp",
-    "JPEG2000": "jp2",
-}
+"""MIME type and usual suffix by Pillow's name of a format."""
+UNKNOWN_FORMAT = "", "img"
 Levels = npt.NDArray[np.uint8]
 GREYS = 15
 """Grey levels; with the colour they fit into four bits per pixel, which halves the file."""
@@ -63,7 +56,7 @@ GLYPHS = {
     "S": "01111 10000 10000 01110 00001 00001 11110",
     "I": "01110 00100 00100 00100 00100 00100 01110",
 }
-"""Letters, seven rows of five columns."""
+"""Letters, seven rows of five columns: without a font file, pixels are the same on all machines."""
 
 
 def open_picture(content: bytes) -> Image:
@@ -133,7 +126,7 @@ def picture_head(content: bytes) -> PictureHead:
             warnings.simplefilter("error", Pillow.DecompressionBombWarning)
             picture = Pillow.open(io.BytesIO(content), formats=FORMATS)
         with picture:
-            head = PictureHead(picture.width, picture.height, SUFFIX_OF_FORMAT.get(picture.format or "", "img"))
+            head = PictureHead(picture.width, picture.height, MIME_AND_SUFFIX.get(picture.format or "", UNKNOWN_FORMAT)[1])
     except (UnidentifiedImageError, OSError, EOFError, SyntaxError, ValueError):
         message = "not a picture, or a damaged one"
         raise DataError(message) from None
@@ -154,7 +147,7 @@ def mime_type(content: bytes) -> str:
 
     try:
         with Pillow.open(io.BytesIO(content), formats=FORMATS) as picture:
-            return MIME_TYPES.get(picture.format or "", "")
+            return MIME_AND_SUFFIX.get(picture.format or "", UNKNOWN_FORMAT)[0]
     except Exception:  # Pillow raises many classes for other files
         return ""
 

@@ -15,6 +15,7 @@ from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.volumes import centre_of, read_volume
 from neuralmedbench.imaging.pictures import SLICE_AXIS
 from neuralmedbench.records.case import Plane, Series
+from neuralmedbench.records.views import Vector
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -121,6 +122,12 @@ def centre_points(scan: Scan, plane: Plane, indices: Iterable[int]) -> Points:
     middle = centre_of(scan.brain)
     centres = [[*middle[:axis], float(index), *middle[axis + 1 :]] for index in indices]
     return np.array([scan.image.TransformContinuousIndexToPhysicalPoint(centre[::-1]) for centre in centres])
+
+
+def vector(values: Points, digits: int) -> Vector:
+    """Return a point or a step as it is written, x, y and z rounded."""
+    x, y, z = (round(float(value), digits) for value in values)
+    return x, y, z
 
 
 def transform_points(points: Points, matrix: Points) -> Points:

@@ -7,15 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.files.plain_pictures import GLYPHS
 from neuralmedbench.records.case import Plane
 
 Grey = npt.NDArray[np.uint8]
 Box = tuple[slice, slice]
-LETTERS = {
-    "R": ("11110", "10001", "10001", "11110", "10100", "10010", "10001"),
-    "L": ("10000", "10000", "10000", "10000", "10000", "10000", "11111"),
-}
-"""Letters of 5 x 7 dots: without a font file, pixels are the same on all machines."""
+LETTERS = {name: [[int(bit) for bit in line] for line in GLYPHS[name].split()] for name in "RL"}
 HEIGHT = 0.05
 """Height of a letter as a fraction of the picture's height."""
 PLACES = (0.04, 0.89, 0.475)
@@ -62,9 +59,8 @@ def _places(rows: int, columns: int) -> Iterator[tuple[tuple[Box, Grey], ...]]:
     dot = max(1, round(HEIGHT * rows / 7))  # pixels per dot of a letter
     # on black, so that bright scalp does not hide them
     stamps = {
-        name: np.pad(np.kron(np.array([[int(bit) for bit in line] for line in lines], np.uint8), np.ones((dot, dot), np.uint8)), dot)
-        * np.uint8(255)
-        for name, lines in LETTERS.items()
+        name: np.pad(np.kron(np.array(dots, np.uint8), np.ones((dot, dot), np.uint8)), dot) * np.uint8(255)
+        for name, dots in LETTERS.items()
     }
     height, width = stamps["R"].shape
     corners = {"R": dot, "L": columns - width - dot}

@@ -35,7 +35,17 @@ from neuralmedbench.imaging.pictures import (
     square_grid,
     to_grey,
 )
-from neuralmedbench.imaging.scans import Points, Scan, SlicePlace, centre_points, load_scan, nearest_slices, slice_index, transform_points
+from neuralmedbench.imaging.scans import (
+    Points,
+    Scan,
+    SlicePlace,
+    centre_points,
+    load_scan,
+    nearest_slices,
+    slice_index,
+    transform_points,
+    vector,
+)
 from neuralmedbench.imaging.side_letters import mark_sides
 from neuralmedbench.imaging.windows import CT_WINDOWS, Window
 from neuralmedbench.records.case import CT_SEQUENCES, CaseRecord, Plane, Slice, Tile
@@ -301,9 +311,9 @@ def place_tile(scan: Scan, plane: Plane, place: SlicePlace, *, field_of_view_mm:
         left_px=left_px,
         top_px=top_px,
         side_px=side_px,
-        corner_mm=_vector(corner, 3),
-        right_mm=_vector(beside - corner, 6),
-        down_mm=_vector(below - corner, 6),
+        corner_mm=vector(corner, 3),
+        right_mm=vector(beside - corner, 6),
+        down_mm=vector(below - corner, 6),
     )
 
 
@@ -316,8 +326,3 @@ def _patient_points(scan: Scan, plane: Plane, index: int, cells: Points) -> Poin
     where[:, columns] = cells[:, 1]
     native = np.array([scan.image.TransformContinuousIndexToPhysicalPoint(point[::-1].tolist()) for point in where])
     return transform_points(native, np.asarray(np.linalg.inv(scan.rigid), dtype=np.float64))
-
-
-def _vector(values: Points, digits: int) -> tuple[float, float, float]:
-    x, y, z = (round(float(value), digits) for value in values)
-    return x, y, z

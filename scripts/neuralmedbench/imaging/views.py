@@ -30,11 +30,12 @@ from neuralmedbench.imaging.scans import (
     rigid_path,
     slice_index,
     transform_points,
+    vector,
 )
 from neuralmedbench.imaging.slices import native_pixel, place_tile, render_slice
 from neuralmedbench.imaging.windows import CT_WINDOWS, Window
 from neuralmedbench.records.case import CT_SEQUENCES, CaseRecord, Plane, Series, State
-from neuralmedbench.records.views import CT_WINDOW_NAMES, MR_WINDOWS, WHOLE, SliceView, Vector, ViewPlane, ViewRules, ViewScan
+from neuralmedbench.records.views import CT_WINDOW_NAMES, MR_WINDOWS, WHOLE, SliceView, ViewPlane, ViewRules, ViewScan
 
 AGAIN = "run list_views and assemble_prompts again"
 OPEN_SCANS = 6
@@ -127,17 +128,12 @@ def _plane(scan: Scan, plane: Plane, places: list[SlicePlace], policy: SlicePoli
         step_mm=round((places[-1].position_mm - places[0].position_mm) / steps, 5),
         first_in_head=int(in_head[0]) + 1,
         last_in_head=int(in_head[-1]) + 1,
-        corner_mm=_vector(low),
-        right_mm=_vector(np.array(tiles[0].right_mm)),
-        down_mm=_vector(np.array(tiles[0].down_mm)),
-        next_mm=_vector((high - low) / steps),
+        corner_mm=vector(low, 4),
+        right_mm=vector(np.array(tiles[0].right_mm), 4),
+        down_mm=vector(np.array(tiles[0].down_mm), 4),
+        next_mm=vector((high - low) / steps, 4),
         resampled=scan.series.plane is not None and plane is not scan.series.plane,
     )
-
-
-def _vector(values: npt.NDArray[np.float64]) -> Vector:
-    x, y, z = (round(float(value), 4) for value in values)
-    return x, y, z
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.identity import MIN_SEPARABLE
-from neuralmedbench.files.plain_pictures import MAX_BYTES, picture_head
+from neuralmedbench.files.plain_pictures import MAX_BYTES, TOO_LARGE, picture_head
 from neuralmedbench.files.raw_index import RawFile, RawIndex, RawPicture
 from neuralmedbench.ingest.bids import MARKER, other_folder, read_participants
 from neuralmedbench.ingest.grouping import (
@@ -39,7 +39,6 @@ NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})
 
 NO_CASE = f"a picture without a case: name it, or its folder, in {FILES_TABLE} (column case)"
 IS_DICOM = "DICOM: bring scans as `kind: scans`"
-TOO_LARGE = f"a file of more than {MAX_BYTES // 10**6} MB"
 IN_TWO_CASES = "the same picture (equal bytes) is in two cases: keep it in one"
 TWICE = "the same picture (equal bytes) is in its case already"
 UNIQUE = ("StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID")

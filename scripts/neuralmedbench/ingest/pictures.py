@@ -18,21 +18,30 @@ from urllib.parse import unquote_to_bytes
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.cases import CaseRow, quarantine_on_error, write_case
 from neuralmedbench.files.digests import sha256_of, sha256_of_value
+from neuralmedbench.files.external_files import long_cells
 from neuralmedbench.files.identity import MIN_DIGITS, Identity, write_identity
 from neuralmedbench.files.inside import file_inside
-from neuralmedbench.files.plain_pictures import MAX_BYTES, count_pictures, mime_type, open_picture, picture_manifest, write_picture
+from neuralmedbench.files.plain_pictures import (
+    MAX_BYTES,
+    MIME_AND_SUFFIX,
+    TOO_LARGE,
+    count_pictures,
+    mime_type,
+    open_picture,
+    picture_manifest,
+    write_picture,
+)
 from neuralmedbench.files.raw_index import RawIndex, RawPicture, read_raw_index
 from neuralmedbench.ingest.cases import copy_texts
 from neuralmedbench.ingest.raw_files import checked_bytes
 from neuralmedbench.records.case import CaseRecord, PictureFate, PictureManifest, State
 
 URI = "data:"
-MAX_URI = 256 * 2**20
 ALIASES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png", "image/x-ms-bmp": "image/bmp"}
-SUFFIXES = {
-    ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".bmp": "image/bmp", ".gif": "image/gif", ".tif": "image/tiff",
-    ".tiff": "image/tiff", ".webp": "image/webp", ".jp2": "image/jp2",
-}  # fmt: skip
+SUFFIXES = {f".{suffix}": mime for mime, suffix in MIME_AND_SUFFIX.values() if suffix != "img"} | {
+    ".jpeg": "image/jpeg",
+    ".tiff": "image/tiff",
+}
 DATED = re.compile(r"(?:19|20)\d\d(?:[-.]?\d\d){0,2}")
 PATH_WORDS = frozenset({"pictures", "picture", "text", "texts", "note", "notes", "record", "review", "tools", "case", "sub", "patient"})
 """Words that occur in the pipeline's paths, and are therefore no identifying names."""
@@ -75,9 +84,8 @@ def ingest_pictures(benchmark: str, table: Path, root: Path, out: Path) -> Pictu
 
 
 def _file_paths(table: Path) -> list[str]:
-    before = csv.field_size_limit(MAX_URI)  # a cell may be a picture as data URI
     try:
-        with table.open(encoding="utf-8-sig", newline="") as file:
+        with long_cells(), table.open(encoding="utf-8-sig", newline="") as file:  # a cell may be a picture as data URI
             reader = csv.DictReader(file)
             if "file_path" not in (reader.fieldnames or ()):
                 message = f"{table.name}: the column file_path is missing; it names each picture, relative to the table"
@@ -89,8 +97,6 @@ def _file_paths(table: Path) -> list[str]:
     except (UnicodeDecodeError, csv.Error):
         message = f"{table.name}: not a CSV file in UTF-8; save it as CSV UTF-8"
         raise ConfigError(message) from None
-    finally:
-        csv.field_size_limit(before)
 
 
 def _import_row(number: int, folder: Path, name: str, out: Path) -> PictureFate:
@@ -178,8 +184,7 @@ def import_picture(fate: PictureFate, read: Callable[[], tuple[bytes, str]], out
 def content_of(path: Path) -> bytes:
     """Read a picture file; DataError if it is empty or too large."""
     if path.stat().st_size > MAX_BYTES:
-        message = f"a file of more than {MAX_BYTES // 10**6} MB"
-        raise DataError(message)
+        raise DataError(TOO_LARGE)
     content = path.read_bytes()
     if not content:
         message = "an empty file (0 bytes)"
