@@ -104,41 +104,12 @@ class Patient:
 
         Strings that are also ordinary words, such as a name that is also a disease's, are left out.
         """
-        identity, words = self.identity, self.identity.values() | derived_values(self.identity)
-        # names, numbers and addresses are always in the headers
-        headers = [
-            identity.family,
-            identity.family.upper(),
-            identity.given,
-            identity.mrn,
-            identity.other_id,
-            identity.phone,
-            identity.street,
-            identity.town,
-            identity.physician,
-            identity.operator,
-        ]
-        headers += [
-            identity.hospital,
-            identity.hospital_address,
-            identity.station,
-            identity.serial,
-            identity.accession,
-            *identity.original_script.split(),
-        ]
-        headers += [f"{identity.scanned:%Y%m%d}", f"{identity.born():%Y%m%d}", identity.physician.split()[-1]]
+        identity, words = self.identity, self.identity.words()
+        days = (f"{identity.scanned:%Y%m%d}", f"{identity.born():%Y%m%d}")
+        headers = {*identity.in_headers(), identity.family.upper(), identity.physician.split()[-1], *days}
         texts = "\n".join(self.written())
         # dates and derived values only if a note contains them
         dates = ("scanned", "scanned_iso", "scanned_slash", "day_before", "month_before", "born")
-        headers += [
-            identity.colleague,
-            identity.relative,
-            identity.elsewhere,
-            words["fax"],
-            words["plan"],
-            words["url"],
-            *identity.operator_script.split(),
-        ]
         derived = (name for name in derived_values(identity) if name not in SHORT)
         return sorted({*headers, *(words[name] for name in (*dates, "email", *derived) if words[name] in texts)} - {""})
 

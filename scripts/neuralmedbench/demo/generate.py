@@ -18,7 +18,6 @@ from neuralmedbench.demo.cohort import Patient, PhantomRecordRow
 from neuralmedbench.demo.dicom import SeriesFiles, write_keyed_series, write_localizer, write_screenshot
 from neuralmedbench.demo.grid import BRAIN, HEAD, Volume
 from neuralmedbench.demo.head import Labels, Tissue, make_head
-from neuralmedbench.demo.identity import derived_values
 from neuralmedbench.demo.pictures import LESION_MM2, cut_picture
 from neuralmedbench.demo.scanner import PROTOCOLS, Pose, SliceStack, acquire, resample
 from neuralmedbench.files.answer_key import NAME, write_answer_key
@@ -266,7 +265,7 @@ def _write_notes(folder: Path, patient: Patient) -> list[Path]:
 
 def _write_record(folder: Path, patient: Patient) -> Path:
     path = folder / "record.csv"
-    words = patient.identity.values() | derived_values(patient.identity)
+    words = patient.identity.words()
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("patient", *RECORD_COLUMNS))
@@ -277,7 +276,7 @@ def _write_record(folder: Path, patient: Patient) -> Path:
 
 def _answer_key(case_id: str, patient: Patient, written: list[SeriesFiles]) -> AnswerKey:
     """Return what must be removed from the case, and what must be kept."""
-    words = patient.identity.values() | derived_values(patient.identity)
+    words = patient.identity.words()
     rows = (*patient.record, *FURTHER_ROWS)
     # cells with placeholders must go; an age only if it is over 89
     stay = [f"{row.variable}={row.value}" for row in patient.record if "{" not in row.value]

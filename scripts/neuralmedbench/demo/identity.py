@@ -81,6 +81,27 @@ class PhantomIdentity(Part):
             "born": f"{born:%d/%m/%Y}",
         }
 
+    def words(self) -> dict[str, str]:
+        """Return all values of placeholders, derived ones too."""
+        return self.values() | derived_values(self)
+
+    def in_headers(self) -> set[str]:
+        """Return the names, numbers and addresses that are in every header."""
+        people, words = (self.physician, self.operator, self.colleague, self.relative), self.words()
+        numbers = (
+            self.mrn,
+            self.other_id,
+            self.phone,
+            self.station,
+            self.serial,
+            self.accession,
+            words["fax"],
+            words["plan"],
+            words["url"],
+        )
+        places = (self.street, self.town, self.hospital, self.hospital_address, self.elsewhere)
+        return {self.family, self.given, *self.original_script.split(), *self.operator_script.split(), *people, *numbers, *places}
+
 
 ORDINALS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
 KINDS = {
@@ -258,7 +279,7 @@ def planted_templates(identity: PhantomIdentity, notes: tuple[str, ...]) -> list
 
 def fill_note(identity: PhantomIdentity, template: str) -> tuple[str, NoteKey]:
     """Fill the identity into one note; return it with the spans of the values and the phrases that must be kept."""
-    words = identity.values() | derived_values(identity)
+    words = identity.words()
     text, spans = "", []
     for before, name, _, _ in string.Formatter().parse(template.strip() + "\n"):
         text += before

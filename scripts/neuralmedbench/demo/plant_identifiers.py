@@ -14,7 +14,7 @@ from pydicom.dataset import Dataset
 from pydicom.sequence import Sequence
 from pydicom.uid import MRImageStorage
 
-from neuralmedbench.demo.identity import PhantomIdentity, derived_values
+from neuralmedbench.demo.identity import PhantomIdentity
 from neuralmedbench.files.answer_key import contains_planted
 from neuralmedbench.records.answer_key import PixelBox, TagRule
 
@@ -31,7 +31,7 @@ PRIVATE = (
 
 def plant_header_values(header: Dataset, identity: PhantomIdentity, number: int) -> None:
     """Plant further identifiers into a header of `series_header`, in place; spellings vary with the series number."""
-    words = identity.values() | derived_values(identity)
+    words = identity.words()
     day = identity.scanned
     _describe(header, identity, number)
     _name_people(header, identity)
@@ -332,12 +332,10 @@ def _path(header: Dataset, keyword: str) -> str:
 
 def planted_strings(identity: PhantomIdentity) -> tuple[str, ...]:
     """Return every string about a person that the headers contain, longest first."""
-    words = identity.values() | derived_values(identity)
-    people = [identity.physician, identity.operator, identity.colleague, identity.relative]
+    words, people = identity.words(), (identity.physician, identity.operator, identity.colleague, identity.relative)
     strings = {
-        identity.family, identity.given, identity.mrn, identity.mrn[:4], identity.mrn[4:], identity.other_id, identity.phone, identity.street, identity.town, identity.hospital, identity.elsewhere,
-        identity.hospital_address, identity.station, identity.serial, identity.accession, identity.accession[-5:], identity.initials, *identity.original_script.split(),
-        *identity.operator_script.split(), *people, *(part for name in people for part in name.split(" ")),
-        *(words[name] for name in ("scanned_slash", "weekday_ordinal", "dashed", "born", "fax", "plan", "url", "zip", "trial")),
+        *identity.in_headers(), identity.mrn[:4], identity.mrn[4:], identity.accession[-5:], identity.initials,
+        *(part for name in people for part in name.split(" ")),
+        *(words[name] for name in ("scanned_slash", "weekday_ordinal", "dashed", "born", "zip", "trial")),
     }  # fmt: skip
     return tuple(sorted(strings - {""}, key=lambda text: (-len(text), text)))
