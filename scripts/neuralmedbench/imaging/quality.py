@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from neuralmedbench.atlas import matching
 from neuralmedbench.errors import DataError
-from neuralmedbench.records.case import CT_SEQUENCES, Plane, Series
+from neuralmedbench.records.case import CT_SEQUENCES, PLANES_ACROSS, Plane, Series
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -86,7 +86,7 @@ def check_limits(quality: dict[str, float], limits: tuple[QualityLimit, ...]) ->
 
 
 def plane_of(spacing: tuple[float, ...]) -> Plane | None:
-    """Return the plane in which a scan was acquired.
+    """Return the plane in which a scan was acquired, in place of that of ingest (`ingest.geometry`), which calls fewer scans isotropic.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def plane_of(spacing: tuple[float, ...]) -> Plane | None:
     others = sorted(spacing)[:2]
     if thickest <= THICK_MM or thickest < THICK_RATIO * others[1]:
         return None
-    return (Plane.SAGITTAL, Plane.CORONAL, Plane.AXIAL)[spacing.index(thickest)]
+    return PLANES_ACROSS[spacing.index(thickest)]
 
 
 def series_flags(quality: dict[str, float]) -> tuple[str, ...]:

@@ -51,7 +51,6 @@ from neuralmedbench.imaging.windows import CT_WINDOWS, Window
 from neuralmedbench.records.case import CT_SEQUENCES, CaseRecord, Plane, Slice, Tile
 from neuralmedbench.runtime.atomic_write import atomic_folder
 
-PLANES = (Plane.AXIAL, Plane.CORONAL, Plane.SAGITTAL)
 Grey = npt.NDArray[np.uint8]
 MIN_TILE_PX = 8
 
@@ -102,7 +101,7 @@ def cut_slices(
         for series in case.series:
             scan = load_scan(series, source)
             voxels = sitk.GetArrayViewFromImage(scan.image)
-            planes = PLANES if policy.policy == "three_plane" else (scan.plane,)
+            planes = tuple(Plane) if policy.policy == "three_plane" else (scan.plane,)
             for (prefix, chosen), plane in product(choices.items(), planes):
                 if (plane, prefix) not in leaders:
                     indices = _indices(case, source, scan, plane, chosen, lesion=lesion)

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.files import dicom
-from neuralmedbench.records.case import Plane
+from neuralmedbench.records.case import PLANES_ACROSS, Plane
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
 
-PLANES = (Plane.SAGITTAL, Plane.CORONAL, Plane.AXIAL)
 UIH_GRID = (0x0065, 0x1051)
 """UIH's private sequence with the positions of the tiles of a grid; the image itself has none."""
 SAME_PLACE_MM = 0.02
@@ -257,5 +256,6 @@ def _has_two_spacings(steps: npt.NDArray[np.float64]) -> bool:
 
 
 def _plane(axis: int | None, spacing: float, pixel: float) -> Plane | None:
+    """Return the plane of a scan as it came in, None if it is isotropic; `imaging.quality.plane_of` decides anew after normalisation, and wins."""
     isotropic = spacing > 0 and pixel > 0 and spacing <= 1.5 * pixel and spacing <= 2.0
-    return None if axis is None or isotropic else PLANES[axis]
+    return None if axis is None or isotropic else PLANES_ACROSS[axis]

@@ -95,7 +95,11 @@ class Plane(StrEnum):
     @property
     def axis(self) -> str:
         """Slice axis: `x` (left-right), `y` (front-back) or `z` (feet-head)."""
-        return {Plane.SAGITTAL: "x", Plane.CORONAL: "y", Plane.AXIAL: "z"}[self]
+        return "xyz"[PLANES_ACROSS.index(self)]
+
+
+PLANES_ACROSS = (Plane.SAGITTAL, Plane.CORONAL, Plane.AXIAL)
+"""The planes of slices that follow each other along x, y and z."""
 
 
 class State(StrEnum):
