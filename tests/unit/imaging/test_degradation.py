@@ -18,7 +18,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.imaging.alter import entropy_focus, psnr, quality_numbers, ssim
 from neuralmedbench.imaging.degradation import (
     GHOSTS,
-    OPERATORS,
+    DEGRADATIONS,
     bias_field,
     blur,
     degrade,
@@ -70,7 +70,7 @@ def real_slice(name: str) -> np.ndarray:
     return to_grey(cut, CT_WINDOWS["brain"] if "CT" in name else (0.0, float(np.percentile(voxels[voxels > voxels.mean()], 99.5))))
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", DEGRADATIONS)
 def test_level_0_is_the_picture_byte_for_byte_and_others_keep_its_shape(operator: str) -> None:
     picture = phantom()
     assert degrade(picture, operator, 0, seed=1).tobytes() == picture.tobytes()
@@ -84,7 +84,7 @@ def test_level_0_is_the_picture_byte_for_byte_and_others_keep_its_shape(operator
 @pytest.mark.parametrize("name", SLICES)
 def test_each_level_of_a_real_slice_is_worse_than_the_one_before(name: str) -> None:
     picture = real_slice(name)
-    for operator, known in OPERATORS.items():
+    for operator, known in DEGRADATIONS.items():
         if not known.applies_to(name):
             continue
         seed = seed_of(name, operator)
@@ -102,7 +102,7 @@ def test_each_level_of_a_real_slice_is_worse_than_the_one_before(name: str) -> N
 
 @settings(max_examples=25, deadline=None)
 @given(
-    operator=st.sampled_from(sorted(OPERATORS)),
+    operator=st.sampled_from(sorted(DEGRADATIONS)),
     rows=st.integers(16, 70),
     columns=st.integers(16, 70),
     seed=st.integers(0, 2**64 - 1),
@@ -122,9 +122,9 @@ def test_any_picture_can_be_degraded(operator: str, rows: int, columns: int, see
 DIGESTS = """
 import hashlib, sys
 import numpy as np
-from neuralmedbench.imaging.degradation import OPERATORS, degrade, seed_of
+from neuralmedbench.imaging.degradation import DEGRADATIONS, degrade, seed_of
 picture = np.load(sys.argv[1])
-for operator in OPERATORS:
+for operator in DEGRADATIONS:
     for level in (1, 2):
         print(operator, level, hashlib.sha256(degrade(picture, operator, level, seed=seed_of("a", operator)).tobytes()).hexdigest()[:12])
 """
@@ -289,7 +289,7 @@ def test_the_entropy_focus_is_0_for_one_bright_pixel_and_1_for_a_grey_picture() 
     assert entropy_focus(spot) == 0.0
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", DEGRADATIONS)
 def test_side_letters_are_drawn_over_the_scan_and_so_stay_sharp(operator: str) -> None:
     picture = phantom()
     marked, is_marked = mark_sides(picture, picture > 0, Plane.AXIAL)
@@ -301,7 +301,7 @@ def test_side_letters_are_drawn_over_the_scan_and_so_stay_sharp(operator: str) -
     assert np.array_equal(degrade(picture, operator, 2, seed=4)[30:90], degraded[30:90])
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", DEGRADATIONS)
 @pytest.mark.parametrize("boxed", [False, True])
 def test_each_tile_of_a_montage_is_degraded_for_itself(operator: str, *, boxed: bool) -> None:
     tiles = [phantom(60, 60), np.zeros((60, 60), np.uint8), np.flipud(phantom(60, 60))]
@@ -329,15 +329,15 @@ def test_tiles_are_found_where_the_montage_put_them(side: int, number: int, extr
 
 
 def test_operators_apply_to_the_scans_that_can_have_them() -> None:
-    names = {sequence: {name for name, operator in OPERATORS.items() if operator.applies_to(sequence)} for sequence in (*Sequence, "")}
-    assert names[Sequence.FLAIR] == names[Sequence.ADC] == set(OPERATORS) - {"streaks"}
+    names = {sequence: {name for name, operator in DEGRADATIONS.items() if operator.applies_to(sequence)} for sequence in (*Sequence, "")}
+    assert names[Sequence.FLAIR] == names[Sequence.ADC] == set(DEGRADATIONS) - {"streaks"}
     assert names[Sequence.CT] == names[Sequence.CE_CT] == {"streaks", "blur", "jpeg"}
     assert names[""] == names[Sequence.UNKNOWN] == {"blur", "jpeg"}
 
 
 def test_both_levels_share_a_seed_and_pictures_and_operators_do_not() -> None:
-    seeds = {seed_of(sha256, operator) for sha256 in ("a", "b") for operator in OPERATORS}
-    assert len(seeds) == 2 * len(OPERATORS)
+    seeds = {seed_of(sha256, operator) for sha256 in ("a", "b") for operator in DEGRADATIONS}
+    assert len(seeds) == 2 * len(DEGRADATIONS)
 
 
 def test_the_channels_of_a_colour_picture_are_degraded_alike() -> None:
