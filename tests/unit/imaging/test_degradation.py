@@ -17,8 +17,8 @@ from scipy import ndimage, stats
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.imaging.alter import entropy_focus, psnr, quality_numbers, ssim
 from neuralmedbench.imaging.degradation import (
-    GHOSTS,
     DEGRADATIONS,
+    GHOSTS,
     bias_field,
     blur,
     degrade,

@@ -16,7 +16,7 @@ from neuralmedbench.errors import ConfigError, DataError, DeidentificationError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.plain_pictures import open_picture, write_grey
 from neuralmedbench.imaging.alter import alter_pictures
-from neuralmedbench.imaging.degradation import OPERATORS
+from neuralmedbench.imaging.degradation import DEGRADATIONS
 from neuralmedbench.prompts.arms import variant_views
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.prompts.coverage import check_altered
@@ -158,7 +158,7 @@ def test_an_altered_picture_of_unknown_origin_stops_before_any_prompt(tmp_path) 
 
 def test_degraded_pictures_are_named_as_the_operators_and_level_0_is_no_arm() -> None:
     file = load_arms(ROOT / "config", ["degraded-blur-1"], "b")["degraded-blur-1"]
-    assert set(file.config.parameters["operator"]) == set(OPERATORS)
+    assert set(file.config.parameters["operator"]) == set(DEGRADATIONS)
     with pytest.raises(ConfigError, match="expected degraded-<operator>-<level>, found 'degraded-ghosting-0'"):
         load_arms(ROOT / "config", ["degraded-ghosting-0"], "b")
 
