@@ -65,7 +65,15 @@ def differences(before: Path, after: Path) -> list[str]:
 def _parquet(path: Path) -> tuple[str, list[dict[str, object]]]:
     table: pa.Table = pq.read_table(path)
     table = table.drop_columns([name for name in (*CLOCK, *CODE) if name in table.column_names])
-    return str(table.schema), table.to_pylist()
+    # calls stand in a list of their own, each with its key
+    rows = [{name: _without_keys(value) if isinstance(value, list) else value for name, value in row.items()} for row in table.to_pylist()]
+    return str(table.schema), rows
+
+
+def _without_keys(values: list[object]) -> list[object]:
+    return [
+        {name: one for name, one in value.items() if name not in (*CLOCK, *CODE)} if isinstance(value, dict) else value for value in values
+    ]
 
 
 def _without_clock(path: Path) -> list[list[str]]:
