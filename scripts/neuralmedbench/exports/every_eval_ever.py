@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.exports.released import DIRECT, FULL, LIBRARY, ReleasedRun, ReleasedScore, ScoredAnswer, counts_of, may_travel, model_id
+from neuralmedbench.exports.released import LIBRARY, ReleasedRun, ReleasedScore, ScoredAnswer, counts_of, may_travel, model_id
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.runtime.atomic_write import write_text
+from neuralmedbench.tables.outcomes import DIRECT, FULL
 from neuralmedbench.tables.study import BenchmarkStudy
 
 Json = dict[str, Any]

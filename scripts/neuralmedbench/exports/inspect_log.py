@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.exports.released import DIRECT, FULL, LIBRARY, ReleasedRun, ReleasedScore, ScoredAnswer, counts_of, model_id
+from neuralmedbench.exports.released import LIBRARY, ReleasedRun, ReleasedScore, ScoredAnswer, counts_of, model_id
 from neuralmedbench.files.packs import write_zip
+from neuralmedbench.tables.outcomes import DIRECT, FULL
 from neuralmedbench.tables.study import BenchmarkStudy
 
 Json = dict[str, Any]

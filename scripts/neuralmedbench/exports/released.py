@@ -20,7 +20,7 @@ from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import FEWEST, MARK, PATIENT
 from neuralmedbench.records.scores import GradeState, Key, Score, response_key
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS
-from neuralmedbench.tables.outcomes import can_pass
+from neuralmedbench.tables.outcomes import DIRECT, FULL, can_pass
 from neuralmedbench.tables.release import RANKS
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
@@ -30,7 +30,7 @@ LIBRARY = "neural-medbench-pipeline"
 """Name of the pipeline as an evaluation library."""
 PROVIDERS = {"gemini": "google", "vertex_ai": "google"}
 """Developers of models whose provider has another name."""
-FULL, DIRECT, ALL = "full", "direct", "all"
+ALL = "all"
 BY_PASS = ("pass1", "pass1_strict", "pass5", "all_right")
 """Rates of answers that pass, which a grader decides for free answers."""
 OF_LEADERBOARD = ("pass1_strict", "calibrated")

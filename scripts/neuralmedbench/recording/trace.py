@@ -21,9 +21,8 @@ from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.scoring.why_unread import why_unread
-from neuralmedbench.tables.outcomes import can_pass
+from neuralmedbench.tables.outcomes import DIRECT, can_pass
 
-DIRECT = "direct"
 CANDIDATES = frozenset({Runner.OPEN, Runner.DIALOGUE})
 BOUNDS = ("best_case", "worst_case")
 SAMPLES = 5

@@ -18,8 +18,8 @@ from typing import Any
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import bytes_with_digest
 from neuralmedbench.records.bundle import BundleCandidate, BundleImage, BundleResponse, BundleTurn, CaseBundle
+from neuralmedbench.tables.outcomes import DIRECT, FULL
 
-FULL, DIRECT = "full", "direct"
 ITEM = ("item_id", "family", "level", "question", "context", "answer", "findings", "established", "options", "facts", "place")
 RESPONSE = (
     "model",

@@ -12,14 +12,14 @@ form_warnings: FORM_LIMIT
 gate.looks: UpdateLook, LookRecord, look_record
 gate.plan: plan_update
 gate.verdict: APPROVE, Alarm, CONDITIONAL, MarginVerdict, REJECT, REVIEW, UpdatePair, alarms_of, outcome_of, read_pair, verdicts_of
-outcomes: Key, can_pass, gather_outcomes
+outcomes: DIRECT, FULL, Key, can_pass, gather_outcomes
 papers.comparison: COLUMNS, comparison_rows, latex, markdown
 papers.own_results: OwnResults
 papers.shape: shapes
 papers.size: by_published_size, size_words
 release: RANKS, Release
 stored_runs: StoredRun, read_stored_run
-study: BenchmarkStudy, Study, cluster_noun, read_study
+study: BenchmarkStudy, Study, add_study_arguments, cluster_noun, read_study, study_of
 two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, compare_runs, comparison_answer
 words: case_noun, cluster_of
 write: TABLES, released_tables, result_columns, write_tables

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -213,6 +214,35 @@ class Study:
 def is_sampled(model: ModelConfig) -> bool:
     """Return True if repeated answers differ by design: temperature above 0, or the provider's default when none is sent."""
     return model.temperature is None or model.temperature > 0
+
+
+def add_study_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say which run is read (`study_of`)."""
+    parser.add_argument("--root", type=Path, default=Path(), help="repository root; inputs lie where the rules write them")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="results of the run, relative to the root (default: results)")
+    parser.add_argument("--benchmarks", nargs="*", default=[], help="run list")
+    parser.add_argument("--models", nargs="*", default=[], help="run list")
+    parser.add_argument("--graders", nargs="*", default=[], help="run list; the first grader with a value counts")
+    parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, relative to the root")
+    parser.add_argument("--grader-floor", type=float, default=GraderChecksConfig().floor, help="share of planted errors to detect")
+    parser.add_argument("--confidence", type=float, default=IntervalSettings.confidence, help="confidence level of the intervals")
+    parser.add_argument("--limit", type=int, default=0, help="most answers per model and benchmark, of a limited run (default: 0, all)")
+
+
+def study_of(args: argparse.Namespace, settings: IntervalSettings, margin: float = ComparisonConfig().margin) -> Study:
+    """Read the run that the arguments of a command name."""
+    return read_study(
+        args.root,
+        args.benchmarks,
+        args.models,
+        args.graders,
+        vocabulary=args.vocabulary,
+        settings=settings,
+        grader_floor=args.grader_floor,
+        limit=args.limit,
+        margin=margin,
+        results=args.results,
+    )
 
 
 def read_study(
