@@ -191,7 +191,7 @@ def test_an_empty_run_has_no_green_badge_and_the_advice_to_bring_data(tmp_path: 
 
 def test_a_run_without_models_is_told_to_name_some(tmp_path: Path) -> None:
     write_study(tmp_path, models=("alpha",), patients=2)
-    assert "Name models in <code>models</code> and run again." in blocks_of(build(tmp_path, ()))["glance"]
+    assert "Name models in <code>models</code> and run again." in blocks_of(build(tmp_path, (), figures=False))["glance"]
     assert badges(tmp_path)["Answers"] == ("none", "none expected")
 
 

@@ -181,12 +181,12 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, byt
     """Give a study whose model alpha has an earlier revision, its files from before it had one, and the report without and with it."""
     root = tmp_path_factory.mktemp("revisions")
     write_study(root)
-    without = build(root, MODELS)
+    without = build(root, MODELS, figures=False)
     results = root / "results"
     files = [*(results / "tables").glob("*"), *(results / "cases").glob("*"), results / "metrics.json", results / "provenance.json"]
     before = {path.relative_to(results).as_posix(): path.read_bytes() for path in files}
     add_earlier(root, "alpha")
-    return root, before, without, build(root, MODELS)
+    return root, before, without, build(root, MODELS, figures=False)
 
 
 def test_no_other_table_no_case_and_no_provenance_sees_the_revision_before(study: tuple[Path, dict[str, bytes], str, str]) -> None:
@@ -247,7 +247,7 @@ def test_the_report_compares_revisions_and_says_so_when_there_is_nothing_to_comp
 def test_a_public_report_does_not_list_flipped_cases_of_patients(tmp_path: Path) -> None:
     write_study(tmp_path, models=("alpha",), patients=6, kind="patient")
     add_earlier(tmp_path, "alpha")
-    page = build(tmp_path, ("alpha",), "--profile", "public")
+    page = build(tmp_path, ("alpha",), "--profile", "public", figures=False)
     section = page.split('<section id="changed"')[1].split("</section>")[0]
     assert "does not show which cases of patients flipped" in section
     assert "case0" not in section
