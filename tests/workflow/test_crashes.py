@@ -107,7 +107,7 @@ def test_at_a_terminal_one_line_counts_the_answers_and_a_part_that_was_made_is_n
     assert shown.code == 0, shown.text[-3000:]
     assert shown.longest_silence_s < 10
     assert len(shown.lines) <= 8, shown.lines
-    assert shown.lines[-1] == f"made: {ANSWERS}; the run is not recorded, because only a part of it was asked for"
+    assert shown.lines[-1] == f"made: {ANSWERS}; a run is recorded when the whole of it is asked for"
     assert ".snakemake/log/" in shown.lines[-2]
     assert re.search(r"ask loop on demo-tiny: \d+ of 24 answers", shown.text)
     assert not any("Error" in line for line in shown.lines)

@@ -244,7 +244,7 @@ class RunTerminal(logging.Handler):
         # if recording fails, the run still succeeds and a line says why
         lines = self._lines_of("record" if report else "incomplete")
         made = ", ".join(targets) if len(targets) <= MOST_TARGETS else f"{len(targets)} files"
-        self.finish(*lines, *(report or [f"made: {made}; the run is not recorded, because only a part of it was asked for"]))
+        self.finish(*lines, *(report or [f"made: {made}; a run is recorded when the whole of it is asked for"]))
 
     def _lines_of(self, verb: str) -> list[str]:
         """Return what `nmb run record` or `nmb run incomplete` says of this run."""

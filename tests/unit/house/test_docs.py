@@ -231,7 +231,7 @@ QUOTED = {
         "no diagnosis read",
     ),
     "docs/first-model.md": (
-        "the run is not recorded, because only a part of it was asked for",
+        "a run is recorded when the whole of it is asked for",
         "tokens in thousands, expected / as reserved before a call (one byte per token).",
         "Possible now: ",
         "could not be read: ",
