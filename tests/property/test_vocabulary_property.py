@@ -196,6 +196,21 @@ def test_a_place_that_makes_a_wider_name_one_of_its_kinds_counts() -> None:
     assert right("right frontal intraparenchymal haemorrhage", lobar)
 
 
+@pytest.mark.parametrize("words", ["{}", "Diagnosis: {}", "Most likely {}"])
+@pytest.mark.parametrize(
+    ("name", "own", "other"),
+    [
+        ("human herpesvirus 6 encephalitis", "viral-encephalitis", "herpes-encephalitis"),
+        ("intracranial epidural abscess", "cns-infection", "brain-abscess"),
+    ],
+)
+def test_a_name_behind_a_lead_in_is_the_name_and_not_a_narrower_one_of_which_it_has_the_words(
+    words: str, name: str, own: str, other: str
+) -> None:
+    assert right(words.format(name), vocabulary().diagnoses[own])
+    assert not right(words.format(name), vocabulary().diagnoses[other])
+
+
 DENIED = (
     "no {}",
     "No evidence of {}",

@@ -162,7 +162,9 @@ def diagnoses_named(text: str, vocabulary: Vocabulary) -> list[Diagnosis]:
     if any(is_bare_negation(bracket) for bracket in brackets):
         return []
     brackets = [bracket for bracket in brackets if not EXAMPLE.search(bracket)]
-    if whole := vocabulary.find(plain) or _whole_name(normal_form(plain).split(), vocabulary):
+    if (exact := vocabulary.find(plain)) and not brackets:
+        return [exact]
+    if whole := exact or _whole_name(normal_form(plain).split(), vocabulary):
         below = [entry for entry in _named_in_any_order("", [plain], brackets, vocabulary) if whole in vocabulary.ancestors(entry.key)]
         return [_narrowest(below, vocabulary) or whole]
     asserted = _without_denied_clauses(plain)
