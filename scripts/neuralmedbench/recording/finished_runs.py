@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from neuralmedbench.config.load import nearest
-from neuralmedbench.config.run_names import DEFAULT_RUN, results_folder
+from neuralmedbench.config.run_names import DEFAULT_RUN, RESULT_FOLDERS, results_folder
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.dvc_lock import DVC_LOCK, read_dvc_lock
 from neuralmedbench.files.json_files import read_json
@@ -74,9 +74,10 @@ class TableCell:
         # a row compares both arms, but has no column for them
         if self.table == "decomposition":
             return "full", "findings_disclosed", "findings_of_another", "findings_and_history", "findings_only"
-        named = [arm for name in ("arm", "reference_arm") for arm in (self.row.get(name) or "").split()]
-        # a measure of pressure compares one or several arms with full, or with each other
-        return tuple(dict.fromkeys([*(["full"] if self.table == "pressure" else []), *named])) or ("full",)
+        named = [arm for name in ("arm", "arms", "reference_arm") for arm in (self.row.get(name) or "").split()]
+        # measures of these tables compare one or several arms with full, or with each other
+        beside = ["full"] if self.table in {"pressure", "degradation", "grounding"} else []
+        return tuple(dict.fromkeys([*beside, *named])) or ("full",)
 
     def _named(self, *columns: str) -> frozenset[str] | None:
         present = [name for name in columns if name in self.row]
@@ -125,7 +126,9 @@ def list_runs(root: Path = Path()) -> list[RunSummary]:
         If `dvc.lock` or a `provenance.json` cannot be read.
     """
     recorded = set(read_dvc_lock(root / DVC_LOCK))
-    folders = [root / "results", *sorted(path for path in (root / "results").glob("*") if path.is_dir())]
+    # exports hold provenance too, and are no run
+    named = [path for path in sorted((root / "results").glob("*")) if path.is_dir() and path.name not in RESULT_FOLDERS]
+    folders = [root / "results", *named]
     return [_summary(folder, root, recorded) for folder in folders if (folder / "provenance.json").is_file()]
 
 

@@ -64,13 +64,14 @@ def gather_provenance(
     # every template counts, also those that this run did not use
     prompts = {path.relative_to(root).as_posix(): path for path in sorted((root / "config" / "prompts").rglob("*.j2"))}
     versions = {name: version_of(path.read_text(encoding="utf-8")) for name, path in prompts.items()}
+    shown = withhold_outside_paths(list(configfiles))
     return {
         **git_state(root),
         "command": shlex.join(
-            ["snakemake", "--cores", "8", (results / "report.html").as_posix(), *(["--configfile", *configfiles] if configfiles else [])]
+            ["snakemake", "--cores", "8", (results / "report.html").as_posix(), *(["--configfile", *shown] if configfiles else [])]
         ),
         "run": results.name if configfiles else "config",
-        "configfiles": withhold_outside_paths(list(configfiles)),
+        "configfiles": shown,
         **({"limited": True} if limited else {}),
         "python": ".".join(str(part) for part in sys.version_info[:3]),
         "lock_sha256": sha256_of(lock) if lock.is_file() else "",

@@ -650,6 +650,7 @@ def test_the_runs_that_are_here_are_listed_from_their_own_files(tmp_path: Path, 
         "results": {"command": "snakemake --cores 8 results/report.html --configfile config/study.yaml", "models": models},
         "results/paper": {"configfiles": ["config/paper.yaml"], "models": models},
         "results/try": {"configfiles": ["config/try.yaml"], "models": [], "limited": True},
+        "results/exports": {"configfiles": [], "models": models},
     }.items():
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
         (tmp_path / folder / "provenance.json").write_text(json.dumps(provenance))

@@ -269,3 +269,8 @@ def test_a_table_is_found_by_its_path_too(study: Path) -> None:
 )
 def test_a_row_about_several_arms_leads_to_the_answers_of_each(table: str, arm: str, arms: tuple[str, ...]) -> None:
     assert TableCell(table, 1, "value", {"arm": arm, "value": "0"}).arms == arms
+
+
+def test_a_cell_of_degraded_pictures_stands_on_the_full_request_and_all_artefacts_of_its_level() -> None:
+    cell = TableCell("degradation", 1, "value", {"arms": "degraded-noise-1 degraded-noise-2", "value": "0"})
+    assert cell.arms == ("full", "degraded-noise-1", "degraded-noise-2")

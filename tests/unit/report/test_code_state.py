@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
+import record_provenance
+from fixtures.tables import DEPTH, write_study
 from neuralmedbench.report.provenance import git_state
+
+
+def test_the_command_of_a_run_names_no_folder_outside_the_project(tmp_path: Path) -> None:
+    write_study(tmp_path, models=("alpha",), patients=2)
+    out = tmp_path / "results" / "provenance.json"
+    words = ["--root", str(tmp_path), "--benchmarks", DEPTH, "--models", "alpha", "--vocabulary", "config/vocabulary.yaml"]
+    words += ["--bootstrap-seed", "1", "--inputs", f"data/items/{DEPTH}.parquet", "--out", str(out)]
+    assert record_provenance.main([*words, "--configfiles", "../../patients-smith/study.yaml"]) == 0
+    text = out.read_text(encoding="utf-8")
+    assert json.loads(text)["command"].startswith("snakemake --cores 8 ")
+    assert "smith" not in text
 
 
 @pytest.mark.parametrize(
