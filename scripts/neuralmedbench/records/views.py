@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeGuard
 
 from neuralmedbench.records.responses import THINKING
 
@@ -374,16 +374,21 @@ def _word(word: object, allowed: Sequence[str], key: str) -> str:
     return found
 
 
+def _is_number(value: object) -> TypeGuard[int | float]:
+    """Return True for a finite number; a whole number of hundreds of digits is one, though it is no float."""
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+
+
 def _whole(value: object, key: str) -> int:
     if isinstance(value, str) and re.fullmatch(r"\s*\d{1,6}\s*", value):
         return int(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value != int(value):
+    if isinstance(value, bool) or not _is_number(value) or value != int(value):
         raise _CannotDoError(ViewMistake.MALFORMED, f"`{key}` is a whole number")
     return int(value)
 
 
 def _point(value: object, key: str) -> tuple[int, int]:
-    if not isinstance(value, list) or len(value) != 2 or not all(isinstance(part, int | float) and math.isfinite(part) for part in value):
+    if not isinstance(value, list) or len(value) != 2 or not all(map(_is_number, value)):
         raise _CannotDoError(ViewMistake.MALFORMED, f"`{key}` holds x and y, each from 0 to {WHOLE}")
     if not all(0 <= part <= WHOLE for part in value):
         raise _CannotDoError(ViewMistake.OUT_OF_RANGE, f"`{key}` holds x and y, each from 0 to {WHOLE}")

@@ -126,7 +126,8 @@ def _named(text: str, images: Sequence[ItemImage]) -> tuple[set[int], set[tuple[
         words = {normal_form(text), *WHOLE.findall(OUT_OF.sub("", POSITION.sub(" ", text)))}
         # `2` or `B` for Figure 2 or Figure B; a picture with a name of its own is not shown by its number
         numbers = {place for place, word in last.items() if word in words}
-        whole = {int(word): word for word in words if word.isascii() and word.isdigit()}
+        # nine digits are beyond all pictures, and Python reads no number of thousands
+        whole = {int(word.lstrip("0")[:9] or "0"): word for word in words if word.isascii() and word.isdigit()}
         numbers |= {number for number, word in whole.items() if number not in last and (number <= len(images) or word not in last.values())}
     stated = [(axis.lower(), value.replace(" ", "").replace("−", "-")) for axis, value in POSITION.findall(text)]
     # beside a number, mm without axis and sign may be a size

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from fixtures.viewing import FLAIR, T1, VIEWER, action, final, show
@@ -104,3 +106,17 @@ def test_a_point_is_in_the_picture_or_beside_it() -> None:
     assert not read(show("FLAIR", 12)).views[0].shows((101.0, 0.0, 0.0))
     zoomed = read(show("FLAIR", 12, zoom=2, at=[250, 500])).views[0]  # x from -100 to 0, y from -50 to 50
     assert [zoomed.shows((x, y, 0.0)) for x, y in ((-50, 0), (-99, 49), (1, 0), (-50, 51))] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "-1" + "0" * 400, "1" + "0" * 5000, "1e400"])
+@pytest.mark.parametrize(
+    "action",
+    [
+        '{"action": "SHOW", "sequence": "FLAIR", "plane": "axial", "slice": N}',
+        '{"action": "SHOW", "sequence": "FLAIR", "plane": "axial", "slice": 10, "zoom": N}',
+        '{"action": "SHOW", "sequence": "FLAIR", "plane": "axial", "slice": 10, "zoom": 2, "at": [N, 10]}',
+        '{"action": "MEASURE", "points": [[N, 1], [2, 3]]}',
+    ],
+)
+def test_a_number_of_hundreds_of_digits_is_a_mistake_of_the_model_and_ends_no_run(action: str, number: str) -> None:
+    assert read(re.sub(r"\bN\b", number, action)).mistake is not None

@@ -392,3 +392,8 @@ def test_the_box_of_the_lesion_is_that_of_its_extent_where_the_slice_cuts_it() -
     assert off.box == pytest.approx([value / SIDE_PX for value in cut], abs=1e-6)
     assert (far.shown, far.box) == (False, None)
     assert rows["flair-z+000"].shown, "at the edge of its width along z"
+
+
+def test_a_number_of_thousands_of_digits_is_no_picture() -> None:
+    """A model that repeats a digit up to its limit must not end the scoring of all others."""
+    assert read_place("9" * 5000, "", ()) == StatedPlace(unread="there is no picture of that number")
