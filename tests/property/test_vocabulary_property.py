@@ -211,6 +211,33 @@ def test_a_name_behind_a_lead_in_is_the_name_and_not_a_narrower_one_of_which_it_
     assert not right(words.format(name), vocabulary().diagnoses[other])
 
 
+def test_no_name_is_right_for_another_entry_that_is_not_wider() -> None:
+    """Not in translation, as an abbreviation of something else, nor part by part."""
+    wrong = [
+        (term, other.key)
+        for entry, term in NAMES[::STEP]
+        for other in ENTRIES
+        if other.key not in {entry.key, *wider(entry)} and right(term, other)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("words", ["{}", "left {}", "probable {}", "findings consistent with {}", "Diagnosis: {}", "{} with mass effect"])
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("CC agenesis", "contusion"),
+        ("ACM-Infarkt", "malformation"),
+        ("CCA dissection", "amyloid-angiopathy"),
+        ("minimal HE", "hypoglycaemic-encephalopathy"),
+        ("venöser Infarkt", "cerebral-infarction"),
+        ("méningite carcinomateuse", "meningitis"),
+    ],
+)
+def test_a_name_is_not_read_again_as_another(words: str, name: str, other: str) -> None:
+    assert not right(words.format(name), vocabulary().diagnoses[other])
+
+
 DENIED = (
     "no {}",
     "No evidence of {}",

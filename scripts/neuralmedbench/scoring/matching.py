@@ -182,7 +182,8 @@ def relation(answer: str, reference: ReferenceAnswer) -> Relation | None:
     if normal_form(answer) == normal_form(reference.gold.answer):
         return Relation.EXACT
     whole = _relation_of_line(answer, reference)
-    if whole in RIGHT:
+    # a name of another diagnosis is not read again, part by part or in translation: a `CC agenesis` is no contusion (CC)
+    if whole in RIGHT or (reference.entry.key != REFERENCE_KEY and _is_a_name(answer, reference.vocabulary)):
         return whole
     line = spell(expand(reference.write_out(RULE_OUT.sub("rule out", answer))), reference.vocabulary, in_english=True)
     again = _relation_of_line(line, reference)
@@ -193,6 +194,17 @@ def relation(answer: str, reference: ReferenceAnswer) -> Relation | None:
     if any(found in RIGHT for found in ends) or _has_all_words(line, reference):
         return Relation.SYNONYM
     return whole
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_a_name(line: str, vocabulary: Vocabulary) -> bool:
+    """Return True if a line is a name with no more beside it than a lead-in, certainty, a side, a place, and what it comes with."""
+    rest = LEAD_IN.sub(" ", line)
+    if vocabulary.find(line) or plainly_named(rest, vocabulary):
+        return True
+    # `cystic lesion with a mural nodule - haemangioblastoma` goes on to its diagnosis
+    entry = None if BEHIND_FINDINGS.search(rest) else plainly_named(OTHER_MATTER.split(rest, maxsplit=1)[0], vocabulary)
+    return entry is not None and not any(vocabulary.descendants(entry.key))
 
 
 def _has_all_words(line: str, reference: ReferenceAnswer) -> bool:
