@@ -58,8 +58,8 @@ function candidateElements(candidates) {
 const CAME = { given: "was given", absent: "the case does not have it", unclear: "names no examination", again: "was given before" };
 // One message of the model, and the next one to it.
 function turnElement([answer, told, step], images) {
-  const said = free("pre", {}, answer || "(no text)");
-  const next = told ? [free("pre", { class: "told" }, told)] : [];
+  const said = passage({}, answer || "(no text)");
+  const next = told ? [passage({ class: "told" }, told)] : [];
   if (!step) return make("div", {}, said, ...next);
   const came = step.outcome === "given" ? `${step.given} was given` : CAME[step.outcome];
   const asked = step.outcome ? [make("p", { class: "request" }, "Asked for: ", step.request ? free("b", {}, step.request) : "nothing", free("span", {}, ` → ${came}`))] : [];
@@ -95,7 +95,7 @@ function playElements(messages) {
 // What was said, from the first message to the last answer; a work-up is played.
 function messageElements(response, images) {
   const turns = response.turns.map((turn) => turnElement(turn, images));
-  const answer = free("pre", {}, response.text || "(no text)");
+  const answer = passage({}, response.text || "(no text)");
   const last = make("div", {}, ...(response.candidates.length ? candidateElements(response.candidates) : []), ...checklistElements(response), answer);
   const played = turns.length && (response.candidates.length || response.turns.some(([, , step]) => step));
   return played ? playElements([...turns, last]) : [...turns, last];
@@ -153,7 +153,7 @@ function itemElement(item) {
   const asked = make("div", {}, make("h4", {}, "Question"), free("p", {}, item.question));
   if (item.options.length) asked.append(make("ol", { class: "options" }, ...item.options.map((option) => free("li", {}, option))));
   if (item.facts.length) asked.append(make("p", { class: "quiet" }, item.facts.join(" · ")));
-  if (item.context) asked.append(make("details", {}, make("summary", { class: "quiet" }, "Context"), free("pre", {}, item.context)));
+  if (item.context) asked.append(make("details", {}, make("summary", { class: "quiet" }, "Context"), passage({}, item.context)));
   const right = make("div", {}, make("h4", {}, "Reference"), free("p", {}, make("b", {}, item.answer || "none")));
   if (item.place) right.append(make("p", {}, "Place: ", free("span", {}, item.place)));
   if (item.findings.length) right.append(make("ul", {}, ...item.findings.map((finding) => free("li", {}, finding))));
