@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.files.external_files import delimited_rows
 from neuralmedbench.records.columns import PICTURE_COLUMNS
 from neuralmedbench.records.items import Family, Gold, GoldFields, Runner
 from neuralmedbench.records.questions import Question, QuestionImage, QuestionSet
@@ -99,16 +99,19 @@ def read_table(config: BenchmarkConfig, benchmark: str) -> QuestionSet:
 
 
 def _rows(table: Path) -> list[dict[str, str]]:
+    rows = []
     try:
-        with table.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            rows = list(reader)
-    except FileNotFoundError:
-        message = f"{table.as_posix()}: the table of the pictures is not there; correct `answers` in the benchmark's yaml"
+        for line, row in delimited_rows(table):
+            if missing := [column for column in PICTURE_COLUMNS if column not in row]:
+                message = f"{table.name}: the column {missing[0]!r} is missing; expected {', '.join(PICTURE_COLUMNS)}"
+                raise ConfigError(message)
+            if any(row[column] is None for column in PICTURE_COLUMNS):
+                message = f"{table.name}, line {line}: expected {len(row)} cells as in the first line; complete the row or delete it"
+                raise DataError(message)
+            rows.append({name: cell or "" for name, cell in row.items()})
+    except OSError:
+        message = f"{table.as_posix()}: the table of the pictures is not there or cannot be read; correct `answers` in the benchmark's yaml"
         raise ConfigError(message) from None
-    if missing := [column for column in PICTURE_COLUMNS if column not in (reader.fieldnames or ())]:
-        message = f"{table.name}: the column {missing[0]!r} is missing; expected {', '.join(PICTURE_COLUMNS)}"
-        raise ConfigError(message)
     return rows
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from neuralmedbench.benchmarks.neurovlm_labels import read_table
 from neuralmedbench.benchmarks.sources import item_image
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.external_files import delimited_rows
 from neuralmedbench.files.json_files import read_lines
 from neuralmedbench.records.case import PictureFate, PictureManifest, State
 from neuralmedbench.records.items import OPTION, Disclosure, Gold, Item, ItemImage, Runner, Turn
@@ -55,8 +55,14 @@ def in_letter_order(question: Question) -> Sequence[QuestionImage]:
 
 def read_questions(folder: Path) -> QuestionSet:
     """Read the files of `nmb benchmark import`; DataError if a file is missing or a line does not fit."""
-    with (folder / IMAGES).open(encoding="utf-8", newline="") as file:
-        files = tuple(row["file_path"] for row in csv.DictReader(file))
+    try:
+        files = tuple(row.get("file_path") or "" for _, row in delimited_rows(folder / IMAGES))
+    except OSError:
+        message = f"{IMAGES} of the imported set is not there or cannot be read; `nmb benchmark import` writes it"
+        raise DataError(message) from None
+    if "" in files:
+        message = f"{IMAGES}: row {files.index('') + 1} has no file_path; `nmb benchmark import` writes it anew"
+        raise DataError(message)
     return QuestionSet(
         questions=tuple(read_lines(folder / QUESTIONS, Question)),
         gold=tuple(read_lines(folder / ANSWERS, Gold)),

@@ -111,7 +111,7 @@ def check_destination(model: ModelConfig, allowed: Sequence[str]) -> str:
     """
     destination = destination_of(model)
     if not is_allowed(model, destination, allowed):
-        if _is_plain(model) and destination in {entry.lower() for entry in allowed}:
+        if _is_plain(model) and destination in _entries(allowed):
             message = (
                 f"model {model.name}: its api_base begins with http://, so data and key would go to {destination} without encryption: use https://,"
                 f" or if your network may carry them so, write `{PLAIN}{destination}` in allowed_destinations of the benchmark"
@@ -128,7 +128,7 @@ def check_destination(model: ModelConfig, allowed: Sequence[str]) -> str:
             f" {provider}/; take `batch` out of its yaml"
         )
         raise ConfigError(message)
-    if model.batch and destination != LOCAL and f"{BATCH}{destination}" not in {entry.lower().rstrip("/") for entry in allowed}:
+    if model.batch and destination != LOCAL and f"{BATCH}{destination}" not in _entries(allowed):
         message = (
             f"model {model.name}: `batch` needs a permission of its own, because {destination} keeps what is handed in as files until they are"
             f" deleted after collection: write `{BATCH}{destination}` in allowed_destinations of the benchmark, or take `batch` out of its yaml"
@@ -139,9 +139,12 @@ def check_destination(model: ModelConfig, allowed: Sequence[str]) -> str:
 
 def is_allowed(model: ModelConfig, destination: str, allowed: Sequence[str]) -> bool:
     """Return True if a benchmark allows the destination of a model, encrypted or not as its `api_base` says."""
-    entries = {entry.lower().rstrip("/") for entry in allowed}
-    encrypted = destination == LOCAL or not _is_plain(model)
+    entries, encrypted = _entries(allowed), destination == LOCAL or not _is_plain(model)
     return f"{PLAIN}{destination}" in entries or (encrypted and destination in entries)
+
+
+def _entries(allowed: Sequence[str]) -> set[str]:
+    return {entry.lower().rstrip("/") for entry in allowed}
 
 
 def _is_plain(model: ModelConfig) -> bool:

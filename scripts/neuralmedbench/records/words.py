@@ -17,11 +17,11 @@ EACH, ONCE, DASHED = "{} % to {} %", "{} to {} %", "{}–{}"
 """Formats of an interval of percentages."""
 
 DECIMALS = 6
+"""Numbers are rounded like their CSV cells before they are formatted, so that text and table never differ by a point."""
 WITHOUT_SPACES, SIGNS_OF_A_WORD = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"), 3
 """Thai, Lao, Burmese, Khmer, Kana and Chinese signs; three of them count as a word."""
 LONGEST_ANSWER, LONGEST_NAME = 12, 120
 """Longest answer, and longest name of a file or an item, that a message repeats; longer ones are free text."""
-"""Numbers are rounded like their CSV cells before they are formatted, so that text and table never differ by a point."""
 
 
 def number(cell: Cell) -> float | None:
@@ -164,10 +164,11 @@ def counted(count: int, noun: str, separator: str = ",") -> str:
 
     Examples
     --------
-    >>> counted(1, "patient"), counted(1234, "answer"), counted(1234, "item", separator=""), counted(2, "category")
-    ('1 patient', '1,234 answers', '1234 items', '2 categories')
+    >>> counted(1, "patient"), counted(1234, "answer"), counted(1234, "item", separator=""), counted(2, "category"), counted(2, "process")
+    ('1 patient', '1,234 answers', '1234 items', '2 categories', '2 processes')
     """
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
+    sibilant = noun.endswith(("s", "x", "ch", "sh"))
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}es" if sibilant else f"{noun}s"
     return f"{f'{count:,}'.replace(',', separator)} {noun if count == 1 else plural}"
 
 

@@ -210,6 +210,11 @@ def test_pictures_may_stand_as_paths_in_lists_and_objects_with_names(tmp_path):
             {"answer": {"column": "a", "form": "number_from_1"}},
             "the right answer is not a number from 1 to 2; correct the answer",
         ),
+        (
+            {"a": "²"},
+            {"answer": {"column": "a", "form": "number_from_1"}},
+            "the right answer is not a number from 1 to 2; correct the answer",
+        ),
         ({"a": "B"}, {"answer": {"column": "a", "form": "number_from_1"}}, "from 1 to 2; for letters the mapping has `form: letter`"),
         ({"o": ["left"]}, {}, "the row has 1 option, and a choice needs 2 or more; correct its options, or leave the row out"),
         ({"o": ["left", "left"]}, {}, "an option is repeated"),

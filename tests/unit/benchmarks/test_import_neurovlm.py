@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,9 @@ from conftest import ROOT
 from fixtures.imports import imported, picture_bytes, put, put_table
 from fixtures.items import benchmark_config
 from neuralmedbench.benchmarks.adapters.neurovlm import DEV, DEV_SHARE, TEST, division, identity, subject_of
+from neuralmedbench.benchmarks.neurovlm_labels import read_table
 from neuralmedbench.benchmarks.question_items import read_questions
+from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 
@@ -148,3 +152,20 @@ def test_a_path_that_leaves_the_folder_is_refused(folder: Path, tmp_path: Path) 
     put_table(folder / "image_mapping.csv", [*ROWS[:7], {**ROWS[0], "file_path": "../outside.png"}])
     record, _ = imported("neurovlm", folder, tmp_path)
     assert (record.imported, len(record.refused)) == (7, 1)
+
+
+def test_a_table_in_another_encoding_or_with_a_row_cut_short_is_one_line(tmp_path: Path) -> None:
+    config: Any = SimpleNamespace(label_policy="none", answers=str(tmp_path / "mapping.csv"))
+    table = "".join(",".join(row) + "\n" for row in (COLUMNS, *TABLE[:2]))
+    (tmp_path / "mapping.csv").write_text(table.replace("Control", "Kontrollgrüße"), encoding="latin-1")
+    with pytest.raises(DataError, match=r"^mapping\.csv: not a table in UTF-8"):
+        read_table(config, "b")
+    (tmp_path / "mapping.csv").write_text(table.removesuffix(",axial\n") + "\n", encoding="utf-8")
+    with pytest.raises(
+        DataError, match=rf"^mapping\.csv, line 3: expected {len(COLUMNS)} cells as in the first line; complete the row or delete it"
+    ):
+        read_table(config, "b")
+    (tmp_path / "mapping.csv").unlink()
+    (tmp_path / "mapping.csv").mkdir()
+    with pytest.raises(ConfigError, match=r"is not there or cannot be read; correct `answers`"):
+        read_table(config, "b")

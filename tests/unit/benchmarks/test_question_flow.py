@@ -109,3 +109,14 @@ def test_a_set_without_its_import_record_is_counted_from_its_questions_and_anoth
     assert len(question_outcomes(replace(asked, questions=asked.questions[:2]), PICTURES)) == 2
     with pytest.raises(DataError, match="lists 3 pictures, 2 were ingested"):
         question_outcomes(asked, PICTURES[:2])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(None, "is not there"), ("file_path,sha256\n1.png,\n,\n", "row 2 has no file_path"), ("a,b\n1,2\n", "row 1 has no file_path")],
+)
+def test_a_list_of_pictures_that_is_gone_or_incomplete_is_one_line(tmp_path: Path, text: str | None, said: str) -> None:
+    if text is not None:
+        (tmp_path / "images.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=rf"^images\.csv.*{said}.*nmb benchmark import"):
+        read_questions(tmp_path)

@@ -263,14 +263,15 @@ def test_a_destination_that_is_not_allowed_is_refused_before_anything_is_read(tm
     assert not (tmp_path / "m.jsonl").exists()
 
 
+@pytest.mark.parametrize("listed", ["gpu.example.org", "GPU.example.org/"])
 @pytest.mark.parametrize("address", ["http://gpu.example.org:8000/v1", "HTTP://GPU.example.org/v1"])
-def test_plain_http_to_another_machine_is_refused_until_it_is_allowed_by_name(address):
+def test_plain_http_to_another_machine_is_refused_until_it_is_allowed_by_name(address, listed):
     """Pictures, notes and the key would cross the network readable for everyone on the way."""
     plain, encrypted = (model_config(api_base=way) for way in (address, "https://gpu.example.org/v1"))
     with pytest.raises(
         ConfigError, match=r"without encryption: use https://, or .* write `http://gpu\.example\.org` in allowed_destinations"
     ):
-        check_destination(plain, ["local", "gpu.example.org"])
+        check_destination(plain, ["local", listed])
     assert check_destination(plain, ["http://gpu.example.org"]) == "gpu.example.org"
     for allowed in ("gpu.example.org", "http://gpu.example.org", "http://GPU.example.org/"):
         assert check_destination(encrypted, [allowed]) == "gpu.example.org"

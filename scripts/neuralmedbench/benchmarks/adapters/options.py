@@ -197,10 +197,10 @@ def numbered_letter(value: Any, options: Sequence[str], *, first: int) -> str:
     """Return the letter of an option by its number, counted from `first`; DataError if there is no such option."""
     _require_options(options)
     text = cell_text(value)
-    place = int(text) - first if text.isdigit() else -1
+    place = int(text) - first if text.isdecimal() else -1
     if not 0 <= place < len(options):
         message = f"the right answer is not a number from {first} to {len(options) - 1 + first}"
-        is_letter = LEADING.fullmatch(text) is not None and not text.isdigit()
+        is_letter = LEADING.fullmatch(text) is not None and not text.isdecimal()
         message += "; for letters the mapping has `form: letter`" if is_letter else "; correct the answer of that row"
         raise RowError(message, quote(text, LONGEST_ANSWER))
     return LETTERS[place]

@@ -214,7 +214,7 @@ def _reason_without(model: str, ours: OwnResults, labeller: Labeller, source: st
 
 def _count(text: str) -> int | None:
     """Read a whole number; None for anything else, such as the mark of a hidden row in a public report."""
-    return int(float(text)) if text.replace(".", "", 1).isdigit() else None
+    return int(float(text)) if text.replace(".", "", 1).isdecimal() else None
 
 
 def _measured(found: Sequence[Cells], lookup: Lookup, ours: OwnResults, factor: float) -> Row:
