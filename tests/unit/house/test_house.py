@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,10 +44,16 @@ FOR_PEOPLE = {"deidentify_scans", "score_structured"}
 """Commands that no rule calls, each also a verb of `nmb`, as its first line says. All other commands for people are verbs only."""
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Parse a file once for all tests."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports(path: Path, *, top_level: bool = False) -> set[str]:
     """Return the modules that a file imports."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    nodes = tree.body if top_level else list(ast.walk(tree))
+    nodes = parsed(path).body if top_level else list(ast.walk(parsed(path)))
     found: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -115,7 +122,7 @@ def test_the_library_is_not_cut_finer_than_it_is() -> None:
 def test_no_view_is_taken_of_an_image_that_nothing_holds() -> None:
     """SimpleITK's views do not keep their image alive: such a view crashed on a real scan, and only sometimes."""
     for path in LIBRARY.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "GetArrayViewFromImage":
                 assert not isinstance(node.args[0], ast.Call), f"{path.name}, line {node.lineno}: use GetArrayFromImage"
 
@@ -204,7 +211,7 @@ def test_heavy_libraries_are_imported_inside_functions(path: Path) -> None:
 def test_no_public_class_has_the_name_of_another() -> None:
     where: dict[str, list[str]] = {}
     for path in sorted(LIBRARY.rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 where.setdefault(node.name, []).append(path.relative_to(LIBRARY).as_posix())
     assert {name: files for name, files in where.items() if len(files) > 1} == {}
