@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,20 +17,16 @@ from neuralmedbench.config.load import nearest
 from neuralmedbench.config.run_names import DEFAULT_RUN, RESULT_FOLDERS, results_folder
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.dvc_lock import DVC_LOCK, read_dvc_lock
+from neuralmedbench.files.external_files import delimited_rows
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import unguard_cell
 from neuralmedbench.recording.metadata import METADATA, record_name
+from neuralmedbench.records.items import Strategy
 from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.words import counted
+from neuralmedbench.tables.workup import ASKING
 
-KEYS = (
-    *("benchmark", "breadth_benchmark", "depth_benchmark", "model", "model_a", "model_b", "revision", "earlier_revision", "arm"),
-    *("reference_arm", "strategy", "slice", "value_of_slice", "metric", "field", "grader", "step", "reason", "case_id", "item_id"),
-    *("kind", "check", "variable", "round_id", "axis", "destination"),
-    *("source", "simulated", "level", "code", "group", "paper_class", "measure", "jury", "criterion", "dropped"),
-)
-"""Columns that identify a row; all others hold numbers or remarks."""
 OF_ALL_ARMS = frozenset({"efficiency", "destinations", "graders"})
 """Tables whose rows count the answers of all arms together."""
 
@@ -53,7 +48,7 @@ class TableCell:
     @property
     def keys(self) -> dict[str, str]:
         """Columns that identify the row, with their values."""
-        return {name: self.row[name] for name in KEYS if self.row.get(name)}
+        return {name: self.row[name] for name in _keys_of(self.table) if self.row.get(name)}
 
     @property
     def benchmarks(self) -> frozenset[str] | None:
@@ -78,6 +73,16 @@ class TableCell:
         # measures of these tables compare one or several arms with full, or with each other
         beside = ["full"] if self.table in {"pressure", "degradation", "grounding"} else []
         return tuple(dict.fromkeys([*beside, *named])) or ("full",)
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Strategies whose answers are in the row."""
+        measure = self.row.get("measure", "")
+        if self.table == "viewer":  # some compare with pictures that were chosen, or cut at the lesion
+            return (Strategy.VIEWER, Strategy.DIRECT) if measure.startswith(("pass1", "oracle")) else (Strategy.VIEWER,)
+        if self.table == "workup":
+            return (Strategy.ASK if measure in ASKING else Strategy.WORKUP,)
+        return (self.row.get("strategy") or Strategy.DIRECT,)
 
     def _named(self, *columns: str) -> frozenset[str] | None:
         present = [name for name in columns if name in self.row]
@@ -238,18 +243,24 @@ def look_up_cell(table: str, row: str, column: str, folder: Path = Path("results
         message = f"{name}: no table has this name{nearest(name, list(COLUMNS))}"
         raise ConfigError(message)
     try:
-        with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-            head, *lines = list(csv.reader(file))
-    except FileNotFoundError:
+        lines = [cells for _, cells in delimited_rows(folder / f"{name}.csv")]
+    except OSError:
         message = f"{name}.csv: the table is missing; run the pipeline, or `nmb run pull`"
         raise ConfigError(message) from None
-    rows = [dict(zip(head, map(unguard_cell, line), strict=True)) for line in lines]
+    rows = [{name: unguard_cell(cell or "") for name, cell in cells.items()} for cells in lines]
+    head = list(rows[0]) if rows else list(COLUMNS[name])
     if column not in head:
         message = f"{name}: no column {column!r}{nearest(column, head)}"
         raise ConfigError(message)
     # digits are a row number, everything else is column=value pairs
     number = _by_number(name, row, len(rows)) if row.isdecimal() else _by_values(name, row, head, rows)
     return TableCell(name, number, column, rows[number - 1])
+
+
+def _keys_of(table: str) -> tuple[str, ...]:
+    from neuralmedbench.tables.write import TABLES
+
+    return next(one.keys for one in TABLES if one.name == table)
 
 
 def _by_number(table: str, row: str, last: int) -> int:
@@ -276,7 +287,7 @@ def _by_values(table: str, row: str, head: Sequence[str], rows: Sequence[dict[st
             message = f"{table}: no row with {words}{nearest(value, known)}"
             raise ConfigError(message)
     if len(fitting) > 1:
-        differ = [name for name in KEYS if len({rows[place].get(name) for place in fitting}) > 1]
+        differ = [name for name in _keys_of(table) if len({rows[place].get(name) for place in fitting}) > 1]
         message = f"{table}: {len(fitting)} rows match {row}; add {' or '.join(differ) or 'their number'}, or give the number of the row"
         raise ConfigError(message)
     return fitting[0] + 1

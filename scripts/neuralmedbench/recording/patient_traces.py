@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 import shutil
 from collections import defaultdict
@@ -13,6 +11,7 @@ from pathlib import Path
 
 from neuralmedbench.files.cases import CASE_STAGES, CaseRow
 from neuralmedbench.files.packs import SUFFIX, packed_files
+from neuralmedbench.recording.metadata import METADATA, path_of
 
 PLACES = ("data", "results", "logs", ".snakemake/metadata", ".dvc/cache")
 """Folders that a run writes to. Files in git (such as the case table with its pseudonyms) are not searched."""
@@ -80,7 +79,7 @@ def find_traces(root: Path, ids: set[str]) -> list[PatientTrace]:
         # files in a folder of the patient are counted, not searched
         if folder:
             inside[folder] += 1
-        elif extent := _extent(path, names):
+        elif extent := _extent(path, names, root / METADATA):
             traces.append(PatientTrace(relative.as_posix(), extent))
     return sorted([*traces, *(PatientTrace(folder, _count(number, "file")) for folder, number in inside.items())])
 
@@ -132,9 +131,9 @@ def _folder_of(relative: Path, names: re.Pattern[str]) -> str:
     return ""
 
 
-def _extent(path: Path, names: re.Pattern[str]) -> str:
+def _extent(path: Path, names: re.Pattern[str], records: Path) -> str:
     # the id may be in the encoded file name only
-    if path.parent.name == "metadata" and names.search(_recorded_path(path.name)):
+    if path.is_relative_to(records) and names.search(_output_of(path.relative_to(records))):
         return "record of Snakemake"
     content = path.read_bytes()
     if content.startswith(PARQUET):
@@ -149,11 +148,11 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'s' if number > 1 else ''}" if number else ""
 
 
-def _recorded_path(name: str) -> str:
-    """Decode the name of one of Snakemake's records: the path of the output in base64."""
+def _output_of(record: Path) -> str:
+    """Return the path of the output that one of Snakemake's records is about; empty for another file among them."""
     try:
-        return base64.b64decode(name, validate=True).decode("utf-8")
-    except (binascii.Error, UnicodeDecodeError):
+        return path_of(record)
+    except ValueError:
         return ""
 
 

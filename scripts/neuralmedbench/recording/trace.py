@@ -156,8 +156,8 @@ def _of_differentials(answers: Sequence[ItemTrace]) -> list[ItemTrace]:
     return [one for one in asked if one.expected >= SAMPLES] or asked
 
 
-Groups = dict[tuple[str, str, str], list[ItemTrace]]
-"""Answers by benchmark, model and arm."""
+Groups = dict[tuple[str, str, str, str], list[ItemTrace]]
+"""Answers by benchmark, model, arm and strategy."""
 
 SHORT = 16
 """Hexadecimal digits shown of a request or call: enough to find it."""
@@ -199,10 +199,12 @@ def trace(cell: TableCell, *, responses: int = 10, root: Path = Path(), configfi
     lines += ["", "the ledgers", *(_ledgers(chain, groups, root, results) or ["  none"])]
     written = [f"  {link.name}\n    {_digest(link)}" for link in chain if link.name.startswith("config/")]
     lines += ["", "written by people: settings, prompts, vocabulary", *(written or ["  not recorded"])]
-    for (benchmark, model, arm), answers in groups.items():
-        lines += ["", *_listing(cell, benchmark, model, arm, answers=answers, at_most=responses)]
+    for (benchmark, model, arm, strategy), answers in groups.items():
+        about = f"answers of {model} to {benchmark}, arm {arm}, strategy {strategy}"
+        lines += ["", about, *_listing(cell, answers, at_most=responses)]
         if answers:
             words = ["--benchmark", benchmark, "--model", model, "--item", answers[0].item.item_id, "--arm", arm]
+            words += ["--strategy", strategy] if strategy != DIRECT else []
             words += ["--configfiles", *configfiles] if configfiles else []
             lines.append(f"  to read one: nmb model explain {shlex.join(words)}")
     return "\n".join(lines)
@@ -213,12 +215,13 @@ def _answers(cell: TableCell, root: Path, results: str) -> Groups:
     # other slices need data that items and references do not have
     part = part if part[0] in PARTS else ("all", "all")
     return {
-        (benchmark, model, arm): read_answers(
-            benchmark, model, arm=arm, strategy=cell.row.get("strategy") or DIRECT, part=part, root=root, results=results
+        (benchmark, model, arm, str(strategy)): read_answers(
+            benchmark, model, arm=arm, strategy=strategy, part=part, root=root, results=results
         )
         for benchmark in sorted(cell.benchmarks or ())
         for model in sorted(cell.models or ())
         for arm in cell.arms or load_benchmark(root / "config", benchmark).arms
+        for strategy in cell.strategies
         if (root / f"{results}/scores/{benchmark}/{model}.parquet").is_file()
     }
 
@@ -284,7 +287,7 @@ def _ledgers(chain: Sequence[Link], groups: Groups, root: Path, results: str) ->
             benchmark, model = Path(link.name).parent.name, Path(link.name).stem
             lines += _ledger(f"data/ledger/{benchmark}/{model}.jsonl", root)
             # calls that the number depends on must be in the ledger
-            keys = _keys(answers for (one, other, _), answers in groups.items() if (one, other) == (benchmark, model))
+            keys = _keys(answers for (one, other, *_), answers in groups.items() if (one, other) == (benchmark, model))
             present = keys & read_ledger(root / f"data/ledger/{benchmark}/{model}.jsonl").keys()
             if keys:
                 lines.append(
@@ -306,10 +309,8 @@ def _ledger(name: str, root: Path) -> list[str]:
     return [f"  {name}", f"    sha256 {sha256_of(root / name)}, {len(read_ledger(root / name))} answers"]
 
 
-def _listing(cell: TableCell, benchmark: str, model: str, arm: str, *, answers: Sequence[ItemTrace], at_most: int) -> Iterator[str]:
-    strategy = cell.row.get("strategy") or DIRECT
+def _listing(cell: TableCell, answers: Sequence[ItemTrace], *, at_most: int) -> Iterator[str]:
     expected, missing = sum(one.expected for one in answers), sum(one.missing for one in answers)
-    yield f"answers of {model} to {benchmark}, arm {arm}, strategy {strategy}"
     if (cell.row.get("slice") or "all") not in PARTS:
         yield f"  all items: those of the slice {cell.row['slice']} cannot be selected here"
     passed = sum(one.passed for one in answers)

@@ -22,5 +22,6 @@ stored_runs: StoredRun, read_stored_run
 study: BenchmarkStudy, Study, add_study_arguments, cluster_noun, read_study, study_of
 two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, compare_runs, comparison_answer
 words: case_noun, cluster_of
+workup: ASKING
 write: TABLES, released_tables, result_columns, write_tables
 """

@@ -18,6 +18,9 @@ SCORED, REPEATABLE, RANKED, ALL = "scored", "repeatable", "ranked", "all"
 MODEL = "benchmark model in_reference_pool"
 """Columns that name a model on a benchmark."""
 
+DESCRIBED = frozenset({"title", "note", "told"})
+"""Columns of those that a hidden row shows which say more of a row that others identify."""
+
 
 def no_labels(row: Cells) -> list[Label]:
     """Put a row in no part of its benchmark."""
@@ -135,6 +138,17 @@ class Table:
     def columns(self) -> dict[str, str]:
         """Types by column, in the order of the file; as written in the class, without `| None`."""
         return self._own | (CLUSTER_MARKS if self.has_cluster_marks else {})
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Columns that identify a row, in the order of the file: those that a hidden row shows; where none is shown, its texts."""
+        shown = self.suppression
+        named = (
+            f"{shown.keys} {shown.says}".split()
+            if shown and not shown.each
+            else [name for name, kind in self._own.items() if kind == "str"]
+        )
+        return tuple(name for name in self._own if name in named and name not in DESCRIBED and not name.endswith("in_reference_pool"))
 
     @property
     def has_cluster_marks(self) -> bool:

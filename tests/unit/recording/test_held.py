@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
+from base64 import urlsafe_b64encode
 from pathlib import Path
 
 import pandas as pd
@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
         (folder / "volumes").mkdir(parents=True)
         (folder / "case.json").write_text("{}")
         (folder / "volumes" / "a.nii").write_bytes(b"1")
-        record = base64.b64encode(f"data/normalised/own/sub-{case}/case.json".encode()).decode()
+        record = urlsafe_b64encode(f"data/normalised/own/sub-{case}/case.json".encode()).decode()
         (tmp_path / ".snakemake" / "metadata").mkdir(parents=True, exist_ok=True)
         (tmp_path / ".snakemake" / "metadata" / record).write_text("{}")
     (tmp_path / "data" / "ledger" / "own").mkdir(parents=True)
@@ -48,6 +48,19 @@ def test_every_kind_of_place_that_holds_a_withdrawn_case_is_listed(root: Path) -
         ("sub-gone00000001", "2 files"),
     ]
     assert [entry.what for entry in found if "metadata" in entry.path] == ["record of Snakemake"]
+
+
+def test_a_record_with_a_name_that_is_long_or_has_signs_for_addresses_is_found(tmp_path: Path) -> None:
+    names = [f"results/?>{'a' * 200}/gone00000001.csv", "data/ü~/gone00000001/x"]
+    encoded = [urlsafe_b64encode(name.encode()).decode() for name in names]
+    assert any(set("-_") & set(name) for name in encoded)
+    # Snakemake splits a long name into folders that begin with @
+    long, short = encoded
+    for record in (Path(f"@{long[:100]}", long[100:]), Path(short), Path("no record")):
+        path = tmp_path / ".snakemake" / "metadata" / record
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    assert [entry.what for entry in find_traces(tmp_path, {"gone00000001"})] == ["record of Snakemake"] * 2
 
 
 def test_nothing_is_listed_when_no_case_is_excluded(root: Path) -> None:

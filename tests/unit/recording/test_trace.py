@@ -12,18 +12,19 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.conversations import add_conversations
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
-from neuralmedbench.errors import ConfigError
+from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.models.ledger import LedgerEntry, open_ledger
 from neuralmedbench.recording.finished_runs import TableCell, look_up_cell
 from neuralmedbench.recording.trace import PARTS, trace
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Score
 from neuralmedbench.tables.study import read_study
-from neuralmedbench.tables.write import write_tables
+from neuralmedbench.tables.write import TABLES, write_tables
 
 MODELS = ("alpha", "beta", "gamma")
 SCORES, RESPONSES, PROMPTS = (
@@ -254,6 +255,32 @@ def test_a_table_that_was_never_made_is_one_clear_line(tmp_path: Path) -> None:
         cell(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "leaderboard: no row 1; it has 0 rows"),
+        ("benchmark,model\na,b,c\n", r"leaderboard.csv: a row has more cells than the first line has names (line 2)"),
+    ],
+)
+def test_a_table_that_was_cut_or_changed_by_hand_is_one_clear_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "results" / "tables").mkdir(parents=True)
+    (tmp_path / TABLE).write_text(text, encoding="utf-8")
+    with pytest.raises((ConfigError, DataError), match=re.escape(message)):
+        cell(tmp_path, row="1")
+
+
+def test_the_keys_of_every_table_tell_its_rows_apart(study: Path) -> None:
+    """But for rates at an assumed prevalence, which is a number."""
+    alike = []
+    for table in TABLES:
+        rows = read_table(study / f"results/tables/{table.name}.csv")
+        if len({tuple(row[name] for name in table.keys) for row in rows}) < len(rows):
+            alike.append(table.name)
+    assert alike == ["predictive_values"]
+    assert {"operator", "level"} <= set(next(table for table in TABLES if table.name == "degradation").keys)
+    assert "note" not in cell(study).keys
+
+
 def test_a_table_is_found_by_its_path_too(study: Path) -> None:
     assert cell(study, TABLE) == cell(study)
 
@@ -269,6 +296,31 @@ def test_a_table_is_found_by_its_path_too(study: Path) -> None:
 )
 def test_a_row_about_several_arms_leads_to_the_answers_of_each(table: str, arm: str, arms: tuple[str, ...]) -> None:
     assert TableCell(table, 1, "value", {"arm": arm, "value": "0"}).arms == arms
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "strategies"),
+    [
+        ("leaderboard", {}, ("direct",)),
+        ("rates", {"strategy": "cot"}, ("cot",)),
+        ("viewer", {"measure": "lesion_found"}, ("viewer",)),
+        ("viewer", {"measure": "pass1_difference"}, ("viewer", "direct")),
+        ("viewer", {"measure": "oracle_difference"}, ("viewer", "direct")),
+        ("workup", {"measure": "essential_recall"}, ("workup",)),
+        ("workup", {"measure": "asking_gain"}, ("ask",)),
+    ],
+)
+def test_a_row_leads_to_the_answers_under_its_strategies(table: str, row: dict[str, str], strategies: tuple[str, ...]) -> None:
+    assert TableCell(table, 1, "value", {"value": "0", **row}).strategies == strategies
+
+
+def test_the_answers_of_a_model_that_looked_for_itself_are_listed_and_not_those_to_chosen_slices(copy: Path) -> None:
+    add_conversations(copy, "alpha")
+    row = {"benchmark": DEPTH, "model": "alpha", "measure": "lesion_found", "value": "1"}
+    text = trace(TableCell("viewer", 1, "value", row), root=copy)
+    assert f"answers of alpha to {DEPTH}, arm full, strategy viewer\n  1 items" in text
+    assert "strategy direct" not in text
+    assert "--arm full --strategy viewer" in text
 
 
 def test_a_cell_of_degraded_pictures_stands_on_the_full_request_and_all_artefacts_of_its_level() -> None:
