@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.models.prices import least_text_tokens, likely_text_tokens
+from neuralmedbench.models.token_estimates import least_text_tokens, likely_text_tokens
 from neuralmedbench.records.requests import Request
 
 SHORTEST, LONGEST, ROWS = 200, 20_000, 400

@@ -21,8 +21,9 @@ from neuralmedbench.scoring.llm.task import read_json_object as read_grader_obje
 from neuralmedbench.scoring.matching import ReferenceAnswer, Relation, relation
 from neuralmedbench.scoring.parse import parse_answer, parse_checklist
 from neuralmedbench.scoring.places import mentioned_places, sides
+from neuralmedbench.scoring.sections import read_sections, without_thoughts
 from neuralmedbench.scoring.statements import contains_statement
-from neuralmedbench.scoring.structured_answer import find_answer_object, read_sections, without_thoughts
+from neuralmedbench.scoring.structured_answer import find_answer_object
 
 PIECES = (
     "DIFFERENTIAL:",

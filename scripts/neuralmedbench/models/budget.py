@@ -16,7 +16,8 @@ from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.conversation import PromptMessage
-from neuralmedbench.models.prices import Estimator, answers_of_a_call, asked_tier, highest_usd, longest_answer, price_list
+from neuralmedbench.models.prices import answers_of_a_call, asked_tier, highest_usd, longest_answer, price_list
+from neuralmedbench.models.token_estimates import Estimator
 from neuralmedbench.runtime.shared_log import Record, SharedLog, read_log
 
 NANO = 10**9

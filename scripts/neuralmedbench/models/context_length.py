@@ -14,8 +14,9 @@ from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.causes import TOO_LONG
 from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.models.model_run import ModelRun
-from neuralmedbench.models.prices import Estimator, longest_answer
+from neuralmedbench.models.prices import longest_answer
 from neuralmedbench.models.samples import SampleWalk
+from neuralmedbench.models.token_estimates import Estimator
 from neuralmedbench.records.words import counted
 
 STEP = f"{TOO_LONG.step}; if its context is longer, correct `context_tokens`"

@@ -13,8 +13,9 @@ from neuralmedbench.models.context_length import ContextLength, DueCall, LengthC
 from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.informant import INFORMANT, MOST_REPLIES
 from neuralmedbench.models.ledger import LedgerEntry
-from neuralmedbench.models.prices import Estimator, answers_of_a_call, asked_tier, cost_usd, highest_usd, longest_answer
+from neuralmedbench.models.prices import answers_of_a_call, asked_tier, cost_usd, highest_usd, longest_answer
 from neuralmedbench.models.samples import SampleWalk, has_informant
+from neuralmedbench.models.token_estimates import Estimator
 from neuralmedbench.records.fact_matching import MOST_FACTS
 from neuralmedbench.records.requests import Request, RequestImage
 from neuralmedbench.records.responses import Usage, total_of

@@ -10,16 +10,8 @@ from typing import Any
 from neuralmedbench.records.checklist import ONLY_IN_CHECKLISTS, PLACES, SECTIONS, with_places
 from neuralmedbench.records.items import Family
 from neuralmedbench.records.scores import Evidence
-from neuralmedbench.scoring.structured_answer import (
-    DECORATION,
-    INLINE_NUMBER,
-    NUMBERED,
-    Sections,
-    clean,
-    read_json,
-    read_sections,
-    without_thoughts,
-)
+from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections, without_thoughts
+from neuralmedbench.scoring.structured_answer import read_json
 
 REASONING = "REASONING"
 BAR = re.compile(r"\s*[|｜]\s*")

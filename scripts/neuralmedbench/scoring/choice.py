@@ -11,8 +11,8 @@ from typing import NamedTuple
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.responses import THINKING
 from neuralmedbench.records.vocabulary import normal_form
+from neuralmedbench.scoring.sections import LONGEST_ANSWER
 from neuralmedbench.scoring.spelling import latin_letters
-from neuralmedbench.scoring.structured_answer import LONGEST_ANSWER
 
 MARKER = re.compile(
     r"""

@@ -12,7 +12,8 @@ from itertools import dropwhile, takewhile
 from typing import Any
 
 from neuralmedbench.records.vocabulary import normal_form
-from neuralmedbench.scoring.structured_answer import DECORATION, INLINE_NUMBER, KNOWN, NUMBERED, clean, valid_text
+from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, KNOWN, NUMBERED, clean
+from neuralmedbench.scoring.structured_answer import valid_text
 
 MAX_CHARACTERS = 20_000
 MAX_OBJECTS, MAX_DEPTH = 50, 3

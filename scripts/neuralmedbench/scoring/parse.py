@@ -21,16 +21,8 @@ from neuralmedbench.scoring.checklist import ChecklistCandidate, read_candidate,
 from neuralmedbench.scoring.choice import read_choice
 from neuralmedbench.scoring.free_form import LETTER, free_answer, leading_statement, lesion_object, stated_diagnoses
 from neuralmedbench.scoring.places import numbered_images, read_place
-from neuralmedbench.scoring.structured_answer import (
-    DECORATION,
-    INLINE_NUMBER,
-    NUMBERED,
-    Sections,
-    clean,
-    parse_structured,
-    read_sections,
-    without_thoughts,
-)
+from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections, without_thoughts
+from neuralmedbench.scoring.structured_answer import parse_structured
 
 MAX_CANDIDATES = 5
 MAX_WORDS = 14

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from neuralmedbench.records.scores import Prediction
 from neuralmedbench.records.vocabulary import normal_form
-from neuralmedbench.scoring.structured_answer import without_thoughts
+from neuralmedbench.scoring.sections import without_thoughts
 
 
 def _words(text: str) -> str:

@@ -9,7 +9,7 @@ from neuralmedbench.records.case import Plane
 from neuralmedbench.records.items import Item, ItemImage, Lesion, Runner
 from neuralmedbench.records.scores import StatedPlace
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
-from neuralmedbench.scoring.structured_answer import clean
+from neuralmedbench.scoring.sections import clean
 
 NOTHING = frozenset(
     {

@@ -16,7 +16,7 @@ from neuralmedbench.records.scores import Prediction
 from neuralmedbench.scoring.lines import REFERENCE_KEY, resolve
 from neuralmedbench.scoring.matching import ReferenceAnswer, diagnosis_of_criterion, says_no_lesion
 from neuralmedbench.scoring.places import mentioned_places, sides
-from neuralmedbench.scoring.structured_answer import DECORATION, LOOSE
+from neuralmedbench.scoring.sections import DECORATION, LOOSE
 
 OF_PLACES = ("en",)
 """Languages in which places, sides and signals of lesions are read."""

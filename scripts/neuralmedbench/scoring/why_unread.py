@@ -13,7 +13,7 @@ from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.scoring.parse import REFUSAL, parse_answer, plain_text
 from neuralmedbench.scoring.places import describe_place
-from neuralmedbench.scoring.structured_answer import without_thoughts
+from neuralmedbench.scoring.sections import without_thoughts
 
 COPIED = re.compile(
     r"<(?:(?:most likely|next) diagnosis|your whole answer|the letter of one option|anatomical region|one paragraph)[^<>\n]*>"

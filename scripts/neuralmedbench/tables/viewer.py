@@ -60,7 +60,7 @@ def shows_lesion(view: SliceView, lesion: Lesion) -> bool:
     """Return True if a view shows a lesion of known place, on a sequence that shows it.
 
     The slice is within half the lesion's width across it (or half its distance to the next slice, if that is more) of the lesion's centre, as
-    in `benchmarks.case_items`, and the centre lies within the picture.
+    in `benchmarks.shown_lesions`, and the centre lies within the picture.
     """
     if lesion.position_mm is None or lesion.behaviour.get(view.scan.sequence) == INVISIBLE or not view.shows(lesion.position_mm):
         return False

@@ -9,8 +9,9 @@ import pytest
 from conftest import ROOT
 from fixtures.items import VOCABULARY, answer, benchmark_config, pictures, slice_row, source, write_csv
 from neuralmedbench.benchmarks.answers_table import read_answers
-from neuralmedbench.benchmarks.case_items import build_cases, check_known, lesion_shown, picture_lesions
+from neuralmedbench.benchmarks.case_items import build_cases, check_known
 from neuralmedbench.benchmarks.gold import findings_of_others
+from neuralmedbench.benchmarks.shown_lesions import lesion_shown, picture_lesions
 from neuralmedbench.benchmarks.sign_names import DESCRIBING, NAMING
 from neuralmedbench.benchmarks.sources import read_sources
 from neuralmedbench.errors import ConfigError, DataError

@@ -13,8 +13,9 @@ from scipy import ndimage
 
 from fixtures.items import VOCABULARY, answer, benchmark_config, slice_row
 from fixtures.places import POSITIONS, row
-from neuralmedbench.benchmarks import case_items
-from neuralmedbench.benchmarks.case_items import build_cases, picture_lesions, with_place
+from neuralmedbench.benchmarks import shown_lesions
+from neuralmedbench.benchmarks.case_items import build_cases
+from neuralmedbench.benchmarks.shown_lesions import picture_lesions, with_place
 from neuralmedbench.benchmarks.sources import CaseSource
 from neuralmedbench.demo.cohort import Patient, read_cohort
 from neuralmedbench.demo.generate import Phantom, lesion_volume, main_lesion, make_phantom, measure_lesion
@@ -241,8 +242,8 @@ def test_the_marked_voxels_of_a_case_are_placed_once_and_each_picture_is_outline
 ) -> None:
     """With both done anew for every picture and item, outlines were nine tenths of the work of making items."""
     done: Counter[str] = Counter()
-    outline, places = case_items._outline, np.argwhere
-    monkeypatch.setattr(case_items, "_outline", lambda *args: (done.update(["pictures"]), outline(*args))[1])
+    outline, places = shown_lesions._outline, np.argwhere
+    monkeypatch.setattr(shown_lesions, "_outline", lambda *args: (done.update(["pictures"]), outline(*args))[1])
     monkeypatch.setattr(np, "argwhere", lambda *args: (done.update(["masks"]), places(*args))[1])
     record = CaseRecord(benchmark="b", case_id="c1", patient_id="p1", stage="deidentify")
     source = CaseSource(case=record, images=tuple(row("c1", z) for z in POSITIONS), notes=("Sudden weakness.",), record="")

@@ -23,7 +23,7 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.budget import NANO, Budget, SpendTotals, account_of, check_paid, read_spend_log
 from neuralmedbench.models.conversation import PromptMessage
-from neuralmedbench.models.prices import Estimator, text_tokens_at_most
+from neuralmedbench.models.token_estimates import Estimator, text_tokens_at_most
 from neuralmedbench.records.requests import RequestImage
 from neuralmedbench.runtime.shared_log import read_log
 

@@ -21,7 +21,7 @@ from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.forecast import forecast_calls
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.model_run import ModelRun
-from neuralmedbench.models.prices import Estimator, least_text_tokens, likely_text_tokens, text_tokens_at_most
+from neuralmedbench.models.token_estimates import Estimator, least_text_tokens, likely_text_tokens, text_tokens_at_most
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import GradeState

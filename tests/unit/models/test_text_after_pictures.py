@@ -16,8 +16,8 @@ from neuralmedbench.models.call_keys import call_key
 from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.ledger import text_digests
 from neuralmedbench.models.local.generation import _message, seed_of_sample
-from neuralmedbench.models.prices import Estimator
 from neuralmedbench.models.protocol import Call, Message, MessageImage
+from neuralmedbench.models.token_estimates import Estimator
 from neuralmedbench.prompts.assemble import request_digest
 from neuralmedbench.records.requests import Request, RequestImage, RequestTurn
 

@@ -12,7 +12,7 @@ from conftest import ROOT
 from fixtures.items import VOCABULARY
 from fixtures.places import BEHAVIOURS, POSITIONS, SHRINKS, SIDE_PX, answers_of, cases, row, tile, truth_of, with_places
 from fixtures.scoring import answered, checklist
-from neuralmedbench.benchmarks.case_items import picture_lesions
+from neuralmedbench.benchmarks.shown_lesions import picture_lesions
 from neuralmedbench.config.layouts import load_layout
 from neuralmedbench.imaging.alter import compose
 from neuralmedbench.records.coordinates import Convention

@@ -33,7 +33,7 @@ from neuralmedbench.scoring.planted.edits import (
     wrong_answer,
 )
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, GRADED_RUNNERS, gradable
-from neuralmedbench.scoring.structured_answer import KNOWN, header_of
+from neuralmedbench.scoring.sections import KNOWN, header_of
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'“(]?[A-Z])")
 LEANS_ON_ANOTHER = re.compile(
