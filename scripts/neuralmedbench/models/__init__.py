@@ -11,7 +11,7 @@ conversation: PromptMessage, WorkUpStep, facts_told, next_messages, questions_as
 destinations: LOCAL, check_destination, destination_of, is_allowed, resources_of
 engine: answer_requests
 explain: explain, explain_stored
-forecast: Forecast, forecast_calls, forecast_informant
+forecast: Forecast, GraderSwitch, forecast_calls, forecast_informant, grader_switches, switch_lines
 imported_answers: ImportCounts, check_import, import_answers
 informant: INFORMANT, MOST_REPLIES, informed_questions
 ledger: LedgerEntry, add_missing, open_ledger, read_ledger

@@ -1,24 +1,27 @@
-"""Forecast the calls, tokens and cost that a model still needs, before anything is sent."""
+"""Forecast the calls, tokens and cost that a model still needs, and those of a switch to another version of a grader, before anything is sent."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.config.load import load_grader
+from neuralmedbench.config.model import GraderConfig, ModelConfig
+from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.call_keys import sent_schema
 from neuralmedbench.models.context_length import ContextLength, DueCall, LengthCount
 from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.informant import INFORMANT, MOST_REPLIES
-from neuralmedbench.models.ledger import LedgerEntry
+from neuralmedbench.models.ledger import LedgerEntry, read_ledger
 from neuralmedbench.models.prices import answers_of_a_call, asked_tier, cost_usd, highest_usd, longest_answer
 from neuralmedbench.models.samples import SampleWalk, has_informant
 from neuralmedbench.models.token_estimates import Estimator
 from neuralmedbench.records.fact_matching import MOST_FACTS
 from neuralmedbench.records.requests import Request, RequestImage
 from neuralmedbench.records.responses import Usage, total_of
+from neuralmedbench.records.words import counted
 
 ENOUGH_ANSWERS = 10
 """With at least this many answers in the ledger their mean length is the likely one, with fewer half of the longest allowed."""
@@ -224,3 +227,81 @@ def _longest_reply(request: Request) -> tuple[PromptMessage, ...]:
     facts = sorted(inquiry.facts, key=lambda fact: (len(fact.images), len(fact.text)), reverse=True)[:MOST_FACTS]
     words = [*(fact.text for fact in facts), inquiry.unknown, inquiry.left, inquiry.closing]
     return (PromptMessage("user", "\n".join(words), tuple(chain.from_iterable(fact.images for fact in facts))),)
+
+
+@dataclass(frozen=True)
+class GraderSwitch:
+    """Calls of a grader for answers that another version of the same task has graded.
+
+    `before` is the other grader, or the same one with another prompt, model or settings; USD is None without prices.
+    """
+
+    grader: str
+    before: str
+    calls: int
+    usd: float | None
+    most_usd: float | None
+
+
+def grader_switches(
+    grader: str, config: GraderConfig, requests: Sequence[Request], ledgers: Path, config_folder: Path
+) -> Iterator[GraderSwitch]:
+    """Yield what a grader would grade again, for every version that has graded it.
+
+    Parameters
+    ----------
+    grader : str
+        Its name.
+    config : GraderConfig
+        Its YAML file, of `kind: llm`.
+    requests : sequence of Request
+        What it is to grade; a request names its answer by the digest of its text.
+    ledgers : Path
+        Folder with the ledgers of all graders of one model on one benchmark.
+    config_folder : Path
+        The folder `config/`.
+
+    Yields
+    ------
+    GraderSwitch
+        One per version with grades of these answers.
+    """
+    assert config.model
+    own = read_ledger(ledgers / f"{grader}.jsonl")
+    for path in sorted(ledgers.glob("*.jsonl")):
+        if _task_of(path.stem, config_folder) == config.task:
+            graded = {(entry.item_id, entry.strategy) for entry in read_ledger(path).values()}
+            # what the grader's own ledger answers is no call
+            cost = forecast_calls([row for row in requests if (row.item_id, row.strategy) in graded], config.model, own)
+            if cost.calls:
+                yield GraderSwitch(grader, path.stem, cost.calls, cost.usd, cost.most_usd)
+
+
+def _task_of(grader: str, folder: Path) -> str:
+    """Return the task of a grader that asks a model; empty if its YAML file is gone or it asks none."""
+    path = folder / "graders" / f"{grader}.yaml"
+    try:
+        config = load_grader(path) if path.is_file() else None
+    except ConfigError:
+        return ""
+    return config.task if config is not None and config.kind == "llm" else ""
+
+
+def switch_lines(switches: Iterable[GraderSwitch]) -> list[str]:
+    """Say for each grader and each earlier version what grading again costs, over all models and benchmarks."""
+    found: dict[tuple[str, str], list[GraderSwitch]] = {}
+    for switch in switches:
+        found.setdefault((switch.grader, switch.before), []).append(switch)
+    return [_line(grader, before, rows) for (grader, before), rows in found.items()]
+
+
+def _line(grader: str, before: str, rows: Sequence[GraderSwitch]) -> str:
+    version = "it with another prompt, model or settings" if grader == before else before
+    known = [(row.usd, row.most_usd) for row in rows if row.usd is not None and row.most_usd is not None]
+    price = (
+        f"about {sum(usd for usd, _ in known):.2f} USD, at most {sum(most for _, most in known):.2f} USD"
+        if known
+        else "at an unknown price"
+    )
+    keep = "" if grader == before else f"; the run list with {before} in its place asks none of them"
+    return f"switch to {grader}: {version} graded these answers before; grading them again takes {counted(sum(row.calls for row in rows), 'call')}, {price}{keep}"

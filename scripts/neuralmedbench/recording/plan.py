@@ -21,14 +21,13 @@ from neuralmedbench.files.vocabulary import read_urgency, read_vocabulary, urgen
 from neuralmedbench.models.budget import NANO, SpendTotals, account_of, check_paid
 from neuralmedbench.models.context_length import ContextLength
 from neuralmedbench.models.destinations import check_destination, destination_of, is_allowed
-from neuralmedbench.models.forecast import Forecast, forecast_calls, forecast_informant
+from neuralmedbench.models.forecast import Forecast, GraderSwitch, forecast_calls, forecast_informant, grader_switches, switch_lines
 from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import LedgerEntry, read_ledger
 from neuralmedbench.models.prices import asked_tier, longest_answer
 from neuralmedbench.models.readers import limited_requests, requests_for, too_many_pictures
 from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.samples import SampleWalk, has_informant, response_row
-from neuralmedbench.recording.grader_switch import GraderSwitch, grader_switches, switch_lines
 from neuralmedbench.records.items import Arm, Gold, Item, Runner, Strategy
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState

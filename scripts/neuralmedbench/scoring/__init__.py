@@ -20,8 +20,7 @@ planted.checks: EditCheck, asked_of_all, believed_grades, check_grader, check_to
 planted.edits: EDITS
 planted.graded: References, plant_errors, plant_in_answers, planted_in_answers, planted_responses
 rubric: CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric, verdict
-same_answers: is_named, is_suggested, same_answer
-scores: PASS_VALUE, RubricGraders, elect_sample, grades_by_response, score_responses
+scores: elect_sample, grades_by_response, is_named, is_suggested, PASS_VALUE, RubricGraders, same_answer, score_responses
 similarity: PACKAGES, TransformerEncoder, comparable_responses, similarity_rows, weights_folder
 structured.form: STEPS, form_of
 structured.metrics: compatible_metrics, corrected_metrics

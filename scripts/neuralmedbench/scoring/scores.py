@@ -1,4 +1,4 @@
-"""The scoring rules: score each response on its own, then let the samples of self-consistency vote."""
+"""The scoring rules: score each response on its own, let the samples of self-consistency vote, and say whether two answers are the same."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 from neuralmedbench.errors import ScoringError
 from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
+from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_only_thoughts
 from neuralmedbench.records.scores import Grade, GradeState, Key, ParseStatus, Prediction, Score, response_key, text_digest
 from neuralmedbench.records.value_rules import RULES, is_right, read_value, share_of
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.evidence import Pictures, judge_evidence
-from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, reference_rank, relation
+from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, diagnosis_of_criterion, reference_rank, relation
 from neuralmedbench.scoring.parse import in_stages, parse_answer, parse_stages, parse_under
-from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, GRADED_RUNNERS, MAIN_CONDITION, is_question
+from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, GRADED_RUNNERS, MAIN_CONDITION, is_question, verdict
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
 from neuralmedbench.scoring.unread import unread_language
 from neuralmedbench.scoring.workup import without_candidates
@@ -370,3 +371,65 @@ def vote_of(row: Score, vocabulary: Vocabulary) -> str:
     # options and classes are compared as written: in their data set two synonyms are two answers
     known = None if row.runner in (Runner.CHOICE, Runner.STRUCTURED) else vocabulary.find(first)
     return known.key if known else normal_form(first)
+
+
+def is_named(score: Score) -> bool:
+    """Return True if an answer could be read and names something."""
+    return score.state == "ok" and not score.abstained and bool(score.differential or score.fields)
+
+
+def same_answer(one: Score, other: Score, vocabulary: Vocabulary) -> bool:
+    """Return True if two answers to one item say the same.
+
+    Parameters
+    ----------
+    one, other : Score
+        The answers, in any order.
+    vocabulary : Vocabulary
+        Names of diagnoses and places.
+
+    Returns
+    -------
+    bool
+        Options and classes by their text, lesions by place and side, other structured answers by all their values; diagnoses if one of the
+        first two is the other under any name, or a narrower term. False if one of them names nothing.
+    """
+    if not (is_named(one) and is_named(other)):
+        return False
+    if one.runner == Runner.STRUCTURED and not (one.differential and other.differential):
+        return one.fields == other.fields
+    if vote_of(one, vocabulary) == vote_of(other, vocabulary):
+        return True
+    if one.runner in (Runner.CHOICE, Runner.STRUCTURED) or one.family == Family.LESION_RECOGNITION:
+        return False
+    first, second = one.differential[0], other.differential[0]
+    return any(relation(line, diagnosis_of_criterion(name, vocabulary)) in RIGHT for line, name in ((first, second), (second, first)))
+
+
+def is_suggested(score: Score, item: Item, suggested: Gold, vocabulary: Vocabulary) -> bool:
+    """Return True if an answer is the one that was suggested.
+
+    Parameters
+    ----------
+    score : Score
+        The answer.
+    item : Item
+        Its item.
+    suggested : Gold
+        The suggested answer as if it were the reference (`records.arm_changes`).
+    vocabulary : Vocabulary
+        Names of diagnoses and places.
+
+    Returns
+    -------
+    bool
+        By the words alone, as the grader `rubric` compares them with a reference, whatever grader decides what is right.
+    """
+    if not is_named(score):
+        return False
+    if item.runner is Runner.CHOICE:
+        return score.differential[:1] == (item.options[LETTERS.index(suggested.choice)],)
+    if item.runner is Runner.STRUCTURED:
+        return suggested.fields is not None and (score.fields or {}).get("class") == suggested.fields.diagnosis_class
+    prediction = Prediction(parse_status=ParseStatus(score.parse_status), differential=score.differential, fields=score.fields)
+    return verdict(prediction, item, ReferenceAnswer.of(suggested, vocabulary))[1]

@@ -20,7 +20,7 @@ from neuralmedbench.records.items import Item
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.words import listing
-from neuralmedbench.scoring.same_answers import is_named, is_suggested, same_answer
+from neuralmedbench.scoring.scores import is_named, is_suggested, same_answer
 from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.groups import Mask
