@@ -7,7 +7,7 @@ from pathlib import Path
 from neuralmedbench.benchmarks.case_items import answers_of, build_cases
 from neuralmedbench.benchmarks.question_items import build_questions, read_question_set
 from neuralmedbench.benchmarks.sources import read_sources
-from neuralmedbench.benchmarks.told_answers import add_shown_by_arms
+from neuralmedbench.benchmarks.told_by_arms import add_shown_by_arms
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.files.cases import case_files, read_pictures

@@ -8,7 +8,7 @@ from pathlib import Path
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.files.cases import quarantine_on_error, read_overrides, write_case
 from neuralmedbench.files.identity import Identity, write_identity
-from neuralmedbench.files.raw_index import read_raw_index
+from neuralmedbench.files.raw_folder import read_raw_index
 from neuralmedbench.ingest.cases import ingest_case, new_case
 from neuralmedbench.ingest.persons_labels import NamedKinds
 from neuralmedbench.records.case import State

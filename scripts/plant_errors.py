@@ -9,7 +9,7 @@ from neuralmedbench.files.vocabulary import read_urgency, read_vocabulary, urgen
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.scores import PlantedAnswer
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.scoring.planted.graded import plant_errors
+from neuralmedbench.scoring.planted.planting import plant_errors
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -12,14 +12,14 @@ from neuralmedbench.imaging.views import ViewService
 from neuralmedbench.models.console import log_served_models
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun, add_call_arguments, call_arguments
-from neuralmedbench.models.readers import limited_requests, requests_for
 from neuralmedbench.models.replay import previous_responses
+from neuralmedbench.models.requests_of_model import limited_requests, requests_for
 from neuralmedbench.prompts.coverage import check_asked, check_view
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import response_key
 from neuralmedbench.runtime.commands import run_command
-from neuralmedbench.scoring.why_unread import early_check
+from neuralmedbench.scoring.explain_reading import early_check
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:

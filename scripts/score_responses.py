@@ -13,7 +13,7 @@ from neuralmedbench.records.scores import Grade, PlantedAnswer, Score, response_
 from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.scoring.evidence import ASKED, read_pictures
 from neuralmedbench.scoring.planted.checks import believed_grades
-from neuralmedbench.scoring.planted.graded import References, planted_in_answers
+from neuralmedbench.scoring.planted.planting import References, planted_in_answers
 from neuralmedbench.scoring.scores import RubricGraders, score_responses
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixtures.models import request
-from neuralmedbench.models.readers import too_many_pictures, within_budget
+from neuralmedbench.models.requests_of_model import too_many_pictures, within_budget
 from neuralmedbench.records.requests import RequestImage, RequestTurn
 
 

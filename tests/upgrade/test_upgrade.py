@@ -36,7 +36,7 @@ from neuralmedbench.deid.review.signature import read_reviewed_files, read_signe
 from neuralmedbench.files.cases import read_audit, read_case, read_case_table, read_pictures
 from neuralmedbench.files.identity import read_identity
 from neuralmedbench.files.json_files import read_json, read_json_record
-from neuralmedbench.files.raw_index import read_raw_index
+from neuralmedbench.files.raw_folder import read_raw_index
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.budget import read_spend_log
 from neuralmedbench.models.ledger import read_ledger

@@ -11,5 +11,5 @@ importing: ImportPaths, check_name, import_set, import_summary, write_yaml
 leak_review: accept_text, leak_page, read_accepted, write_accepted
 question_items: build_questions, question_outcomes, read_question_set, read_questions
 sources: read_sources
-told_answers: add_shown_by_arms
+told_by_arms: add_shown_by_arms
 """

@@ -20,7 +20,7 @@ from neuralmedbench.files.case_flow import stopping_share
 from neuralmedbench.files.cases import read_audit, read_case_table
 from neuralmedbench.files.known_lesions import MASK_SUFFIX
 from neuralmedbench.files.pages import page, picture_figure, table, warning
-from neuralmedbench.files.raw_index import read_raw_index
+from neuralmedbench.files.raw_folder import read_raw_index
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.records.items import Gold, Item, Kind
 from neuralmedbench.records.questions import ANSWERS

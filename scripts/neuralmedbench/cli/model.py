@@ -79,15 +79,15 @@ def explain_request(args: Namespace) -> int:
     from neuralmedbench.files.texts import for_terminal
     from neuralmedbench.files.vocabulary import read_vocabulary
     from neuralmedbench.models.explain import explain_stored
-    from neuralmedbench.models.readers import fits_layout, too_many_pictures
     from neuralmedbench.models.registry import code_of
+    from neuralmedbench.models.requests_of_model import fits_layout, too_many_pictures
     from neuralmedbench.recording.record import not_graded_lines
     from neuralmedbench.records.arm_changes import as_asked
     from neuralmedbench.records.items import Item
     from neuralmedbench.records.requests import Request
     from neuralmedbench.records.scores import Score, text_digest
+    from neuralmedbench.scoring.explain_reading import describe_reading
     from neuralmedbench.scoring.grade_explanations import explain_stored_grades
-    from neuralmedbench.scoring.why_unread import describe_reading
 
     def wanted(row: Request | Response) -> bool:
         return (row.item_id, row.arm) == (args.item, args.arm) and args.strategy in (None, row.strategy)
@@ -288,7 +288,7 @@ def import_responses(args: Namespace) -> int:
     from neuralmedbench.files.json_files import read_json_record
     from neuralmedbench.files.tables import read_records
     from neuralmedbench.models.imported_answers import import_answers
-    from neuralmedbench.models.readers import fits_layout
+    from neuralmedbench.models.requests_of_model import fits_layout
     from neuralmedbench.records.questions import IMPORT_RECORD, ImportRecord
     from neuralmedbench.records.requests import Request
 

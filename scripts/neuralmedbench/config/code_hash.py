@@ -16,7 +16,7 @@ EXEMPT = frozenset(
         "neuralmedbench.errors",
         "neuralmedbench.runtime.commands",
         "neuralmedbench.runtime.job_progress",
-        "neuralmedbench.scoring.why_unread",
+        "neuralmedbench.scoring.explain_reading",
     }
 )
 """Modules that affect messages but no results: editing them reruns nothing."""

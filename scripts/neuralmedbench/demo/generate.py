@@ -28,7 +28,7 @@ from neuralmedbench.files.known_lesions import MASK_SUFFIX
 from neuralmedbench.files.nifti import Volume as NiftiVolume
 from neuralmedbench.files.nifti import write_nifti
 from neuralmedbench.files.plain_pictures import write_grey
-from neuralmedbench.files.raw_index import RawFile, RawIndex, read_raw_index, write_raw_index
+from neuralmedbench.files.raw_folder import RawFile, RawIndex, read_raw_index, write_raw_index
 from neuralmedbench.records.answer_key import AnswerKey
 from neuralmedbench.records.columns import RECORD_COLUMNS
 from neuralmedbench.runtime.atomic_write import atomic_folder, write_text

@@ -15,7 +15,7 @@ from neuralmedbench.files.cases import CaseRow, read_case_table, write_case_tabl
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.pseudonyms import DIGITS, case_pseudonym, patient_pseudonym
-from neuralmedbench.files.raw_index import RawFile, RawIndex, write_raw_index
+from neuralmedbench.files.raw_folder import RawFile, RawIndex, write_raw_index
 from neuralmedbench.ingest.listing import Listing, Pseudonyms
 from neuralmedbench.ingest.persons_labels import write_series_table
 from neuralmedbench.ingest.raw_files import FILE_NAMES

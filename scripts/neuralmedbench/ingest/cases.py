@@ -17,7 +17,7 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.case_flow import PHANTOM
 from neuralmedbench.files.identity import Identity, write_identity
-from neuralmedbench.files.raw_index import RawFile, RawIndex
+from neuralmedbench.files.raw_folder import RawFile, RawIndex
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.ingest.import_series import SeriesOfCase, import_series
 from neuralmedbench.ingest.persons_labels import NamedKinds

@@ -16,7 +16,7 @@ from neuralmedbench.files import dicom
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.identity import MIN_SEPARABLE
 from neuralmedbench.files.plain_pictures import MAX_BYTES, TOO_LARGE, picture_head
-from neuralmedbench.files.raw_index import RawFile, RawIndex, RawPicture
+from neuralmedbench.files.raw_folder import RawFile, RawIndex, RawPicture
 from neuralmedbench.ingest.bids import MARKER, other_folder, read_participants
 from neuralmedbench.ingest.grouping import (
     METADATA,

@@ -31,7 +31,7 @@ from neuralmedbench.files.plain_pictures import (
     picture_manifest,
     write_picture,
 )
-from neuralmedbench.files.raw_index import RawIndex, RawPicture, read_raw_index
+from neuralmedbench.files.raw_folder import RawIndex, RawPicture, read_raw_index
 from neuralmedbench.ingest.cases import copy_texts
 from neuralmedbench.ingest.raw_files import checked_bytes
 from neuralmedbench.records.case import CaseRecord, PictureFate, PictureManifest, State

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.inside import resolve_links
-from neuralmedbench.files.raw_index import RawIndex
+from neuralmedbench.files.raw_folder import RawIndex
 from neuralmedbench.records.case import NoHead
 
 if TYPE_CHECKING:

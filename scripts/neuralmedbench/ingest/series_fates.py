@@ -13,7 +13,7 @@ import numpy as np
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
-from neuralmedbench.files.raw_index import images_folder, write_descriptions
+from neuralmedbench.files.raw_folder import images_folder, write_descriptions
 from neuralmedbench.ingest.geometry import is_mosaic
 from neuralmedbench.ingest.import_series import SeriesOfCase, is_mask
 from neuralmedbench.ingest.pixels import check_size, copy_dicom, place_of
@@ -50,7 +50,7 @@ def series_fates(
     scans : iterable of RawScan
         All raw files of the case.
     folder : Path
-        Folder of the case, in which images and descriptions of the series are written (`files.raw_index`).
+        Folder of the case, in which images and descriptions of the series are written (`files.raw_folder`).
 
     Returns
     -------

@@ -4,8 +4,8 @@ Doors
 -----
 batch.log: batch_lines, release_chunk
 budget: NANO, SpendTotals, account_of, check_paid
-console: log_served_models
 causes: next_step
+console: log_served_models
 context_length: ContextLength
 conversation: PromptMessage, WorkUpStep, facts_told, next_messages, questions_asked, released, shown_answer
 destinations: LOCAL, check_destination, destination_of, is_allowed, resources_of
@@ -17,8 +17,8 @@ informant: INFORMANT, MOST_REPLIES, informed_questions
 ledger: LedgerEntry, add_missing, open_ledger, read_ledger
 model_run: ModelRun, RunLimits, UNLIMITED, add_call_arguments, call_arguments, spent_here
 prices: asked_tier, cost_usd, highest_usd, longest_answer, price_list
-readers: fits_layout, limited_requests, requests_for, too_many_pictures, within_budget
 registry: code_of, missing_packages, unavailable_reason
 replay: previous_responses, rebuild
+requests_of_model: fits_layout, limited_requests, requests_for, too_many_pictures, within_budget
 samples: SampleWalk, has_informant, response_row
 """

@@ -23,9 +23,9 @@ from neuralmedbench.models.destinations import address_of, check_destination
 from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import Ledger, LedgerEntry, check_recorded_ledger, open_ledger
 from neuralmedbench.models.model_run import ModelRun, place_of
-from neuralmedbench.models.readers import too_many_pictures
 from neuralmedbench.models.registry import BackendHandle, code_of, open_backend, unavailable_reason
 from neuralmedbench.models.replay import replay_requests
+from neuralmedbench.models.requests_of_model import too_many_pictures
 from neuralmedbench.models.samples import MissingAnswer, SampleWalk, has_informant, no_earlier_answer, response_row
 from neuralmedbench.records.items import Arm, Strategy
 from neuralmedbench.records.requests import Request

@@ -20,8 +20,8 @@ from neuralmedbench.models.context_length import ContextLength
 from neuralmedbench.models.conversation import ViewSource, stored_view
 from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import SAMPLING, LedgerEntry, read_ledger
-from neuralmedbench.models.readers import too_many_pictures
 from neuralmedbench.models.registry import code_of, unavailable_reason
+from neuralmedbench.models.requests_of_model import too_many_pictures
 from neuralmedbench.models.samples import MissingAnswer, SampleWalk, response_row
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response, ResponseState

@@ -25,7 +25,7 @@ from neuralmedbench.records.items import Item
 from neuralmedbench.records.responses import Response, ResponseState, distinct_calls, is_cut_in_thought
 from neuralmedbench.records.words import ONCE, counted, listing, percent, percent_span
 from neuralmedbench.runtime.atomic_write import write_text
-from neuralmedbench.scoring.why_unread import why_unread
+from neuralmedbench.scoring.explain_reading import why_unread
 from neuralmedbench.tables.study import cluster_noun
 
 SERVER = {"revision": "1", "temperature": 1.0, "seed": 1, "max_tokens": 1024, "max_images": 32, "concurrency": 8}

@@ -25,8 +25,8 @@ from neuralmedbench.models.forecast import Forecast, GraderSwitch, forecast_call
 from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import LedgerEntry, read_ledger
 from neuralmedbench.models.prices import asked_tier, longest_answer
-from neuralmedbench.models.readers import limited_requests, requests_for, too_many_pictures
 from neuralmedbench.models.registry import code_of, unavailable_reason
+from neuralmedbench.models.requests_of_model import limited_requests, requests_for, too_many_pictures
 from neuralmedbench.models.samples import SampleWalk, has_informant, response_row
 from neuralmedbench.records.items import Arm, Gold, Item, Runner, Strategy
 from neuralmedbench.records.requests import Request
@@ -39,7 +39,7 @@ from neuralmedbench.scoring.llm.grader_requests import read_model_grader, scored
 from neuralmedbench.scoring.llm.model_grading import why_not_tested
 from neuralmedbench.scoring.llm.task import MAX_CHARACTERS
 from neuralmedbench.scoring.planted.edits import EDITS
-from neuralmedbench.scoring.planted.graded import References, plant_errors, plant_in_answers, planted_responses
+from neuralmedbench.scoring.planted.planting import References, plant_errors, plant_in_answers, planted_responses
 from neuralmedbench.tables.papers.size import by_published_size, size_words
 
 VOTED = Strategy.SELF_CONSISTENCY

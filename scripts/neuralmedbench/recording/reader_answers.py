@@ -20,7 +20,7 @@ from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.external_files import GivenAnswer
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.imported_answers import ImportCounts, check_import, import_answers
-from neuralmedbench.models.readers import requests_for, within_budget
+from neuralmedbench.models.requests_of_model import requests_for, within_budget
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.ratings.answering.answer_rounds import RoundQuestion
 from neuralmedbench.ratings.answering.answers import AnswerExport, AskedItem, ReaderRoundKey, forms_of, given_answers, read_exports

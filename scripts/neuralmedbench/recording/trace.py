@@ -20,7 +20,7 @@ from neuralmedbench.records.arm_changes import as_asked
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import ParseStatus, Score
-from neuralmedbench.scoring.why_unread import why_unread
+from neuralmedbench.scoring.explain_reading import why_unread
 from neuralmedbench.tables.outcomes import DIRECT, can_pass
 
 CANDIDATES = frozenset({Runner.OPEN, Runner.DIALOGUE})

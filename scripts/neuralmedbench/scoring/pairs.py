@@ -17,9 +17,9 @@ from neuralmedbench.records.scores import ParseStatus, Prediction
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.records.words import counted, percent_with_span
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, relation
+from neuralmedbench.scoring.other_languages import unread_line, unread_statement
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.statements import contains_statement
-from neuralmedbench.scoring.unread import unread_line, unread_statement
 
 PASS, FAIL, NOT_GRADED = "pass", "fail", "not_graded"
 STATED, NOT_STATED, UNCLEAR = "stated", "not_stated", "unclear"

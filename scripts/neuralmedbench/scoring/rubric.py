@@ -18,10 +18,10 @@ from neuralmedbench.scoring.matching import (
     relation,
     says_no_lesion,
 )
+from neuralmedbench.scoring.other_languages import unread_criterion, unread_language, without_names
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.places import location_right, mentioned_places, side_right
 from neuralmedbench.scoring.statements import contains_statement, prose, readable, sentences
-from neuralmedbench.scoring.unread import unread_criterion, unread_language, without_names
 
 SIGNALS = {
     "hyperintense": ("hyperintense", "hyperintensity", "hyperintensities", "bright", "high signal", "increased signal", "elevated signal"),

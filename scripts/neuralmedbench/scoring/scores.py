@@ -16,10 +16,10 @@ from neuralmedbench.records.value_rules import RULES, is_right, read_value, shar
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.evidence import Pictures, judge_evidence
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, diagnosis_of_criterion, reference_rank, relation
+from neuralmedbench.scoring.other_languages import unread_language
 from neuralmedbench.scoring.parse import in_stages, parse_answer, parse_stages, parse_under
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, GRADED_RUNNERS, MAIN_CONDITION, is_question, verdict
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
-from neuralmedbench.scoring.unread import unread_language
 from neuralmedbench.scoring.workup import without_candidates
 
 Group = tuple[str, str, str, str]

@@ -38,7 +38,7 @@ from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.scores import PLANTED, Grade, GradeState, PlantedAnswer, Rating, RatingPart, Score, SimilarityRow
 from neuralmedbench.records.vocabulary import Urgency, Vocabulary
 from neuralmedbench.scoring.planted.checks import EditCheck, check_grader, unused_criteria, usable_grades
-from neuralmedbench.scoring.planted.graded import References, planted_in_answers
+from neuralmedbench.scoring.planted.planting import References, planted_in_answers
 from neuralmedbench.tables.floors import Floor, floors
 from neuralmedbench.tables.outcomes import FULL, Outcomes, gather_outcomes
 

@@ -16,7 +16,7 @@ from fixtures.prompt import OPTIONS, TEMPLATES, question
 from neuralmedbench.benchmarks.answer_leaks import find_leaks, is_revealing
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.benchmarks.leak_review import leak_page
-from neuralmedbench.benchmarks.told_answers import add_told_answers
+from neuralmedbench.benchmarks.told_by_arms import add_told_answers
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.files.vocabulary import read_vocabulary

@@ -12,7 +12,7 @@ from fixtures.items import VOCABULARY, answer, benchmark_config, slice_row, sour
 from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.benchmarks.gold import findings_of_others
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
-from neuralmedbench.benchmarks.told_answers import add_chosen_pictures, pictures_of_others
+from neuralmedbench.benchmarks.told_by_arms import add_chosen_pictures, pictures_of_others
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.prompts.arms import donors_of

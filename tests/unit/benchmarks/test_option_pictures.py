@@ -24,8 +24,8 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.protocol import Message
-from neuralmedbench.models.readers import too_many_pictures, within_budget
 from neuralmedbench.models.replay import NOTHING_RECORDED
+from neuralmedbench.models.requests_of_model import too_many_pictures, within_budget
 from neuralmedbench.records.items import OPTION
 from neuralmedbench.records.questions import ImportRecord
 from neuralmedbench.records.requests import Request

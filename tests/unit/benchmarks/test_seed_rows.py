@@ -20,7 +20,7 @@ from neuralmedbench.benchmarks.importing import ImportPaths, import_set, import_
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.errors import ConfigError, DataError, RatingError
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.models.readers import too_many_pictures, within_budget
+from neuralmedbench.models.requests_of_model import too_many_pictures, within_budget
 from neuralmedbench.prompts.arms import views
 from neuralmedbench.ratings.answering.answers import forms_of
 from neuralmedbench.records.items import Item, Runner

@@ -22,7 +22,7 @@ from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.json_files import read_json, write_json
 from neuralmedbench.files.known_lesions import read_lesion_mask
 from neuralmedbench.files.pseudonyms import read_key
-from neuralmedbench.files.raw_index import read_raw_index
+from neuralmedbench.files.raw_folder import read_raw_index
 from neuralmedbench.records.columns import ANSWER_COLUMNS
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from fixtures.deid import NOTE, head_voxels, write_config, write_nifti_file
 from fixtures.raw import ingest, write_series
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.files.raw_index import RawFile, RawIndex, read_raw_index, write_raw_index
+from neuralmedbench.files.raw_folder import RawFile, RawIndex, read_raw_index, write_raw_index
 from neuralmedbench.ingest.bids import entities_of, label_bids
 from neuralmedbench.ingest.case_tables import keyed_pseudonyms
 from neuralmedbench.ingest.grouping import CaseFiles

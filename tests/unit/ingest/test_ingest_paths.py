@@ -11,7 +11,7 @@ from fixtures.deid import NOTE, head_voxels, write_config, write_nifti_file
 from fixtures.raw import Stack, ball, write_series
 from neuralmedbench.cli.cases import list_cases
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.files.raw_index import RawFile, RawIndex, read_raw_index, write_raw_index
+from neuralmedbench.files.raw_folder import RawFile, RawIndex, read_raw_index, write_raw_index
 from neuralmedbench.ingest.case_tables import keyed_pseudonyms
 from neuralmedbench.ingest.listing import find_cases
 from neuralmedbench.ingest.listing import list_cases as list_all

@@ -13,7 +13,7 @@ from neuralmedbench.cli.cases import list_cases
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import read_case_table, write_case_table
 from neuralmedbench.files.pseudonyms import date_shift_days
-from neuralmedbench.files.raw_index import read_raw_index
+from neuralmedbench.files.raw_folder import read_raw_index
 from neuralmedbench.ingest import case_tables
 from neuralmedbench.ingest.listing import find_cases
 

@@ -29,9 +29,9 @@ from neuralmedbench.records.items import Item, Runner
 from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import response_key, text_digest
+from neuralmedbench.scoring.explain_reading import describe_reading
 from neuralmedbench.scoring.grade_explanations import explain_grades, recorded_run
 from neuralmedbench.scoring.llm.model_grading import grade_with_model
-from neuralmedbench.scoring.why_unread import describe_reading
 
 SYSTEM = "You are a neurologist."
 HELLO = "http://127.0.0.1:9/v1"

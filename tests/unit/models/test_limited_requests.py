@@ -11,7 +11,7 @@ import pytest
 from fixtures.models import model_config, picture, request
 from fixtures.tables import item
 from neuralmedbench.files.tables import write_records
-from neuralmedbench.models.readers import limited_requests, requests_of_patients, spread_requests
+from neuralmedbench.models.requests_of_model import limited_requests, requests_of_patients, spread_requests
 from neuralmedbench.models.samples import SampleWalk
 from neuralmedbench.records.items import Arm, Family, Item, Level, Runner, Strategy
 from neuralmedbench.records.requests import Request

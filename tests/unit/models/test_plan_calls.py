@@ -37,7 +37,7 @@ from neuralmedbench.records.scores import PLANTED, text_digest
 from neuralmedbench.records.vocabulary import Urgency
 from neuralmedbench.runtime.commands import run_command
 from neuralmedbench.scoring.planted.edits import EDITS
-from neuralmedbench.scoring.planted.graded import plant_errors
+from neuralmedbench.scoring.planted.planting import plant_errors
 
 PRICES = {"usd_per_million_prompt_tokens": 2.5, "usd_per_million_completion_tokens": 10, "dated": "2026-11-22"}
 

@@ -22,8 +22,8 @@ from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.responses import Response, ResponseState
+from neuralmedbench.scoring.explain_reading import early_check
 from neuralmedbench.scoring.llm.model_grading import grade_with_model
-from neuralmedbench.scoring.why_unread import early_check
 
 PROSE = "the patient with the tremor came in on a Tuesday and was seen by nobody in particular for reasons of their own"
 READABLE = "DIFFERENTIAL:\n1. meningioma\nFINDINGS: none\nRATIONALE: none\nCONFIDENCE: 0.5"

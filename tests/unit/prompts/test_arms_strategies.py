@@ -15,7 +15,7 @@ from fixtures.scoring import ITEM
 from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
-from neuralmedbench.models.readers import within_budget
+from neuralmedbench.models.requests_of_model import within_budget
 from neuralmedbench.prompts.arms import count_words, first_part, first_words, within_words
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.prompts.coverage import check_pictures

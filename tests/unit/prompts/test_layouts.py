@@ -21,7 +21,7 @@ from neuralmedbench.config.load import check
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
-from neuralmedbench.models.readers import requests_for
+from neuralmedbench.models.requests_of_model import requests_for
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.prompts.parts import PICTURE
 from neuralmedbench.records.arm_changes import AlteredPicture

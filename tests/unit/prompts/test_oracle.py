@@ -16,7 +16,7 @@ from fixtures.items import VOCABULARY, answer, benchmark_config, slice_row, sour
 from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.benchmarks.sources import read_sources
-from neuralmedbench.benchmarks.told_answers import add_shown_by_arms
+from neuralmedbench.benchmarks.told_by_arms import add_shown_by_arms
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError, DeidentificationError

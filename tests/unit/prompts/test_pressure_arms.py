@@ -13,7 +13,7 @@ from fixtures.prompt import OPTIONS, TEMPLATES, asked, labels, open_question, pi
 from neuralmedbench.benchmarks.case_items import FIRST_TURN, NEXT_TURN, QUESTIONS, build_cases
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.benchmarks.neurovlm_labels import QUESTION
-from neuralmedbench.benchmarks.told_answers import add_told_answers
+from neuralmedbench.benchmarks.told_by_arms import add_told_answers
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble

@@ -9,7 +9,7 @@ from fixtures.confidence import open_item
 from fixtures.items import VOCABULARY, answer, benchmark_config, source
 from neuralmedbench.benchmarks.answer_leaks import sent_texts_of
 from neuralmedbench.benchmarks.case_items import build_cases
-from neuralmedbench.benchmarks.told_answers import add_told_answers
+from neuralmedbench.benchmarks.told_by_arms import add_told_answers
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.templates import Templates

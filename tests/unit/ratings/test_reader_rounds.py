@@ -22,8 +22,8 @@ from neuralmedbench.config.load import load_model
 from neuralmedbench.errors import DataError, PipelineError, RatingError
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.models.readers import requests_for
 from neuralmedbench.models.replay import replay_requests
+from neuralmedbench.models.requests_of_model import requests_for
 from neuralmedbench.ratings.answering.answer_rounds import FrozenReaderRound, freeze_reader_round
 from neuralmedbench.ratings.answering.answers import ReaderRoundKey
 from neuralmedbench.ratings.exports import read_file

@@ -19,10 +19,10 @@ from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.items import Criterion, Gold
 from neuralmedbench.records.scores import Grade, GradeState, Score
 from neuralmedbench.scoring.jury import grade_with_jury
+from neuralmedbench.scoring.other_languages import LANGUAGES, OF_SCRIPT, language_of
 from neuralmedbench.scoring.pairs import grade_diagnoses, grade_statements
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.scoring.unread import LANGUAGES, OF_SCRIPT, language_of
 
 WORDS = {
     "it": ("Trombosi del seno sagittale superiore", "Infarto emorragico parietale destro con edema circostante.", "La trombosi venosa spiega la cefalea e le crisi."),

@@ -10,9 +10,9 @@ from neuralmedbench.records.arm_changes import NONE_ARM, as_asked, option_order
 from neuralmedbench.records.items import Gold
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import ParseStatus
+from neuralmedbench.scoring.explain_reading import why_unread
 from neuralmedbench.scoring.parse import parse_answer, parse_under
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.scoring.why_unread import why_unread
 
 ITEM = question()
 SEEDS = (1, 2, 3, 4, 5, 6)

@@ -10,9 +10,9 @@ import pytest
 from fixtures.scoring import GOLD, ITEM, LESION_ITEM, PICTURE_ITEM, differential, lesion_answer, vocabulary
 from neuralmedbench.records.items import Family, Runner
 from neuralmedbench.records.scores import ParseStatus
+from neuralmedbench.scoring.explain_reading import why_unread
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, relation
 from neuralmedbench.scoring.parse import parse_answer
-from neuralmedbench.scoring.why_unread import why_unread
 
 CHOICE_ITEM = replace(ITEM, runner=Runner.CHOICE, options=("glioma", "meningioma", "brain abscess"))
 CHOICE_IN_CHINESE = replace(CHOICE_ITEM, options=("脑梗死", "脑出血", "脑肿瘤（左）", "正常"))

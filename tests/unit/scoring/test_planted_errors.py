@@ -21,7 +21,7 @@ from neuralmedbench.records.scores import PLANTED, Grade, GradeState, PlantedAns
 from neuralmedbench.scoring.llm.model_grading import grade_planted, why_not_tested
 from neuralmedbench.scoring.planted.checks import EditCheck, asked_of_all, believed_grades, check_grader, unused_criteria
 from neuralmedbench.scoring.planted.edits import EDITS, Draft, Reference, right_answer, wrong_answer
-from neuralmedbench.scoring.planted.graded import plant_errors, planted_responses
+from neuralmedbench.scoring.planted.planting import plant_errors, planted_responses
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric, make_grade
 from neuralmedbench.scoring.scores import score_responses
 

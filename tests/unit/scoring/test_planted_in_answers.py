@@ -19,7 +19,7 @@ from neuralmedbench.scoring.jury import grade_with_jury
 from neuralmedbench.scoring.llm.model_grading import GraderTests, grade_table
 from neuralmedbench.scoring.planted.checks import EditCheck, asked_of_all, believed_grades, check_grader, check_together, unused_criteria
 from neuralmedbench.scoring.planted.edits import FAILED, PASSED
-from neuralmedbench.scoring.planted.graded import References, plant_in_answers, planted_in_answers, planted_responses
+from neuralmedbench.scoring.planted.planting import References, plant_in_answers, planted_in_answers, planted_responses
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric, make_grade
 
 REFERENCES = References(ITEMS, GOLDS, vocabulary(), URGENCY)

@@ -14,9 +14,9 @@ from fixtures.scoring import ITEM
 from neuralmedbench.models.api.replies import _state
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.scores import ParseStatus
+from neuralmedbench.scoring.explain_reading import why_unread
 from neuralmedbench.scoring.llm.grader_requests import read_verdict
 from neuralmedbench.scoring.parse import parse_answer
-from neuralmedbench.scoring.why_unread import why_unread
 
 FILE = ROOT / "tests" / "fixtures" / "smollm2" / "answers.jsonl"
 ROWS: list[dict[str, Any]] = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]

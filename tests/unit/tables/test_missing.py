@@ -22,7 +22,7 @@ from neuralmedbench.recording.record import not_graded_lines
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
-from neuralmedbench.scoring.why_unread import describe_reading
+from neuralmedbench.scoring.explain_reading import describe_reading
 from neuralmedbench.tables import cohort
 from neuralmedbench.tables.cohort import CaseAnswers
 from neuralmedbench.tables.missing import bounds_of, is_left_open

@@ -16,7 +16,7 @@ from neuralmedbench.files.dcm2niix import convert_largest
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.nifti import Volume, read_nifti
 from neuralmedbench.files.plain_pictures import write_levels
-from neuralmedbench.files.raw_index import read_descriptions, unused_images
+from neuralmedbench.files.raw_folder import read_descriptions, unused_images
 from neuralmedbench.runtime.atomic_write import partial_folder
 
 NO_FACE_FOUND = frozenset({"no_surface", "front_surface_removed"})

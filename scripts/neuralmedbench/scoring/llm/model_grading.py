@@ -24,7 +24,7 @@ from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState, PlantedAnswer, text_digest
 from neuralmedbench.scoring.llm.grader_requests import ModelGrader, scored_responses
-from neuralmedbench.scoring.planted.graded import References, plant_in_answers, planted_responses
+from neuralmedbench.scoring.planted.planting import References, plant_in_answers, planted_responses
 from neuralmedbench.scoring.rubric import grade_with_rubric, make_grade
 
 

@@ -109,7 +109,7 @@ def early_check(items: Path) -> Callable[[Response], str]:
     Returns
     -------
     callable
-        Takes a response; returns a few words without any of the answer's own, empty if it is read (`why_unread.why_unread`).
+        Takes a response; returns a few words without any of the answer's own, empty if it is read (`why_unread`).
 
     Raises
     ------
