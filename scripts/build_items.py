@@ -10,7 +10,7 @@ from neuralmedbench.benchmarks.sources import read_sources
 from neuralmedbench.benchmarks.told_by_arms import add_shown_by_arms
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.config.load import load_benchmark
-from neuralmedbench.files.cases import case_files, read_pictures
+from neuralmedbench.files.cases import case_files, case_table, read_pictures
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.files.vocabulary import read_vocabulary
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         asked, pictures = read_question_set(args.benchmark, config), read_pictures(args.pictures)
         built = build_questions(args.benchmark, config, asked, pictures, args.pictures.parent, vocabulary=vocabulary)
     else:
-        table = args.config / "benchmarks" / f"{args.benchmark}.cases.tsv"
+        table = case_table(args.config, args.benchmark)
         slices = [] if args.pictures else read_records(args.slices, SliceRow)
         sources = read_sources(case_files(table, args.folder or args.pictures.parent), slices, Templates(args.config / "prompts"))
         built = build_cases(args.benchmark, config, sources, answers_of(config, table), vocabulary)

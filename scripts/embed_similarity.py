@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.files.tables import read_by_item, read_records, write_records
 from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.responses import Response, current_rows
@@ -29,8 +29,8 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    items = {row.item_id: row for row in read_records(args.items, Item)}
-    gold = {row.item_id: row for row in read_records(args.gold, Gold)}
+    items = read_by_item(args.items, Item)
+    gold = read_by_item(args.gold, Gold)
     rows_read = (row for path in args.responses for row in current_rows(read_records(path, Response)))
     responses = comparable_responses(rows_read, items, gold) if args.encoder else []
     rows: list[SimilarityRow] = []

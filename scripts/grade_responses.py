@@ -6,7 +6,7 @@ from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark, load_grader
 from neuralmedbench.files.cases import read_audit
-from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.files.tables import read_by_item, read_records, write_records
 from neuralmedbench.models.model_run import ModelRun, add_call_arguments, call_arguments
 from neuralmedbench.prompts.coverage import check_asked
 from neuralmedbench.records.items import Gold, Item
@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     check_asked((), read_audit(args.audit))
     grader = load_grader(args.config / "graders" / f"{args.grader}.yaml")
-    items = {row.item_id: row for row in read_records(args.items, Item)}
-    gold = {row.item_id: row for row in read_records(args.gold, Gold)}
+    items = read_by_item(args.items, Item)
+    gold = read_by_item(args.gold, Gold)
     by: str | GraderRun = args.grader
     if grader.kind != "rubric":
         allowed = load_benchmark(args.config, args.benchmark).allowed_destinations

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
-from neuralmedbench.files.cases import read_case_table, write_pictures
+from neuralmedbench.files.cases import case_table, read_case_table, write_pictures
 from neuralmedbench.ingest.pictures import ingest_picture_cases, ingest_pictures
 from neuralmedbench.runtime.commands import run_command
 
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     shutil.rmtree(out / "pictures", ignore_errors=True)
     (out / "pictures").mkdir(parents=True)
     if benchmark.has_cases:
-        rows = read_case_table(args.config / "benchmarks" / f"{args.benchmark}.cases.tsv")
+        rows = read_case_table(case_table(args.config, args.benchmark))
         manifest = ingest_picture_cases(args.benchmark, rows, args.data / "raw" / args.benchmark, out)
     else:
         table = Path(benchmark.picture_table)

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.files.tables import read_by_item, read_records, write_records
 from neuralmedbench.files.vocabulary import read_urgency, read_vocabulary, urgency_path
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.scores import PlantedAnswer
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     vocabulary = read_vocabulary(args.vocabulary)
     planted = plant_errors(
         read_records(args.items, Item),
-        {row.item_id: row for row in read_records(args.gold, Gold)},
+        read_by_item(args.gold, Gold),
         vocabulary=vocabulary,
         urgency=read_urgency(urgency_path(args.vocabulary), vocabulary),
         patients=args.patients,

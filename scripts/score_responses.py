@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.files.tables import read_by_item, read_records, write_records
 from neuralmedbench.files.vocabulary import read_urgency, read_vocabulary, urgency_path
 from neuralmedbench.records.coordinates import Convention
 from neuralmedbench.records.items import Gold, Item
@@ -42,7 +42,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     responses, vocabulary = read_records(args.responses, Response), read_vocabulary(args.vocabulary)
-    items, gold = ({row.item_id: row for row in read_records(*source)} for source in ((args.items, Item), (args.gold, Gold)))
+    items, gold = (read_by_item(*source) for source in ((args.items, Item), (args.gold, Gold)))
     references = References(items, gold, vocabulary, read_urgency(urgency_path(args.vocabulary), vocabulary))
     grades, tested = ([read_records(path, Grade) for path in paths] for paths in (args.grades, args.planted_grades))
     planted, in_answers = read_records(args.planted, PlantedAnswer), [planted_in_answers(responses, rows, references) for rows in grades]

@@ -17,11 +17,11 @@ from neuralmedbench.config.pipeline import MAX_QUARANTINED_FRACTION
 from neuralmedbench.config.run_names import how_to_make
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.case_flow import stopping_share
-from neuralmedbench.files.cases import read_audit, read_case_table
+from neuralmedbench.files.cases import case_table, read_audit, read_case_table
 from neuralmedbench.files.known_lesions import MASK_SUFFIX
 from neuralmedbench.files.pages import page, picture_figure, table, warning
 from neuralmedbench.files.raw_folder import read_raw_index
-from neuralmedbench.files.tables import read_records
+from neuralmedbench.files.tables import read_by_item, read_records
 from neuralmedbench.records.items import Gold, Item, Kind
 from neuralmedbench.records.questions import ANSWERS
 from neuralmedbench.records.requests import Request, RequestTurn
@@ -71,7 +71,7 @@ def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary:
     found = CheckReport(benchmark)
     found.rows.append(("kind, axis, subjects", f"{config.kind}, {config.axis}, {config.subjects}"))
     if config.has_cases:
-        table = config_folder / "benchmarks" / f"{benchmark}.cases.tsv"
+        table = case_table(config_folder, benchmark)
         _check_cases(found, config, table, vocabulary)
         _check_uids(found, [row.case_id for row in read_case_table(table) if not row.exclude], data / "raw" / benchmark)
         if config.kind is Kind.PICTURES:
@@ -191,7 +191,7 @@ def _check_items(found: CheckReport, data: Path, benchmark: str) -> dict[str, It
     if not (path.exists() and gold_path.exists()):
         found.rows.append(("items", f"not made; {how_to_make(Path('data/prompts', f'{benchmark}.parquet'), benchmark)}"))
         return {}
-    items = {item.item_id: item for item in read_records(path, Item)}
+    items = read_by_item(path, Item)
     gold = {row.item_id for row in read_records(gold_path, Gold)}
     kinds = Counter(f"{item.runner} {item.family} {item.level}" for item in items.values())
     found.rows.append(("items", f"{len(items)}: {_counted(kinds)}"))

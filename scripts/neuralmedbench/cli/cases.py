@@ -32,7 +32,7 @@ def list_cases(args: Namespace) -> int:
     from neuralmedbench.config.pipeline import MAX_QUARANTINED_FRACTION
     from neuralmedbench.errors import ConfigError
     from neuralmedbench.files.case_flow import stopping_share
-    from neuralmedbench.files.cases import read_case_table, unlisted_cases, unlisted_notice
+    from neuralmedbench.files.cases import case_table, read_case_table, unlisted_cases, unlisted_notice
     from neuralmedbench.files.pseudonyms import read_key, write_new_key
     from neuralmedbench.ingest.case_tables import keyed_pseudonyms, linked_pseudonyms, write_listing
     from neuralmedbench.ingest.listing import find_cases, find_picture_cases, list_cases, same_uids_notice, summarise
@@ -56,7 +56,7 @@ def list_cases(args: Namespace) -> int:
             "the key of the demo is public, and anybody who has a key can link pseudonyms to patients; make your own with --new-key FILE"
         )
         raise ConfigError(message)
-    private, table = args.data / "raw" / args.benchmark, args.config / "benchmarks" / f"{args.benchmark}.cases.tsv"
+    private, table = args.data / "raw" / args.benchmark, case_table(args.config, args.benchmark)
     # Safe Harbor allows no ids derived from identifiers: ids are random, and linked in a private table
     pseudonyms = linked_pseudonyms(private / "linkage.json") if benchmark.profile == "safe_harbor" else keyed_pseudonyms(key)
     find = find_cases if benchmark.kind is Kind.SCANS else find_picture_cases
@@ -94,10 +94,10 @@ def list_held(args: Namespace) -> int:
     is a folder, or a file with the number of matching rows or lines. Run the workflow first: it rebuilds the tables without them; then delete
     the folders with `nmb cases remove`, and the rest by hand. DVC remotes and other clones are not searched.
     """
-    from neuralmedbench.files.cases import read_case_table, unlisted_cases
+    from neuralmedbench.files.cases import case_table, read_case_table, unlisted_cases
     from neuralmedbench.recording.patient_traces import find_traces, withdrawn_ids
 
-    table = read_case_table(args.config / "benchmarks" / f"{args.benchmark}.cases.tsv")
+    table = read_case_table(case_table(args.config, args.benchmark))
     gone = unlisted_cases(Path("data"), args.benchmark, table)
     withdrawn = sorted({row.case_id for row in table if row.exclude} | set(gone))
     traces = find_traces(Path(), withdrawn_ids(table, gone) | set(args.case))
@@ -127,10 +127,10 @@ def remove_cases(args: Namespace) -> int:
     Files with other cases too (answers in the ledger, tables, DVC's cache) are left; `nmb cases held --case` lists them.
     """
     from neuralmedbench.errors import ConfigError
-    from neuralmedbench.files.cases import read_case_table, unlisted_cases
+    from neuralmedbench.files.cases import case_table, read_case_table, unlisted_cases
     from neuralmedbench.recording.patient_traces import remove_case
 
-    table = read_case_table(args.config / "benchmarks" / f"{args.benchmark}.cases.tsv")
+    table = read_case_table(case_table(args.config, args.benchmark))
     withdrawn = {row.case_id for row in table if row.exclude} | set(unlisted_cases(Path("data"), args.benchmark, table))
     if kept := [case for case in args.cases if case not in withdrawn]:
         message = (
@@ -160,10 +160,10 @@ def remove_cases(args: Namespace) -> int:
 def export_bids(args: Namespace) -> int:
     """Write the normalised cases of a benchmark as a BIDS derivative."""
     from neuralmedbench.files.bids import write_description
-    from neuralmedbench.files.cases import case_files, read_case
+    from neuralmedbench.files.cases import case_files, case_table, read_case
     from neuralmedbench.imaging.export import ABOUT, export_case
 
-    table = args.config / "benchmarks" / f"{args.benchmark}.cases.tsv"
+    table = case_table(args.config, args.benchmark)
     written = 0
     for path in case_files(table, args.data / "normalised" / args.benchmark):
         raw = read_case(args.data / "deidentified" / args.benchmark / path.parent.name / "case.json")

@@ -153,6 +153,7 @@ def sign_review(args: Namespace) -> int:
     from neuralmedbench.config.load import load_benchmark
     from neuralmedbench.deid.review.before_signing import check_up_to_date, exclude_cases, read_decisions
     from neuralmedbench.deid.review.signature import read_reviewed_files, sign, write_signed
+    from neuralmedbench.files.cases import case_table
 
     benchmark = load_benchmark(args.config, args.benchmark)
     reviews = args.data / "reviews"
@@ -162,6 +163,6 @@ def sign_review(args: Namespace) -> int:
     # the data must not have changed since the sheets were made
     check_up_to_date(sheets, benchmark, args.config, args.data)
     write_signed(reviews / f"{args.benchmark}.json", signed)
-    exclude_cases(args.config / "benchmarks" / f"{args.benchmark}.cases.tsv", excluded)
+    exclude_cases(case_table(args.config, args.benchmark), excluded)
     print(f"signed: {len(signed.accepted)} accepted, {len(excluded)} taken out; run the pipeline again")
     return 0

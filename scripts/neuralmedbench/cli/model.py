@@ -179,7 +179,7 @@ def check_drift(args: Namespace) -> int:
     from neuralmedbench.estimates.intervals import IntervalSettings
     from neuralmedbench.files.cases import read_audit
     from neuralmedbench.files.json_files import write_json
-    from neuralmedbench.files.tables import read_records
+    from neuralmedbench.files.tables import read_by_item, read_records
     from neuralmedbench.files.vocabulary import read_vocabulary
     from neuralmedbench.models.model_run import RunLimits
     from neuralmedbench.prompts.coverage import check_asked
@@ -197,8 +197,8 @@ def check_drift(args: Namespace) -> int:
     check_asked(requests, read_audit(Path(f"data/deidentified/{name}/audit.json")))
     drift = check_drift(
         requests,
-        {row.item_id: row for row in read_records(Path(f"data/items/{name}.parquet"), Item)},
-        {row.item_id: row for row in read_records(Path(f"data/gold/{name}.parquet"), Gold)},
+        read_by_item(Path(f"data/items/{name}.parquet"), Item),
+        read_by_item(Path(f"data/gold/{name}.parquet"), Gold),
         DriftTarget.of(name, args.model),
         vocabulary=read_vocabulary(Path(config.vocabulary)),
         control=RunLimits.of(config),

@@ -29,7 +29,7 @@ from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.run_names import extra_configfiles, results_folder, run_name, run_of
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.files.cases import CaseRow, read_case_table, unlisted_cases, unlisted_notice
+from neuralmedbench.files.cases import CaseRow, case_table, read_case_table, unlisted_cases, unlisted_notice
 from neuralmedbench.files.json_files import read_json_record
 from neuralmedbench.files.known_lesions import MASK_SUFFIX
 from neuralmedbench.files.vocabulary import diseases_path, names_path, urgency_path
@@ -73,7 +73,7 @@ class Mistakes:
 
 def used_cases(folder: Path, benchmark: str) -> list[str]:
     """Return the case ids of a benchmark's table that are not excluded; ConfigError as in `read_case_table`."""
-    return [row.case_id for row in read_case_table(folder / "benchmarks" / f"{benchmark}.cases.tsv") if not row.exclude]
+    return [row.case_id for row in read_case_table(case_table(folder, benchmark)) if not row.exclude]
 
 
 def _check_questions(name: str, benchmark: BenchmarkConfig) -> None:
@@ -289,9 +289,7 @@ class Run:
         for line in indistinct_models(model for model in models.values() if model):
             mistakes.add(line)
         tables = {
-            name: mistakes.of(read_case_table, folder / "benchmarks" / f"{name}.cases.tsv")
-            for name, benchmark in benchmarks.items()
-            if benchmark.has_cases
+            name: mistakes.of(read_case_table, case_table(folder, name)) for name, benchmark in benchmarks.items() if benchmark.has_cases
         }
         for name, table in tables.items():
             mistakes.of(_check_worked_up, name, benchmarks[name], table or ())

@@ -13,6 +13,7 @@ from typing import Any
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.exports.released import LIBRARY, ReleasedRun, ReleasedScore, ScoredAnswer, counts_of, model_id
 from neuralmedbench.files.packs import write_zip
+from neuralmedbench.records.items import is_headline
 from neuralmedbench.tables.outcomes import DIRECT, FULL
 from neuralmedbench.tables.study import BenchmarkStudy
 
@@ -39,7 +40,7 @@ def write_inspect_logs(folder: Path, run: ReleasedRun) -> None:
     leaves out. Numbers and intervals of the whole are those of our tables: inspect would compute intervals over items.
     """
     for benchmark, model in run.models:
-        numbers = [number for number in run.numbers(benchmark.name, model.name) if (number.arm, number.strategy) == (FULL, DIRECT)]
+        numbers = [number for number in run.numbers(benchmark.name, model.name) if is_headline(number)]
         answers = run.answers(benchmark, model.name)
         if numbers or answers:
             files = [(name, _json(value)) for name, value in _members(run, benchmark, model, numbers, answers)]

@@ -15,7 +15,7 @@ from neuralmedbench.config.load import WITHHELD, read_yaml, withhold_outside_pat
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.json_files import read_json
-from neuralmedbench.records.items import Gold, Item, Runner
+from neuralmedbench.records.items import Gold, Item, Runner, is_headline
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import FEWEST, MARK, PATIENT
 from neuralmedbench.records.scores import GradeState, Key, Score, response_key
@@ -201,9 +201,7 @@ class ReleasedRun:
         items = {item.item_id: item for item in benchmark.items}
         gold = {row.item_id: row for row in benchmark.gold}
         responses = {response_key(row): row for row in benchmark.responses[model]}
-        rows = sorted(
-            (row for row in benchmark.scores[model] if (row.arm, row.strategy) == (FULL, DIRECT)), key=lambda row: (row.item_id, row.repeat)
-        )
+        rows = sorted((row for row in benchmark.scores[model] if is_headline(row)), key=lambda row: (row.item_id, row.repeat))
         return [
             ScoredAnswer(items[row.item_id], gold[row.item_id], row, responses[response_key(row)])
             for row in rows

@@ -5,7 +5,7 @@ Doors
 answer_key: NAME, contains_planted, find_planted, plain, read_answer_key, searchable, write_answer_key
 bids: OLDEST, UNKNOWN, Participant, describe_participant, read_participants, write_description, write_trace_gradients
 case_flow: MIN_PATIENTS, PHANTOM, case_outcome, counts_as_patient, flow_of_cases, stopping_share
-cases: CASE_STAGES, CaseRow, KINDS, LEFT_OUT, case_files, quarantine_on_error, read_audit, read_case, read_case_table, read_overrides, read_pictures, run_case_stage, split_override, unlisted_cases, unlisted_notice, write_audit, write_case, write_case_table, write_overrides, write_pictures
+cases: CASE_STAGES, CaseRow, KINDS, LEFT_OUT, case_files, case_table, quarantine_on_error, read_audit, read_case, read_case_table, read_overrides, read_pictures, run_case_stage, split_override, unlisted_cases, unlisted_notice, write_audit, write_case, write_case_table, write_overrides, write_pictures
 dcm2niix: convert_largest
 dicom: DEFLATED, MEDIA_DIRECTORY, PREAMBLE, TooLargeError, check_file_size, elements, first_header, header_and_length, header_bytes, looks_like_dicom, number, numbers, read_dicom, read_header, text, texts, value
 digests: bytes_with_digest, sha256_of, sha256_of_files, sha256_of_value
@@ -21,7 +21,7 @@ pages: THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
 plain_pictures: GLYPHS, GREYS, Levels, MAX_BYTES, MIME_AND_SUFFIX, TOO_LARGE, count_pictures, lettered, mime_type, open_picture, outlined, picture_head, picture_manifest, side_by_side, to_levels, write_grey, write_levels, write_picture
 pseudonyms: DIGITS, case_pseudonym, date_shift_days, device_pseudonym, patient_pseudonym, read_key, uid_pseudonym, write_new_key
 raw_folder: RawFile, RawIndex, RawPicture, images_folder, read_descriptions, read_raw_index, unused_images, write_descriptions, write_raw_index
-tables: arrow_schema, gc_paused, guard_cell, read_records, read_table, unguard_cell, write_records, write_table
+tables: arrow_schema, gc_paused, guard_cell, read_by_item, read_records, read_table, unguard_cell, write_records, write_table
 templates: Templates, version_of
 texts: UnreadableTextError, decode_text, for_terminal, visible
 vocabulary: diseases_path, names_path, read_urgency, read_vocabulary, urgency_path

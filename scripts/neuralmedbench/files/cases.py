@@ -147,6 +147,11 @@ def quarantine_on_error(base: CaseRecord, step: Callable[[], CaseRecord]) -> Cas
         )
 
 
+def case_table(config: Path, benchmark: str) -> Path:
+    """Return the path of the case table of a benchmark, below the folder of the configuration."""
+    return config / "benchmarks" / f"{benchmark}.cases.tsv"
+
+
 def read_case_table(path: Path) -> list[CaseRow]:
     """Read the case table of a benchmark.
 
@@ -168,9 +173,13 @@ def read_case_table(path: Path) -> list[CaseRow]:
     if not path.exists():
         message = f"{path.as_posix()}: the case table is not there; write it with `nmb cases list`"
         raise ConfigError(message)
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader((line for line in file if not line.startswith("#")), delimiter="\t")
-        rows = list(reader)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader((line for line in file if not line.startswith("#")), delimiter="\t")
+            rows = list(reader)
+    except (UnicodeDecodeError, OSError) as error:
+        message = f"{path.as_posix()}: the case table is no text file in UTF-8 ({type(error).__name__}); save it as UTF-8 with tabs"
+        raise ConfigError(message) from None
     if tuple(reader.fieldnames or ()) != CASE_COLUMNS:
         columns = ", ".join(reader.fieldnames or ()) or "none"
         message = f"{path.as_posix()}: expected the columns {', '.join(CASE_COLUMNS)}, found {columns}"

@@ -166,6 +166,12 @@ def write_records(path: Path, record: type[R], rows: Iterable[R], *, key: Callab
         pq.write_table(pa.Table.from_pylist(values, schema=schema), partial, compression="zstd")
 
 
+def read_by_item(path: Path, record: type[R]) -> dict[str, R]:
+    """Read a table with one row an item, by the item's id; errors as in `read_records`."""
+    rows: list[Any] = read_records(path, record)
+    return {row.item_id: row for row in rows}
+
+
 def read_records(path: Path, record: type[R]) -> list[R]:
     """Read a table written by `write_records`.
 

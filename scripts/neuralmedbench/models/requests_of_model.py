@@ -13,7 +13,7 @@ from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.records.items import Arm, Item, Strategy, evenly_spaced
+from neuralmedbench.records.items import Arm, Item, Strategy, evenly_spaced, is_headline
 from neuralmedbench.records.requests import Request, RequestImage, RequestTurn
 
 LIMIT_SEED = 20_261_123
@@ -94,7 +94,7 @@ def requests_of_patients(requests: Iterable[Request], limit: int) -> list[Reques
     Patients come in a fixed random order that depends on nothing but their ids, so that a comparison may stop after any of them; a smaller
     limit asks a part of what a larger one asks.
     """
-    asked = [row for row in requests if (row.arm, row.strategy) == (Arm.FULL, Strategy.DIRECT)]
+    asked = [row for row in requests if is_headline(row)]
     chosen = set(sorted({row.patient_id for row in asked}, key=_random_place)[:limit])
     return [row for row in asked if row.patient_id in chosen]
 

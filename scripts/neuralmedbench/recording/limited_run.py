@@ -16,7 +16,7 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.run_names import results_folder
 from neuralmedbench.config.workflow import Run, merged_config, read_run
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.files.tables import read_records, read_table
+from neuralmedbench.files.tables import read_by_item, read_records, read_table
 from neuralmedbench.models.causes import next_step
 from neuralmedbench.recording.plan import PlanRow, plan_run
 from neuralmedbench.recording.run_mistakes import run_mistakes
@@ -191,7 +191,7 @@ def limited_lines(run: Run) -> list[str]:
     (model,), (benchmark,) = run.models.values(), run.benchmarks
     table = read_records(Path(run.results, "responses", benchmark, f"{model.name}.parquet"), Response)
     rows = [row for row in table if row.revision == model.revision]
-    items = {row.item_id: row for row in read_records(Path(f"data/items/{benchmark}.parquet"), Item)}
+    items = read_by_item(Path(f"data/items/{benchmark}.parquet"), Item)
     return [
         *_answers(rows, items, benchmark, model.name, cluster_noun(run.benchmarks[benchmark], list(items.values()))),
         *_passed(run, benchmark, model.name),

@@ -16,7 +16,7 @@ from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.files.tables import guard_cell, read_records
+from neuralmedbench.files.tables import guard_cell, read_by_item, read_records
 from neuralmedbench.files.vocabulary import read_urgency, read_vocabulary, urgency_path
 from neuralmedbench.models.budget import NANO, SpendTotals, account_of, check_paid
 from neuralmedbench.models.context_length import ContextLength
@@ -145,11 +145,11 @@ class _Planner:
 
     @cached_property
     def _items(self) -> dict[str, Item]:
-        return {row.item_id: row for row in read_records(self._root / f"data/items/{self._benchmark}.parquet", Item)}
+        return read_by_item(self._root / f"data/items/{self._benchmark}.parquet", Item)
 
     @cached_property
     def _gold(self) -> dict[str, Gold]:
-        return {row.item_id: row for row in read_records(self._root / f"data/gold/{self._benchmark}.parquet", Gold)}
+        return read_by_item(self._root / f"data/gold/{self._benchmark}.parquet", Gold)
 
     @cached_property
     def _urgency(self) -> Urgency:

@@ -18,7 +18,7 @@ from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import RatingError
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.external_files import GivenAnswer
-from neuralmedbench.files.tables import read_records
+from neuralmedbench.files.tables import read_by_item, read_records
 from neuralmedbench.models.imported_answers import ImportCounts, check_import, import_answers
 from neuralmedbench.models.requests_of_model import requests_for, within_budget
 from neuralmedbench.prompts.coverage import check_asked
@@ -27,7 +27,7 @@ from neuralmedbench.ratings.answering.answers import AnswerExport, AskedItem, Re
 from neuralmedbench.ratings.candidates import RatingCandidate
 from neuralmedbench.ratings.exports import read_file
 from neuralmedbench.ratings.imports import KEY_FILE
-from neuralmedbench.records.items import Arm, Family, Gold, Item, Strategy
+from neuralmedbench.records.items import Arm, Family, Gold, Item, Strategy, is_headline
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response, ResponseState, current_rows
 from neuralmedbench.runtime.atomic_write import write_text
@@ -67,7 +67,7 @@ def round_questions(
 
 def current_questions(benchmark: str, data: Path, strategy: Strategy) -> dict[str, RoundQuestion]:
     """Read the current questions of a benchmark under arm `full` and a strategy, by item."""
-    items = {row.item_id: row for row in read_records(data / f"items/{benchmark}.parquet", Item)}
+    items = read_by_item(data / f"items/{benchmark}.parquet", Item)
     requests = read_records(data / f"prompts/{benchmark}.parquet", Request)
     return {
         row.item_id: RoundQuestion(items[row.item_id], row)
@@ -77,7 +77,7 @@ def current_questions(benchmark: str, data: Path, strategy: Strategy) -> dict[st
 
 
 def _benchmark_questions(benchmark: str, families: Collection[Family], root: Path, strategy: Strategy) -> Iterator[RoundQuestion]:
-    gold = {row.item_id: row for row in read_records(root / f"data/gold/{benchmark}.parquet", Gold)}
+    gold = read_by_item(root / f"data/gold/{benchmark}.parquet", Gold)
     asked = [one for one in current_questions(benchmark, root / "data", strategy).values() if one.item.family in families]
     answerable = [one for one in asked if can_pass(one.item, gold.get(one.item.item_id))]
     check_asked([one.request for one in answerable], read_audit(root / f"data/deidentified/{benchmark}/audit.json"))
@@ -279,18 +279,18 @@ def answers_of(
     items = {row.item_id: row for row in read_records(root / f"data/items/{benchmark}.parquet", Item) if row.family in families}
     if not items:
         return
-    gold = {row.item_id: row for row in read_records(root / f"data/gold/{benchmark}.parquet", Gold)}
+    gold = read_by_item(root / f"data/gold/{benchmark}.parquet", Gold)
     requests = {
         row.item_id: row
         for row in read_records(root / f"data/prompts/{benchmark}.parquet", Request)
-        if row.item_id in items and (row.arm, row.strategy) == (Arm.FULL, Strategy.DIRECT)
+        if row.item_id in items and is_headline(row)
     }
     # before any answer is read: a page shows the pictures of the request
     check_asked(list(requests.values()), read_audit(root / f"data/deidentified/{benchmark}/audit.json"))
     for name in models:
         model = load_model_for(folder, benchmark, name)
         for response in current_rows(read_records(root / results / f"responses/{benchmark}/{name}.parquet", Response)):
-            if response.item_id in items and (response.arm, response.strategy) == (Arm.FULL, Strategy.DIRECT):
+            if response.item_id in items and is_headline(response):
                 if response.state is not ResponseState.OK or not response.text.strip():
                     continue
                 yield _candidate(response, model, requests.get(response.item_id), items[response.item_id], gold.get(response.item_id))

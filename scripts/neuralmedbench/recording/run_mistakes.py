@@ -8,6 +8,7 @@ from pathlib import Path
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.files.cases import case_table
 from neuralmedbench.models.budget import check_paid
 from neuralmedbench.models.destinations import check_destination
 from neuralmedbench.models.registry import missing_packages, unavailable_reason
@@ -26,7 +27,7 @@ def _unusable_answers(run: Run) -> Iterator[str]:
             from neuralmedbench.benchmarks.case_items import answers_of
 
             try:
-                answers_of(benchmark, run.folder / "benchmarks" / f"{name}.cases.tsv")
+                answers_of(benchmark, case_table(run.folder, name))
             except (ConfigError, DataError) as error:
                 yield f"{name}: {error}"
 

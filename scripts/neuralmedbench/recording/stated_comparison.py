@@ -18,7 +18,7 @@ from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.estimates.sequential import SequentialInterval, confidence_sequence
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.recording.run_mistakes import run_mistakes
-from neuralmedbench.records.items import Arm, Gold, Item, Strategy
+from neuralmedbench.records.items import Gold, Item, is_headline
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Score
@@ -109,7 +109,7 @@ def comparison_run(patients: int, configfiles: Sequence[Path] = (), folder: Path
 def patients_of(benchmark: str) -> int:
     """Count the patients of a benchmark whose prompts are there, under the arm full."""
     requests = read_records(Path(f"data/prompts/{benchmark}.parquet"), Request)
-    return len({row.patient_id for row in requests if (row.arm, row.strategy) == (Arm.FULL, Strategy.DIRECT)})
+    return len({row.patient_id for row in requests if is_headline(row)})
 
 
 def look_at(run: Run) -> ComparisonLook:
@@ -148,7 +148,7 @@ def look_at(run: Run) -> ComparisonLook:
         revision = run.models[model].revision
         scores[model] = [row for row in read_records(path, Score) if row.revision == revision]
         table = read_records(folder / "responses" / name / f"{model}.parquet", Response)
-        responses += [row for row in table if row.revision == revision and (row.arm, row.strategy) == (Arm.FULL, Strategy.DIRECT)]
+        responses += [row for row in table if row.revision == revision and is_headline(row)]
     asked = {row.item_id for row in responses}
     items, gold = read_records(Path(f"data/items/{name}.parquet"), Item), read_records(Path(f"data/gold/{name}.parquet"), Gold)
     outcomes = gather_outcomes(

@@ -12,7 +12,7 @@ from pathlib import Path
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.config.run_names import results_of
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.files.tables import read_records
+from neuralmedbench.files.tables import read_by_item, read_records
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.recording.finished_runs import TableCell
 from neuralmedbench.recording.metadata import METADATA, Link, RowScope, code_lines, read_metadata, upstream_links
@@ -83,7 +83,7 @@ def read_answers(
 
     `part` is a slice of `PARTS` and its value.
     """
-    gold = {row.item_id: row for row in read_records(root / f"data/gold/{benchmark}.parquet", Gold)}
+    gold = read_by_item(root / f"data/gold/{benchmark}.parquet", Gold)
     items = read_records(root / f"data/items/{benchmark}.parquet", Item)
     all_responses = read_records(root / f"{results}/responses/{benchmark}/{model}.parquet", Response)
     current = all_responses[0].revision if all_responses else ""  # the table starts with the current revision

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from neuralmedbench.records.case import SliceRow
 
@@ -108,6 +108,19 @@ class Strategy(StrEnum):
     ASK = "ask"
     WORKUP = "workup"
     VIEWER = "viewer"
+
+
+class _Asked(Protocol):
+    @property
+    def arm(self) -> str | None: ...
+
+    @property
+    def strategy(self) -> str | None: ...
+
+
+def is_headline(row: _Asked) -> bool:
+    """Return True for a request, an answer or a number of the whole question without a strategy: what the first numbers of a report count."""
+    return (row.arm, row.strategy) == (Arm.FULL, Strategy.DIRECT)
 
 
 NAMED_WINDOWS = ("blood", "bone", "soft-tissue", "wide")

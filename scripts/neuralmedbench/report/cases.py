@@ -18,7 +18,8 @@ from typing import Any
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import bytes_with_digest
 from neuralmedbench.records.bundle import BundleCandidate, BundleImage, BundleResponse, BundleTurn, CaseBundle
-from neuralmedbench.tables.outcomes import DIRECT, FULL
+from neuralmedbench.records.items import is_headline
+from neuralmedbench.tables.outcomes import DIRECT
 
 ITEM = ("item_id", "family", "level", "question", "context", "answer", "findings", "established", "options", "facts", "place")
 RESPONSE = (
@@ -156,7 +157,7 @@ def _block(case_id: str, number: int, bundles: list[CaseBundle]) -> CaseBlock:
 def _index(bundle: CaseBundle) -> Json:
     results: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for response in bundle.responses:
-        if (response.arm, response.strategy) == (FULL, DIRECT):
+        if is_headline(response):
             results[response.model][0] += bool(response.passed)
             # results count answers to items with a reference; a missing one, and one without a grade, is left out
             results[response.model][1] += bool(bundle.answer) and response.passed is not None

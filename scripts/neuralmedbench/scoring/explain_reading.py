@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from neuralmedbench.files.tables import read_records
+from neuralmedbench.files.tables import read_by_item
 from neuralmedbench.records.arm_changes import as_asked
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.responses import Response
@@ -116,7 +116,7 @@ def early_check(items: Path) -> Callable[[Response], str]:
     DataError
         If the table is absent or has another schema.
     """
-    by_id = {item.item_id: item for item in read_records(items, Item)}
+    by_id = read_by_item(items, Item)
 
     def reason(response: Response) -> str:
         # a warning must not end a run that is paid for: an answer to an unknown item is not checked

@@ -9,7 +9,7 @@ from pathlib import Path
 from neuralmedbench.config.load import load_grader, load_model
 from neuralmedbench.config.model import GraderConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.files.tables import read_records
+from neuralmedbench.files.tables import read_by_item, read_records
 from neuralmedbench.models.explain import explain
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.model_run import ModelRun
@@ -38,8 +38,8 @@ def explain_stored_grades(
     grades = tables / "grades" / benchmark / model / f"{grader}.parquet"
     return explain_grades(
         [row for row in current_rows(responses) if wanted(row)],
-        {row.item_id: row for row in read_records(root / "data" / "items" / f"{benchmark}.parquet", Item)},
-        {row.item_id: row for row in read_records(root / "data" / "gold" / f"{benchmark}.parquet", Gold)},
+        read_by_item(root / "data" / "items" / f"{benchmark}.parquet", Item),
+        read_by_item(root / "data" / "gold" / f"{benchmark}.parquet", Gold),
         recorded_run(
             grader,
             load_grader(root / "config" / "graders" / f"{grader}.yaml"),

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings, weighted_rate
-from neuralmedbench.records.items import Gold, Item
+from neuralmedbench.records.items import Gold, Item, is_headline
 from neuralmedbench.records.scores import Grade, GradeState, Key, Rating, Score, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS, ERRORS, TAXONOMY, ErrorGroup, PaperClass, counts_under, error_of
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.clinicians.opinions import fresh_sample
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
-from neuralmedbench.tables.outcomes import DIRECT, FULL
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, share
@@ -62,7 +61,7 @@ def error_sheets(study: Study, benchmark: BenchmarkStudy, model: str) -> dict[La
 
     Only answers under the arm full and the strategy direct whose text is still the one that was labelled.
     """
-    scores = {response_key(row): row for row in benchmark.scores[model] if (row.arm, row.strategy) == (FULL, DIRECT)}
+    scores = {response_key(row): row for row in benchmark.scores[model] if is_headline(row)}
     codes = _codes_by_item(benchmark.items, benchmark.gold)
     found: dict[LabelSource, list[LabelSheet]] = {}
     for grader in study.graders:

@@ -16,7 +16,7 @@ from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import Floats, rate_interval
 from neuralmedbench.estimates.noninferiority import patients_to_differ
 from neuralmedbench.estimates.sequential import SequentialInterval, confidence_sequence
-from neuralmedbench.records.items import Arm, Axis, Kind
+from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import all_of, capital, counted, items_of, listing, points, points_span
 from neuralmedbench.tables.declare import ALL, MODEL, SCORED, Suppression, Table, arm_labels, grouped_by, of_study
@@ -411,9 +411,7 @@ def _seconds(benchmark: BenchmarkStudy, reader: str, both: Mask) -> float | None
     """Return the median time in seconds for an answer, all its turns together."""
     shown = {item.item_id for item, there in zip(benchmark.outcomes.items, both, strict=True) if there}
     known = [
-        row.latency_s
-        for row in benchmark.responses[reader]
-        if row.item_id in shown and row.latency_s is not None and (row.arm, row.strategy) == (FULL, DIRECT)
+        row.latency_s for row in benchmark.responses[reader] if row.item_id in shown and row.latency_s is not None and is_headline(row)
     ]
     return median(known) if known else None
 

@@ -10,11 +10,12 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import LOCAL, destination_of
 from neuralmedbench.models.prices import cost_usd, price_list
+from neuralmedbench.records.items import is_headline
 from neuralmedbench.records.responses import MISSING_STATES, Response, distinct_calls, total_of
 from neuralmedbench.records.words import listing
 from neuralmedbench.tables.calls import usage_cells
 from neuralmedbench.tables.declare import MODEL, Suppression, Table
-from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
+from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
@@ -96,7 +97,7 @@ def _row(benchmark: BenchmarkStudy, model: str, config: ModelConfig, placed: Map
 
 
 def _counts(row: Response, scored: set[str]) -> bool:
-    return (row.arm, row.strategy) == (FULL, DIRECT) and row.state not in MISSING_STATES and row.item_id in scored
+    return is_headline(row) and row.state not in MISSING_STATES and row.item_id in scored
 
 
 def _why_unknown(config: ModelConfig, answers: Sequence[Response], unknown: int) -> str:

@@ -17,14 +17,13 @@ from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.model_run import UNLIMITED, ModelRun, RunLimits
 from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.replay import rebuild
-from neuralmedbench.records.items import Gold, Item, Runner
+from neuralmedbench.records.items import Gold, Item, Runner, is_headline
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.tables.outcomes import DIRECT, FULL
 from neuralmedbench.tables.revisions import (
     MAJORITY,
     ItemAnswers,
@@ -246,13 +245,13 @@ def fixed_requests(requests: Sequence[Request], answered: Sequence[Response], co
 
     Open, choice and structured items under the arm full, the first ones in the order of the hash of their id.
     """
-    samples = Counter(row.item_id for row in answered if (row.arm, row.strategy) == (FULL, DIRECT))
+    samples = Counter(row.item_id for row in answered if is_headline(row))
     complete = [request for request in requests if _is_plain(request) and samples[request.item_id] == request.samples]
     return sorted(complete, key=lambda request: hashlib.sha256(request.item_id.encode()).hexdigest())[:count]
 
 
 def _is_plain(request: Request) -> bool:
-    return (request.arm, request.strategy) == (FULL, DIRECT) and request.runner != Runner.DIALOGUE and len(request.turns) == 1
+    return is_headline(request) and request.runner != Runner.DIALOGUE and len(request.turns) == 1
 
 
 def _scored(rows: Sequence[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], vocabulary: Vocabulary) -> list[Score]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats, rate_interval
 from neuralmedbench.ratings.form import PassRule
-from neuralmedbench.records.items import Arm
+from neuralmedbench.records.items import Arm, is_headline
 from neuralmedbench.records.scores import Key as AnswerKey
 from neuralmedbench.records.scores import Score, response_key
 from neuralmedbench.records.words import counted, items_of, listing, percent
@@ -18,7 +18,7 @@ from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, verdicts_of
 from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, grouped_by, of_study
-from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
+from neuralmedbench.tables.outcomes import FULL, Key, Outcomes
 from neuralmedbench.tables.rows import ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, best_of, largest
@@ -103,7 +103,7 @@ def funnel_rows(study: Study) -> list[FunnelRow]:
 def _rows_of(study: Study, benchmark: BenchmarkStudy, model: str, rated: Mapping[AnswerKey, ClinicianVerdict]) -> list[FunnelRow]:
     outcomes = benchmark.outcomes
     arms = {step.name: next((str(arm) for arm in step.arms if Key(model, arm) in outcomes.counts), "") for step in STEPS}
-    answers = [score for score in benchmark.scores.get(model, ()) if (score.arm, score.strategy) == (FULL, DIRECT)]
+    answers = [score for score in benchmark.scores.get(model, ()) if is_headline(score)]
     accepted, judged_by = accepted_answers(answers, rated, study.form.passes)
     own = _own_values(outcomes, answers, model, accepted)
     steps = [step for step in STEPS if (arms[step.name] if step.arms else np.isfinite(own[step.name]).any())]

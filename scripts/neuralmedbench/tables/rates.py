@@ -8,6 +8,7 @@ import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats, Interval, rate_intervals
 from neuralmedbench.estimates.suppression import Label
+from neuralmedbench.records.items import is_headline
 from neuralmedbench.records.words import counted, plural
 from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Suppression, Table, arm_labels
 from neuralmedbench.tables.fields import FieldRow, field_rows
@@ -83,7 +84,7 @@ def _rows_of(study: Study, outcomes: Outcomes) -> list[Cells]:
     wanted: list[tuple[Key, Part, str]] = []
     for key in outcomes.counts:
         # groups only for the main condition
-        parts = masks if (key.arm, key.strategy) == (FULL, DIRECT) else [("all", "all")]
+        parts = masks if is_headline(key) else [("all", "all")]
         wanted += [(key, part, name) for part in parts for name in (*RATES, KEYWORD_COVERAGE, *PAIR_METRICS)]
         wanted += [(key, part, "false_alarm") for part in masks if part == ("normal_control", "true")]
     # columns of the same items are resampled together; rows keep the order of `wanted`

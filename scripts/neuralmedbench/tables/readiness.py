@@ -11,7 +11,7 @@ from neuralmedbench.config.load import nearest
 from neuralmedbench.config.readiness import DiseaseGroup, ReadinessConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.exact import ShareTest, share_bounds, share_tests
-from neuralmedbench.records.items import DIAGNOSES, Family, Gold, Item
+from neuralmedbench.records.items import DIAGNOSES, Family, Gold, Item, is_headline
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Grade, Key, ParseStatus, Score, response_key
 from neuralmedbench.records.vocabulary import Vocabulary
@@ -21,7 +21,7 @@ from neuralmedbench.scoring.matching import says_no_lesion
 from neuralmedbench.scoring.places import side_right, sides
 from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.groups import is_normal
-from neuralmedbench.tables.outcomes import DIRECT, FULL, headline
+from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, cluster_of
@@ -190,7 +190,7 @@ def named_rates(answers: ModelAnswers, member: Member, *, inside: bool) -> dict[
 
 def when_stated(config: ReadinessConfig, responses: Iterable[Response]) -> str:
     """Classify whether the conditions were stated before the first scored request to a model (arm full, strategy direct)."""
-    days = sorted({row.called_on for row in responses if (row.arm, row.strategy) == (FULL, DIRECT)} - {""})
+    days = sorted({row.called_on for row in responses if is_headline(row)} - {""})
     if not days or config.stated_on is None:
         return NOT_KNOWN
     day = config.stated_on.isoformat()

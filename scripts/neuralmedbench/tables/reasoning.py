@@ -10,6 +10,7 @@ import numpy as np
 
 from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings, Ints, rate_interval, rate_intervals
 from neuralmedbench.estimates.suppression import Label
+from neuralmedbench.records.items import is_headline
 from neuralmedbench.records.scores import Grade, GradeState, Score, response_key
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.records.words import counted
@@ -17,7 +18,7 @@ from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, EFFICIENCY, FACTUALITY
 from neuralmedbench.tables.declare import ALL, MODEL, RANKED, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.outcomes import DIRECT, FULL, K, Key, Outcomes, headline
+from neuralmedbench.tables.outcomes import K, Key, Outcomes, headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, value_share
@@ -285,9 +286,7 @@ def reasoning_rows(study: Study) -> list[ReasoningRow]:
 
 def _step_rows(benchmark: BenchmarkStudy, model: str, grades: list[Grade], study: Study) -> list[Cells]:
     # a grade of another text than the scored one is stale
-    patients = {
-        (response_key(row), row.text_sha256): row.patient_id for row in benchmark.scores[model] if (row.arm, row.strategy) == (FULL, DIRECT)
-    }
+    patients = {(response_key(row), row.text_sha256): row.patient_id for row in benchmark.scores[model] if is_headline(row)}
     known: dict[str, list[tuple[float, str]]] = defaultdict(list)
     failed: Counter[str] = Counter()
     for grade in grades:

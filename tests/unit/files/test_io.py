@@ -315,6 +315,17 @@ def test_a_wrong_case_table_is_refused_in_one_line(tmp_path: Path, text: str, ma
         read_case_table(tmp_path / "b.cases.tsv")
 
 
+def test_a_case_table_that_a_spreadsheet_saved_otherwise_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "b.cases.tsv"
+    write_case_table(path, [CaseRow(case_id="c1", patient_id="p1", source_sha256="", sequence_overrides={}, exclude="Füße")])
+    table = path.read_text(encoding="utf-8")
+    path.write_text(table, encoding="utf-8-sig")
+    assert [row.case_id for row in read_case_table(path)] == ["c1"]
+    path.write_text(table, encoding="latin-1")
+    with pytest.raises(ConfigError, match=r"b\.cases\.tsv: the case table is no text file in UTF-8 .*; save it as UTF-8 with tabs"):
+        read_case_table(path)
+
+
 def test_the_digest_of_a_case_does_not_depend_on_names_or_order() -> None:
     assert digest_of_files(["b", "a"]) == digest_of_files(["a", "b"])
 

@@ -12,7 +12,7 @@ from neuralmedbench.deid.review.sheet import stages_of
 from neuralmedbench.deid.review.signature import reviewed_files
 from neuralmedbench.deid.review.write import current_files, stage_folders
 from neuralmedbench.errors import DeidentificationError
-from neuralmedbench.files.cases import read_audit, read_case_table, read_pictures, write_case_table
+from neuralmedbench.files.cases import case_table, read_audit, read_case_table, read_pictures, write_case_table
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.records.case import State
 from neuralmedbench.records.review import ExcludeReason, ReviewedFiles
@@ -60,7 +60,7 @@ def check_up_to_date(sheets: ReviewedFiles, config: BenchmarkConfig, config_fold
         message = f"{name}: the audit failed ({audit.reason}); a signature cannot change that"
         raise DeidentificationError(message)
     if config.has_cases:
-        rows = read_case_table(config_folder / "benchmarks" / f"{name}.cases.tsv")
+        rows = read_case_table(case_table(config_folder, name))
         cases = [row.case_id for row in rows if not row.exclude]
         now = current_files(
             AuditRules(benchmark=name, profile=config.profile, subjects=config.subjects, views=config.view_rules), cases, data

@@ -13,9 +13,10 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import Floats
 from neuralmedbench.estimates.noninferiority import gap_bounds, gaps_of, margin_test
+from neuralmedbench.records.items import is_headline
 from neuralmedbench.records.scores import Grade, Score
 from neuralmedbench.records.words import counted, listing
-from neuralmedbench.tables.outcomes import DIRECT, FULL, headline
+from neuralmedbench.tables.outcomes import FULL, headline
 from neuralmedbench.tables.readiness import (
     AFTER,
     JUDGES,
@@ -244,7 +245,7 @@ def read_pair(study: Study, model: str) -> UpdatePair:
         key: pair_patients((old, new), sides, members[key[0]], key[1]) for key in dict.fromkeys(keys)
     }
     stated = when_stated(study.readiness, benchmark.responses[model])
-    days = sorted({row.called_on for row in benchmark.responses[model] if (row.arm, row.strategy) == (FULL, DIRECT)} - {""})
+    days = sorted({row.called_on for row in benchmark.responses[model] if is_headline(row)} - {""})
     return UpdatePair(
         benchmark=benchmark.name,
         model=model,
@@ -386,7 +387,7 @@ def _blocked(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[st
 
 
 def _served(grades: Iterable[Grade]) -> set[tuple[str, str]]:
-    return {(row.served_model, row.fingerprint) for row in grades if row.served_model and (row.arm, row.strategy) == (FULL, DIRECT)}
+    return {(row.served_model, row.fingerprint) for row in grades if row.served_model and is_headline(row)}
 
 
 def _names(served: Iterable[tuple[str, str]]) -> str:
