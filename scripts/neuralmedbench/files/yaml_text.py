@@ -59,6 +59,8 @@ NOTICED = {
 
 def yaml_fault(error: Exception) -> tuple[int, str]:
     """Return the number of the faulty line of a text that is not YAML, and what is wrong in it; 0 and nothing where neither is known."""
+    if isinstance(error, UnicodeDecodeError):
+        return 0, "it is not in UTF-8; save it as UTF-8"
     noticed, opened = (getattr(error, name, None) for name in ("problem_mark", "context_mark"))
     context, problem = (str(getattr(error, name, None) or "") for name in ("context", "problem"))
     if opened and context in OPENED_ABOVE:

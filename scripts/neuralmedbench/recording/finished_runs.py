@@ -265,7 +265,8 @@ def _keys_of(table: str) -> tuple[str, ...]:
 
 def _by_number(table: str, row: str, last: int) -> int:
     if not 1 <= int(row) <= last:
-        message = f"{table}: no row {row}; it has {last} rows, the first is 1"
+        has = f"{counted(last, 'row')}, the first is 1" if last else "none in this run"
+        message = f"{table}: no row {row}; it has {has}"
         raise ConfigError(message)
     return int(row)
 

@@ -169,6 +169,12 @@ def test_a_missing_or_broken_configfile_is_one_line_with_file_and_line(
     assert printed.startswith(f"ConfigError: {line}")
 
 
+def test_a_configuration_in_another_encoding_is_told_as_such(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    Path("config/latin.yaml").write_text("models: [Grüße]\n", encoding="latin-1")
+    code, printed = said(capfd, "run", "check", "--configfiles", "config/latin.yaml")
+    assert (code, printed) == (11, "ConfigError: config/latin.yaml: not valid YAML: it is not in UTF-8; save it as UTF-8\n")
+
+
 def test_make_report_checks_the_configuration_before_snakemake_reads_it() -> None:
     done = subprocess.run(["make", "-n", "report", "CONFIGFILE=config/nope.yaml"], cwd=ROOT, capture_output=True, text=True, check=True)
     commands = done.stdout.splitlines()

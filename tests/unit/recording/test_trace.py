@@ -258,7 +258,7 @@ def test_a_table_that_was_never_made_is_one_clear_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "leaderboard: no row 1; it has 0 rows"),
+        ("", "leaderboard: no row 1; it has none in this run"),
         ("benchmark,model\na,b,c\n", r"leaderboard.csv: a row has more cells than the first line has names (line 2)"),
     ],
 )

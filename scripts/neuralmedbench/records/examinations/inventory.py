@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from neuralmedbench.records.case import Sequence as Scan
 from neuralmedbench.records.examinations import wording
@@ -62,13 +63,15 @@ class RequestMatch:
     place: int | None = None
 
 
-def entry_names(examination: Examination) -> list[str]:
+@lru_cache(maxsize=1 << 12)
+def entry_names(examination: Examination) -> tuple[str, ...]:
     """Return the names of record entries, in normal form; none of pictures and notes."""
     if examination.kind is not EvidenceKind.RECORD:
-        return []
-    return [normal_form(line.partition(":")[0]) for line in examination.text.splitlines()]
+        return ()
+    return tuple(normal_form(line.partition(":")[0]) for line in examination.text.splitlines())
 
 
+@lru_cache(maxsize=1 << 12)
 def title_of(examination: Examination) -> str:
     """Return the hospital's own words for a note or a group of entries, in normal form; empty if they say nothing of their own."""
     if examination.kind is EvidenceKind.PICTURES:
@@ -106,6 +109,7 @@ def group_of(examination: Examination) -> str:
     return examination.name.partition(" (")[0]
 
 
+@lru_cache(maxsize=1 << 12)
 def kinds_of(examination: Examination) -> frozenset[str]:
     """Return the kinds that a request may call an examination by; none if its title says nothing.
 
