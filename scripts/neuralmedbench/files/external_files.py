@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -167,12 +168,19 @@ def read_given(path: Path, form: str, item_key: str = "") -> list[GivenAnswer]:
         raise DataError(message)
     try:
         return list(readers[form](path, item_key))
-    except (ValueError, RecursionError, zipfile.BadZipFile, NotImplementedError):  # the last: a compression that zipfile does not support
+    except (
+        ValueError,
+        OSError,
+        RuntimeError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ):  # RuntimeError: packed in another way, or encrypted
         message = (
             f"{path.name}: cannot be read as {form}; expected UTF-8, and of inspect a .json log or an .eval file that is not zstd-packed"
         )
         raise DataError(message) from None
-    except (KeyError, IndexError, TypeError) as error:
+    except (LookupError, TypeError, AttributeError, OverflowError) as error:
         message = f"{path.name}: not a file of the form {form}: {type(error).__name__} at {error}"
         raise DataError(message) from None
 

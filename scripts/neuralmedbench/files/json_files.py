@@ -34,7 +34,7 @@ def read_json(path: Path) -> Any:
     except FileNotFoundError:
         message = f"{path.name}: the file is not there; run the stage that writes it"
         raise DataError(message) from None
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # another encoding, or a number of thousands of digits, is a ValueError too
         message = f"{path.name}: not valid JSON ({type(error).__name__}); delete it and run its stage again"
         raise DataError(message) from None
 

@@ -325,7 +325,7 @@ def read_table(path: Path) -> list[dict[str, str]]:
     Raises
     ------
     DataError
-        If the file is absent.
+        If the file is absent or another program saved it in another encoding.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -334,4 +334,7 @@ def read_table(path: Path) -> list[dict[str, str]]:
             ]
     except FileNotFoundError:
         message = f"{_shown(path)}: the table is not there; run build_tables"
+        raise DataError(message) from None
+    except (UnicodeDecodeError, csv.Error):
+        message = f"{_shown(path)}: not a table in UTF-8, as it was written; delete it and run build_tables"
         raise DataError(message) from None

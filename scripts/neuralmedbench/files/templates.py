@@ -81,9 +81,11 @@ class Templates:
         """
         try:
             return self._environment.get_template(f"{name}.j2").render(**{**self._shared, **values}).strip()
-        except TemplateError as error:
+        except (TemplateError, OSError, TypeError, ValueError, ArithmeticError, LookupError) as error:
             line = getattr(error, "lineno", None)
             message = f"prompt template {name}.j2{f', line {line}' if line else ''}: {type(error).__name__}"
+            if isinstance(error, UnicodeDecodeError):
+                message += "; save it as UTF-8"
             if type(error).__name__ == "UndefinedError":
                 message += f"; it may use {', '.join(sorted(values))}"
             raise ConfigError(message) from None

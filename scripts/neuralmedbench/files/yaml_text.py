@@ -35,7 +35,7 @@ def load_yaml(text: str) -> Any:
         message = "nested too deeply"
         raise NestingError(message)
     try:
-        value = yaml.load(text, Loader=LOADER)
+        value = _value(text)
         if "&" in text and "*" in text and _written_out(value, {}) > MOST_VALUES:
             message = "its aliases repeat more than can be read"
             raise NestingError(message)
@@ -43,6 +43,23 @@ def load_yaml(text: str) -> Any:
         message = "nested too deeply"
         raise NestingError(message) from None
     return value
+
+
+class _Locating(LOADER):  # type: ignore[misc, valid-type]
+    """Names the line of a value that PyYAML recognises and cannot read: a day that no month has, a number of thousands of digits."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ValueError, LookupError, AttributeError):
+            raise yaml.constructor.ConstructorError(None, None, "no such value", node.start_mark) from None
+
+
+def _value(text: str) -> Any:
+    try:
+        return yaml.load(text, Loader=LOADER)
+    except (ValueError, LookupError, AttributeError):
+        return yaml.load(text, Loader=_Locating)  # slower, and only for the message
 
 
 OPENED_ABOVE = {
@@ -53,6 +70,7 @@ OPENED_ABOVE = {
 NOTICED = {
     "mapping values": "a second `: ` in a value needs quotation marks, or the line is indented too far",
     "cannot start any token": "a tab does not indent (use spaces), and a value that begins with a sign such as @ needs quotation marks",
+    "no such value": "a date or number that does not exist; correct it, or put a text in quotation marks",
     "expected": "its indentation does not fit the lines above, or a quotation mark is closed too early",
 }
 

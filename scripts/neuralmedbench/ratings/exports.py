@@ -165,11 +165,11 @@ def read_table(path: Path) -> RatingExport:
         # spreadsheets write a byte order mark
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
-            lines = list(reader)
+            lines, columns = list(reader), tuple(reader.fieldnames or ())
     except (UnicodeDecodeError, csv.Error):
         message = f"{path.name}: not CSV in UTF-8; ask the rater to export again"
         raise RatingError(message) from None
-    if tuple(reader.fieldnames or ()) != COLUMNS or not lines:
+    if columns != COLUMNS or not lines:
         message = f"{path.name}: expected lines with the columns {', '.join(COLUMNS)}"
         raise RatingError(message)
     # several lines per item: the first one creates the entry, each adds one axis

@@ -1,4 +1,4 @@
-"""Full and read-only disks: reported as one line with the next step, never as bad data or a traceback."""
+"""Full and read-only disks, and folders in the place of files: reported as one line with the next step, never as bad data or a traceback."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ def full_disk_cause(error: BaseException) -> OSError | None:
 
 
 def as_storage_error(error: Exception, outputs: Sequence[Path]) -> StorageError | None:
-    """Turn a disk error into a message with the next step; None for other errors.
+    """Turn a disk error, or a folder in the place of a file, into a message with the next step; None for other errors.
 
     Only outputs are named: other paths could be those of raw files.
     """
-    known = FULL | FORBIDDEN | {errno.EROFS}
+    known = FULL | FORBIDDEN | {errno.EROFS, errno.EISDIR}
     cause = next((cause for cause in _causes(error) if cause.errno in known), None)
     if cause is None:
         return None
@@ -102,6 +102,10 @@ def as_storage_error(error: Exception, outputs: Sequence[Path]) -> StorageError 
         return StorageError(f"no room left on the disk (or in the quota) for {where}; free some space and {AGAIN}")
     if cause.errno == errno.EROFS:
         return StorageError(f"{where} cannot be written: its disk or folder is read-only; make it writable and {AGAIN}")
+    if cause.errno == errno.EISDIR:
+        return StorageError(
+            f"a folder stands where a file is read or written for {where}; give the path of a file, or move the folder away"
+        )
     if output is None:
         return StorageError(f"no permission for a file that is read to make {where}; give yourself permission and {AGAIN}")
     return StorageError(f"no permission to write {where}; give yourself permission for its folder and {AGAIN}")

@@ -270,6 +270,8 @@ def test_mistakes_of_the_run_do_not_hide_those_of_the_files_that_it_names(projec
     ("text", "fault"),
     [
         ("title: M\nbackend litellm\nid: m\n", "line 2: not valid YAML: expected `key: value`"),
+        ("title: M\nday: 2024-02-30\n", "line 2: not valid YAML: a date or number that does not exist; correct it"),
+        (f"title: M\nseed: {'9' * 5000}\n", "line 2: not valid YAML: a date or number that does not exist"),
         ("title: 'M\nid: m\n", "line 1: not valid YAML: its quotation mark is not closed"),
         ("title: Exam: part 2\nid: m\n", "line 1: not valid YAML: a second `: ` in a value needs quotation marks"),
         ("models: [a\nb: 1\n", "line 2: not valid YAML: the bracket that opens in line 1 is not closed before it"),

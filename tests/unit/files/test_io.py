@@ -163,6 +163,12 @@ def test_cells_have_six_decimals_without_a_negative_zero_and_nothing_is_an_empty
     assert (tmp_path / "t.csv").read_text() == "a,b,c,d,e\n0.333333,,true,,0.000000\n"
 
 
+def test_a_result_table_that_a_spreadsheet_saved_in_another_encoding_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("model\nfür\n", encoding="latin-1")
+    with pytest.raises(DataError, match=r"t\.csv: not a table in UTF-8, as it was written; delete it and run build_tables"):
+        read_table(tmp_path / "t.csv")
+
+
 TEXTS_OF_CELLS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "＝1+1", "'=1", "''=1", "-", "'tis", "glioma", "-1 °C"]
 
 

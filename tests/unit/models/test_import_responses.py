@@ -165,6 +165,9 @@ def test_tables_and_the_logs_of_inspect_and_lmms_eval_are_read(tmp_path):
         ('{"item": "one", "text": "A", "sample": "first"}', "table", "line 1: `sample` is the number .*, from 0; found 'first'"),
         ('{"results": "A secret"}', "inspect", "KeyError at 'samples'"),
         ('{"doc_id": 1}', "lmms-eval", "KeyError at 'filtered_resps'"),
+        ('{"samples": ["A secret"]}', "inspect", "not a file of the form inspect"),
+        ('{"samples": [{"id": 1, "output": "A secret"}]}', "inspect", "not a file of the form inspect"),
+        ('{"samples": [{"id": 1, "epoch": Infinity, "output": {"completion": "A secret"}}]}', "inspect", "not a file of the form inspect"),
     ],
 )
 def test_a_file_of_another_form_is_one_line_without_its_words(tmp_path, content, form, problem):
@@ -172,6 +175,19 @@ def test_a_file_of_another_form_is_one_line_without_its_words(tmp_path, content,
     with pytest.raises(DataError, match=problem) as told:
         read_given(tmp_path / "x.jsonl", form)
     assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize("place", [0, 11])
+def test_a_damaged_archive_of_inspect_is_one_line(tmp_path, place):
+    log = tmp_path / "log.eval"
+    with zipfile.ZipFile(log, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("samples/one.json", json.dumps({"id": "one", "output": {"completion": " ".join(map(str, range(99)))}}))
+        offset = 30 + len("samples/one.json")
+    packed = bytearray(log.read_bytes())
+    packed[offset + place] ^= 0xFF
+    log.write_bytes(packed)
+    with pytest.raises(DataError, match=r"log\.eval: cannot be read as inspect"):
+        read_given(log, "inspect")
 
 
 @pytest.mark.parametrize(

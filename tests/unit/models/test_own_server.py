@@ -260,6 +260,9 @@ def test_transformers_serve_is_refused_where_it_would_ignore_a_setting(stub, tmp
     model = served_model(stub, server=section, temperature=0.7)
     with pytest.raises(ConfigError, match=r'ignores its temperature 0\.7: write `"do_sample": true`'):
         command_of(model, 9)
+    (stub.parent / "generation_config.json").write_text('{"do_sample": tr', encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"generation_config\.json of its folder is not JSON"):
+        command_of(model, 9)
     (stub.parent / "generation_config.json").write_text('{"do_sample": true}', encoding="utf-8")
     assert command_of(model, 9)
 

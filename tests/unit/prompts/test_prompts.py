@@ -123,6 +123,15 @@ def test_an_unknown_strategy_and_a_template_that_uses_an_unknown_name_are_refuse
         assemble(built.items, CaseMaterial(), benchmark_config(arms=["full"]), Templates(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"), [("für", r"t\.j2: UnicodeDecodeError; save it as UTF-8"), ("{{ 1 / 0 }}", r"t\.j2: ZeroDivisionError")]
+)
+def test_a_template_in_another_encoding_or_with_a_wrong_computation_is_one_line(tmp_path, text, problem):
+    (tmp_path / "t.j2").write_text(text, encoding="latin-1")
+    with pytest.raises(ConfigError, match=problem):
+        Templates(tmp_path).render("t")
+
+
 def test_text_of_a_patient_is_never_rendered_as_a_template(templates):
     built = build_cases("b", benchmark_config(), [source("a1", notes=("{{ 7 * 7 }} {% raw %}",))], {}, VOCABULARY)
     assert "{{ 7 * 7 }} {% raw %}" in said(assemble(built.items, CaseMaterial(), benchmark_config(arms=["full"]), templates)[0])

@@ -232,6 +232,7 @@ def test_a_table_is_read_as_its_json_and_beside_it_once(round_of):
         (table(*JUDGED).replace("false\n", "false,more\n"), "line 2: it has too few or too many cells"),
         (table(), "expected lines with the columns"),
         ("PK", "expected lines with the columns"),
+        ("", "expected lines with the columns"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused(round_of, text, words):

@@ -78,6 +78,14 @@ def test_an_error_of_the_disk_is_one_line_that_names_the_output_and_no_other_pat
     assert "VANDERMEER" not in output
 
 
+def test_a_folder_in_the_place_of_a_file_is_one_line(here, capsys):
+    (here / "table.csv").mkdir()
+    assert run_command(lambda _: len((here / "table.csv").read_text()), ["--out", "data/b.json"]) == StorageError.exit_code
+    assert capsys.readouterr().err.startswith(
+        "StorageError: a folder stands where a file is read or written for data/b.json; give the path"
+    )
+
+
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), FileNotFoundError(2, "no"), KeyError("x"), RuntimeError("x")])
 def test_every_other_error_stays_a_traceback(error, here):
     with pytest.raises(type(error)):

@@ -216,3 +216,6 @@ def test_a_grader_without_a_model_or_a_usable_prompt_is_refused(monkeypatch, tmp
     (tmp_path / "t.j2").write_text("{{ answer }}")
     with pytest.raises(ConfigError, match="needs the blocks"):
         grader_requests.load_template(tmp_path / "t.j2")
+    (tmp_path / "t.j2").write_text("{% block system %}für{% endblock %}", encoding="latin-1")
+    with pytest.raises(ConfigError, match=r"t\.j2: not a valid template \(UnicodeDecodeError\)"):
+        grader_requests.load_template(tmp_path / "t.j2")

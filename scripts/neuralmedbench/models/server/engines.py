@@ -13,7 +13,8 @@ from pathlib import Path
 
 from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.config.model import ModelConfig, ServerConfig
-from neuralmedbench.errors import ConfigError
+from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.files.json_files import read_json
 from neuralmedbench.models.causes import Cause
 
 HOST = "127.0.0.1"
@@ -229,7 +230,12 @@ def _check_weights(model: ModelConfig, engine: Engine) -> None:
         raise ConfigError(message)
     settings = path / "generation_config.json"
     if engine is ENGINES["transformers"] and model.temperature:
-        samples = settings.is_file() and json.loads(settings.read_text(encoding="utf-8")).get("do_sample") is True
+        try:
+            stated = read_json(settings) if settings.is_file() else {}
+        except DataError:
+            message = f"model {model.name}: generation_config.json of its folder is not JSON; put the file of its weights there again"
+            raise ConfigError(message) from None
+        samples = isinstance(stated, dict) and stated.get("do_sample") is True
         if not samples:  # the server samples only if the weights say so, whatever temperature is asked for
             message = (
                 f'model {model.name}: `transformers serve` ignores its temperature {model.temperature:g}: write `"do_sample": true` into'

@@ -178,7 +178,7 @@ def load_template(path: Path) -> Template:
     except FileNotFoundError:
         message = f"{path.as_posix()}: the grader's prompt is not there; correct `prompt` in the grader's yaml"
         raise ConfigError(message) from None
-    except TemplateError as error:
+    except (TemplateError, UnicodeDecodeError, OSError) as error:
         message = f"{path.as_posix()}: not a valid template ({type(error).__name__})"
         raise ConfigError(message) from None
     if not {"system", "user"} <= set(template.blocks):
