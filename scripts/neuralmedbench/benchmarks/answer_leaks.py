@@ -19,7 +19,6 @@ from neuralmedbench.records.requests import Request
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
 
 MAX_ABBREVIATION = 4
-NORMAL_CLASS = "normal"
 
 YES_OR_NO = "да нет так ні ja nein nee sí si oui non não sim tak nie evet hayır ναι όχι हाँ नहीं نعم لا כן לא 예 아니오 네 아니요"
 """Yes and no in other languages; those of Chinese and Japanese are single signs, or stand in every text."""
@@ -155,7 +154,7 @@ def _of_item(item: Item, gold: Gold, places: Mapping[str, SentText], vocabulary:
 def terms_of(item: Item, gold: Gold, vocabulary: Vocabulary) -> list[LeakTerm]:
     """Collect the terms that would reveal the answer of an item or another scored value, each once, the most severe first."""
     plain = re.sub(r"\([^()]*\)", " ", gold.answer)
-    entry = vocabulary.find(plain) or vocabulary.find(gold.answer) or (vocabulary.find(gold.icd10) if gold.icd10 else None)
+    entry = vocabulary.of_reference(gold.answer, gold.icd10)
     abbreviations = set(entry.abbreviations) if entry else set()
     wider = list(vocabulary.ancestors(entry.key)) if entry and entry.key in vocabulary.diagnoses else []
     # severity decreases: answer, alias, code, field, family, sign; a term counts with its first
@@ -168,7 +167,7 @@ def terms_of(item: Item, gold: Gold, vocabulary: Vocabulary) -> list[LeakTerm]:
         terms.append(_term(text, "family", set(owner.abbreviations) if owner else set()))
     # names of signs that give the disease away, and of what is nearly always seen in it alone: warnings
     terms += [_term(text, "sign", set()) for signs in (NAMING, DESCRIBING) for text in sign_names(gold, vocabulary, signs)]
-    normal = entry is not None and entry.classes == NORMAL_CLASS
+    normal = entry is not None and entry.is_normal
     unique: dict[tuple[str, ...], LeakTerm] = {}
     for term in terms:
         # the single word "normal" occurs in every examination

@@ -12,15 +12,12 @@ from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.benchmarks.sign_names import APPEARANCES, NAMING, sign_names
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import sha256_of_value
-from neuralmedbench.records.items import Arm, Criterion, Disclosure, Family, Gold, Item, Lesion
+from neuralmedbench.records.items import SIDE_WORDS, Arm, Criterion, Disclosure, Family, Gold, Item, Lesion
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
-
-SIDE_WORDS = {"left": "on the left", "right": "on the right", "bilateral": "on both sides", "midline": "in the midline"}
 
 LESION_FAMILIES = frozenset({Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION})
 """Families whose rubric asks for location, side and signal of the lesion."""
 
-NORMAL_CLASS = "normal"
 
 AS_WRITTEN = Vocabulary(version="", digest="", diagnoses={}, locations={})
 """Empty vocabulary, for imported sets: their terms are kept as written; scoring looks them up in the vocabulary of its run."""
@@ -116,7 +113,7 @@ def _numbered(name: str, template: str, statements: tuple[str, ...], points: flo
 def is_normal(answer: AnswerRow, vocabulary: Vocabulary) -> bool:
     """Return True if the patient has no disease that a scan could show."""
     found = diagnosis_of(answer, vocabulary)
-    return found is not None and found.classes == NORMAL_CLASS
+    return found is not None and found.is_normal
 
 
 def unknown_terms(answer: AnswerRow, vocabulary: Vocabulary) -> tuple[str, ...]:

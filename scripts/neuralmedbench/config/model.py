@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import os
 from collections.abc import Iterable, Iterator
 from typing import Literal
 from urllib.parse import urlsplit
@@ -232,6 +233,11 @@ class ModelConfig(Section):
         copy = self.model_copy()
         copy._name = name
         return copy
+
+    @property
+    def api_key(self) -> str:
+        """The key in the environment variable `api_key_env`; empty if none is named or set."""
+        return os.environ.get(self.api_key_env or "", "")
 
     @property
     def names(self) -> tuple[str, ...]:

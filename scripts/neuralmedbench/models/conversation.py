@@ -33,7 +33,7 @@ from neuralmedbench.records.requests import (
     with_earlier_answer,
 )
 from neuralmedbench.records.responses import THINKING
-from neuralmedbench.records.views import SliceView, Viewer, view_steps
+from neuralmedbench.records.views import FINAL, SliceView, Viewer, view_steps
 
 NO_WORDS = "(no answer)"
 """Replaces an empty answer in the history of a dialogue; providers refuse empty messages."""
@@ -235,7 +235,6 @@ def _picture(image: RequestImage, root: Path) -> MessageImage:
 QUESTION = re.compile(r"^[\s>*_#-]*QUESTION[*_]*\s*:[*_]*\s*(.+)$", re.IGNORECASE | re.MULTILINE)
 REQUEST = re.compile(r"^[\s>*_#-]*REQUEST[*_]*\s*:[*_]*\s*(.+)$", re.IGNORECASE | re.MULTILINE)
 
-FINAL = re.compile(r"^[\s>*_#-]*DIFFERENTIAL(?: DIAGNOS[IE]S)?[*_]*\s*:", re.IGNORECASE | re.MULTILINE)
 FINAL_CHOICE = re.compile(r"^[\s>*_#-]*ANSWER[*_]*\s*:", re.IGNORECASE | re.MULTILINE)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,7 +100,7 @@ def unavailable_reason(model: ModelConfig) -> str:
         return "the reader was not shown them, or did not answer them"
     if model.backend == "imported":
         return "its answers are imported (nmb model import), those that are missing cannot be asked for"
-    if model.backend == "litellm" and model.api_key_env and not os.environ.get(model.api_key_env):
+    if model.backend == "litellm" and model.api_key_env and not model.api_key:
         return f"the environment variable {model.api_key_env} is not set"
     return ""
 

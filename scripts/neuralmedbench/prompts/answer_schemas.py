@@ -10,9 +10,9 @@ from neuralmedbench.prompts.arms import View
 from neuralmedbench.prompts.parts import labelled_images, render_message
 from neuralmedbench.records.items import Item, ItemImage
 from neuralmedbench.records.requests import RequestTurn
+from neuralmedbench.records.scores import LONGEST_DIFFERENTIAL
 from neuralmedbench.records.value_rules import RULES, part_of_schema
 
-MAX_CANDIDATES = 5
 WORDS: dict[str, object] = {"type": "string"}
 CANDIDATE: dict[str, object] = {
     "type": "object",
@@ -26,7 +26,7 @@ SECTION_RULES: dict[str, dict[str, object]] = {
     "SIDE": {"enum": ["left", "right", "bilateral", "midline", "none"]},
     "PICTURE": {"type": ["integer", "null"]},
     "BOX": {"type": ["array", "null"], "items": {"type": "number"}},
-    "DIFFERENTIAL": {"type": "array", "items": CANDIDATE, "minItems": 1, "maxItems": MAX_CANDIDATES},
+    "DIFFERENTIAL": {"type": "array", "items": CANDIDATE, "minItems": 1, "maxItems": LONGEST_DIFFERENTIAL},
     "CONFIDENCE": {"type": "number", "minimum": 0, "maximum": 1},
 }
 """Schemas of the checklist sections that are not free text."""

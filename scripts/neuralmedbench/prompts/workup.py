@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from dataclasses import replace
 from neuralmedbench.config.benchmark import ViewerConfig
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.parts import labelled_images
+from neuralmedbench.records.arm_changes import by_digest
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.examinations import REQUEST_KINDS, match_request
 from neuralmedbench.records.examinations.inventory import (
@@ -115,7 +115,7 @@ def work_up_of(
         leading = list(dict.fromkeys(place for place in named if place is not None))
         held, disclosed = tuple(held[place] for place in (*leading, *(place for place in range(len(held)) if place not in leading))), ""
     if order == "random":
-        held = tuple(sorted(held, key=lambda one: hashlib.sha256(f"{item.item_id}\n{one.name}".encode()).hexdigest()))
+        held = tuple(sorted(held, key=lambda one: by_digest(item.item_id, one.name)))
     images = {image.image_id: image for image in item.images}
     facts = tuple(
         Fact(

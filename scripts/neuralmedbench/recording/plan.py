@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -274,7 +273,7 @@ class _Planner:
             destination=destination,
             allowed=is_allowed(model, destination, allowed),
             key_env=model.api_key_env or "",
-            key_is_set=bool(model.api_key_env and os.environ.get(model.api_key_env)),
+            key_is_set=bool(model.api_key),
             group=group,
             least_minutes=max(minutes),
             max_cost_usd=model.max_cost_usd,

@@ -4,7 +4,7 @@ Doors
 -----
 answer_key: AnswerKey, CaseScore, NoteKey, NoteSpan, PixelBox, ScoreRow, SeriesKey, TagRule
 answer_leaks: AcceptedLeak, AcceptedLeaks, AnswerLeak, AnswerLeaks, SEVERITIES
-arm_changes: DENIAL, NONE_ARM, OTHER_SIDE, SHUFFLED, SUGGESTS, AlteredPicture, altered_key, as_asked, is_movable, option_name, order_under, rival, suggestion_words, wrong_gold
+arm_changes: DENIAL, NONE_ARM, OTHER_SIDE, SHUFFLED, SUGGESTS, AlteredPicture, altered_key, as_asked, by_digest, is_movable, option_name, order_under, rival, suggestion_words, wrong_gold
 blinding: hide_names
 bundle: BundleCandidate, BundleGrade, BundleImage, BundleResponse, BundleTurn, CaseBundle
 case: Audit, CT_SEQUENCES, CaseRecord, FileFate, MIN_SLICES, NoHead, PLANES_ACROSS, PictureFate, PictureManifest, Plane, Sequence, Series, SeriesFate, Slice, SliceRow, State, Tile
@@ -14,18 +14,18 @@ coordinates: Convention, full_scale, half_width_px, to_fractions, to_picture
 examinations: REQUEST_KINDS, match_request, offered_requests
 examinations.inventory: EvidenceKind, Examination, RequestMatch, RequestOutcome, group_of_entry, section_of_note, unique_names
 fact_matching: MOST_FACTS, matching_facts, matching_statements
-items: Arm, Axis, CURRENT_SCAN, Criterion, DIAGNOSES, Disclosure, ESSENTIAL_SEPARATOR, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, LesionOnSlice, Level, NEEDED, NO_LESION, OPTION, PART, PRIOR_SCAN, ReferenceValue, Runner, ShownLesion, Strategy, Turn, discloses_findings, evenly_spaced, evidence_images, gold_fields, is_headline, slice_image, slice_of, with_only
+items: Arm, Axis, CURRENT_SCAN, Criterion, DIAGNOSES, Disclosure, ESSENTIAL_SEPARATOR, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, LesionOnSlice, Level, NEEDED, NO_LESION, OPTION, PART, PRIOR_SCAN, SIDE_WORDS, ReferenceValue, Runner, ShownLesion, Strategy, Turn, discloses_findings, evenly_spaced, evidence_images, gold_fields, is_headline, slice_image, slice_of, with_only
 questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal
 requests: EARLIER, Fact, Inquiry, MOST_CANDIDATES, Request, RequestImage, RequestTurn, STATEMENT, earlier_request, joined_words, order_of_parts, with_earlier_answer
 responses: COUNTS, MISSING_STATES, PARTS, THINKING, Response, ResponseState, SentCall, ServedModel, Usage, current_rows, distinct_calls, is_cut_in_thought, is_only_thoughts, printable_name, served_by, token_count, total_of, usage_of
 result_columns: TABLES
 results: CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, FUNNEL_STEPS, HIDDEN, MARK, NOT_SHOWN, PATIENT, POOL_MARKS, RANKED_DIFFERENTIAL, mark_of
 review: AcceptedIdentityLeak, AcceptedIdentityLeaks, ExcludeReason, IdentityLeak, OwnRule, ReviewedFiles, SignedReview
-scores: PLANTED, SIMULATED_ROUND, Evidence, Grade, GradeState, Key, ParseStatus, PlantedAnswer, Prediction, Rating, RatingPart, Score, SimilarityRow, StatedPlace, response_key, text_digest
+scores: LONGEST_DIFFERENTIAL, PLANTED, SIMULATED_ROUND, Evidence, Grade, GradeState, Key, ParseStatus, PlantedAnswer, Prediction, Rating, RatingPart, Score, SimilarityRow, StatedPlace, response_key, text_digest
 taxonomy: ERRORS, ERROR_AXIS, ErrorCode, ErrorGroup, PaperClass, TAXONOMY, counts_under, error_of, unknown_errors
 value_reading: BOX, keywords_of
 value_rules: RULES, example_of, fields_of, is_right, overlap, part_of_schema, problem_of_values, read_value, right_text, share_of, threshold, values_schema, write_value
-views: ANSWER_ACTION, CT_WINDOW_NAMES, MR_WINDOWS, SliceView, Vector, ViewPlane, ViewRules, ViewScan, ViewStep, Viewer, WHOLE, view_steps, viewer_digest
+views: ANSWER_ACTION, CT_WINDOW_NAMES, FINAL, MR_WINDOWS, SliceView, Vector, ViewPlane, ViewRules, ViewScan, ViewStep, Viewer, WHOLE, view_steps, viewer_digest
 vocabulary: Diagnosis, Disease, Diseases, Region, Regions, TimeCritical, Urgency, Vocabulary, normal_form
 words: DASH, DASHED, LONGEST_ANSWER, LONGEST_NAME, ONCE, SIGNS_OF_A_WORD, WITHOUT_SPACES, all_of, are, capital, count_words, counted, decimal, items_of, listing, p_equals, p_value, percent, percent_span, percent_with_span, plural, points, points_span, quote, spaced, whole
 """

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from neuralmedbench.records.items import NO_LESION, OPTION, Family, Gold, Item, Lesion, Runner
+from neuralmedbench.records.items import NO_LESION, OPTION, SIDE_WORDS, Family, Gold, Item, Lesion, Runner
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
 
@@ -21,7 +21,6 @@ DENIAL = re.compile(r"\b(?:no|not|none|nor|never|without|absent|absence|unremark
 SUGGESTS = re.compile(r"suggestion-|own_answer-")
 """Beginning of the names of arms in which a colleague suggests an answer, or doubts one."""
 OTHER_SIDE = {"left": "right", "right": "left"}
-PLACES = {"left": "on the left", "right": "on the right", "bilateral": "on both sides", "midline": "in the midline"}
 SHUFFLED = re.compile(r"options_shuffled-(\d+)")
 """Name of an arm that shows the options in another order, with its seed."""
 NONE_ARM, NONE_OF_THE_ABOVE = "none_of_the_above", "None of the above"
@@ -127,7 +126,7 @@ def wrong_gold(item: Item, gold: Gold, vocabulary: Vocabulary) -> Gold | None:
         return _another_class(item, gold)
     if item.family is Family.LESION_RECOGNITION:
         return _another_place(item, gold, vocabulary)
-    answer = _entry(gold, vocabulary)
+    answer = vocabulary.of_reference(gold.answer, gold.icd10)
     if answer is None:
         return None
     related = {answer.key, *(entry.key for entry in (*vocabulary.ancestors(answer.key), *vocabulary.descendants(answer.key)))}
@@ -143,13 +142,8 @@ def suggestion_words(item: Item, gold: Gold) -> str:
     if item.runner is Runner.STRUCTURED and gold.fields:
         return f'"class": "{gold.fields.diagnosis_class}"'
     if item.family is Family.LESION_RECOGNITION and gold.lesion:
-        return ", ".join(filter(None, (f"a lesion in the {gold.lesion.location}", PLACES.get(gold.lesion.side, ""))))
+        return ", ".join(filter(None, (f"a lesion in the {gold.lesion.location}", SIDE_WORDS.get(gold.lesion.side, ""))))
     return gold.answer
-
-
-def _entry(gold: Gold, vocabulary: Vocabulary) -> Diagnosis | None:
-    plain = re.sub(r"\([^()]*\)", " ", gold.answer)
-    return vocabulary.find(plain) or vocabulary.find(gold.answer) or (vocabulary.find(gold.icd10) if gold.icd10 else None)
 
 
 def _chosen(item: Item, names: Iterable[str]) -> str:
@@ -226,7 +220,7 @@ def option_order(item_id: str, options: int, seed: int) -> tuple[int, ...]:
     [0, 1, 2]
     """
     square, turn = divmod(seed - 1, options)
-    fixed = sorted(range(options), key=lambda index: hashlib.sha256(f"{item_id}\n{square}\n{index}".encode()).hexdigest())
+    fixed = sorted(range(options), key=lambda index: by_digest(item_id, f"{square}\n{index}"))
     return (*fixed[turn:], *fixed[:turn])
 
 

@@ -293,6 +293,10 @@ def evenly_spaced(places: Sequence[T], most: int) -> list[T]:
     return [places[round(number * gap)] for number in range(most)]
 
 
+SIDE_WORDS = {"left": "on the left", "right": "on the right", "bilateral": "on both sides", "midline": "in the midline"}
+"""Sides of a lesion, in the words of a sentence."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Lesion:
     """The main lesion.

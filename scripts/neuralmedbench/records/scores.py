@@ -77,6 +77,10 @@ class StatedPlace:
     unread: str = ""
 
 
+LONGEST_DIFFERENTIAL = 5
+"""Diagnoses that an answer may rank; further ones are not read."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
     """A parsed answer, read without gold.
@@ -84,7 +88,7 @@ class Prediction:
     Attributes
     ----------
     differential : tuple of str
-        Ranked diagnoses, at most 5.
+        Ranked diagnoses, at most `LONGEST_DIFFERENTIAL`.
     findings, rationale : str
         In the words of the answer, or empty.
     choice : str

@@ -35,6 +35,7 @@ ACCENTS = re.compile(
     "[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]"
 )
 """Accents of Latin, Greek and Cyrillic letters, points of Hebrew and Arabic ones. What combines in other scripts is a vowel, and stays."""
+BRACKETS = re.compile(r"\([^()]*\)")
 PLAIN_SIGNS = {code: " " for code in range(128) if not chr(code).isalnum()}
 """Signs of plain Latin text that part words."""
 
@@ -182,6 +183,11 @@ class Diagnosis:
         return (*self.in_full, *self.abbreviations)
 
     @property
+    def is_normal(self) -> bool:
+        """True if it is no disease that a scan could show."""
+        return self.classes == "normal"
+
+    @property
     def in_full(self) -> tuple[str, ...]:
         """All its names but abbreviations."""
         return (self.name, *self.synonyms, *self.narrower, *self.translations)
@@ -327,6 +333,10 @@ class Vocabulary:
     def find(self, text: str) -> Diagnosis | None:
         """Return the diagnosis of a name, synonym, abbreviation or ICD-10 code (the whole text), or None."""
         return self.codes.get(text.strip().upper()) or self.index.get(normal_form(text))
+
+    def of_reference(self, answer: str, icd10: str = "") -> Diagnosis | None:
+        """Return the diagnosis of a reference answer: of its name without what stands in brackets, of its whole name, or of its ICD-10 code."""
+        return self.find(BRACKETS.sub(" ", answer)) or self.find(answer) or (self.find(icd10) if icd10 else None)
 
     def disease_family(self, text: str) -> str:
         """Return the widest term above a diagnosis (stroke, brain tumour, ...); empty if the vocabulary lacks the diagnosis."""

@@ -111,8 +111,7 @@ class ReferenceAnswer:
         """
         plain = re.sub(r"\([^()]*\)", " ", gold.answer)
         names = vocabulary.without_kinds
-        known = names.find(plain) or names.find(gold.answer) or (names.find(gold.icd10) if gold.icd10 else None)
-        found = known or _described(plain, names)
+        found = names.of_reference(gold.answer, gold.icd10) or _described(plain, names)
         if found is None:
             vocabulary = names
         entry = vocabulary.diagnoses[found.key] if found else _unknown(gold.answer, vocabulary)

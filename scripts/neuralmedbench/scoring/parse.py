@@ -12,7 +12,7 @@ from neuralmedbench.records.checklist import PLACES, SECTIONS, with_places
 from neuralmedbench.records.items import Family, Item, ItemImage, Runner
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.responses import Response, ResponseState
-from neuralmedbench.records.scores import ParseStatus, Prediction
+from neuralmedbench.records.scores import LONGEST_DIFFERENTIAL, ParseStatus, Prediction
 from neuralmedbench.records.value_rules import part_of_schema
 from neuralmedbench.records.views import ANSWER_ACTION
 from neuralmedbench.records.vocabulary import normal_form
@@ -24,7 +24,6 @@ from neuralmedbench.scoring.places import numbered_images, read_place
 from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections, without_thoughts
 from neuralmedbench.scoring.structured_answer import parse_structured
 
-MAX_CANDIDATES = 5
 MAX_WORDS = 14
 """A line of a differential with more words is an explanation, unless it is numbered."""
 EXPLANATION = re.compile(r"\s[-–—]\s|:\s|\((?:confidence|probability|likelihood)?[:\s~]*\d{1,3}\s*%\)")
@@ -230,8 +229,8 @@ def _lesion(sections: Sections) -> tuple[list[tuple[str, ChecklistCandidate]], b
 def _differential(sections: Sections) -> tuple[list[tuple[str, ChecklistCandidate]], bool]:
     candidates, strict = read_candidates(sections.lines.get("DIFFERENTIAL", [""]))
     named = [(diagnosis_of(row.name), row) for row in candidates if row.number or _is_short(row.name)]
-    strict &= len(named) <= MAX_CANDIDATES and all(name == row.name for name, row in named)
-    return [(name, row) for name, row in named if normal_form(name)][:MAX_CANDIDATES], strict
+    strict &= len(named) <= LONGEST_DIFFERENTIAL and all(name == row.name for name, row in named)
+    return [(name, row) for name, row in named if normal_form(name)][:LONGEST_DIFFERENTIAL], strict
 
 
 def _is_short(line: str) -> bool:
@@ -314,7 +313,7 @@ def _with_statement(prediction: Prediction, text: str) -> Prediction:
     if not stated or abstains(stated) or normal_form(stated) == normal_form(prediction.differential[0]):
         return prediction
     others = tuple(name for name in prediction.differential if normal_form(name) != normal_form(stated))
-    return replace(prediction, differential=(stated, *others)[:MAX_CANDIDATES], evidence=())
+    return replace(prediction, differential=(stated, *others)[:LONGEST_DIFFERENTIAL], evidence=())
 
 
 def _parse_other_form(text: str, family: Family) -> Prediction | None:
@@ -354,10 +353,10 @@ def _candidates(lines: list[str]) -> tuple[tuple[str, ...], bool]:
         strict = False
         texts = [DECORATION.sub("", row) for row in rows if _is_short(row)]
     cleaned = [diagnosis_of(text) for text in texts]
-    strict &= len(texts) <= MAX_CANDIDATES and [text.strip() for text in texts] == cleaned
+    strict &= len(texts) <= LONGEST_DIFFERENTIAL and [text.strip() for text in texts] == cleaned
     if cleaned and normal_form(cleaned[0]) and not LETTER.search(cleaned[0]):  # a number in the place of the first diagnosis
         return (), False
-    return tuple(text for text in cleaned if normal_form(text))[:MAX_CANDIDATES], strict
+    return tuple(text for text in cleaned if normal_form(text))[:LONGEST_DIFFERENTIAL], strict
 
 
 def in_stages(item: Item) -> bool:

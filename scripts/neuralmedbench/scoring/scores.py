@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from neuralmedbench.errors import ScoringError
+from neuralmedbench.records.arm_changes import by_digest
 from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_only_thoughts
@@ -349,7 +349,7 @@ def elect_sample(rows: Iterable[Score], vocabulary: Vocabulary) -> Election:
     # count the votes; ties by digest
     votes = [(vote, row) for row in present if (vote := vote_of(row, vocabulary))]
     counts = Counter(vote for vote, _ in votes)
-    order = sorted(counts, key=lambda vote: (-counts[vote], hashlib.sha256(f"{rows[0].item_id}\n{vote}".encode()).hexdigest()))
+    order = sorted(counts, key=lambda vote: (-counts[vote], by_digest(rows[0].item_id, vote)))
     # the missing samples could all have voted for the runner-up
     lead = counts[order[0]] - (counts[order[1]] if len(order) > 1 else 0) if order else 0
     if missing and len(missing) >= lead:

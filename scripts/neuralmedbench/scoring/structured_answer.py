@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from neuralmedbench.files.yaml_text import load_yaml
 from neuralmedbench.records.items import GoldFields, gold_fields
@@ -57,7 +57,12 @@ def parse_structured(text: str, schema: str) -> Prediction:
 
 def _confidence(answer: dict[str, Any]) -> float | None:
     value = answer.get("confidence")
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1 else None
+    return float(value) if is_share(value) else None
+
+
+def is_share(value: object) -> TypeGuard[float]:
+    """Return True if a value is a number from 0 to 1; booleans and NaN are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _parse_values(text: str, schema: str, rules: dict[str, str]) -> Prediction:
@@ -187,8 +192,7 @@ def _fits(value: dict[str, Any], schema: str) -> bool:
         value[name] is None or isinstance(value[name], JSON_TYPES[RULES[rule].json_type]) for name, rule in fields_of(schema).items()
     )
     confidence = value.get("confidence")
-    number = confidence is None or (isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1)
-    return allowed and typed and number
+    return allowed and typed and (confidence is None or is_share(confidence))
 
 
 def gold_labels(fields: GoldFields) -> dict[str, str]:

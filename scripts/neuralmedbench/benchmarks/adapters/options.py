@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +13,7 @@ from neuralmedbench.benchmarks.adapters.rows import cell_text, column_text
 from neuralmedbench.benchmarks.source_folder import RowError, SourceFolder, decoded
 from neuralmedbench.config.mapping_sections import ImagesMapping, OptionsMapping, PictureForm
 from neuralmedbench.errors import DataError
-from neuralmedbench.records.arm_changes import option_name
+from neuralmedbench.records.arm_changes import by_digest, option_name
 from neuralmedbench.records.items import CURRENT_SCAN, OPTION, PART, PRIOR_SCAN
 from neuralmedbench.records.questions import LETTERS, QuestionImage
 from neuralmedbench.records.words import LONGEST_ANSWER, counted, quote
@@ -208,7 +207,7 @@ def numbered_letter(value: Any, options: Sequence[str], *, first: int) -> str:
 
 def digest_order(question_id: str, options: Iterable[str]) -> tuple[str, ...]:
     """Order options by a digest of question and option: the same in every run, with the right one at no fixed position."""
-    return tuple(sorted(options, key=lambda option: hashlib.sha256(f"{question_id}\n{_plain(option)}".encode()).hexdigest()))
+    return tuple(sorted(options, key=lambda option: by_digest(question_id, _plain(option))))
 
 
 def _plain(text: str) -> str:

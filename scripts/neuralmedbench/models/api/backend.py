@@ -5,7 +5,6 @@ OpenAI's protocol, which most servers speak, is spoken here; other providers are
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any
 
@@ -149,7 +148,7 @@ class ApiBackend:
         address = address_of(model)
         if destination_of(model) != LOCAL:
             warn_about_proxies(model.name, address)
-        self._key = (os.environ.get(model.api_key_env) if model.api_key_env else None) or ""
+        self._key = model.api_key
         self._host = OneHost(address, model.timeout_s)
         self._calls = (NativeCalls if native else _litellm_calls())(model, self._host, self._key or NO_KEY)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 import time
 from collections import Counter
@@ -13,7 +12,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from neuralmedbench.config.model import BatchConfig, ModelConfig
-from neuralmedbench.models.api.backend import ApiBackend
+from neuralmedbench.models.api.backend import NO_KEY, ApiBackend
 from neuralmedbench.models.batch.anthropic import VERSION, AnthropicBatches
 from neuralmedbench.models.batch.client import ELSEWHERE, GONE, BatchClient, BatchHttp, BatchLine, BatchStatus, CannotListError, readable
 from neuralmedbench.models.batch.google import GoogleBatches
@@ -35,7 +34,7 @@ from neuralmedbench.records.responses import ResponseState
 
 def batch_client(model: ModelConfig, stop: asyncio.Event) -> BatchClient:
     """Open the batch interface of a model's provider, one of `destinations.BATCH_PROVIDERS`."""
-    key = (os.environ.get(model.api_key_env) if model.api_key_env else None) or "no-key"
+    key = model.api_key or NO_KEY
     provider, _, name = model.id.partition("/")
     address = address_of(model)
     place = urlsplit(address)

@@ -5,7 +5,6 @@ A table to grade has the answers of a model, some of them again with planted err
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -191,7 +190,7 @@ def _may_not_ask(run: ModelRun) -> str:
         check_destination(model, run.destinations)
     except ConfigError as error:
         return str(error)
-    if not run.replay and model.api_key_env and not os.environ.get(model.api_key_env) and not run.ledger.exists():
+    if not run.replay and model.api_key_env and not model.api_key and not run.ledger.exists():
         return f"the environment variable {model.api_key_env} is not set"
     return ""
 

@@ -9,7 +9,8 @@ from functools import cached_property
 
 from neuralmedbench.records.arm_changes import DENIAL, OTHER_SIDE
 from neuralmedbench.records.arm_changes import rival as rival_of
-from neuralmedbench.records.items import NO_LESION, Family, Gold, Item, Lesion
+from neuralmedbench.records.items import NO_LESION, SIDE_WORDS, Family, Gold, Item, Lesion
+from neuralmedbench.records.scores import LONGEST_DIFFERENTIAL
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.vocabulary import Diagnosis, Urgency, Vocabulary, normal_form
 from neuralmedbench.scoring.lines import REFERENCE_KEY, resolve
@@ -17,7 +18,6 @@ from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, FACTUALITY
 from neuralmedbench.scoring.matching import ReferenceAnswer, Relation, relation
 from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION
 
-MAX_NAMES = 5
 SIDE_WORD = re.compile(r"\b(left|right)\b", re.IGNORECASE)
 NOTHING_STATED = "Not stated."
 NOT_SO = "It is not the case that"
@@ -172,7 +172,7 @@ def right_answer(reference: Reference) -> Draft:
     if reference.lesion_task and shown:
         draft = replace(draft, location=shown.location, side=shown.side)
     elif not reference.lesion_task:
-        names = tuple(dict.fromkeys((gold.answer, *gold.differentials)))[:MAX_NAMES]
+        names = tuple(dict.fromkeys((gold.answer, *gold.differentials)))[:LONGEST_DIFFERENTIAL]
         draft = replace(draft, names=names, findings=gold.findings, rationale=gold.rationale)
     met = {criterion.criterion: met for criterion in gold.rubric if (met := _meets(criterion.criterion, criterion.text, draft)) is not None}
     errors = dict.fromkeys(ERRORS, False)
@@ -182,7 +182,7 @@ def right_answer(reference: Reference) -> Draft:
 
 def _described(lesion: Lesion) -> tuple[str, ...]:
     """Return sentences on place, side and signal of the lesion, which the rubrics of lesions ask for."""
-    side = {"left": "on the left", "right": "on the right", "bilateral": "on both sides", "midline": "in the midline"}.get(lesion.side, "")
+    side = SIDE_WORDS.get(lesion.side, "")
     signals = (
         f"The lesion is {signal} on {SEQUENCE_WORDS.get(sequence, sequence)}" for sequence, signal in sorted(lesion.behaviour.items())
     )

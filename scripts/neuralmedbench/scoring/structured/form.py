@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from neuralmedbench.records.value_rules import fields_of, read_value
-from neuralmedbench.scoring.structured_answer import FIELDS, label, text_of_value
+from neuralmedbench.scoring.structured_answer import FIELDS, is_share, label, text_of_value
 
 SUBTYPES = {
     "stroke": frozenset({"ischemic", "hemorrhagic"}),
@@ -124,8 +124,3 @@ def form_of(schema: str) -> StructuredForm:
         names={name: name for name in FIELDS if name in rules and name not in fields_of(schema)},
         rules=fields_of(schema),
     )
-
-
-def is_share(value: object) -> bool:
-    """Return True if a value is a number from 0 to 1; booleans and NaN are not."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1

@@ -16,7 +16,7 @@ import numpy as np
 
 from neuralmedbench.estimates.calibration import auroc, brier, calibration_error, linspace_bins, risk_coverage_area
 from neuralmedbench.estimates.intervals import Floats
-from neuralmedbench.scoring.structured.form import PUBLISHED, STEPS, is_share
+from neuralmedbench.scoring.structured.form import PUBLISHED, STEPS
 from neuralmedbench.scoring.structured.prediction_rows import (
     ECE_BINS,
     UNDETERMINED,
@@ -25,7 +25,7 @@ from neuralmedbench.scoring.structured.prediction_rows import (
     published_confidence,
     published_label,
 )
-from neuralmedbench.scoring.structured_answer import FIELDS, label
+from neuralmedbench.scoring.structured_answer import FIELDS, MAX_LABEL, is_share, label
 
 SERIES = {
     "class": ("class", "diagnosis_name"),
@@ -246,7 +246,6 @@ REFERENCE = {"class": "class", "subtype": "subclass", "modality": "modality", "s
 CONFIDENCE = "diagnosis_confidence"
 FAILED_PARSE = frozenset({"error", "raw_response"})
 """Keys of the object that the published runners write for an answer that they could not parse."""
-MAX_LABEL = 80
 Metric = dict[str, Any]
 
 
