@@ -120,12 +120,16 @@ class Downscale(Section):
 
     def size_of(self, size: tuple[int, int]) -> tuple[int, int]:
         """Return the width and height to which a picture is scaled down: by the stricter limit, never up."""
-        factors = [
-            1.0,
-            *([self.longest_side_px / max(size)] if self.longest_side_px else []),
-            *([self.shortest_side_px / min(size)] if self.shortest_side_px else []),
-        ]
-        return math.ceil(size[0] * min(factors)), math.ceil(size[1] * min(factors))
+        factor = self._factor(size)
+        return math.ceil(size[0] * factor), math.ceil(size[1] * factor)
+
+    def scales_down(self, size: tuple[int, int]) -> bool:
+        """Return True if a picture is scaled down: a side is above `longest_side_px`, or both sides are above `shortest_side_px`."""
+        return self._factor(size) < 1
+
+    def _factor(self, size: tuple[int, int]) -> float:
+        limits = (self.longest_side_px, max(size)), (self.shortest_side_px, min(size))
+        return min((limit / side for limit, side in limits if limit and side > limit), default=1.0)
 
 
 class ModelConfig(Section):

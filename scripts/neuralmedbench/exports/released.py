@@ -18,8 +18,7 @@ from neuralmedbench.files.json_files import read_json
 from neuralmedbench.records.items import Gold, Item, Runner, is_headline
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import FEWEST, MARK, PATIENT
-from neuralmedbench.records.scores import GradeState, Key, Score, response_key
-from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, GradeState, Key, Score, response_key
 from neuralmedbench.tables.outcomes import DIRECT, FULL, can_pass
 from neuralmedbench.tables.release import RANKS
 from neuralmedbench.tables.rows import Cells, Tables

@@ -38,6 +38,7 @@ from neuralmedbench.models.retry import (
     answer_with_retries,
 )
 from neuralmedbench.models.samples import MissingAnswer, SampleWalk
+from neuralmedbench.models.token_estimates import png_size
 from neuralmedbench.records.responses import ResponseState, usage_of
 
 NOBODY = frozenset({CONNECTION_REFUSED, UNKNOWN_HOST})
@@ -366,18 +367,8 @@ class AttemptGate:
             self._limits.settle(self._grant, tokens_of_call(answers))
 
 
-SIZE_AT = 16
-"""Byte offset of width and height in a PNG header, four bytes each."""
-
-
 def count_downscaled(messages: Iterable[Message], limit: Downscale | None) -> int:
-    """Count the pictures that the provider scales down: a side above `longest_side_px`, or both sides above `shortest_side_px`."""
+    """Count the pictures that the provider scales down."""
     if limit is None:
         return 0
-    return sum(_is_downscaled(image.png, limit) for message in messages for image in message.images)
-
-
-def _is_downscaled(png: bytes, limit: Downscale) -> bool:
-    width, height = (int.from_bytes(png[place : place + 4], "big") for place in (SIZE_AT, SIZE_AT + 4))
-    too_long = limit.longest_side_px is not None and max(width, height) > limit.longest_side_px
-    return too_long or (limit.shortest_side_px is not None and min(width, height) > limit.shortest_side_px)
+    return sum(limit.scales_down(png_size(image.png)) for message in messages for image in message.images)

@@ -12,9 +12,9 @@ from neuralmedbench.errors import ConfigError
 
 LOCAL = "local"
 """In this process, or on this machine."""
-PLAIN = "http://"
+WITHOUT_ENCRYPTION = "http://"
 """Before a host in `allowed_destinations`: requests may also go there without encryption. Requests to this machine always may."""
-BATCH = "batch://"
+WITH_BATCHES = "batch://"
 """Before a host in `allowed_destinations`: it may also be sent batches, which a provider keeps as files until they are deleted. This machine
 always may."""
 BATCH_PROVIDERS = ("openai", "hosted_vllm", "anthropic", "gemini")
@@ -114,7 +114,7 @@ def check_destination(model: ModelConfig, allowed: Sequence[str]) -> str:
         if _is_plain(model) and destination in _entries(allowed):
             message = (
                 f"model {model.name}: its api_base begins with http://, so data and key would go to {destination} without encryption: use https://,"
-                f" or if your network may carry them so, write `{PLAIN}{destination}` in allowed_destinations of the benchmark"
+                f" or if your network may carry them so, write `{WITHOUT_ENCRYPTION}{destination}` in allowed_destinations of the benchmark"
             )
             raise ConfigError(message)
         message = (
@@ -128,10 +128,10 @@ def check_destination(model: ModelConfig, allowed: Sequence[str]) -> str:
             f" {provider}/; take `batch` out of its yaml"
         )
         raise ConfigError(message)
-    if model.batch and destination != LOCAL and f"{BATCH}{destination}" not in _entries(allowed):
+    if model.batch and destination != LOCAL and f"{WITH_BATCHES}{destination}" not in _entries(allowed):
         message = (
             f"model {model.name}: `batch` needs a permission of its own, because {destination} keeps what is handed in as files until they are"
-            f" deleted after collection: write `{BATCH}{destination}` in allowed_destinations of the benchmark, or take `batch` out of its yaml"
+            f" deleted after collection: write `{WITH_BATCHES}{destination}` in allowed_destinations of the benchmark, or take `batch` out of its yaml"
         )
         raise ConfigError(message)
     return destination
@@ -140,7 +140,7 @@ def check_destination(model: ModelConfig, allowed: Sequence[str]) -> str:
 def is_allowed(model: ModelConfig, destination: str, allowed: Sequence[str]) -> bool:
     """Return True if a benchmark allows the destination of a model, encrypted or not as its `api_base` says."""
     entries, encrypted = _entries(allowed), destination == LOCAL or not _is_plain(model)
-    return f"{PLAIN}{destination}" in entries or (encrypted and destination in entries)
+    return f"{WITHOUT_ENCRYPTION}{destination}" in entries or (encrypted and destination in entries)
 
 
 def _entries(allowed: Sequence[str]) -> set[str]:
@@ -148,7 +148,7 @@ def _entries(allowed: Sequence[str]) -> set[str]:
 
 
 def _is_plain(model: ModelConfig) -> bool:
-    return (model.api_base or "").lower().startswith(PLAIN)
+    return (model.api_base or "").lower().startswith(WITHOUT_ENCRYPTION)
 
 
 def _is_loopback(host: str) -> bool:

@@ -92,7 +92,7 @@ class Estimator:
 
     def _size(self, image: RequestImage) -> tuple[int, int]:
         if image.sha256 not in self._sizes:
-            size, limit = _png_size(self._root / image.path), self._model.provider_downscale
+            size, limit = _size_of_file(self._root / image.path), self._model.provider_downscale
             self._sizes[image.sha256] = limit.size_of(size) if limit else size
         return self._sizes[image.sha256]
 
@@ -136,13 +136,18 @@ def least_text_tokens(text: str) -> int:
     return plain // MOST_ASCII_PER_TOKEN + (len(text) - plain) // MOST_OTHERS_PER_TOKEN
 
 
-def _png_size(path: Path) -> tuple[int, int]:
+def png_size(png: bytes) -> tuple[int, int]:
+    """Return width and height of a PNG from its first 24 bytes."""
+    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+
+
+def _size_of_file(path: Path) -> tuple[int, int]:
     try:
         with path.open("rb") as file:
             head = file.read(24)
     except OSError:
         return LARGEST_PX, LARGEST_PX
-    # signature, then the header chunk with width and height
     if len(head) < 24 or head[:4] != b"\x89PNG":
         return LARGEST_PX, LARGEST_PX
-    return max(1, int.from_bytes(head[16:20], "big")), max(1, int.from_bytes(head[20:24], "big"))
+    width, height = png_size(head)
+    return max(1, width), max(1, height)

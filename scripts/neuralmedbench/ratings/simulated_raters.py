@@ -17,7 +17,7 @@ from neuralmedbench.ratings.candidates import RatingCandidate
 from neuralmedbench.ratings.exports import MarkedError, PacketKey, RatedItem, RatedResponse, Rater, RatingExport, RoundKey
 from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.ratings.rounds import FrozenRound, RoundMaterial, freeze_round
-from neuralmedbench.records.scores import SIMULATED_ROUND, Grade, GradeState, Key, RatingPart, response_key
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, SIMULATED_ROUND, Grade, GradeState, Key, RatingPart, response_key
 from neuralmedbench.records.taxonomy import ERRORS, counts_under
 
 ROLE = "simulated"
@@ -116,7 +116,7 @@ def _empty(form: RatingForm) -> FrozenRound:
 
 def _worth(grades: Iterable[Grade]) -> dict[Key, float]:
     """Return the worth of each answer, 0 to 1: mostly its core diagnosis, less its main condition."""
-    share = {"core_diagnosis": 0.55, "main_condition": 0.3}
+    share = {CORE_DIAGNOSIS: 0.55, MAIN_CONDITION: 0.3}
     worth: dict[Key, float] = {}
     for grade in grades:
         if grade.criterion in share and grade.state is GradeState.OK and grade.value is not None:

@@ -5,7 +5,7 @@ A picture has x to the right and y down from its upper left corner; pixel number
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
@@ -77,11 +77,6 @@ def from_fractions(values: Sequence[float], scale: tuple[float, float]) -> tuple
     (250.0, 500.0)
     """
     return tuple(value * scale[place % 2] for place, value in enumerate(values))
-
-
-def tile_at(tiles: Iterable[Tile], x: float, y: float) -> Tile | None:
-    """Return the slice of a picture that shows a point (pixels of the picture); None in the black between and around the slices."""
-    return next((tile for tile in tiles if 0 <= x - tile.left_px <= tile.side_px and 0 <= y - tile.top_px <= tile.side_px), None)
 
 
 def to_patient(tile: Tile, x: float, y: float) -> Vector:

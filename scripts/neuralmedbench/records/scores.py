@@ -122,6 +122,10 @@ class Prediction:
     place: StatedPlace | None = None
 
 
+MAIN_CONDITION, CORE_DIAGNOSIS = "main_condition", "core_diagnosis"
+"""Criteria of every open answer that is graded: whether it names the disease in general, and the diagnosis itself."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Grade:
     """A grader's value for one criterion of one response.

@@ -27,7 +27,6 @@ MR_WINDOWS: dict[str, tuple[float, float]] = {"own": (0.0, 1.0), "dark": (0.0, 0
 """Windows of scans that are not CT: their ends in parts of the scan's own window, from its black (0) to its white (1)."""
 CT_WINDOW_NAMES = ("brain", "blood", "bone", "soft-tissue", "wide")
 """Windows of CT; their ends are those of `imaging.windows.CT_WINDOWS`."""
-VIEW_WINDOWS = (*MR_WINDOWS, *CT_WINDOW_NAMES)
 
 
 @dataclass(frozen=True, kw_only=True)

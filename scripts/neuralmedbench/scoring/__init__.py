@@ -21,7 +21,7 @@ places: MAX_PLACES, side_right, sides
 planted.checks: EditCheck, asked_of_all, believed_grades, check_grader, check_together, unused_criteria, usable_grades
 planted.edits: EDITS
 planted.planting: References, plant_errors, plant_in_answers, planted_in_answers, planted_responses
-rubric: CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric, verdict
+rubric: grade_with_rubric, verdict
 scores: elect_sample, grades_by_response, is_named, is_suggested, PASS_VALUE, RubricGraders, same_answer, score_responses
 similarity: PACKAGES, TransformerEncoder, comparable_responses, similarity_rows, weights_folder
 structured.form: STEPS, form_of

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from neuralmedbench.records.items import Criterion, Family, Gold, Item, Lesion, Runner
 from neuralmedbench.records.responses import Response, ResponseState, is_only_thoughts
-from neuralmedbench.records.scores import Grade, GradeState, ParseStatus, Prediction, text_digest
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, Grade, GradeState, ParseStatus, Prediction, text_digest
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.lines import REFERENCE_KEY
 from neuralmedbench.scoring.matching import (
@@ -40,8 +40,6 @@ SEQUENCE_WORDS = {
     "t2w": ("t2", "t2w"),
     "dwi": ("dwi", "diffusion"),
 }
-MAIN_CONDITION = "main_condition"
-CORE_DIAGNOSIS = "core_diagnosis"
 GRADED_RUNNERS = frozenset({Runner.OPEN, Runner.DIALOGUE})
 
 

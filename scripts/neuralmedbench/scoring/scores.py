@@ -11,14 +11,25 @@ from neuralmedbench.records.arm_changes import by_digest
 from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_only_thoughts
-from neuralmedbench.records.scores import Grade, GradeState, Key, ParseStatus, Prediction, Score, response_key, text_digest
+from neuralmedbench.records.scores import (
+    CORE_DIAGNOSIS,
+    MAIN_CONDITION,
+    Grade,
+    GradeState,
+    Key,
+    ParseStatus,
+    Prediction,
+    Score,
+    response_key,
+    text_digest,
+)
 from neuralmedbench.records.value_rules import RULES, is_right, read_value, share_of
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.evidence import Pictures, judge_evidence
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, diagnosis_of_criterion, reference_rank, relation
 from neuralmedbench.scoring.other_languages import unread_language
 from neuralmedbench.scoring.parse import in_stages, parse_answer, parse_stages, parse_under
-from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, GRADED_RUNNERS, MAIN_CONDITION, is_question, verdict
+from neuralmedbench.scoring.rubric import GRADED_RUNNERS, is_question, verdict
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
 from neuralmedbench.scoring.workup import without_candidates
 

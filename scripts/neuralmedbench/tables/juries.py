@@ -11,11 +11,10 @@ import numpy as np
 from neuralmedbench.config.model import GraderConfig
 from neuralmedbench.estimates.agreement import RaterTerms
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, rate_interval
-from neuralmedbench.records.scores import Grade
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, Grade
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.words import decimal, percent
 from neuralmedbench.scoring.jury import ballots, decide, has_quorum, votes_of
-from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.tables.answer_errors import PRESENT
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import DIRECT, FULL

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats, Interval
+from neuralmedbench.records.scores import CORE_DIAGNOSIS
 from neuralmedbench.records.words import ONCE, are, counted, listing, percent, percent_span
 from neuralmedbench.scoring.other_languages import LANGUAGES
-from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS
 from neuralmedbench.tables.graders import not_used
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import PAIR_METRICS, PASS1_STRICT, Key, Outcomes

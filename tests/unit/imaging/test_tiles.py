@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,13 +18,12 @@ from neuralmedbench.files.cases import read_case, write_case
 from neuralmedbench.imaging.choose import SlicePolicy
 from neuralmedbench.imaging.scans import Scan, centre_points, load_scan, nearest_slices, transform_points
 from neuralmedbench.imaging.slices import cut_slices, describe, draw
-from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Series, Slice
+from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Series, Slice, Tile
 from neuralmedbench.records.coordinates import (
     Convention,
     from_fractions,
     full_scale,
     mirrored,
-    tile_at,
     to_fractions,
     to_patient,
     to_picture,
@@ -31,6 +31,11 @@ from neuralmedbench.records.coordinates import (
 
 BOXES = 500
 CONVENTIONS = tuple(Convention)
+
+
+def tile_at(tiles: Iterable[Tile], x: float, y: float) -> Tile | None:
+    """Return the slice of a picture that shows a point (pixels of the picture); None in the black between and around the slices."""
+    return next((tile for tile in tiles if 0 <= x - tile.left_px <= tile.side_px and 0 <= y - tile.top_px <= tile.side_px), None)
 
 
 def random_scan(rng: np.random.Generator) -> Scan:

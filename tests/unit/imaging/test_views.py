@@ -20,12 +20,12 @@ from neuralmedbench.imaging.scans import load_scan
 from neuralmedbench.imaging.views import ViewService, list_views, places_of
 from neuralmedbench.imaging.windows import CT_WINDOWS
 from neuralmedbench.records.case import CaseRecord, Plane
-from neuralmedbench.records.views import CT_WINDOW_NAMES, VIEW_WINDOWS, SliceView, ViewRules, ViewScan
+from neuralmedbench.records.views import CT_WINDOW_NAMES, MR_WINDOWS, SliceView, ViewRules, ViewScan
 
 pytestmark = pytest.mark.slow
 
 SHOTS = [Shot("T1w", "3d", order="RAS"), Shot("FLAIR", "2d", turn_deg=(4.0, 0.0, 0.0), shift_mm=(14.0, -10.0, 17.0)), Shot("dwi", "2d")]
-RULES = ViewRules(planes=("axial", "coronal", "sagittal"), windows=VIEW_WINDOWS, zooms=(1, 2, 4))
+RULES = ViewRules(planes=("axial", "coronal", "sagittal"), windows=(*MR_WINDOWS, *CT_WINDOW_NAMES), zooms=(1, 2, 4))
 POLICY = SlicePolicy(policy="uniform", per_sequence=6, field_of_view_mm=230.0)
 
 

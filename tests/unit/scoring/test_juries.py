@@ -19,10 +19,10 @@ from neuralmedbench.config.workflow import Run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.recording.stages import dvc_yaml
-from neuralmedbench.records.scores import Grade, GradeState, response_key
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, Grade, GradeState, response_key
 from neuralmedbench.scoring.jury import decide, grade_with_jury
 from neuralmedbench.scoring.llm.model_grading import grade_with_model
-from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, make_grade
+from neuralmedbench.scoring.rubric import make_grade
 from neuralmedbench.scoring.scores import score_responses
 
 ANSWER = answered(differential("glioblastoma"))

@@ -17,12 +17,12 @@ from fixtures.scoring import ITEM, VOCABULARY_FILE, answered, differential, voca
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.scores import PLANTED, Grade, GradeState, PlantedAnswer, Score, response_key
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, PLANTED, Grade, GradeState, PlantedAnswer, Score, response_key
 from neuralmedbench.scoring.llm.model_grading import grade_planted, why_not_tested
 from neuralmedbench.scoring.planted.checks import EditCheck, asked_of_all, believed_grades, check_grader, unused_criteria
 from neuralmedbench.scoring.planted.edits import EDITS, Draft, Reference, right_answer, wrong_answer
 from neuralmedbench.scoring.planted.planting import plant_errors, planted_responses
-from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric, make_grade
+from neuralmedbench.scoring.rubric import grade_with_rubric, make_grade
 from neuralmedbench.scoring.scores import score_responses
 
 OF = {edit.name: edit for edit in EDITS}

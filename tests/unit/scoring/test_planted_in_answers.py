@@ -14,13 +14,13 @@ from neuralmedbench.files.tables import write_records
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.records.items import Family
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.scores import PLANTED, Grade, GradeState, PlantedAnswer, response_key
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, PLANTED, Grade, GradeState, PlantedAnswer, response_key
 from neuralmedbench.scoring.jury import grade_with_jury
 from neuralmedbench.scoring.llm.model_grading import GraderTests, grade_table
 from neuralmedbench.scoring.planted.checks import EditCheck, asked_of_all, believed_grades, check_grader, check_together, unused_criteria
 from neuralmedbench.scoring.planted.edits import FAILED, PASSED
 from neuralmedbench.scoring.planted.planting import References, plant_in_answers, planted_in_answers, planted_responses
-from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION, grade_with_rubric, make_grade
+from neuralmedbench.scoring.rubric import grade_with_rubric, make_grade
 
 REFERENCES = References(ITEMS, GOLDS, vocabulary(), URGENCY)
 

@@ -85,6 +85,7 @@ class BatchCollector:
         self._budget, self._log = run.control.budget(run.model, run.ledger, run.root), BatchLog(run.ledger)
         self._lengths = ContextLength(run.model, run.root)
         self._attempts: Counter[str] = Counter()
+        self._refusals = 0  # batches in a row that were refused for now
         self._missing: dict[str, MissingAnswer] = {}
         self._closed = ""  # why nothing more is handed in
         self._blind = ""  # why nothing more can be looked at

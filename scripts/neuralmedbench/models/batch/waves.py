@@ -183,7 +183,7 @@ class BatchRun(BatchCollector):
                 self._say(f"{chunk.id}: {error}; whether it was received is asked of the provider")
             return
         self._log.submitted(chunk, batch)
-        self._attempts["refused"] = 0
+        self._refusals = 0
         self._say(f"{counted(len(part), 'request')} handed in as batch {batch}, {sum(len(line.line) + 1 for line in part) / 1e6:.1f} MB")
 
     async def _refused(self, chunk: Chunk, part: Sequence[_Line], error: CallError) -> None:
@@ -192,8 +192,8 @@ class BatchRun(BatchCollector):
         if error.status == 429 or not error.sent:
             # no batch was made, and the next round may pass; it is not tried for ever
             self._pay_back(part)
-            self._attempts["refused"] += 1
-            if self._attempts["refused"] < self._model.max_attempts:
+            self._refusals += 1
+            if self._refusals < self._model.max_attempts:
                 self._again = True
                 wait_s = min(error.retry_after_s or 0.0, LONGEST_RETRY_AFTER_S) if self._settings.wait_hours else 0.0
                 await interruptible_sleep(wait_s, self._stop)

@@ -15,7 +15,7 @@ from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
 from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.scores import response_key, text_digest
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, response_key, text_digest
 from neuralmedbench.records.taxonomy import ERROR_AXIS, TAXONOMY, ErrorCode, counts_under
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.scoring.checklist import is_checklist
@@ -37,7 +37,7 @@ from neuralmedbench.scoring.llm.task import (
     schema_text,
     truncate,
 )
-from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION, gradable
+from neuralmedbench.scoring.rubric import gradable
 from neuralmedbench.scoring.scores import score_responses
 
 ARM = "grade"

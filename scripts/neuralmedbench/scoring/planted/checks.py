@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralmedbench.estimates.exact import clopper_pearson
-from neuralmedbench.records.scores import PLANTED, Grade, GradeState, PlantedAnswer, text_digest
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, PLANTED, Grade, GradeState, PlantedAnswer, text_digest
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.scoring.planted.edits import EDITS, FAILED, PASSED
 
@@ -139,7 +139,7 @@ def _changes(base: PlantedAnswer, edited: PlantedAnswer) -> dict[tuple[str, str]
     for name, value in edited.expected.items():
         if name in base.expected:
             must = "stay" if base.expected[name] == value else "rise" if value else "fall"
-            if must != "stay" or not changed or name in ("main_condition", "core_diagnosis"):
+            if must != "stay" or not changed or name in (MAIN_CONDITION, CORE_DIAGNOSIS):
                 groups[criterion_kind(name), must].append(name)
     return groups
 

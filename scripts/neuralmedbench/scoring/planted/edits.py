@@ -10,13 +10,12 @@ from functools import cached_property
 from neuralmedbench.records.arm_changes import DENIAL, OTHER_SIDE
 from neuralmedbench.records.arm_changes import rival as rival_of
 from neuralmedbench.records.items import NO_LESION, SIDE_WORDS, Family, Gold, Item, Lesion
-from neuralmedbench.records.scores import LONGEST_DIFFERENTIAL
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, LONGEST_DIFFERENTIAL, MAIN_CONDITION
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.vocabulary import Diagnosis, Urgency, Vocabulary, normal_form
 from neuralmedbench.scoring.lines import REFERENCE_KEY, resolve
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, FACTUALITY
 from neuralmedbench.scoring.matching import ReferenceAnswer, Relation, relation
-from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, MAIN_CONDITION
 
 SIDE_WORD = re.compile(r"\b(left|right)\b", re.IGNORECASE)
 NOTHING_STATED = "Not stated."

@@ -14,7 +14,7 @@ from neuralmedbench.records.arm_changes import DENIAL
 from neuralmedbench.records.checklist import PLACES
 from neuralmedbench.records.items import Arm, Gold, Item
 from neuralmedbench.records.responses import Response, ResponseState
-from neuralmedbench.records.scores import PLANTED, Grade, ParseStatus, PlantedAnswer, response_key, text_digest
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, PLANTED, Grade, ParseStatus, PlantedAnswer, response_key, text_digest
 from neuralmedbench.records.vocabulary import Urgency, Vocabulary
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.planted.checks import is_met
@@ -32,7 +32,7 @@ from neuralmedbench.scoring.planted.edits import (
     write_section,
     wrong_answer,
 )
-from neuralmedbench.scoring.rubric import CORE_DIAGNOSIS, GRADED_RUNNERS, gradable
+from neuralmedbench.scoring.rubric import GRADED_RUNNERS, gradable
 from neuralmedbench.scoring.sections import KNOWN, header_of
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'“(]?[A-Z])")
