@@ -45,7 +45,7 @@ class View:
 def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) -> list[View]:
     """Return the views of the items that an arm changes (under `full`, of all); others would repeat the full arm under another name."""
     if part := FIRST_PART.fullmatch(arm):  # e.g. the first 50 % of the text; nothing to cut in one word
-        return [View(first_part(item, int(part[1]))) for item in items if (item.notes or item.record) and count_words(item) > 1]
+        return [View(first_part(item, int(part[1]))) for item in items if (item.notes or item.record) and words_of_case(item) > 1]
     if arm == Arm.SHUFFLED_IMAGE:
         donors = donors_of(items)
         return [View(with_images(item, evidence_images(donors[item.item_id]))) for item in items if item.item_id in donors]
@@ -196,7 +196,7 @@ def without_text(item: Item) -> Item:
 
 def first_part(item: Item, percent: int) -> Item:
     """Keep the first `percent` percent (1 to 99) of an item's words, but at least one; a larger part begins with every smaller one."""
-    return first_words(item, max(1, count_words(item) * percent // 100))
+    return first_words(item, max(1, words_of_case(item) * percent // 100))
 
 
 def has_text(item: Item) -> bool:
@@ -251,10 +251,11 @@ def _shows_by_stage(item: Item) -> bool:
 
 SIGN = WITHOUT_SPACES.pattern
 WORD = re.compile(rf"{SIGN}{{1,{SIGNS_OF_A_WORD}}}|(?:(?!{SIGN})\S)+")
-"""A word; signs of scripts without spaces count by threes, as in `records.words.count_words`."""
+"""A word; up to three signs of scripts without spaces are one. Here every sign is part of a word, so that a text can be cut behind it:
+`records.words.count_words` only estimates."""
 
 
-def count_words(item: Item) -> int:
+def words_of_case(item: Item) -> int:
     """Count the words of the case: notes and record, or the text that the turns of a dialogue reveal."""
     return sum(len(WORD.findall(text)) for text in (item.notes, item.record, *(turn.reveal for turn in item.turns)))
 
@@ -275,7 +276,7 @@ def first_words(item: Item, most: int) -> Item:
 
 def within_words(item: Item, most: int | None) -> tuple[Item, int]:
     """Cut the case to the text budget of a benchmark; return the item and the number of words cut."""
-    cut = 0 if most is None else max(0, count_words(item) - most)
+    cut = 0 if most is None else max(0, words_of_case(item) - most)
     return (first_words(item, most) if most is not None and cut else item), cut
 
 

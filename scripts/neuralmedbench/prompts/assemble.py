@@ -116,7 +116,7 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
     for scan in material.views:
         scans[scan.case_id].append(scan)
     prompts = {
-        arm: Prompt(
+        arm: PromptSettings(
             config,
             _templates_of(material.arms.get(arm), templates),
             material.exemplars,
@@ -175,7 +175,7 @@ def with_earlier_turns(requests: Sequence[Request], arms: Collection[str]) -> li
 
 
 @dataclass(frozen=True)
-class Prompt:
+class PromptSettings:
     """Settings, templates and examples by which requests are rendered, the unit of coordinates, the order of evidence of an arm, and the scans of cases."""
 
     config: BenchmarkConfig
@@ -191,35 +191,36 @@ def _order_of(arm: ArmVariant | None) -> str:
     return arm.values["order"] if arm is not None and arm.config.evidence == "ordered" else ""
 
 
-def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Request | None:
+def _request(view: View, arm: str, strategy: Strategy, settings: PromptSettings) -> Request | None:
     """Render one item under one arm; None if the strategy does not apply to it."""
     # a layout may name the unit and order of coordinates that its models were trained with
     stated = view.layout.config.coordinates if view.layout else None
-    unit, order = (stated.unit, stated.order) if stated else (prompt.coordinates, "xy")
-    item, templates = view.item, prompt.templates.sharing(coordinates=unit, order=order)
+    unit, order = (stated.unit, stated.order) if stated else (settings.coordinates, "xy")
+    item, templates = view.item, settings.templates.sharing(coordinates=unit, order=order)
     stepwise = strategy in STEPWISE
     examples: list[Exemplar] = []
     if strategy is Strategy.FEW_SHOT:
-        examples = examples_for(item, prompt.exemplars, prompt.config)
+        examples = examples_for(item, settings.exemplars, settings.config)
         if not examples:
             return None
     inquiry: Inquiry | None = None
     viewer: Viewer | None = None
-    scans = prompt.scans.get(item.case_id, ())
+    scans = settings.scans.get(item.case_id, ())
     if strategy is Strategy.VIEWER and not (arm == Arm.FULL and has_viewer(item, scans)):
         return None
-    if strategy is Strategy.ASK and not ask_applies(item, arm, prompt.order):
+    if strategy is Strategy.ASK and not ask_applies(item, arm, settings.order):
         return None
-    if (prompt.order and strategy not in (Strategy.WORKUP, Strategy.ASK)) or (
-        strategy is Strategy.WORKUP and not ((prompt.order or arm in prompt.config.workup_arms) and _is_worked_up(item, prompt.config))
+    if (settings.order and strategy not in (Strategy.WORKUP, Strategy.ASK)) or (
+        strategy is Strategy.WORKUP
+        and not ((settings.order or arm in settings.config.workup_arms) and _is_worked_up(item, settings.config))
     ):
         return None
-    sections = checklist_sections(item, prompt.config.answer_form)
+    sections = checklist_sections(item, settings.config.answer_form)
     schema = checklist_schema(sections) if sections else item.answer_schema
     schema = stepwise_schema(schema) if stepwise and schema else schema
     # orientation is known only for slices that this pipeline cut: they have a position
     oriented = any(image.position_mm is not None for image in item.images)
-    system = templates.render("system", persona=prompt.config.persona, oriented=oriented)
+    system = templates.render("system", persona=settings.config.persona, oriented=oriented)
     if item.runner is Runner.DIALOGUE:
         turns = dialogue_turns(view, templates, stepwise=stepwise, sections=sections)
     elif item.turns:
@@ -229,18 +230,18 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
         asked = replace(view, item=replace(item, answer_schema=schema))
         turns = (single_turn(asked, templates, examples, stepwise=stepwise, sections=sections),)
     if strategy is Strategy.ASK:
-        first, inquiry = inquiry_of(item, prompt.config.max_questions, templates, order=prompt.order, sections=sections)
-        inquiry = with_informant(inquiry, templates) if prompt.config.informant else inquiry
+        first, inquiry = inquiry_of(item, settings.config.max_questions, templates, order=settings.order, sections=sections)
+        inquiry = with_informant(inquiry, templates) if settings.config.informant else inquiry
         turns = (first,)
     if strategy is Strategy.WORKUP:
-        most = prompt.config.max_examinations
-        first, inquiry = work_up_of(item, prompt.order or "asked", most, templates, disclosed=view.disclosed, sections=sections)
+        most = settings.config.max_examinations
+        first, inquiry = work_up_of(item, settings.order or "asked", most, templates, disclosed=view.disclosed, sections=sections)
         turns = (first,)
-    if strategy is Strategy.VIEWER and prompt.config.viewer is not None:
+    if strategy is Strategy.VIEWER and settings.config.viewer is not None:
         sections = checklist_sections(
-            item, "short" if prompt.config.answer_form == "short" else "checklist"
+            item, "short" if settings.config.answer_form == "short" else "checklist"
         )  # views have no picture number
-        first, viewer = viewer_of(item, scans, prompt.config.viewer, templates, sections=sections)
+        first, viewer = viewer_of(item, scans, settings.config.viewer, templates, sections=sections)
         turns = (first,)
     return Request(
         item_id=item.item_id,
@@ -254,7 +255,7 @@ def _request(view: View, arm: str, strategy: Strategy, prompt: Prompt) -> Reques
         system=system,
         turns=turns,
         answer_schema=schema,
-        samples=prompt.config.samples,
+        samples=settings.config.samples,
         inquiry=inquiry,
         viewer=viewer,
         layout=view.layout.name if view.layout else "",

@@ -16,7 +16,7 @@ from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.models.requests_of_model import within_budget
-from neuralmedbench.prompts.arms import count_words, first_part, first_words, within_words
+from neuralmedbench.prompts.arms import first_part, first_words, within_words, words_of_case
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.prompts.coverage import check_pictures
 from neuralmedbench.records.case import Audit
@@ -40,7 +40,7 @@ def test_the_first_part_is_cut_behind_a_word_and_never_longer_than_its_share(per
     assert NOTES.startswith(part.notes)
     assert RECORD.startswith(part.record)
     assert part.record == "" or part.notes == NOTES
-    assert 1 <= count_words(part) <= max(1, count_words(item) * percent / 100)
+    assert 1 <= words_of_case(part) <= max(1, words_of_case(item) * percent / 100)
     assert f"{part.notes} ".split()[-1] in NOTES.split()
     assert part.question == item.question
 
@@ -57,7 +57,7 @@ def test_a_larger_part_begins_with_every_smaller_one(words, small, more):
     first, second = first_part(item, small), first_part(item, min(99, small + more))
     assert second.notes.startswith(first.notes)
     assert second.record.startswith(first.record)
-    assert count_words(first) <= count_words(second)
+    assert words_of_case(first) <= words_of_case(second)
 
 
 def test_the_first_part_of_one_word_is_no_part_and_a_dialogue_has_none():
@@ -238,7 +238,7 @@ def test_a_picture_of_an_example_that_the_audit_does_not_cover_is_refused():
 
 def test_text_beyond_the_budget_is_cut_at_its_end_and_the_request_says_how_much():
     item = question()
-    every = count_words(item)
+    every = words_of_case(item)
     request = asked([item], max_case_words=5)["q1", "full", "direct"]
     assert "A woman of 61 years\n" in said(request)
     assert "woke" not in said(request)
@@ -309,6 +309,6 @@ def test_the_pictures_of_a_request_without_examples_are_cut_as_ever():
 
 def test_a_text_in_a_script_without_spaces_is_cut_as_others_are():
     item = replace(ITEM, notes="患者は三日前から頭痛と発熱がある。MRI shows nothing", record="", turns=())
-    assert count_words(item) == 9
+    assert words_of_case(item) == 9
     assert first_part(item, 40).notes == "患者は三日前から頭"
     assert within_words(item, 7) == (replace(item, notes="患者は三日前から頭痛と発熱がある。MRI"), 2)
