@@ -126,7 +126,7 @@ def _of_item(item: Item, gold: Gold, places: Mapping[str, SentText], vocabulary:
     for where, place in places.items():
         if where == "template" and gold.answer == NO_LESION:  # the form offers it in every lesion item
             continue
-        if where == "question" and names_every_option(item, place.text):
+        if where == "question" and _names_every_option(item, place.text):
             continue
         # hits of each term, and the arms that show at least one of them
         found: dict[tuple[str, str], list[tuple[int, int]]] = {}
@@ -207,7 +207,7 @@ def is_revealing(words: Sequence[str]) -> bool:
     return " ".join(words) not in UNREVEALING and any(len(word) > 1 and not word.isdigit() for word in words)
 
 
-def names_every_option(item: Item, text: str) -> bool:
+def _names_every_option(item: Item, text: str) -> bool:
     """Return True if a question names all options of a choice item, and so favours none."""
     if item.runner is not Runner.CHOICE or not item.options:
         return False
@@ -259,7 +259,7 @@ def sent_texts_of(item: Item, requests: Iterable[Request]) -> dict[str, SentText
     rows = [row for row in requests if not SUGGESTS.match(row.arm)]
     plain, disclosing = ([row for row in rows if discloses_findings(row.arm) is wanted] for wanted in (False, True))
     # the item's own texts, then the rest of the messages (the template)
-    own = item_texts(item)
+    own = _item_texts(item)
     messages = _by_arm((row.arm, _message_text(row)) for row in plain)
     places = {where: SentText(text, messages) for where, text in own.items()}
     rests = _by_arm((row.arm, _rest(_message_text(row), own, as_asked(item, row.arm))) for row in plain)
@@ -278,7 +278,7 @@ def sent_texts_of(item: Item, requests: Iterable[Request]) -> dict[str, SentText
     return {where: place for where, place in places.items() if place.text.strip()}
 
 
-def item_texts(item: Item) -> dict[str, str]:
+def _item_texts(item: Item) -> dict[str, str]:
     """Return the texts of the item itself, by part."""
     texts = {"question": item.question, "given": item.given, "notes": item.notes, "record": item.record}
     for number, turn in enumerate(item.turns, start=1):

@@ -137,7 +137,7 @@ def curate(questions: Iterable[Question], evidence: CurationEvidence, config: Cu
     ConfigError if the stage `challenge` has no pool.
     """
     left = [question for question in questions if not question.exemplar]
-    solved = solved_by_model(evidence.scores, config) if "challenge" in config.stages else {}
+    solved = _solved_by_model(evidence.scores, config) if "challenge" in config.stages else {}
     removed: list[RemovedQuestion] = []
     stages = []
     for stage in config.stages:
@@ -221,7 +221,7 @@ def _too_easy(question_id: str, solved: Mapping[str, Mapping[str, bool]], config
     return f"solved by {len(models)} of {len(solved)}: {', '.join(models)}" if len(models) >= config.max_solved * len(solved) else ""
 
 
-def solved_by_model(scores: Mapping[str, Sequence[Score]], config: CurationConfig) -> dict[str, dict[str, bool]]:
+def _solved_by_model(scores: Mapping[str, Sequence[Score]], config: CurationConfig) -> dict[str, dict[str, bool]]:
     """Return, by model and question, whether the share of passed answers reaches `solved_from` (arm `full`, strategy `direct`)."""
     if not config.pool:
         message = "the stage challenge needs reference models; name them under `pool`, or take the stage out of `stages`"

@@ -166,7 +166,7 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPa
             refused=tuple(refused),
             images=len(store.rows),
             without_answer=len(accepted) - len(gold),
-            empty=empty_fields(questions),
+            empty=_empty_fields(questions),
             long_questions=sum(count_words(question.question) > LONG_WORDS for question in questions),
             answer_in_text={entry.question.question_id: entry.answer_at for entry in accepted if entry.answer_at},
         )
@@ -189,7 +189,7 @@ def _accept_rows(rows: Iterable[QuestionEntry | Refusal], store: _Store) -> tupl
         where, named = row.where or f"row {number}", row.question.question_id
         # an invalid row is refused with its reason, and the import goes on
         try:
-            check_question(row.question, row.gold, repeated_options=row.repeated_options)
+            _check_question(row.question, row.gold, repeated_options=row.repeated_options)
             if named in seen:
                 message = "the id is repeated, and the first question with it was imported; give each question an id of its own"
                 raise RowError(message, f"it in {seen[named]} too")
@@ -219,7 +219,7 @@ def _first_of_each_reason(refused: Iterable[Refusal]) -> list[Refusal]:
     return list(first.values())
 
 
-def check_question(question: Question, gold: Gold | None, *, repeated_options: bool = False) -> None:
+def _check_question(question: Question, gold: Gold | None, *, repeated_options: bool = False) -> None:
     """Reject a question that cannot be asked or scored: invalid id, no text, unusable options or answer, or a turn with an unknown picture."""
     problem = _problem(question, gold, repeated_options=repeated_options)
     if problem:
@@ -274,7 +274,7 @@ def _check_number(data_set: DataSet, found: int, *, part: bool) -> None:
         raise DataError(message)
 
 
-def empty_fields(questions: Iterable[Question]) -> dict[str, int]:
+def _empty_fields(questions: Iterable[Question]) -> dict[str, int]:
     """Count, by field, the questions that lack what other questions of the set have."""
     rows = list(questions)
     names = ("text", "record", "given", "images", "options", "date", "pair_id", "patient_id")

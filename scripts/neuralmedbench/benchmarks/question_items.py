@@ -47,7 +47,7 @@ def problem_of_turns(question: Question) -> str:
     return ""
 
 
-def in_letter_order(question: Question) -> Sequence[QuestionImage]:
+def _in_letter_order(question: Question) -> Sequence[QuestionImage]:
     """Return the pictures of a question: those of the question first, then the option pictures in letter order."""
     places = {text: place for place, text in enumerate(question.options, start=1)}
     return sorted(question.images, key=lambda image: places[image.label] if image.role == OPTION else 0)
@@ -184,7 +184,7 @@ def _item(benchmark: str, config: BenchmarkConfig, question: Question, passed: M
     if problem := problem_of_options(question) or problem_of_turns(question):
         message = f"{benchmark}: question {question.question_id}: {problem}; correct it in {QUESTIONS}"
         raise DataError(message)
-    images = [_image(image, passed[image.file], folder) for image in in_letter_order(question)]
+    images = [_image(image, passed[image.file], folder) for image in _in_letter_order(question)]
     # turns reveal text and record
     dialogue = question.runner is Runner.DIALOGUE or bool(question.turns)
     return Item(

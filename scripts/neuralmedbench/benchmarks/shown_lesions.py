@@ -48,7 +48,7 @@ def picture_lesions(lesion: Lesion | None, slices: Sequence[SliceRow], mask: Les
     stacks: dict[tuple[str, str, str], list[SliceRow]] = defaultdict(list)
     for row in slices:
         stacks[row.sequence, row.plane, row.volume_sha256].append(row)
-    spacing = {key: slice_spacing_mm(rows) for key, rows in stacks.items()}
+    spacing = {key: _slice_spacing_mm(rows) for key, rows in stacks.items()}
     shown = []
     for row in slices:
         apart = spacing[row.sequence, row.plane, row.volume_sha256]
@@ -59,7 +59,7 @@ def picture_lesions(lesion: Lesion | None, slices: Sequence[SliceRow], mask: Les
     return shown
 
 
-def slice_spacing_mm(rows: Sequence[SliceRow]) -> float:
+def _slice_spacing_mm(rows: Sequence[SliceRow]) -> float:
     """Return the spacing of a scan's native slices in mm, from two slices shown; 0 if there is only one."""
     ordered = sorted({(tile.index, tile.position_mm) for row in rows for tile in row.tiles})
     spacings = [abs((b - a) / (two - one)) for (one, a), (two, b) in pairwise(ordered) if two != one]

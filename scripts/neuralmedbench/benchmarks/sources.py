@@ -141,11 +141,11 @@ def read_record(case: CaseRecord, folder: Path, templates: Templates) -> str:
     Values after the index scan could reveal the answer and are left out. DataError if the record is missing or lacks a column, ConfigError
     if its template is wrong.
     """
-    rows = record_rows(case, folder)
+    rows = _record_rows(case, folder)
     return templates.render(TEMPLATE, rows=rows) if rows else ""
 
 
-def record_rows(case: CaseRecord, folder: Path) -> list[PromptRecordRow]:
+def _record_rows(case: CaseRecord, folder: Path) -> list[PromptRecordRow]:
     """Return the record values that enter a prompt: those without a date, and those up to the day of the scan.
 
     Rows with an unknown day (`columns.UNKNOWN_DAY`, or not an integer) are left out, because they may reveal the answer.

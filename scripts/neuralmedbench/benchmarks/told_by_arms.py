@@ -42,7 +42,7 @@ def add_chosen_pictures(built: BenchmarkItems, arms: Iterable[ArmVariant], vocab
         elif arm.config.pictures == AT_LESION:
             rows += oracle_slices(built.items, built.oracle, built.lesions, arm.name)
         else:
-            rows += pictures_without_lesion(built.items, built.lesions, arm.name)
+            rows += _pictures_without_lesion(built.items, built.lesions, arm.name)
     return replace(built, disclosures=(*built.disclosures, *rows))
 
 
@@ -165,7 +165,7 @@ def _alike(item: Item, donor: Item) -> tuple[str, ...]:
     return tuple(ids)
 
 
-def pictures_without_lesion(items: Sequence[Item], lesions: Iterable[ShownLesion], arm: str) -> list[Disclosure]:
+def _pictures_without_lesion(items: Sequence[Item], lesions: Iterable[ShownLesion], arm: str) -> list[Disclosure]:
     """Choose for each item its pictures that do not show the known lesion; only where some show it, some do not, and each is known to do either."""
     shows = {(row.case_id, row.image_id): row.shown for row in lesions}
     rows = []

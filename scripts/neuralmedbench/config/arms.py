@@ -178,7 +178,7 @@ class ArmVariant:
         return self.config.pictures in CHOSEN
 
 
-def is_built_in(arm: str) -> bool:
+def _is_built_in(arm: str) -> bool:
     """Return True for an arm that the code knows by name, without a file."""
     return arm in tuple(Arm) or FIRST_PART.fullmatch(arm) is not None
 
@@ -208,7 +208,7 @@ def load_arms(folder: Path, arms: Iterable[str], name: str) -> dict[str, ArmVari
     found: dict[str, ArmVariant] = {}
     mistakes: list[object] = []
     for arm in arms:
-        if is_built_in(arm):
+        if _is_built_in(arm):
             continue
         try:
             found[arm] = _variant(folder / "arms", arm, name)

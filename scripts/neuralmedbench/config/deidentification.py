@@ -87,7 +87,7 @@ class ElementRule(Section):
 
     @model_validator(mode="after")
     def _is_possible(self) -> ElementRule:
-        keyword = keyword_of(self.element)
+        keyword = _keyword_of(self.element)
         if problem := _problem(keyword, self.action):
             message = f"the element {keyword} {problem}"
             raise ValueError(message)
@@ -99,7 +99,7 @@ class ElementRule(Section):
     @property
     def keyword(self) -> str:
         """Keyword of the element."""
-        return keyword_of(self.element)
+        return _keyword_of(self.element)
 
 
 class DeidentificationConfig(Section):
@@ -192,7 +192,7 @@ def header_options(profile: str, deidentification: DeidentificationConfig) -> tu
     return tuple(code for code in get_args(HeaderOption) if not (profile == "safe_harbor" and code == "113107"))
 
 
-def keyword_of(element: str) -> str:
+def _keyword_of(element: str) -> str:
     """Return the keyword of an element given by keyword or tag; ValueError if the standard has none."""
     from pydicom.datadict import keyword_dict, keyword_for_tag
 
@@ -208,7 +208,7 @@ def keyword_of(element: str) -> str:
     return keyword
 
 
-def tag_of(keyword: str) -> int:
+def _tag_of(keyword: str) -> int:
     """Return the tag of a keyword of the standard."""
     from pydicom.datadict import keyword_dict
 
@@ -217,7 +217,7 @@ def tag_of(keyword: str) -> int:
 
 def actions_by_tag(rules: Iterable[ElementRule]) -> dict[int, str]:
     """Return the actions of rules by tag."""
-    return {tag_of(rule.keyword): rule.action for rule in rules}
+    return {_tag_of(rule.keyword): rule.action for rule in rules}
 
 
 def read_element_arguments(arguments: Iterable[str]) -> tuple[ElementRule, ...]:
@@ -229,7 +229,7 @@ def _problem(keyword: str, action: str) -> str:
     """Return why an element cannot be treated so; empty if it can."""
     from pydicom.datadict import dictionary_VR
 
-    group, kinds = tag_of(keyword) >> 16, set(dictionary_VR(tag_of(keyword)).split(" or "))
+    group, kinds = _tag_of(keyword) >> 16, set(dictionary_VR(_tag_of(keyword)).split(" or "))
     if keyword in OURS:
         return "is written by de-identification itself (pseudonym, declaration); take the rule out"
     if action == "keep":

@@ -42,7 +42,7 @@ T = TypeVar("T")
 Check = Callable[["Run"], Iterable[str]]
 
 
-def no_further_mistakes(_: Run) -> Iterable[str]:
+def _no_further_mistakes(_: Run) -> Iterable[str]:
     """Return no mistakes: a check that checks nothing."""
     return ()
 
@@ -167,7 +167,7 @@ def _sources(value: Any, folder: Path, configfiles: Sequence[str]) -> list[str]:
     return [*names, "--config"] if value.keys() - files.keys() else names
 
 
-def read_run(configfiles: Sequence[Path] = (), folder: Path = Path("config"), also: Check = no_further_mistakes) -> Run:
+def read_run(configfiles: Sequence[Path] = (), folder: Path = Path("config"), also: Check = _no_further_mistakes) -> Run:
     """Read a run outside Snakemake, merging its files as Snakemake does.
 
     Parameters
@@ -228,7 +228,7 @@ class Run:
     configfiles: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, value: Any, folder: Path, also: Check = no_further_mistakes, configfiles: Sequence[str] = ()) -> Run:
+    def read(cls, value: Any, folder: Path, also: Check = _no_further_mistakes, configfiles: Sequence[str] = ()) -> Run:
         """Read everything in the run lists.
 
         Parameters

@@ -108,17 +108,17 @@ def _shown(path: Path) -> str:
 SCALARS = {bool: "bool_", int: "int64", float: "float64", str: "string"}
 
 
-def arrow_type(hint: Any) -> pa.DataType:
+def _arrow_type(hint: Any) -> pa.DataType:
     """Return the Arrow type of an annotation: all types are nullable, a tuple is a list, a dict a map, a record a struct; else TypeError."""
     import pyarrow as pa
 
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return arrow_type(next(argument for argument in arguments if argument is not type(None)))
+        return _arrow_type(next(argument for argument in arguments if argument is not type(None)))
     if origin is tuple:
-        return pa.list_(arrow_type(arguments[0]))
+        return pa.list_(_arrow_type(arguments[0]))
     if origin is dict:
-        return pa.map_(pa.string(), arrow_type(arguments[1]))
+        return pa.map_(pa.string(), _arrow_type(arguments[1]))
     if isinstance(hint, type) and is_dataclass(hint):
         return pa.struct(list(arrow_schema(hint)))
     if isinstance(hint, type) and issubclass(hint, StrEnum):
@@ -134,7 +134,7 @@ def arrow_schema(record: type) -> pa.Schema:
     import pyarrow as pa
 
     hints = get_type_hints(record)
-    return pa.schema([pa.field(entry.name, arrow_type(hints[entry.name])) for entry in fields(record)])
+    return pa.schema([pa.field(entry.name, _arrow_type(hints[entry.name])) for entry in fields(record)])
 
 
 R = TypeVar("R")

@@ -110,7 +110,7 @@ def read_vocabulary(path: Path) -> Vocabulary:
 def _read(path: Path, digests: tuple[str, ...]) -> Vocabulary:
     """Read a vocabulary; `digests` of its files, so that a process reads the same content once."""
     try:
-        file = read_yaml_record(path, _File)
+        file = _read_yaml_record(path, _File)
     except FileNotFoundError:
         message = f"{path.as_posix()}: the vocabulary is not there; set `vocabulary` in config/config.yaml"
         raise ConfigError(message) from None
@@ -147,7 +147,7 @@ def _read_diseases(path: Path) -> Diseases:
     return Diseases(entries)
 
 
-def read_yaml_record(path: Path, record: type[T]) -> T:
+def _read_yaml_record(path: Path, record: type[T]) -> T:
     """Read the vocabulary, or a file beside it, as one record; an absent file is a FileNotFoundError, a malformed one a ConfigError."""
     try:
         return TypeAdapter(record).validate_python(load_yaml(path.read_text(encoding="utf-8")))
@@ -162,7 +162,7 @@ def read_yaml_record(path: Path, record: type[T]) -> T:
 
 def _with_names(path: Path, vocabulary: Vocabulary) -> Vocabulary:
     """Add the names of a names file to the synonyms, translations and abbreviations of their diagnoses."""
-    file = read_yaml_record(path, _Names)
+    file = _read_yaml_record(path, _Names)
     diagnoses, languages = dict(vocabulary.diagnoses), set(vocabulary.languages)
     for key in (*file.names, *file.narrower):
         if key not in diagnoses:
@@ -271,7 +271,7 @@ def read_urgency(path: Path, vocabulary: Vocabulary) -> Urgency:
     """
     if not path.is_file():
         return Urgency()
-    found = read_yaml_record(path, _UrgencyFile)
+    found = _read_yaml_record(path, _UrgencyFile)
     for key in (*found.time_critical, *found.not_time_critical):
         if key not in vocabulary.diagnoses:
             message = f"{path.as_posix()}: the vocabulary has no diagnosis {key!r}; correct the key or remove the line"

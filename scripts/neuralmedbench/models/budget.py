@@ -68,7 +68,7 @@ SYNC_AFTER_S = 5.0
 """Seconds between two flushes of settlements; one lost to a power cut leaves its reservation, which is more and never less."""
 
 
-def is_paid(model: ModelConfig) -> bool:
+def _is_paid(model: ModelConfig) -> bool:
     """Return True if a model's prices are known and not all zero."""
     return model.prices is not None and bool(model.prices.usd_per_million_prompt_tokens or model.prices.usd_per_million_completion_tokens)
 
@@ -92,7 +92,7 @@ def check_paid(model: ModelConfig) -> None:
             " server is free): `prices: {usd_per_million_prompt_tokens: 2.5, usd_per_million_completion_tokens: 10,"
             ' dated: "YYYY-MM-DD"}`'
         )
-    if (model.prices is None or is_paid(model)) and longest_answer(model) is None:
+    if (model.prices is None or _is_paid(model)) and longest_answer(model) is None:
         mistakes.append(
             "max_cost_usd cannot be kept when answers may have any length; add to its yaml `max_tokens: 1024`, or for a model that takes its"
             " limit under another name `parameters: {max_completion_tokens: 4096}`"
@@ -217,7 +217,7 @@ class Budget:
 
     def spent_of_cap(self) -> tuple[float, float] | None:
         """Return what counts against the cap that leaves the least, and that cap, in USD; None without a cap or for a model that is free."""
-        if not self._caps or not is_paid(self._model):
+        if not self._caps or not _is_paid(self._model):
             return None
         spent = self._spent()
         why = min(self._caps, key=lambda why: self._caps[why] - spent[why])

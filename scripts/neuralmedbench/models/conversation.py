@@ -101,7 +101,7 @@ def next_messages(
     if request.inquiry is not None:
         turns = _with_replies(turns, request.inquiry, answers, max_images, replies)
     if request.viewer is not None:
-        turns = (*turns, *viewer_replies(request.viewer, answers, max_images, views))
+        turns = (*turns, *_viewer_replies(request.viewer, answers, max_images, views))
     if len(answers) >= len(turns):
         return None
     # the history: each turn with its answer, then the turn that is due
@@ -134,11 +134,11 @@ def _with_replies(
     turns: tuple[RequestTurn, ...], inquiry: Inquiry, answers: Sequence[str], max_images: int | None, replies: Sequence[str]
 ) -> tuple[RequestTurn, ...]:
     """Append the reply to each of the model's questions, up to its first answer without one."""
-    told = work_up_replies(inquiry, answers) if inquiry.is_work_up else question_replies(inquiry, answers, replies)
+    told = _work_up_replies(inquiry, answers) if inquiry.is_work_up else _question_replies(inquiry, answers, replies)
     return (*turns, *within_budget(told, max_images))
 
 
-def question_replies(inquiry: Inquiry, answers: Sequence[str], replies: Sequence[str] = ()) -> list[RequestTurn]:
+def _question_replies(inquiry: Inquiry, answers: Sequence[str], replies: Sequence[str] = ()) -> list[RequestTurn]:
     """Return the replies to the questions of a model (strategy `ask`)."""
     return [_respond(inquiry, facts, asked) for asked, facts in enumerate(facts_told(inquiry, answers, replies), start=1)]
 
@@ -149,7 +149,7 @@ def questions_asked(inquiry: Inquiry, answers: Sequence[str]) -> list[str]:
     return list(takewhile(bool, questions))
 
 
-def work_up_replies(inquiry: Inquiry, answers: Sequence[str]) -> list[RequestTurn]:
+def _work_up_replies(inquiry: Inquiry, answers: Sequence[str]) -> list[RequestTurn]:
     """Return the replies to the requests of a model (strategy `workup`)."""
     turns: list[RequestTurn] = []
     for asked, step in enumerate(released(inquiry, answers), start=1):
@@ -161,7 +161,7 @@ def work_up_replies(inquiry: Inquiry, answers: Sequence[str]) -> list[RequestTur
     return turns
 
 
-def viewer_replies(viewer: Viewer, answers: Sequence[str], max_images: int | None, views: ViewSource) -> list[RequestTurn]:
+def _viewer_replies(viewer: Viewer, answers: Sequence[str], max_images: int | None, views: ViewSource) -> list[RequestTurn]:
     """Return the replies to the actions of a model (strategy `viewer`); `views` gives the pictures."""
     left = viewer.max_views if max_images is None else min(viewer.max_views, max_images)
     turns: list[RequestTurn] = []

@@ -24,7 +24,7 @@ from neuralmedbench.records.responses import MISSING_STATES, Response, printable
 SHORT, DIGEST = 12, 64
 
 
-def nearest_entry(entries: Iterable[LedgerEntry], request: Request, repeat: int, turn: int) -> LedgerEntry | None:
+def _nearest_entry(entries: Iterable[LedgerEntry], request: Request, repeat: int, turn: int) -> LedgerEntry | None:
     """Find the ledger entry whose request comes nearest to a call of this item; None if the item has no entry.
 
     Nearness is decided by arm, then strategy, call and sample; of equally near entries the latest is taken.
@@ -67,7 +67,7 @@ def _content_changes(entry: LedgerEntry, request: Request, model: ModelConfig, m
         if _first_key(request, then.model_copy(update={"max_images": budget}), entry) == entry.key:
             return [f"max_images {_shown(budget)} then (or as many pictures), {_shown(model.max_images)} now"]
     if entry.words:
-        return prompt_changes(entry, messages) or [f"{_what_is_left(request, model, messages)} changed"]
+        return _prompt_changes(entry, messages) or [f"{_what_is_left(request, model, messages)} changed"]
     if entry.turn > 0:  # the key of a later call covers the answers before it
         return ["the words, the pictures or the earlier answers of the dialogue have changed"]
     return ["the words or the pictures that are sent have changed"]
@@ -100,7 +100,7 @@ SHOWN, SHOWN_DIGITS = 5, 12
 ROLES = {"system": "the system message", "user": "message {number}", "assistant": "answer {number} of the dialogue"}
 
 
-def prompt_changes(entry: LedgerEntry, messages: Sequence[PromptMessage]) -> list[str]:
+def _prompt_changes(entry: LedgerEntry, messages: Sequence[PromptMessage]) -> list[str]:
     """List which messages and pictures differ from those that were sent for an entry."""
     then, now = _by_message(entry.words), _by_message(text_digests(messages))
     names = [name for name in dict.fromkeys([*now, *then]) if then.get(name) != now.get(name)]
@@ -192,7 +192,7 @@ def explain(
             continue
         if not answered:
             due, turn = walk.due
-            nearest = nearest_entry(entries.values(), due, repeat, turn)
+            nearest = _nearest_entry(entries.values(), due, repeat, turn)
             changed = differences(nearest, walk) if nearest else []
             lines.append(f"  call {there + 1}: key {walk.key[:SHORT]} is not in the ledger; {_nearest_words(nearest, changed)}")
         if by_repeat is not None:

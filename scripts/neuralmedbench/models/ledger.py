@@ -202,7 +202,7 @@ class Ledger:
             return
         self._entries[entry.key] = entry
         unreported = {name for name in (*PARTS, "service_tier") if not vars(entry)[name] and vars(entry)[name] != 0}
-        line = {**{name: value for name, value in vars(entry).items() if name not in unreported}, ANSWER_DIGEST: answer_digest(entry)}
+        line = {**{name: value for name, value in vars(entry).items() if name not in unreported}, ANSWER_DIGEST: _answer_digest(entry)}
         self._file.write(json.dumps(line, sort_keys=True, ensure_ascii=False).encode() + b"\n")
         self._file.flush()
         self._waiting += 1
@@ -237,7 +237,7 @@ class Ledger:
         self._waiting, self._synced = 0, time.monotonic()
 
 
-def answer_digest(entry: LedgerEntry) -> str:
+def _answer_digest(entry: LedgerEntry) -> str:
     """Return the first half of the SHA-256 over key, item, state and text of an answer."""
     answer = json.dumps([entry.key, entry.item_id, entry.state, entry.text])
     return hashlib.sha256(answer.encode()).hexdigest()[:DIGITS]
@@ -372,7 +372,7 @@ def _entry(line: bytes, where: str) -> LedgerEntry | None:
             return None
     except (ValueError, TypeError, ValidationError, RecursionError):
         return None
-    if value.get(ANSWER_DIGEST, "") not in ("", answer_digest(entry)):
+    if value.get(ANSWER_DIGEST, "") not in ("", _answer_digest(entry)):
         message = f"{where}: the answer to {entry.item_id} was changed after it was kept (it does not match its digest); {REMEDY}"
         raise DataError(message)
     return entry

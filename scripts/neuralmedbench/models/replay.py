@@ -61,7 +61,7 @@ def previous_responses(
         they were paid for at earlier prices.
     """
     entries = read_ledger(ledger)
-    first = previous_entry(entries.values(), model.revision, model.reference_revision)
+    first = _previous_entry(entries.values(), model.revision, model.reference_revision)
     if first is None:
         return []
     rows = rebuild(requests, model_of_entry(first, model), entries, code=first.code, views=views, informant=informant)
@@ -69,7 +69,7 @@ def previous_responses(
     return rows
 
 
-def previous_entry(entries: Iterable[LedgerEntry], revision: str, reference: str | None = None) -> LedgerEntry | None:
+def _previous_entry(entries: Iterable[LedgerEntry], revision: str, reference: str | None = None) -> LedgerEntry | None:
     """Return the first entry of the previous revision, or of `reference`, with the last settings used under it; None if there is none."""
     # first entry of each revision and combination of settings; entries come in the order of the ledger
     variants: dict[str, dict[tuple[object, ...], LedgerEntry]] = {}

@@ -48,7 +48,7 @@ def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) ->
         return [View(first_part(item, int(part[1]))) for item in items if (item.notes or item.record) and words_of_case(item) > 1]
     if arm == Arm.SHUFFLED_IMAGE:
         donors = donors_of(items)
-        return [View(with_images(item, evidence_images(donors[item.item_id]))) for item in items if item.item_id in donors]
+        return [View(_with_images(item, evidence_images(donors[item.item_id]))) for item in items if item.item_id in donors]
     if arm in CHANGES:
         changes, change = CHANGES[Arm(arm)]
         return [View(change(item)) for item in items if changes(item)]
@@ -58,7 +58,7 @@ def views(items: Sequence[Item], arm: str, disclosures: Iterable[Disclosure]) ->
     return [View(change(item), texts[item.item_id]) for item in items if item.item_id in texts]
 
 
-def with_images(item: Item, images: tuple[ItemImage, ...]) -> Item:
+def _with_images(item: Item, images: tuple[ItemImage, ...]) -> Item:
     """Replace the pictures of an item, except for options; in a dialogue they come in the last turn that had pictures."""
     with_pictures = [number for number, turn in enumerate(item.turns) if turn.image_ids]
     ids = tuple(image.image_id for image in images)
@@ -96,12 +96,12 @@ def variant_views(
             continue  # the author names no order, or no findings
         source = by_id[row.images_of] if row and arm.chosen else item
         there = at_lesion[item.case_id] if arm.config.pictures == AT_LESION else evidence_images(source)
-        pictures = of_names(item.item_id, there, row.images) if row and arm.chosen else ()
+        pictures = _of_names(item.item_id, there, row.images) if row and arm.chosen else ()
         changed = _changed(item, arm, by_case[source.case_id], pictures)
         if changed is None and arm.config.pictures != "keep":
             continue
         text = row.text if row else ""
-        new = with_options(changed or item, arm, text)
+        new = _with_options(changed or item, arm, text)
         told = arm.config.adds == "suggestion" or arm.config.evidence == "ordered"
         added = EARLIER if arm.config.adds == "own_answer" else text if told else ""
         # another wording, or another order, is asked of every item that can have it: some orders are that of the item
@@ -111,7 +111,7 @@ def variant_views(
     return shown
 
 
-def with_options(item: Item, arm: ArmVariant, right: str) -> Item:
+def _with_options(item: Item, arm: ArmVariant, right: str) -> Item:
     """Return an item with the options that an arm shows; `right` is the letter of the option that "none of the above" replaces."""
     known = arm.config.options != "none_of_the_above" or right
     return as_asked(item, arm.name, right=right) if arm.config.options != "keep" and known and is_movable(item) else item
@@ -125,7 +125,7 @@ def with_added_text(view: View, arm: ArmVariant | None, templates: Templates) ->
     return replace(view, disclosed=templates.render(arm.config.adds, **{name: view.disclosed}, **arm.values))
 
 
-def of_names(item_id: str, there: Iterable[ItemImage], names: Sequence[str]) -> tuple[ItemImage, ...]:
+def _of_names(item_id: str, there: Iterable[ItemImage], names: Sequence[str]) -> tuple[ItemImage, ...]:
     """Return pictures by their ids, in the order given; DataError if one is not there."""
     images = {image.image_id: image for image in there}
     if not set(names) <= images.keys():
@@ -140,19 +140,19 @@ def _changed(item: Item, arm: ArmVariant, altered: Sequence[AlteredPicture], cho
     if config.pictures == "mirrored" and any(image.position_mm is None for image in evidence_images(item)):
         return None  # of unknown orientation
     if config.pictures == "none":
-        new = with_images(new, ())
+        new = _with_images(new, ())
     elif config.pictures in ("another", AT_LESION):
-        new = with_images(new, chosen)
+        new = _with_images(new, chosen)
     elif config.pictures == "without_lesion":
         new = with_only(new, {image.image_id for image in chosen})
     if arm.alters:
-        new = with_altered(new, altered)
+        new = _with_altered(new, altered)
     if config.pictures != "keep" and new == item:  # labels alone are no other evidence
         return None
     if config.text == "none":
         new = without_text(new)
     if arm.layout:
-        new = with_slices_of(new, arm.layout)
+        new = _with_slices_of(new, arm.layout)
     new = replace(new, label_policy="none") if config.labels == "number" and new.images else new
     return new if new != item or _is_laid_out_anew(new, arm.layout) else None
 
@@ -164,7 +164,7 @@ def _is_laid_out_anew(item: Item, layout: Layout | None) -> bool:
     return layout.order != COMMON_ORDER or layout.labels_after or layout.label_name not in ("", PICTURE)
 
 
-def with_altered(item: Item, altered: Iterable[AlteredPicture]) -> Item:
+def _with_altered(item: Item, altered: Iterable[AlteredPicture]) -> Item:
     """Exchange pictures of an item for those of its case that were made from them; they keep their ids, and so their turn of a dialogue."""
     of_source = {(row.sources[0], row.volume_sha256): row for row in altered}
     # a picture made from several stands in the place of the first; the others go
@@ -180,7 +180,7 @@ def with_altered(item: Item, altered: Iterable[AlteredPicture]) -> Item:
     return with_only(replace(item, images=tuple(images)), {image.image_id for image in images})
 
 
-def with_slices_of(item: Item, layout: Layout) -> Item:
+def _with_slices_of(item: Item, layout: Layout) -> Item:
     """Keep the pictures that a layout shows: one picture of a CT slice instead of its windows, one plane, and no more than it allows."""
     images = evidence_images(item)
     if windows := layout.config.windows:
@@ -206,7 +206,7 @@ def has_text(item: Item) -> bool:
 
 CHANGES: dict[Arm, tuple[Callable[[Item], bool], Callable[[Item], Item]]] = {
     Arm.FULL: (lambda _: True, lambda item: item),
-    Arm.NO_IMAGE: (lambda item: bool(evidence_images(item)), lambda item: with_images(item, ())),
+    Arm.NO_IMAGE: (lambda item: bool(evidence_images(item)), lambda item: _with_images(item, ())),
     Arm.NO_TEXT: (has_text, without_text),
     Arm.DIAGNOSIS_WITHHELD: (lambda item: bool(item.given), lambda item: replace(item, given="")),
 }
@@ -214,8 +214,8 @@ CHANGES: dict[Arm, tuple[Callable[[Item], bool], Callable[[Item], Item]]] = {
 
 
 FINDINGS_ALONE: dict[str, tuple[str, Callable[[Item], Item]]] = {
-    Arm.FINDINGS_ONLY: (Arm.FINDINGS_DISCLOSED, lambda item: with_images(without_text(item), ())),
-    Arm.FINDINGS_AND_HISTORY: (Arm.FINDINGS_DISCLOSED, lambda item: with_images(item, ())),
+    Arm.FINDINGS_ONLY: (Arm.FINDINGS_DISCLOSED, lambda item: _with_images(without_text(item), ())),
+    Arm.FINDINGS_AND_HISTORY: (Arm.FINDINGS_DISCLOSED, lambda item: _with_images(item, ())),
 }
 """Arms that show the findings of `findings_disclosed`, in the same words, but not all of the item."""
 

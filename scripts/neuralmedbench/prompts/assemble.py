@@ -133,7 +133,7 @@ def assemble(items: Sequence[Item], material: CaseMaterial, config: BenchmarkCon
         for view in by_arm[arm]
         if (request := _request(with_added_text(view, material.arms.get(arm), prompts[arm].templates), arm, strategy, prompts[arm]))
     ]
-    requests = with_earlier_turns(requests, {arm for arm, variant in material.arms.items() if variant.config.adds == "own_answer"})
+    requests = _with_earlier_turns(requests, {arm for arm, variant in material.arms.items() if variant.config.adds == "own_answer"})
     if unasked := set(config.strategies) - {request.strategy for request in requests}:
         lacking = "example that could be shown" if min(unasked) == Strategy.FEW_SHOT else "item that is asked in this way"
         message = f"strategy {min(unasked)}: there is no {lacking}; take it out of `strategies`"
@@ -157,7 +157,7 @@ def _templates_of(arm: ArmVariant | None, templates: Templates) -> Templates:
     return templates if arm is None or arm.config.wording == "keep" else templates.paraphrase(arm.values["paraphrase"])
 
 
-def with_earlier_turns(requests: Sequence[Request], arms: Collection[str]) -> list[Request]:
+def _with_earlier_turns(requests: Sequence[Request], arms: Collection[str]) -> list[Request]:
     """Give the requests of some arms the messages of the arm full, whose answer they show."""
     full = {(request.item_id, request.strategy): request for request in requests if request.arm == Arm.FULL}
     found = []
@@ -200,7 +200,7 @@ def _request(view: View, arm: str, strategy: Strategy, settings: PromptSettings)
     stepwise = strategy in STEPWISE
     examples: list[Exemplar] = []
     if strategy is Strategy.FEW_SHOT:
-        examples = examples_for(item, settings.exemplars, settings.config)
+        examples = _examples_for(item, settings.exemplars, settings.config)
         if not examples:
             return None
     inquiry: Inquiry | None = None
@@ -215,14 +215,14 @@ def _request(view: View, arm: str, strategy: Strategy, settings: PromptSettings)
         and not ((settings.order or arm in settings.config.workup_arms) and _is_worked_up(item, settings.config))
     ):
         return None
-    sections = checklist_sections(item, settings.config.answer_form)
+    sections = _checklist_sections(item, settings.config.answer_form)
     schema = checklist_schema(sections) if sections else item.answer_schema
     schema = stepwise_schema(schema) if stepwise and schema else schema
     # orientation is known only for slices that this pipeline cut: they have a position
     oriented = any(image.position_mm is not None for image in item.images)
     system = templates.render("system", persona=settings.config.persona, oriented=oriented)
     if item.runner is Runner.DIALOGUE:
-        turns = dialogue_turns(view, templates, stepwise=stepwise, sections=sections)
+        turns = _dialogue_turns(view, templates, stepwise=stepwise, sections=sections)
     elif item.turns:
         turns, schema = stage_turns(view, templates, stepwise=stepwise), ""
     else:
@@ -238,7 +238,7 @@ def _request(view: View, arm: str, strategy: Strategy, settings: PromptSettings)
         first, inquiry = work_up_of(item, settings.order or "asked", most, templates, disclosed=view.disclosed, sections=sections)
         turns = (first,)
     if strategy is Strategy.VIEWER and settings.config.viewer is not None:
-        sections = checklist_sections(
+        sections = _checklist_sections(
             item, "short" if settings.config.answer_form == "short" else "checklist"
         )  # views have no picture number
         first, viewer = viewer_of(item, scans, settings.config.viewer, templates, sections=sections)
@@ -266,7 +266,7 @@ def _is_worked_up(item: Item, config: BenchmarkConfig) -> bool:
     return has_work_up(item) and (not config.workup_cases or item.case_id in config.workup_cases)
 
 
-def examples_for(item: Item, exemplars: Sequence[Exemplar], config: BenchmarkConfig) -> list[Exemplar]:
+def _examples_for(item: Item, exemplars: Sequence[Exemplar], config: BenchmarkConfig) -> list[Exemplar]:
     """Choose examples for an item: same runner and family, another patient, and no shared picture; none for an item with turns."""
     of_item = {image.sha256 for image in item.images}
     # some published splits have slices of one patient, or copies of one picture, in both parts
@@ -289,7 +289,7 @@ def example_text(item: Item, examples: Sequence[Exemplar], templates: Templates)
             "question": example.item.question,
             "notes": example.item.notes if has_text else "",
             "record": example.item.record if has_text else "",
-            "options": lettered_options(example.item),
+            "options": _lettered_options(example.item),
             "pictures": bool(_example_images(item, example.item)),
             "answer": example.answer,
         }
@@ -298,13 +298,13 @@ def example_text(item: Item, examples: Sequence[Exemplar], templates: Templates)
     return templates.render("few_shot", examples=rendered)
 
 
-def example_pictures(view: View, examples: Sequence[Exemplar]) -> tuple[RequestImage, ...]:
+def _example_pictures(view: View, examples: Sequence[Exemplar]) -> tuple[RequestImage, ...]:
     """Return the pictures of the examples, labelled like the item's and numbered by example; none if the item shows none."""
     return tuple(
         replace(image, label=f"Example {number}, {image.label}", example=True)
         for number, example in enumerate(examples, start=1)
         for image in labelled_images(
-            replace(example.item, label_policy=view.item.label_policy), _example_images(view.item, example.item), name=label_name_of(view)
+            replace(example.item, label_policy=view.item.label_policy), _example_images(view.item, example.item), name=_label_name_of(view)
         )
     )
 
@@ -314,7 +314,7 @@ def _example_images(item: Item, example: Item) -> tuple[ItemImage, ...]:
     return tuple(image for image in example.images if image.role == OPTION or evidence_images(item))
 
 
-def lettered_options(item: Item) -> list[tuple[str, str]]:
+def _lettered_options(item: Item) -> list[tuple[str, str]]:
     """Pair the options of a choice item with their letters."""
     return list(zip(LETTERS, item.options, strict=False))
 
@@ -355,7 +355,7 @@ TEMPLATE_OF_FAMILY = {
 """Templates of the runner `open`."""
 
 
-def checklist_sections(item: Item, form: str) -> tuple[str, ...]:
+def _checklist_sections(item: Item, form: str) -> tuple[str, ...]:
     """Return the checklist sections of an item; none in the `short` form, for choice and structured items and for long free answers.
 
     The final answer of a dialogue is a differential, whatever its family. The form `evidence` asks for places where pictures are shown.
@@ -376,18 +376,18 @@ def single_turn(
     if item.runner is Runner.STRUCTURED:
         name, form = "structured", {"fields": fields_in_words(item.answer_schema)}
     elif item.runner is Runner.CHOICE:
-        name, form = "choice", {"options": lettered_options(item)}
+        name, form = "choice", {"options": _lettered_options(item)}
     else:
         name, form = _template_of(item), {"sections": sections}
-    images = labelled_images(item, item.images, name=label_name_of(view))
+    images = labelled_images(item, item.images, name=_label_name_of(view))
     turn = render_message(templates, name, "case", images, view.layout, **case, **task, **form)
     if not examples:
         return turn
     before = f"{example_text(item, examples, templates)}\n\n"
-    return replace(turn, text=before + turn.text, images=(*example_pictures(view, examples), *turn.images), example_characters=len(before))
+    return replace(turn, text=before + turn.text, images=(*_example_pictures(view, examples), *turn.images), example_characters=len(before))
 
 
-def label_name_of(view: View) -> str:
+def _label_name_of(view: View) -> str:
     """Return how the layout of a view calls a picture; empty for `common`."""
     return view.layout.label_name if view.layout else ""
 
@@ -399,13 +399,13 @@ def _template_of(item: Item) -> str:
     return TEMPLATE_OF_FAMILY[item.family]
 
 
-def dialogue_turns(view: View, templates: Templates, *, stepwise: bool, sections: Sequence[str] = ()) -> tuple[RequestTurn, ...]:
+def _dialogue_turns(view: View, templates: Templates, *, stepwise: bool, sections: Sequence[str] = ()) -> tuple[RequestTurn, ...]:
     """Render the rounds of a dialogue, with the parameters of `single_turn`; only the last round asks for all sections."""
     turns: list[RequestTurn] = []
     shown = 0  # pictures are numbered through the dialogue
     for number, turn in enumerate(view.item.turns, start=1):
         last = number == len(view.item.turns)
-        images = labelled_images(view.item, _images_of(view.item, turn), before=shown, name=label_name_of(view))
+        images = labelled_images(view.item, _images_of(view.item, turn), before=shown, name=_label_name_of(view))
         shown += len(images)
         message = render_message(
             templates,

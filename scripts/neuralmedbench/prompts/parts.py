@@ -23,7 +23,7 @@ def labelled_images(item: Item, images: Sequence[ItemImage], *, before: int = 0,
             path=image.path,
             sha256=image.sha256,
             volume_sha256=image.volume_sha256,
-            label=option_label(item, image) if image.role == OPTION else picture_label(number, image, item.label_policy, name or PICTURE),
+            label=_option_label(item, image) if image.role == OPTION else picture_label(number, image, item.label_policy, name or PICTURE),
             option=image.role == OPTION,
             needed=image.role in NEEDED,
         )
@@ -31,7 +31,7 @@ def labelled_images(item: Item, images: Sequence[ItemImage], *, before: int = 0,
     )
 
 
-def option_label(item: Item, image: ItemImage) -> str:
+def _option_label(item: Item, image: ItemImage) -> str:
     """Return the label of an option: its letter, and its name in the question if that differs (`Option B (Figure 2)`)."""
     label = f"Option {LETTERS[item.options.index(image.label)]}"
     return label if image.label == label else f"{label} ({image.label})"

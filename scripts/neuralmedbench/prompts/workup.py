@@ -242,7 +242,7 @@ def with_informant(inquiry: Inquiry, templates: Templates) -> Inquiry:
     )
 
 
-def choice_inquiry_of(item: Item, order: str, most: int, templates: Templates) -> tuple[RequestTurn, Inquiry]:
+def _choice_inquiry_of(item: Item, order: str, most: int, templates: Templates) -> tuple[RequestTurn, Inquiry]:
     """Return the first message of a question with options whose facts are asked for (`order` is empty), all told, or withheld (`history`).
 
     Pictures are shown with the start.
@@ -274,7 +274,7 @@ def inquiry_of(
 ) -> tuple[RequestTurn, Inquiry]:
     """Turn a dialogue of fixed rounds, or a question with options, into one in which the model asks: its first message, and the facts that it can ask for."""
     if item.runner is Runner.CHOICE:
-        return choice_inquiry_of(item, order, most, templates)
+        return _choice_inquiry_of(item, order, most, templates)
     # the first sentence is the complaint; every other one is a fact that a question can bring out
     first, *others = sentences(item)
     facts = [Fact(text=sentence) for sentence in others]

@@ -82,11 +82,11 @@ def freeze_stored_adjudication(folder: Path, name: str, material: RoundMaterial)
     """Make the packet from the files of a round; parameters and errors as in :func:`freeze_adjudication`."""
     key, _ = read_round(folder, material.form)
     texts = {response_key(one.response): text_digest(one.response.text) for one in material.candidates}
-    done = set().union(*(asked_responses(one) for one in adjudication_keys(folder)))
+    done = set().union(*(_asked_responses(one) for one in adjudication_keys(folder)))
     return freeze_adjudication(name, key, material, import_round(folder, material.form, texts), done=done)
 
 
-def asked_responses(key: AdjudicationKey) -> set[Key]:
+def _asked_responses(key: AdjudicationKey) -> set[Key]:
     """Return the responses in the packet of an adjudication."""
     return {_response(one) for one in key.packet.items.values()}
 

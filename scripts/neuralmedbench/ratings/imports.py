@@ -85,7 +85,7 @@ def import_round(folder: Path, form: RatingForm, texts: Mapping[Key, str]) -> li
         shown = decision.packet.items if decision else packets[export.packet_id].items
         for item in export.items:
             rows = _rows(folder.name, export, item, shown[item.item_id], form, blind=key.first_judgement)
-            ratings += adjudicated_rows(rows, decision, item.item_id) if decision else rows
+            ratings += _adjudicated_rows(rows, decision, item.item_id) if decision else rows
     return [replace(row, stale=_is_stale(row, texts)) for row in ratings]
 
 
@@ -110,7 +110,7 @@ def read_round(folder: Path, form: RatingForm) -> tuple[RoundKey, list[RatingExp
     for name, export in exports:
         _check(name, export, key, packets, form)
         if decision := decisions.get(export.packet_id):
-            check_adjudication(name, export, decision)
+            _check_adjudication(name, export, decision)
     return key, _latest(drop_duplicate_tables(exports))
 
 
@@ -220,7 +220,7 @@ def _check_values(where: str, item: RatedItem, form: RatingForm) -> None:
         raise RatingError(message)
 
 
-def check_adjudication(name: str, export: RatingExport, key: AdjudicationKey) -> None:
+def _check_adjudication(name: str, export: RatingExport, key: AdjudicationKey) -> None:
     """Refuse an export with a decision that was not asked for: an error, or an axis on which the raters did not disagree."""
     for number, item in enumerate(export.items, start=1):
         asked = set(key.axes[item.item_id])
@@ -283,7 +283,7 @@ def _values(item: RatedItem, form: RatingForm) -> dict[str, float | None]:
     return values | {f"{ERROR_AXIS}{error.code}": 2.0 if error.significant else 1.0 for error in item.errors}
 
 
-def adjudicated_rows(rows: Iterable[Rating], key: AdjudicationKey, item_id: str) -> list[Rating]:
+def _adjudicated_rows(rows: Iterable[Rating], key: AdjudicationKey, item_id: str) -> list[Rating]:
     """Mark the decisions of an adjudicator on one answer; axes that were not asked for are left out."""
     asked = [row for row in rows if row.axis in key.axes[item_id]]
     return [replace(row, adjudicated=True, simulated=row.simulated or key.simulated) for row in asked]

@@ -242,7 +242,7 @@ def in_order(item: Item, order: Sequence[int]) -> Item:
     return replace(item, options=options, images=tuple(images))
 
 
-def without_right_option(item: Item, letter: str) -> Item:
+def _without_right_option(item: Item, letter: str) -> Item:
     """Put "None of the above" in the place of the option with a letter; its picture goes."""
     place = LETTERS.index(letter)
     gone = item.options[place]
@@ -256,7 +256,7 @@ def as_asked(item: Item, arm: str, *, right: str = "") -> Item:
     if item.runner is not Runner.CHOICE:
         return item
     if arm == NONE_ARM and right:
-        return without_right_option(item, right)
+        return _without_right_option(item, right)
     return in_order(item, order_under(item, arm)) if SHUFFLED.fullmatch(arm) else item
 
 

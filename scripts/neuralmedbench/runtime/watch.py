@@ -196,7 +196,7 @@ def _left(seconds: float | None) -> str:
     return UNKNOWN if seconds is None else duration(seconds, rough=True)
 
 
-def head_line(snapshot: Snapshot) -> str:
+def _head_line(snapshot: Snapshot) -> str:
     """Say which run it is, how far, and how it is."""
     run = snapshot.run
     failed = f", {run.failed} failed" if run.failed else ""
@@ -209,7 +209,7 @@ def head_line(snapshot: Snapshot) -> str:
     return f"{text}; last news {duration(snapshot.age_s)} ago" if snapshot.age_s > LATE_S else text
 
 
-def end_lines(snapshot: Snapshot, most: int | None = None) -> list[str]:
+def _end_lines(snapshot: Snapshot, most: int | None = None) -> list[str]:
     """Sum up the asking, and list failures by kind, of at most so many rows, and the stages."""
     rows = rows_of(snapshot)
     failures = _failure_lines(rows)
@@ -279,7 +279,7 @@ def plain_lines(snapshot: Snapshot | None) -> list[str]:
     table = [HEAD, *(row.cells for row in rows_of(snapshot))]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() for cells in table]
-    return [head_line(snapshot), *(["", *lines, ""] if len(table) > 1 else []), *end_lines(snapshot)]
+    return [_head_line(snapshot), *(["", *lines, ""] if len(table) > 1 else []), *_end_lines(snapshot)]
 
 
 def watch(place: Path = PLACE, *, once: bool = False, every_s: float | None = None) -> None:
@@ -330,9 +330,9 @@ def drawing(snapshot: Snapshot | None, width: int, height: int, *, last: bool = 
         return Text(f"{NO_RUN}; waiting for one (Ctrl-C ends)")
     wait = "waiting for the next run (Ctrl-C ends)" if snapshot.run.outcome else "Ctrl-C ends this view, not the run"
     wait = "" if last else wait
-    ends = [*end_lines(snapshot, max(2, height // 8)), wait]
+    ends = [*_end_lines(snapshot, max(2, height // 8)), wait]
     rows = sorted(rows_of(snapshot), key=lambda row: ORDER.index(row.state) if row.state in ORDER else len(ORDER))
-    taken = sum(len(textwrap.wrap(line, width)) for line in (head_line(snapshot), *ends))
+    taken = sum(len(textwrap.wrap(line, width)) for line in (_head_line(snapshot), *ends))
     fit = max(1, height - taken - 3)  # head of the table, a line of what is left out, a spare one
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="underline")
     widths = _fitting([HEAD, *(row.cells for row in rows[:fit])], width)
@@ -342,7 +342,7 @@ def drawing(snapshot: Snapshot | None, width: int, height: int, *, last: bool = 
         table.add_row(*(Text(row.cells[place]) for place in widths), style=STYLES.get(row.state, ""))
     left_out = Counter(row.state for row in rows[fit:])
     more = [Text(f"and {', '.join(f'{number} {state}' for state, number in left_out.items())}", style="dim")] if left_out else []
-    head = Text(head_line(snapshot), style="red" if snapshot.silent or snapshot.run.failed else "bold")
+    head = Text(_head_line(snapshot), style="red" if snapshot.silent or snapshot.run.failed else "bold")
     return Group(head, *([table] if rows else []), *more, *map(Text, ends[:-1]), Text(wait, style="dim"))
 
 

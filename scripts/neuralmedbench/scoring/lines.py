@@ -159,7 +159,7 @@ def diagnoses_named(text: str, vocabulary: Vocabulary) -> list[Diagnosis]:
     # without bracketed text, unless the bracket denies the line
     text = spell(expand(RULE_OUT.sub("rule out", NOT_NEGATION.sub(" ", apart(text, vocabulary)))), vocabulary)
     plain, brackets = BRACKETS.sub(" ", text), BRACKETS.findall(text)
-    if any(is_bare_negation(bracket) for bracket in brackets):
+    if any(_is_bare_negation(bracket) for bracket in brackets):
         return []
     brackets = [bracket for bracket in brackets if not EXAMPLE.search(bracket)]
     if (exact := vocabulary.find(plain)) and not brackets:
@@ -176,7 +176,7 @@ def diagnoses_named(text: str, vocabulary: Vocabulary) -> list[Diagnosis]:
 
 def _named_in_parts(text: str, brackets: list[str], vocabulary: Vocabulary) -> list[Diagnosis]:
     """Look at the parts of a line that is no name as a whole and not denied as a whole."""
-    parts = list(asserted_parts(text))
+    parts = list(_asserted_parts(text))
     by_words = [entry for entry in _named_in_any_order(text, parts, brackets, vocabulary) if not another_kind(text, entry.name)]
     if _narrowest(by_words, vocabulary) is None:  # its cause is another diagnosis
         parts = [head for part in parts if normal_form(head := CAUSED.split(part, maxsplit=1)[0])]
@@ -279,7 +279,7 @@ def speaks_of_another(text: str) -> bool:
     return bool((OTHER_THING | AFTERMATH) & set(normal_form(text).split()))
 
 
-def is_bare_negation(text: str) -> bool:
+def _is_bare_negation(text: str) -> bool:
     """Return True if a text is a negation and nothing else."""
     return has_negation(text) and set(NEGATION.sub(" ", normal_form(text)).split()) <= BARE_DENIAL
 
@@ -317,7 +317,7 @@ def _narrowest(named: list[Diagnosis], vocabulary: Vocabulary) -> Diagnosis | No
     return None
 
 
-def asserted_parts(text: str) -> Iterator[str]:
+def _asserted_parts(text: str) -> Iterator[str]:
     """Yield the parts of a line between commas and words like `or`, without those denied by a negation in an earlier part."""
     start, over, to_the_end = 0, False, False
     for match in [*ALTERNATIVES.finditer(text), None]:
@@ -349,7 +349,7 @@ def _resolve_piece(piece: str, vocabulary: Vocabulary) -> Diagnosis | None:
     # the longest name in the head whose neighbours do not change its meaning
     for start, end in _spans(len(words)):
         entry = _find_words(words[start:end], vocabulary)
-        if entry is None or not _written_as_such(words[start:end], entry, head) or changes_meaning([*words[:start], *words[end:]]):
+        if entry is None or not _written_as_such(words[start:end], entry, head) or _changes_meaning([*words[:start], *words[end:]]):
             continue
         # `no disease` of what? only of the brain as a whole is it a normal one
         if (
@@ -387,7 +387,7 @@ def _written_as_such(words: list[str], entry: Diagnosis, head: str) -> bool:
     return in_full or not spelled or any(re.search(rf"(?<!\w){re.escape(term)}(?!\w)", head) for term in spelled)
 
 
-def changes_meaning(neighbours: Sequence[str]) -> bool:
+def _changes_meaning(neighbours: Sequence[str]) -> bool:
     """Return True if the words next to a name deny it or change its meaning; words of the name itself do not (`non-communicating`)."""
     return bool(OTHER_THING & set(neighbours) or NEGATION.search(" ".join(neighbours)))
 

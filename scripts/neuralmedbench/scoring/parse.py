@@ -159,17 +159,17 @@ def _parse_choice(text: str, options: tuple[str, ...]) -> Prediction:
     if not letter:
         return Prediction(parse_status=ParseStatus.FAILED)
     sections = read_sections(text)
-    confidence, plain = confidence_of(sections)
+    confidence, plain = _confidence_of(sections)
     asked = text.strip() == letter or (sections.strict and sections.text("ANSWER") == letter)
     return Prediction(
-        parse_status=ParseStatus.CONTRADICTED if contradicted else status_of(plain and asked),
+        parse_status=ParseStatus.CONTRADICTED if contradicted else _status_of(plain and asked),
         differential=(options[LETTERS.index(letter)],),
         choice=letter,
         confidence=confidence,
     )
 
 
-def confidence_of(sections: Sections) -> tuple[float | None, bool]:
+def _confidence_of(sections: Sections) -> tuple[float | None, bool]:
     """Read the stated confidence (0 to 1, or None); the second value is True if it is written as requested."""
     text = sections.text("CONFIDENCE")
     match = CONFIDENCE.match(re.sub(r"[*_`]", "", text).strip())
@@ -179,7 +179,7 @@ def confidence_of(sections: Sections) -> tuple[float | None, bool]:
     return (value, match.group(0) == match.group(1) == text) if 0 <= value <= 1 else (None, False)
 
 
-def status_of(strict: bool) -> ParseStatus:
+def _status_of(strict: bool) -> ParseStatus:
     """Return the status of an answer that could be read."""
     return ParseStatus.STRICT if strict else ParseStatus.REPAIRED
 
@@ -199,14 +199,14 @@ def parse_checklist(text: str, family: Family, images: Sequence[ItemImage] = (),
         return Prediction(parse_status=ParseStatus.FAILED)
     first = named[0][0]
     abstained = abstains(first) and not (lesion and normal_form(first) == "none")  # `none` is an answer to a lesion item
-    confidence, plain = confidence_of(sections)
+    confidence, plain = _confidence_of(sections)
     place = {name: clean(sections.text(name.upper())) for name in ("location", "side")}
     asked = SECTIONS.get(family, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS])
     has_places = not sections.lines.keys().isdisjoint(PLACES)
     asked = with_places(asked) if has_places else asked
     fields = {"lesion": first, **place} if lesion else {name: words for name, words in place.items() if words}
     return Prediction(
-        parse_status=status_of(strict and plain and sections.strict and in_order(sections, *asked)),
+        parse_status=_status_of(strict and plain and sections.strict and in_order(sections, *asked)),
         differential=() if abstained else tuple(name for name, _ in named),
         findings=sections.text("FINDINGS"),
         rationale=sections.text("RATIONALE") or sections.text("REASONING"),
@@ -257,10 +257,10 @@ def _parse_lesion(sections: Sections) -> Prediction:
     if not normal_form(lesion):
         return Prediction(parse_status=ParseStatus.FAILED)
     abstained = abstains(lesion) and normal_form(lesion) != "none"
-    confidence, plain = confidence_of(sections)
+    confidence, plain = _confidence_of(sections)
     fields = {"lesion": lesion, "location": clean(sections.text("LOCATION")), "side": clean(sections.text("SIDE"))}
     return Prediction(
-        parse_status=status_of(plain and sections.strict and in_order(sections, "LESION", "LOCATION", "SIDE", "FINDINGS", "CONFIDENCE")),
+        parse_status=_status_of(plain and sections.strict and in_order(sections, "LESION", "LOCATION", "SIDE", "FINDINGS", "CONFIDENCE")),
         differential=() if abstained else (lesion,),
         findings=sections.text("FINDINGS"),
         fields=None if abstained else fields,
@@ -274,9 +274,9 @@ def _parse_open_answer(sections: Sections) -> Prediction:
     if not normal_form(answer):
         return Prediction(parse_status=ParseStatus.FAILED)
     abstained = abstains(answer)
-    confidence, plain = confidence_of(sections)
+    confidence, plain = _confidence_of(sections)
     return Prediction(
-        parse_status=status_of(plain and sections.strict and in_order(sections, "ANSWER", "CONFIDENCE")),
+        parse_status=_status_of(plain and sections.strict and in_order(sections, "ANSWER", "CONFIDENCE")),
         differential=() if abstained else (answer,),
         findings=answer,
         rationale=sections.text("REASONING"),
@@ -292,9 +292,9 @@ def _parse_differential(sections: Sections) -> Prediction:
     abstained = bool(candidates) and abstains(candidates[0])
     if not candidates:
         return Prediction(parse_status=ParseStatus.FAILED)
-    confidence, plain = confidence_of(sections)
+    confidence, plain = _confidence_of(sections)
     return Prediction(
-        parse_status=status_of(
+        parse_status=_status_of(
             strict and plain and sections.strict and in_order(sections, "DIFFERENTIAL", "FINDINGS", "RATIONALE", "CONFIDENCE")
         ),
         differential=() if abstained else candidates,

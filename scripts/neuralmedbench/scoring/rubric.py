@@ -92,7 +92,7 @@ def _grade_response(response: Response, item: Item, reference: ReferenceAnswer, 
     for criterion in reference.gold.rubric:
         if is_question(criterion):
             continue
-        met = meets_criterion(prediction, reference, criterion)
+        met = _meets_criterion(prediction, reference, criterion)
         unread = unread_criterion(response.text, prediction, item, reference, criterion, met=met)
         rows.append((criterion.criterion, None if unread else met, criterion.points, unread or criterion.text))
     return [
@@ -156,7 +156,7 @@ def _needs_reader(prediction: Prediction, *, core: bool) -> bool:
     return prediction.parse_status is not ParseStatus.FAILED and not prediction.abstained and not core
 
 
-def meets_criterion(prediction: Prediction, reference: ReferenceAnswer, criterion: Criterion) -> bool:
+def _meets_criterion(prediction: Prediction, reference: ReferenceAnswer, criterion: Criterion) -> bool:
     """Return True if an answer meets a criterion (which is bad if its points are negative).
 
     The name begins with the kind: `states_side`, `states_location`, `names_signal_`, `considers_`, `must_not_`. Any other criterion is a

@@ -358,7 +358,7 @@ def elect_sample(rows: Iterable[Score], vocabulary: Vocabulary) -> Election:
     missing = [row for row in rows if row.missing]
     present = [row for row in rows if not row.missing]
     # count the votes; ties by digest
-    votes = [(vote, row) for row in present if (vote := vote_of(row, vocabulary))]
+    votes = [(vote, row) for row in present if (vote := _vote_of(row, vocabulary))]
     counts = Counter(vote for vote, _ in votes)
     order = sorted(counts, key=lambda vote: (-counts[vote], by_digest(rows[0].item_id, vote)))
     # the missing samples could all have voted for the runner-up
@@ -370,7 +370,7 @@ def elect_sample(rows: Iterable[Score], vocabulary: Vocabulary) -> Election:
     return Election(next(row for vote, row in votes if vote == order[0]), counts[order[0]], len(present))
 
 
-def vote_of(row: Score, vocabulary: Vocabulary) -> str:
+def _vote_of(row: Score, vocabulary: Vocabulary) -> str:
     """Return the vote of a sample: its answer under one name; empty if it names nothing."""
     if row.state != "ok" or not row.differential:
         return ""
@@ -409,7 +409,7 @@ def same_answer(one: Score, other: Score, vocabulary: Vocabulary) -> bool:
         return False
     if one.runner == Runner.STRUCTURED and not (one.differential and other.differential):
         return one.fields == other.fields
-    if vote_of(one, vocabulary) == vote_of(other, vocabulary):
+    if _vote_of(one, vocabulary) == _vote_of(other, vocabulary):
         return True
     if one.runner in (Runner.CHOICE, Runner.STRUCTURED) or one.family == Family.LESION_RECOGNITION:
         return False

@@ -47,7 +47,7 @@ class Faults:
         self._mapping = mapping
         self._first: dict[tuple[str, str], tuple[str, Fault]] = {}
         self._counts: dict[tuple[str, str], int] = {}
-        self._objects = written_objects(mapping)
+        self._objects = _written_objects(mapping)
         self._unused = {(entry.column, path) for entry in self._objects for path in entry.leave_out}
         self._paths: dict[str, set[str]] = {}
         self._copies: dict[tuple[str, str], list[str]] = {}
@@ -164,7 +164,7 @@ def missing_text(cells: Mapping[str, Any], column: str) -> str:
     return f"the column {column!r} is missing; {found}; {hint}"
 
 
-def written_objects(mapping: MappingConfig) -> list[TextMapping]:
+def _written_objects(mapping: MappingConfig) -> list[TextMapping]:
     """Return the entries of the case that write objects as text."""
     texts = (*mapping.text, *(entry for one in mapping.rounds for entry in one.text))
     return [entry for entry in texts if isinstance(entry, TextMapping)]

@@ -165,7 +165,7 @@ def entries_of_row(
     mapping: MappingConfig, source: SourceFolder, row: TableRow, faults: Faults | None = None
 ) -> Iterator[QuestionEntry | Refusal]:
     """Make the entries of one row; one that does not fit the mapping is refused with all its faults, which are counted in `faults`."""
-    needed, others = columns_of(mapping), optional_columns(mapping)
+    needed, others = columns_of(mapping), _optional_columns(mapping)
     several = bool(mapping.each or mapping.variants)
     for place, one in enumerate(_questions_of_row(mapping, row.cells), start=1):
         cells = with_parts(mapping.parts, one) if mapping.parts else one
@@ -217,7 +217,7 @@ def columns_of(mapping: MappingConfig) -> list[str]:
     return list(dict.fromkeys(column for column in named if column and column not in given and column not in mapping.optional))
 
 
-def optional_columns(mapping: MappingConfig) -> list[str]:
+def _optional_columns(mapping: MappingConfig) -> list[str]:
     """Return the columns that a row may lack."""
     values = [*mapping.fields.values(), *(value for one in mapping.rounds for value in one.fields.values())]
     sizes = [value.size_column for value in values if value.size_column]

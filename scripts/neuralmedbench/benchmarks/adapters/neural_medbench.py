@@ -85,7 +85,7 @@ class ReleaseKey:
 def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read those of the three files that exist, and `answer-key.csv`."""
     names = [name for name in FILES if source.has(name)] or [path.name for path in source.find(*FILES)]
-    key = read_release_key(source.file(ANSWER_KEY)) if source.has(ANSWER_KEY) else ReleaseKey({})
+    key = _read_release_key(source.file(ANSWER_KEY)) if source.has(ANSWER_KEY) else ReleaseKey({})
     for name in names:
         for number, case in enumerate(source.rows(source.folder / name), start=1):
             where = f"{name}, case {number}"
@@ -97,7 +97,7 @@ def read(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     key.check_used()
 
 
-def read_release_key(path: Path) -> ReleaseKey:
+def _read_release_key(path: Path) -> ReleaseKey:
     """Read an answer key, a CSV with `ANSWER_KEY_COLUMNS`, of which `case_id` and `diagnosis` are required.
 
     ConfigError for other columns; DataError for an invalid cell or two rows for one question.
@@ -230,11 +230,11 @@ def _entry(question: Question, number: str, case_id: str, key: ReleaseKey, pictu
     elif row.family is not FAMILY:
         message = f"line {row.line} of the answer key: a dialogue is of the family {FAMILY}"
         raise DataError(message)
-    gold, disclosures = key_gold(question, row)
+    gold, disclosures = _key_gold(question, row)
     return QuestionEntry(question=question, gold=gold, pictures=pictures, disclosures=disclosures)
 
 
-def key_gold(question: Question, row: KeyRow) -> tuple[Gold, tuple[Disclosure, ...]]:
+def _key_gold(question: Question, row: KeyRow) -> tuple[Gold, tuple[Disclosure, ...]]:
     """Return the gold of a question, and its findings for the arm that discloses them.
 
     DataError if the findings name the diagnosis, a lesion question has no lesion, or there is not one leader per round.

@@ -51,14 +51,14 @@ def options_at(row: Mapping[str, Any], column: str) -> tuple[str, ...]:
         message = f"the column {column!r} holds objects (keys {keys}); name the key of their texts, as in `{column}.<key>`"
         raise DataError(message)
     try:
-        names = names_of(listed(entries), last)
+        names = _names_of(listed(entries), last)
         return _in_order(names, texts) if isinstance(texts, list | tuple) and len(names) == len(texts) > 0 else options_of(texts)
     except DataError as error:
         message = f"the column {column!r}: {error}"
         raise DataError(message) from None
 
 
-def names_of(entries: Any, text: str) -> list[str]:
+def _names_of(entries: Any, text: str) -> list[str]:
     """Return the letters or numbers of options: keys of an object, or what another key than `text` has in every entry of a list; else none."""
     if isinstance(entries, Mapping):
         columns = {"key": list(entries)}
@@ -276,7 +276,7 @@ def option_pictures(
 ) -> tuple[tuple[QuestionImage, ...], dict[str, Path | bytes], tuple[str, ...]]:
     """Read options that are pictures, one per letter, and the names that the answer may use for them: path, else label."""
     entries = _all_pictures(row[mapping.column]) if mapping.column else [row.get(column) for column in mapping.columns]
-    if letters := names_of(entries, form.key):
+    if letters := _names_of(entries, form.key):
         entries = [entries[place] for place in order_of(letters)]
     # options may be missing at the end, not in between
     there = [entry is not None and not (isinstance(entry, str) and is_missing(entry, mapping.missing)) for entry in entries]

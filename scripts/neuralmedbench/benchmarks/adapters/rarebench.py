@@ -57,16 +57,16 @@ PATIENT_COLUMNS = ("pmcid", "doc_id", "case_id")
 """Columns with the report of a row, of which the first that exists is used; only the successor is known to have them."""
 
 
-def read_mmrarebench(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
+def _read_mmrarebench(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read the tables of the tracks that exist."""
-    tables = {track: table for track, name in TRACKS.items() if (table := track_table(source, track, name))}
+    tables = {track: table for track, name in TRACKS.items() if (table := _track_table(source, track, name))}
     if not tables:
         source.find(*(f"{track}/{name}" for track, name in TRACKS.items()))
     for track, table in tables.items():
         yield from entries_of(source, table, COLUMNS[track], partial(_entry, source, table, track))
 
 
-def track_table(source: SourceFolder, track: str, name: str) -> Path | None:
+def _track_table(source: SourceFolder, track: str, name: str) -> Path | None:
     """Return the table of a track; None if it is missing."""
     return next((source.folder / place for place in (f"{track}/{name}", name) if source.has(place)), None)
 
@@ -79,7 +79,7 @@ def _entry(source: SourceFolder, table: Path, track: str, row: Mapping[str, Any]
         runner=Runner.OPEN,
         family=Family.DIFFERENTIAL_DIAGNOSIS if track == "diagnosis" else Family.QUESTION_ANSWERING,
         question="\n".join(part for part in (asked, TASKS.get(track, "")) if part) if asked else "",
-        case_id=report_of(row),
+        case_id=_report_of(row),
         # the context of a work-up names its results
         text="" if track == "examination" else column_text(row, "context"),
         images=images,
@@ -146,7 +146,7 @@ def row_id(track: str, row: Mapping[str, Any], number: int) -> str:
     return f"{track}-{plain_id(column_text(row, 'index') or str(number))}"
 
 
-def report_of(row: Mapping[str, Any]) -> str:
+def _report_of(row: Mapping[str, Any]) -> str:
     """Return the report of a row, so that rows of one report are one patient; empty if no column has it."""
     found = next((column_text(row, column) for column in PATIENT_COLUMNS if column_text(row, column)), "")
     return plain_id(found) if found else ""
@@ -209,9 +209,9 @@ EVIDENCE_TASK = (
 ASK_DIAGNOSIS = "What are the most likely diagnoses, the most likely one first?"
 
 
-def read_mrarebench(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
+def _read_mrarebench(source: SourceFolder) -> Iterator[QuestionEntry | Refusal]:
     """Read the tables of both tracks, or the one that exists."""
-    tables = {track: table for track, name in TABLES.items() if (table := track_table(source, track, name))}
+    tables = {track: table for track, name in TABLES.items() if (table := _track_table(source, track, name))}
     if not tables:
         source.find(*(f"{track}/{name}" for track, name in TABLES.items()))
     for track, table in tables.items():
@@ -227,7 +227,7 @@ def _diagnosis(source: SourceFolder, table: Path, row: Mapping[str, Any], number
         runner=Runner.OPEN,
         family=Family.DIFFERENTIAL_DIAGNOSIS,
         question=asked,
-        case_id=report_of(row),
+        case_id=_report_of(row),
         text=column_text(row, "context"),
         images=images,
         language=language_of(asked),
@@ -276,7 +276,7 @@ def _evidence(source: SourceFolder, table: Path, row: Mapping[str, Any], number:
         runner=Runner.OPEN,
         family=Family.QUESTION_ANSWERING,
         question="\n".join(part for part in (asked, EVIDENCE_TASK) if part),
-        case_id=report_of(row),
+        case_id=_report_of(row),
         text=re.sub(rf"\A{GIVEN.format(re.escape(given))}", "", column_text(row, "context"), flags=re.IGNORECASE).strip(),
         given=given,
         images=images,
@@ -317,7 +317,7 @@ DATA_SETS = (
         files="<track>/<table>.tsv of the tracks diagnosis, treatment, crossmodal, examination (those you have), with the pictures inside or beside",
         axis=Axis.DEPTH,
         expected=1756,
-        read=read_mmrarebench,
+        read=_read_mmrarebench,
         persona=PHYSICIAN,
         samples=5,
     ),
@@ -329,7 +329,7 @@ DATA_SETS = (
         files="diagnosis/diagnosis_opened.tsv, evidence_verification/evidence_verification_opened_FULL609.tsv (or one of them)",
         axis=Axis.DEPTH,
         expected=0,
-        read=read_mrarebench,
+        read=_read_mrarebench,
         persona=PHYSICIAN,
         samples=5,
     ),

@@ -48,12 +48,12 @@ class Stages:
         taken = {name for name, _, _ in self.fields}
         names = {name: _free(name, taken) for name in fields}
         self.fields += tuple((names[name], rule_of(name, one, cells), one.words) for name, one in fields.items())
-        values = reference_values(fields, cells)
+        values = _reference_values(fields, cells)
         self.values += tuple(replace(value, field=names[value.field], decides=decides) for value in values)
         return tuple(names.values())
 
 
-def reference_values(fields: Mapping[str, FieldMapping], row: Mapping[str, Any]) -> tuple[ReferenceValue, ...]:
+def _reference_values(fields: Mapping[str, FieldMapping], row: Mapping[str, Any]) -> tuple[ReferenceValue, ...]:
     """Return the references of a row, without those of empty cells; DataError, which does not quote a cell, if one cannot be read."""
     values = []
     for name, field in fields.items():

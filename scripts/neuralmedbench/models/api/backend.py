@@ -40,7 +40,7 @@ RESERVED = frozenset(
 """Parameters that this project sets itself, or that would change more than the sampling of an answer."""
 
 
-def parameters_of(model: ModelConfig, call: Call) -> dict[str, Any]:
+def _parameters_of(model: ModelConfig, call: Call) -> dict[str, Any]:
     """Return the parameters of one call as litellm takes them."""
     samples = len(call.repeats)
     asked: dict[str, Any] = {
@@ -92,11 +92,11 @@ def check_parameters(model: ModelConfig) -> bool:
     if through_litellm.has_only_responses(name, provider):
         message = f"model {model.name}: its provider serves it over the Responses interface alone, which is not spoken here; take a model that chats"
         raise ConfigError(message)
-    asked = parameters_of(model, _whole_call(model))
+    asked = _parameters_of(model, _whole_call(model))
     try:
         sent = through_litellm.sent_parameters(name, provider, asked)
     except Exception as error:  # litellm's errors share no base class
-        raise ConfigError(rejection_message(model, error)) from None
+        raise ConfigError(_rejection_message(model, error)) from None
     return native and sent == asked
 
 
@@ -105,10 +105,10 @@ def _whole_call(model: ModelConfig) -> Call:
     return Call((), (0, 1) if model.native_n else (0,), model.seed, {"type": "object", "properties": {}})
 
 
-def rejection_message(model: ModelConfig, error: Exception) -> str:
+def _rejection_message(model: ModelConfig, error: Exception) -> str:
     """Say which keys of a yaml litellm rejects; its text is searched for names of parameters, and not repeated."""
     text = str(error)
-    sent = [*parameters_of(model, _whole_call(model))]
+    sent = [*_parameters_of(model, _whole_call(model))]
     blamed = [KEYS.get(parameter, parameter) for parameter in sent if re.search(rf"\b{re.escape(parameter)}\b", text)]
     keys = ", ".join(f"`parameters: {key}`" if key in model.parameters else f"`{key}`" for key in blamed)
     return (
@@ -160,7 +160,7 @@ class ApiBackend:
         """Return the body that a call would send, and its headers (names in lower case); nothing is sent."""
         exchange = Exchange(capture=True)
         try:
-            await self._calls.ask(call.messages, parameters_of(self._model, call), exchange)
+            await self._calls.ask(call.messages, _parameters_of(self._model, call), exchange)
         except (CallError, UnansweredError) as error:  # there is no reply
             if not exchange.request and isinstance(error, UnansweredError):
                 raise ConfigError(str(self._failure(error, exchange))) from None
@@ -172,7 +172,7 @@ class ApiBackend:
 
     async def _exchange(self, call: Call, exchange: Exchange) -> tuple[Answer, ...]:
         try:
-            choices = await self._calls.ask(call.messages, parameters_of(self._model, call), exchange)
+            choices = await self._calls.ask(call.messages, _parameters_of(self._model, call), exchange)
             return answers_of(choices, exchange.body, self._key)[: len(call.repeats)]
         except CallError as unanswered:
             raise reply_without_answer(exchange.body, exchange.status or 200) or unanswered from None
@@ -199,7 +199,7 @@ class ApiBackend:
             return ConfigError(message)
         if not exchange.sent and exchange.given is None:
             rejected = None if exchange.unsendable else error.cause
-            return ConfigError(rejection_message(self._model, rejected) if rejected else UNSENDABLE.format(self._model.name))
+            return ConfigError(_rejection_message(self._model, rejected) if rejected else UNSENDABLE.format(self._model.name))
         if error.kind == POLICY_ERROR:
             return Answer("", "refused", "content_filter")
         if exchange.unreached:

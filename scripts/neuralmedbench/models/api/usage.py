@@ -64,7 +64,7 @@ def read_usage(reply: Mapping[str, Any], *, wrote: bool) -> tuple[Usage, int | N
     """
     counts = next((reply[name] for name in USAGE if reply.get(name)), None)
     tier = _tier(reply, counts)
-    if not isinstance(counts, dict) or not counts_are_valid(counts):
+    if not isinstance(counts, dict) or not _counts_are_valid(counts):
         return Usage(service_tier=tier), None
     parts = {name: _count(counts, *places.split()) for name, places in PLACES.items()}
     parts["image_tokens"] = parts["image_tokens"] or _of_images(counts.get("promptTokensDetails"))
@@ -137,12 +137,12 @@ def _tier(reply: Mapping[str, Any], counts: Any) -> str:
 
 def valid_usage(usage: Any) -> dict[str, Any]:
     """Return a usage without details that cannot be true; empty if one of its counts cannot."""
-    if not isinstance(usage, dict) or not counts_are_valid(usage):
+    if not isinstance(usage, dict) or not _counts_are_valid(usage):
         return {}
     return {name: value for name, value in usage.items() if value is not None and (not isinstance(value, dict | list) or _is_valid(value))}
 
 
-def counts_are_valid(usage: Mapping[str, Any]) -> bool:
+def _counts_are_valid(usage: Mapping[str, Any]) -> bool:
     """Return True if every count of a usage can be true; its details do not matter."""
     return all(_is_count(name, value) for name, value in usage.items() if not isinstance(value, dict | list) or name.endswith(NAMES))
 

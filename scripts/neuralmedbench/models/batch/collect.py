@@ -32,7 +32,7 @@ from neuralmedbench.models.samples import MissingAnswer, SampleWalk
 from neuralmedbench.records.responses import ResponseState
 
 
-def batch_client(model: ModelConfig, stop: asyncio.Event) -> BatchClient:
+def _batch_client(model: ModelConfig, stop: asyncio.Event) -> BatchClient:
     """Open the batch interface of a model's provider, one of `destinations.BATCH_PROVIDERS`."""
     key = model.api_key or NO_KEY
     provider, _, name = model.id.partition("/")
@@ -81,7 +81,7 @@ class BatchCollector:
         assert run.model.batch
         self._settings: BatchConfig = run.model.batch
         self._stop = asyncio.Event()
-        self._backend, self._client = ApiBackend(run.model), batch_client(run.model, self._stop)
+        self._backend, self._client = ApiBackend(run.model), _batch_client(run.model, self._stop)
         self._budget, self._log = run.control.budget(run.model, run.ledger, run.root), BatchLog(run.ledger)
         self._lengths = ContextLength(run.model, run.root)
         self._attempts: Counter[str] = Counter()

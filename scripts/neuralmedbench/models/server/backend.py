@@ -156,7 +156,7 @@ class ServerBackend:
         model = self._model
         structured = model.structured_output != "none"
         words = 'Answer with the JSON object {"ready": true}.' if structured else "Answer with the word ready."
-        images = () if model.max_images == 0 else (grey_picture(),)
+        images = () if model.max_images == 0 else (_grey_picture(),)
         return Call((Message("user", words, images),), (0,), model.seed, PROBE_SCHEMA if structured else None)
 
     def _check_probe(self, answers: tuple[Answer, ...]) -> None:
@@ -209,7 +209,7 @@ def _said_version(program: str, environment: dict[str, str]) -> str:
 SIDE_PX = 224
 
 
-def grey_picture() -> MessageImage:
+def _grey_picture() -> MessageImage:
     """Make a grey picture, large enough for any model."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:

@@ -190,7 +190,7 @@ PART = 2**20
 """Bytes at the beginning and at the end of a file of weights that are read for its digest."""
 
 
-def weights_digest(weights: Path) -> str:
+def _weights_digest(weights: Path) -> str:
     """Digest the small files of a folder whole, and of large ones their size and both ends; empty if it lies elsewhere."""
     if not weights.exists():
         return ""
@@ -210,9 +210,9 @@ def fingerprint_of(model: ModelConfig, version: str) -> str:
     _, settings = engine_of(model)
     words = [*settings.arguments, *settings.machine_arguments, *(f"{name}={value}" for name, value in sorted(settings.environment.items()))]
     # a file that is named, such as a chat template, counts with what it holds
-    files = [weights_digest(Path(word)) for word in words if Path(word).is_file()]
+    files = [_weights_digest(Path(word)) for word in words if Path(word).is_file()]
     made = hashlib.sha256(json.dumps([*words, *files]).encode()).hexdigest()[:8]
-    weights = weights_digest(Path(model.id))
+    weights = _weights_digest(Path(model.id))
     head = f"{settings.engine} {version or 'of unknown version'}{f', weights {weights}' if weights else ''}"
     return f"{head}, settings {made}: {' '.join(map(_shown, words))}" if words else head
 

@@ -273,18 +273,18 @@ ABSENT, MINOR, SIGNIFICANT = 0.0, 1.0, 2.0
 NO_QUOTE = "the quoted words are not in the answer"
 
 
-def applicable_errors(item: Item, gold: Gold) -> list[ErrorCode]:
+def _applicable_errors(item: Item, gold: Gold) -> list[ErrorCode]:
     """Return the errors that can be judged for an item: those whose condition it meets."""
     return [error for error in TAXONOMY if counts_under(error, lesion_shown=item.lesion_shown, findings_complete=gold.findings_complete)]
 
 
 def _error_criteria(item: Item, gold: Gold) -> Mapping[str, float]:
-    return {f"{ERROR_AXIS}{error.code}": 1.0 for error in applicable_errors(item, gold)}
+    return {f"{ERROR_AXIS}{error.code}": 1.0 for error in _applicable_errors(item, gold)}
 
 
 def _error_schema(item: Item, gold: Gold) -> str:
     label = {
-        "code": {"enum": [error.code for error in applicable_errors(item, gold)]},
+        "code": {"enum": [error.code for error in _applicable_errors(item, gold)]},
         "significant": {"enum": [0, 1]},
         "quote": {"type": "string"},
         "explanation": {"type": "string"},
@@ -293,11 +293,11 @@ def _error_schema(item: Item, gold: Gold) -> str:
 
 
 def _error_values(subject: GradingInput) -> Mapping[str, object]:
-    return {"evidence": case_evidence(subject), "errors": applicable_errors(subject.item, subject.gold)}
+    return {"evidence": case_evidence(subject), "errors": _applicable_errors(subject.item, subject.gold)}
 
 
 def _read_errors(text: str, subject: GradingInput) -> list[CriterionJudgement] | None:
-    value, known = read_json_object(text), {error.code: error for error in applicable_errors(subject.item, subject.gold)}
+    value, known = read_json_object(text), {error.code: error for error in _applicable_errors(subject.item, subject.gold)}
     if value is None or not has_exactly(value, "errors") or not isinstance(value["errors"], list):
         return None
     # every error is absent until a label says otherwise; one invalid label makes the whole reply invalid

@@ -145,7 +145,7 @@ def grade_planted(responses: Iterable[Response], items: Mapping[str, Item], gold
     """
     run = grading.run
     if not (reason := why_not_tested(run.ledger, replay=run.replay, by_default=grading.by_default)):
-        return grade_edited(responses, items, gold, grading)
+        return _grade_edited(responses, items, gold, grading)
     print(f"grader {run.model.name}: not tested with planted errors: {reason}", file=sys.stderr)
     if not run.replay:
         with open_ledger(run.ledger):  # an empty ledger records that nothing was asked
@@ -153,7 +153,7 @@ def grade_planted(responses: Iterable[Response], items: Mapping[str, Item], gold
     return []
 
 
-def grade_edited(responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], grading: GraderRun) -> list[Grade]:
+def _grade_edited(responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], grading: GraderRun) -> list[Grade]:
     """Grade answers with planted errors as `grade_with_model` does; in a replay whose ledger lacks one, none is graded."""
     try:
         return grade_with_model(responses, items, gold, grading)
@@ -269,7 +269,7 @@ def grade_table(
     if isinstance(grader, str):
         test = grade = again = partial(grade_with_rubric, items=items, gold=gold, vocabulary=known, grader=grader)
     else:
-        functions = (grade_planted, grade_with_model, grade_edited)
+        functions = (grade_planted, grade_with_model, _grade_edited)
         test, grade, again = (partial(function, items=items, gold=gold, grading=grader) for function in functions)
     if tests.planted is not None:
         return test(planted_responses(read_records(path, PlantedAnswer), items, tests.planted))

@@ -209,7 +209,7 @@ def wrong_answer(reference: Reference) -> Draft | None:
     return bare.failing(*VERDICTS, "states_", "names_signal_", "mentions_finding_", "considers_", "argues_", COMPLETENESS)
 
 
-def swap_sides(draft: Draft, reference: Reference) -> Draft | None:
+def _swap_sides(draft: Draft, reference: Reference) -> Draft | None:
     """Exchange left and right. Of a lesion, and of a diagnosis that names a side, the core diagnosis is then wrong."""
     lesion = reference.gold.lesion
     named = bool(SIDE_WORD.search(draft.names[0]))
@@ -279,7 +279,7 @@ def _without_arguments_for(draft: Draft, *dropped: Diagnosis) -> Draft:
     return draft if kept == draft.rationale else replace(draft, rationale=kept).opened("argues_", COMPLETENESS, FACTUALITY)
 
 
-def drop_urgent(draft: Draft, reference: Reference) -> Draft | None:
+def _drop_urgent(draft: Draft, reference: Reference) -> Draft | None:
     """Leave out every diagnosis that is time-critical, be it the reference or one to be considered."""
     entries = {name: entry for name in draft.names if (entry := reference.entry(name))}
     dropped = {name: entry for name, entry in entries.items() if reference.urgency.of(entry.key, reference.known.vocabulary)}
@@ -317,7 +317,7 @@ def invent(draft: Draft, reference: Reference) -> Draft | None:
     return replace(draft, findings=(*draft.findings, finding)).expecting(True, {HALLUCINATED}).opened(FACTUALITY)
 
 
-def state_harmful(draft: Draft, reference: Reference) -> Draft | None:
+def _state_harmful(draft: Draft, reference: Reference) -> Draft | None:
     """Add a statement that the reference calls wrong or dangerous: the first that is no diagnosis, of those that cap the score if there are."""
     if not reference.ranked:
         return None
@@ -340,7 +340,7 @@ def _appended(draft: Draft, sentences: tuple[str, ...], reference: Reference) ->
     return replace(draft, rationale=(*draft.rationale, *sentences))
 
 
-def exchange_ranks(draft: Draft, reference: Reference) -> Draft | None:
+def _exchange_ranks(draft: Draft, reference: Reference) -> Draft | None:
     """Exchange the first two ranks."""
     if not (reference.ranked and len(draft.names) > 1 and _apart(draft.names[1], reference)):
         return None
@@ -348,7 +348,7 @@ def exchange_ranks(draft: Draft, reference: Reference) -> Draft | None:
     return replace(draft, names=(second, first, *rest)).failing(*VERDICTS).opened("must_not_", ERROR_AXIS, FACTUALITY)
 
 
-def reorder_sentences(draft: Draft, _reference: Reference) -> Draft | None:
+def _reorder_sentences(draft: Draft, _reference: Reference) -> Draft | None:
     """Reverse the order of findings and of arguments."""
     findings = draft.described + draft.findings
     if len(findings) < 2 and len(draft.rationale) < 2:
@@ -376,14 +376,14 @@ class Edit:
 
 
 EDITS = (
-    Edit("side", RIGHT, swap_sides),
+    Edit("side", RIGHT, _swap_sides),
     Edit("negation", RIGHT, negate),
     Edit("rival", RIGHT, rival),
-    Edit("urgent_dropped", RIGHT, drop_urgent),
+    Edit("urgent_dropped", RIGHT, _drop_urgent),
     Edit("invented_finding", RIGHT, invent),
-    Edit("harmful_statement", RIGHT, state_harmful),
-    Edit("ranks_exchanged", RIGHT, exchange_ranks),
-    Edit("sentences_reordered", RIGHT, reorder_sentences, neutral=True),
+    Edit("harmful_statement", RIGHT, _state_harmful),
+    Edit("ranks_exchanged", RIGHT, _exchange_ranks),
+    Edit("sentences_reordered", RIGHT, _reorder_sentences, neutral=True),
     Edit("padding", RIGHT, pad, neutral=True),
     Edit("padding_wrong", WRONG, pad, neutral=True),
     Edit("injection", WRONG, inject, neutral=True),

@@ -111,7 +111,7 @@ def plant_in_answers(
         given = values.get((response_key(response), text_digest(response.text)), {})
         for base in _bases(response.text, known[response.item_id], given):
             bases.setdefault((response.item_id, base.kind), base)
-    return plant_in(sorted(bases.values(), key=lambda base: place_of(base.reference.item)), patients)
+    return _plant_in(sorted(bases.values(), key=lambda base: place_of(base.reference.item)), patients)
 
 
 def planted_in_answers(responses: Iterable[Response], grades: Sequence[Grade], references: References) -> list[PlantedAnswer]:
@@ -261,7 +261,7 @@ def plant_errors(
     written = [
         (row, kind, draft) for row in references for kind, draft in ((RIGHT, right_answer(row)), (WRONG, wrong_answer(row))) if draft
     ]
-    return plant_in([Base(kind, row, draft) for row, kind, draft in written], patients)
+    return _plant_in([Base(kind, row, draft) for row, kind, draft in written], patients)
 
 
 def place_of(item: Item) -> str:
@@ -269,7 +269,7 @@ def place_of(item: Item) -> str:
     return hashlib.sha256(item.item_id.encode()).hexdigest()
 
 
-def plant_in(bases: Sequence[Base], patients: int) -> list[PlantedAnswer]:
+def _plant_in(bases: Sequence[Base], patients: int) -> list[PlantedAnswer]:
     """Make every edit of answers of different patients, those first whose core diagnosis it changes, and list what was edited."""
     rows: dict[tuple[str, str], PlantedAnswer] = {}
     for edit in EDITS:
