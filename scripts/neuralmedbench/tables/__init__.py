@@ -1,4 +1,4 @@
-"""Tables: every number with its n and its interval; each table declares itself (`declare.Table`), and `all_tables` lists them.
+"""Tables: every number with its n and its interval; each table declares itself (`declare.Table`), and `write.TABLES` lists them.
 
 Doors
 -----

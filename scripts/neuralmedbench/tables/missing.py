@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import Floats, Interval
+from neuralmedbench.estimates.intervals import Floats
 from neuralmedbench.records.scores import CORE_DIAGNOSIS
 from neuralmedbench.records.words import ONCE, are, counted, listing, percent, percent_span
 from neuralmedbench.scoring.other_languages import LANGUAGES
@@ -68,11 +68,6 @@ def bounds_of(outcomes: Outcomes, key: Key, name: str, values: Floats, *, within
         counts = outcomes.counts[key]
         return float((values + counts.mean_of(counts.missing))[known].mean()), mean
     return mean, float(outcomes.metric(name, key, within_family=within_family, best=True)[known].mean())
-
-
-def closed(interval: Interval, left_open: bool) -> Interval:
-    """Return the estimate, or none if it is left open."""
-    return Interval() if left_open else interval
 
 
 def case_words(row: Cells) -> str:

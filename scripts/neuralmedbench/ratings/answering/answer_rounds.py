@@ -79,7 +79,7 @@ def freeze_reader_round(
 
     Returns
     -------
-    FrozenAnswerRound
+    FrozenReaderRound
         Equal bytes for an equal secret and equal input.
 
     Raises

@@ -236,7 +236,7 @@ def read_exports(folder: Path, key: ReaderRoundKey, forms: Forms) -> list[NamedE
     ----------
     folder : Path
         `data/ratings/<round>/` with the key and the JSON exports; tables in it are for people and are not read.
-    key : AnswerRoundKey
+    key : ReaderRoundKey
         Key of the round.
     forms : mapping of str to sequence of AnswerForm
         Current forms by item id.
