@@ -151,7 +151,12 @@ def merged_config(configfiles: Sequence[Path] = (), folder: Path = Path("config"
 
     merged: dict[str, Any] = {}
     for path in (folder / "config.yaml", *configfiles):
-        update_config(merged, read_yaml(path))
+        settings = read_yaml(path)
+        if not isinstance(settings, dict):
+            found = "it is empty" if settings is None else f"found a {type(settings).__name__}"
+            message = f"{path.as_posix()}: expected keys and their values ({found}); write a line such as `seed: 1`, or take the file out"
+            raise ConfigError(message)
+        update_config(merged, settings)
     return merged
 
 

@@ -169,6 +169,14 @@ def test_a_missing_or_broken_configfile_is_one_line_with_file_and_line(
     assert printed.startswith(f"ConfigError: {line}")
 
 
+@pytest.mark.parametrize(("text", "found"), [("", "it is empty"), ("- 1\n", "found a list"), ("words\n", "found a str")])
+def test_a_configfile_without_keys_is_one_line(project: Path, capfd: pytest.CaptureFixture[str], text: str, found: str) -> None:
+    write("config/study.yaml", text)
+    code, printed = said(capfd, "run", "check", "--configfiles", "config/study.yaml")
+    assert (code, len(printed.splitlines())) == (11, 1)
+    assert printed.startswith(f"ConfigError: config/study.yaml: expected keys and their values ({found})")
+
+
 def test_a_configuration_in_another_encoding_is_told_as_such(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     Path("config/latin.yaml").write_text("models: [Grüße]\n", encoding="latin-1")
     code, printed = said(capfd, "run", "check", "--configfiles", "config/latin.yaml")
