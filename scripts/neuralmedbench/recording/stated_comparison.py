@@ -24,7 +24,6 @@ from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.words import counted, percent, points, points_span
 from neuralmedbench.runtime.atomic_write import write_text
-from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.outcomes import Key, gather_outcomes
 
 NOT_STATED = (
@@ -160,7 +159,7 @@ def look_at(run: Run) -> ComparisonLook:
         sampled=dict.fromkeys(models, True),
     )
     by = outcomes.by_patient(IntervalSettings(confidence=settings.confidence))
-    first, second = (answered(outcomes, Key(model)) for model in models)
+    first, second = (outcomes.pass1_of_complete_items(Key(model)) for model in models)
     return ComparisonLook(
         comparison=stated,
         interval=confidence_sequence(patient_gaps(first, second, by), settings.confidence),

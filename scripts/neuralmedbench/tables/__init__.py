@@ -3,7 +3,6 @@
 Doors
 -----
 bundle: AskedOf, bundle_cases
-contrasts: answered
 rows: Cells, Tables
 drift: DriftTarget, check_drift
 families: pass_definition

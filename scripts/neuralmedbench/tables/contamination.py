@@ -15,7 +15,6 @@ from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
 from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.words import counted, plural
-from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
@@ -164,7 +163,7 @@ def _beyond(values: Floats, sides: tuple[Mask, Mask], by: ByPatient, beside: lis
 def _values(outcomes: Outcomes, model: str, metric: str) -> Floats:
     """Return item values: pass@1 of items without a missing answer, rubric points of items that were judged."""
     key = Key(model)
-    return answered(outcomes, key) if metric == METRICS[0] else outcomes.metric(metric, key)
+    return outcomes.pass1_of_complete_items(key) if metric == METRICS[0] else outcomes.metric(metric, key)
 
 
 def _is_control(study: Study, outcomes: Outcomes, model: str) -> bool:

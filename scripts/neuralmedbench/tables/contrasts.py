@@ -71,18 +71,13 @@ def unread_share(outcomes: Outcomes, lower: Key, other: Key, family: str = "") -
     return float(counts[lower].mean_of(counts[lower].unread)[both].mean()) if both.any() else 0.0
 
 
-def answered(outcomes: Outcomes, key: Key) -> Floats:
-    """Return pass@1 by item, NaN where any answer is missing: a contrast must not reflect missing answers."""
-    return np.where(outcomes.counts[key].missing > 0, np.nan, outcomes.metric("pass1", key))
-
-
 def model_pairs(study: Study) -> dict[str, list[Pair]]:
     """Compare every two models of each benchmark under the arm full; Holm over the pairs of a benchmark, separately for pairs with a reader."""
     return {name: _pairs(study, benchmark.outcomes) for name, benchmark in study.benchmarks.items()}
 
 
 def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
-    values = {model: answered(outcomes, Key(model)) for model in study.models}
+    values = {model: outcomes.pass1_of_complete_items(Key(model)) for model in study.models}
     each_two = list(combinations(study.models, 2))
     by = outcomes.by_patient(study.settings)
     differences = paired_differences([(values[first], values[second]) for first, second in each_two], by)
@@ -217,7 +212,7 @@ def oracle_arms(benchmark: BenchmarkStudy) -> list[str]:
 
 def _arm_cells(study: Study, outcomes: Outcomes, key: Key) -> Cells:
     full = Key(key.model)
-    values = answered(outcomes, key), answered(outcomes, full)
+    values = outcomes.pass1_of_complete_items(key), outcomes.pass1_of_complete_items(full)
     both = ~np.isnan(values[0] + values[1])
     # patients who share a request are one: of a single draw nothing can be tested
     difference = paired_difference(*values, outcomes.by_patient(study.settings, key, full))
@@ -375,10 +370,10 @@ def reader_rows(study: Study) -> list[ReaderRow]:
 
 def _reader_rows(study: Study, benchmark: BenchmarkStudy, reader: str) -> Iterator[Cells]:
     outcomes, by = benchmark.outcomes, benchmark.outcomes.by_patient(study.settings)
-    own = answered(outcomes, Key(reader))
+    own = outcomes.pass1_of_complete_items(Key(reader))
     for name, value, mask in _slices(study, outcomes):
         for model in study.models:
-            other = answered(outcomes, Key(model))
+            other = outcomes.pass1_of_complete_items(Key(model))
             # only items that both answered without a missing sample
             both = mask & ~np.isnan(own) & ~np.isnan(other)
             if model == reader or not both.any():

@@ -14,7 +14,6 @@ from neuralmedbench.estimates.prediction_powered import correct_rate
 from neuralmedbench.records.items import Arm
 from neuralmedbench.records.words import counted, p_equals, percent, percent_span, points, points_span
 from neuralmedbench.tables.calibrated import GraderAccuracy, accuracy_of_score
-from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
@@ -183,7 +182,7 @@ def decomposition_rows(study: Study) -> list[DecompositionRow]:
             keys = {name: Key(model, arm) for name, arm in ARMS.items()}
             if keys["d"] not in outcomes.counts:
                 continue
-            passed = {name: answered(outcomes, key) for name, key in keys.items() if key in outcomes.counts}
+            passed = {name: outcomes.pass1_of_complete_items(key) for name, key in keys.items() if key in outcomes.counts}
             cells = decompose(passed, outcomes.by_patient(study.settings, *keys.values()))
             if accuracy and cells.get("gain") is not None:
                 cells |= share_beyond_grader(cells["f"], cells["d"], accuracy)

@@ -16,7 +16,6 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.words import counted, items_of
 from neuralmedbench.tables.confidence.measures import Confidences, ConfidenceSource, Draws, gather_confidences
 from neuralmedbench.tables.confidence.reliability import cluster_of_patients, overconfidence_interval
-from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
@@ -87,7 +86,7 @@ def _levels(
     """Yield the rows of one model and artefact."""
     outcomes = benchmark.outcomes
     by = outcomes.by_patient(study.settings, *levels.values())
-    values = {level: answered(outcomes, key) for level, key in levels.items()}
+    values = {level: outcomes.pass1_of_complete_items(key) for level, key in levels.items()}
     shared = ~np.isnan(np.stack(list(values.values()))).any(axis=0)
     values = {level: np.where(shared, value, np.nan) for level, value in values.items()}
     sizes: Cells = {"n_items": int(shared.sum()), "n_patients": len(np.unique(outcomes.patients[shared]))}

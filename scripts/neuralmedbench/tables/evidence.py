@@ -11,7 +11,6 @@ from neuralmedbench.estimates.intervals import Floats, rate_interval
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.words import items_of, listing
 from neuralmedbench.scoring.evidence import ASKED
-from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import FULL, Key, Outcomes, headline
@@ -126,7 +125,7 @@ def _rows_under(study: Study, benchmark: BenchmarkStudy, arm: str) -> Iterator[C
 def _credited(benchmark: BenchmarkStudy, key: Key, kinds: list[str], mask: Mask) -> dict[str, Floats]:
     """Return the share of an item's answers that count, by kind of evidence; shape (items,), NaN outside the common items."""
     outcomes = benchmark.outcomes
-    plain = np.where(mask, answered(outcomes, key), np.nan)
+    plain = np.where(mask, outcomes.pass1_of_complete_items(key), np.nan)
     place = {item.item_id: index for index, item in enumerate(outcomes.items)}
     needed: dict[str, tuple[str, ...]] = {kind: (kind,) for kind in kinds}
     if len(kinds) > 1:

@@ -16,7 +16,6 @@ from neuralmedbench.records.scores import Score, response_key
 from neuralmedbench.records.words import counted, items_of, listing, percent
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, verdicts_of
-from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, grouped_by, of_study
 from neuralmedbench.tables.outcomes import FULL, Key, Outcomes
 from neuralmedbench.tables.rows import ResultRow, Tables
@@ -109,7 +108,7 @@ def _rows_of(study: Study, benchmark: BenchmarkStudy, model: str, rated: Mapping
     steps = [step for step in STEPS if (arms[step.name] if step.arms else np.isfinite(own[step.name]).any())]
     if len(steps) < 2 or not np.isfinite(own["right"]).any():
         return []
-    others = {step.name: answered(outcomes, Key(model, arms[step.name])) for step in steps if step.arms}
+    others = {step.name: outcomes.pass1_of_complete_items(Key(model, arms[step.name])) for step in steps if step.arms}
     shares = funnel_shares(steps, own, others)
     # every step is about the same items
     known = np.isfinite(np.array(list(shares.values()))).all(axis=0)
@@ -203,7 +202,7 @@ def funnel_shares(steps: Sequence[FunnelStep], own: Mapping[str, Floats], others
 def _own_values(outcomes: Outcomes, answers: Sequence[Score], model: str, accepted: Accepted) -> dict[str, Floats]:
     """Return the shares of answers that meet the conditions on the answer itself, each with all before it; NaN where one is not known."""
     place = {item.item_id: number for number, item in enumerate(outcomes.items)}
-    right = answered(outcomes, Key(model))
+    right = outcomes.pass1_of_complete_items(Key(model))
     given, passed = defaultdict[int, list[Score]](list), defaultdict[int, list[Score]](list)
     for score in answers:
         if score.item_id in place:

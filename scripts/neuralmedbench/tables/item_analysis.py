@@ -18,7 +18,7 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Runner
 from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import are, capital, counted, listing, points
-from neuralmedbench.tables.contrasts import POWER, answered
+from neuralmedbench.tables.contrasts import POWER
 from neuralmedbench.tables.declare import ALL, SCORED, Suppression, Table, of_study
 from neuralmedbench.tables.grounding.measures import SOLVED
 from neuralmedbench.tables.groups import Mask
@@ -78,7 +78,7 @@ def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[ItemAnalysisRo
     outcomes, models = benchmark.outcomes, compared_models(study, benchmark)
     if not models or not outcomes.items:
         return
-    shares = np.array([answered(outcomes, Key(name)) for name in models])
+    shares = np.array([outcomes.pass1_of_complete_items(Key(name)) for name in models])
     numbers = (~np.isnan(shares)).sum(axis=0)
     rates, found = _over_models(shares, study), item_discriminations(shares, outcomes.patients, study.settings.confidence)
     alpha = 1 - study.settings.confidence
@@ -150,7 +150,7 @@ def _blind(
     families = Counter(item.family for item in outcomes.items)
     counts, p_values = list[tuple[int | None, int | None]](), list[float | None]()
     keys = [key for name in models if (key := Key(name, Arm.NO_IMAGE)) in outcomes.counts]
-    shares = np.array([answered(outcomes, key) for key in keys]).reshape(len(keys), len(outcomes.items))
+    shares = np.array([outcomes.pass1_of_complete_items(key) for key in keys]).reshape(len(keys), len(outcomes.items))
     for place, item in enumerate(outcomes.items):
         known = shares[~np.isnan(shares[:, place]), place]
         if not known.size:
@@ -207,7 +207,7 @@ def plan_rows(study: Study) -> list[CasePlanRow]:
 
 def _plan_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[CasePlanRow]:
     outcomes, models = benchmark.outcomes, compared_models(study, benchmark) if benchmark.outcomes.items else []
-    values = [answered(outcomes, Key(name)) for name in models]
+    values = [outcomes.pass1_of_complete_items(Key(name)) for name in models]
     by = outcomes.by_patient(study.settings)
     whole = _typical_gaps(values, by, np.ones(len(outcomes.items), dtype=bool))
     for family, level, mask in _parts(benchmark):

@@ -188,11 +188,15 @@ class Outcomes:
         repeated = self.ranked & (self.counts[key].samples >= K)
         return repeated if repeated.any() else self.ranked
 
+    def pass1_of_complete_items(self, key: Key) -> Floats:
+        """Return pass@1 by item, NaN where any answer is missing: a contrast must not reflect missing answers."""
+        return np.where(self.counts[key].missing > 0, np.nan, self.metric("pass1", key))
+
     def metric(self, name: str, key: Key, *, within_family: bool = False, best: bool = False) -> Floats:
         """Return item values of one metric: shape (items,), between 0 and 1, NaN where it does not apply, and everywhere without any answer.
 
-        Missing answers count as failed, with `best` as passed. `pass5`, `all_right` and `candidates5` are over the same items (`differential_items`). Within one family the first two are known
-        for every item that has five samples, whatever it asks for.
+        Missing answers count as failed, with `best` as passed. `pass5`, `all_right` and `candidates5` are over the same items
+        (`differential_items`). Within one family the first two are known for every item that has five samples, whatever it asks for.
         """
         counts = self.counts[key].if_missing_passed if best else self.counts[key]
         if name in counts.grades:  # rubric points may be known where no grader decided about the diagnosis

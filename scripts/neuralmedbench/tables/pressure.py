@@ -21,7 +21,6 @@ from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.words import listing
 from neuralmedbench.scoring.scores import is_named, is_suggested, same_answer
-from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
@@ -224,7 +223,7 @@ class _Measures:
 
     def _spread(self, arms: Sequence[str]) -> PressureRow:
         outcomes = self._benchmark.outcomes
-        values = np.stack([answered(outcomes, Key(self._model, arm)) for arm in arms], axis=1)
+        values = np.stack([outcomes.pass1_of_complete_items(Key(self._model, arm)) for arm in arms], axis=1)
         known = np.asarray(~np.isnan(values).any(axis=1))
         spread, p_value = spread_of_means(values, self._by(*arms))
         samples = sum(int(outcomes.counts[Key(self._model, arm)].samples[known].sum()) for arm in arms)

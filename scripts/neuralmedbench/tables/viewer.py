@@ -16,7 +16,6 @@ from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.views import SliceView, ViewStep, view_steps
 from neuralmedbench.records.words import counted, items_of
-from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
@@ -145,7 +144,7 @@ def _compared(
 ) -> Iterator[ViewerRow]:
     """Give pass@1 under each key, by the name of its measure, and the differences of pairs; only of items that are answered under all keys."""
     outcomes, first = benchmark.outcomes, next(iter(keys.values()))
-    values = {name: answered(outcomes, key) for name, key in keys.items()}
+    values = {name: outcomes.pass1_of_complete_items(key) for name, key in keys.items()}
     asked = ~np.isnan(np.stack(list(values.values()))).any(axis=0)
     values = {name: np.where(asked, own, np.nan) for name, own in values.items()}
     by = outcomes.by_patient(study.settings, *keys.values())

@@ -17,7 +17,6 @@ from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.words import counted, items_of, listing
 from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.workup import MOST_BRIER, MOST_LOG_LOSS, WorkUp, measures_of_asking, read_work_up
-from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
@@ -130,7 +129,10 @@ def _asking(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Cel
                 study, benchmark, model, values, most=most if name == "questions" else 1.0
             )
         if (key := Key(model, arm, Strategy.ASK)) in benchmark.outcomes.counts and any("questions" in values for _, values in answers):
-            passes = [(place, None if np.isnan(value) else float(value)) for place, value in enumerate(answered(benchmark.outcomes, key))]
+            passes = [
+                (place, None if np.isnan(value) else float(value))
+                for place, value in enumerate(benchmark.outcomes.pass1_of_complete_items(key))
+            ]
             yield {"arm": arm, "measure": PASS1} | mean_over_items(study, benchmark, model, passes)
     for order in (WITHHELD, TOGETHER):
         if cells := _choice(study, benchmark, model, Strategy.ASK, order):
@@ -143,7 +145,7 @@ def _choice(study: Study, benchmark: BenchmarkStudy, model: str, strategy: Strat
     keys = [Key(model, arm, strategy) for arm in (FULL, *arms_of_order(benchmark, order))][:2]
     if len(keys) < 2 or not all(key in outcomes.counts for key in keys):
         return {}
-    chosen, together = (answered(outcomes, key) for key in keys)
+    chosen, together = (outcomes.pass1_of_complete_items(key) for key in keys)
     found = paired_difference(chosen, together, outcomes.by_patient(study.settings, *keys))
     both = ~np.isnan(chosen + together)
     answers = sum(int(outcomes.counts[key].samples[both].sum()) for key in keys)

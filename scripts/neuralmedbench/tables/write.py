@@ -50,13 +50,13 @@ from neuralmedbench.tables.confidence import reliability
 from neuralmedbench.tables.contrasts import model_pairs, picture_benchmarks
 from neuralmedbench.tables.declare import Results, Table
 from neuralmedbench.tables.families import definitions
+from neuralmedbench.tables.first_screen import badges, notes, sentences, trust_notes, trust_sentences
 from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
 from neuralmedbench.tables.revisions import change_notes, change_sentences
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.verdict import badges, notes, sentences, trust_notes, trust_sentences
 
 METRICS = ("pass1", "pass1_low", "pass1_high", "pass5", "candidates5", "rank", "tier", "missing_fraction")
 BOUNDS = ("worst_case", "best_case")

@@ -16,8 +16,8 @@ from neuralmedbench.models.console import served_models_line
 from neuralmedbench.records.responses import Response, ResponseState, served_by
 from neuralmedbench.records.scores import Grade, text_digest
 from neuralmedbench.tables.calls import destination_rows, efficiency_rows
+from neuralmedbench.tables.first_screen import served_badges, served_statements
 from neuralmedbench.tables.study import Study, read_study
-from neuralmedbench.tables.verdict import served_badges, served_statements
 
 MAY, JUNE = "m-2026-05-01", "m-2026-06-01"
 

@@ -28,7 +28,7 @@ from neuralmedbench.prompts.parts import picture_label
 from neuralmedbench.records.case import Audit, SliceRow, Tile
 from neuralmedbench.records.requests import Request
 from neuralmedbench.tables.bundle import AskedOf, bundle_cases
-from neuralmedbench.tables.verdict import oracle_benchmarks
+from neuralmedbench.tables.first_screen import oracle_benchmarks
 
 ORACLE = (slice_row("a1", 20, oracle=True), slice_row("a1", -20, oracle=True))
 

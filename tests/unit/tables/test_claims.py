@@ -16,11 +16,11 @@ from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
 from neuralmedbench.tables.claims import WORDS, claim_rows, power_sentence, title_answer
 from neuralmedbench.tables.contrasts import arm_rows, layout_sentence, model_pairs, pairwise_rows, pairwise_takeaway, picture_sentence
 from neuralmedbench.tables.decomposition import DecompositionRow, decompose, decomposition_sentence
+from neuralmedbench.tables.first_screen import _leader
 from neuralmedbench.tables.grounding.measures import CONTRASTS
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.pressure import COMPARED
 from neuralmedbench.tables.revisions import RevisionRow, change_sentences
-from neuralmedbench.tables.verdict import _leader
 from neuralmedbench.tables.words import CHOSEN, DEGRADED, LAYOUT, ORACLE, OVER_ALL, OVER_NONE, PICTURES, REVISION, SIDES, VIEWED, claims_of
 from neuralmedbench.tables.words import MODELS as PAIRS
 

@@ -24,10 +24,10 @@ from neuralmedbench.tables.claims import power_sentence, title_answer
 from neuralmedbench.tables.contrasts import pairwise_takeaway, picture_benchmarks, picture_sentence
 from neuralmedbench.tables.decomposition import decomposition_sentence
 from neuralmedbench.tables.deid_audit import privacy_takeaway
+from neuralmedbench.tables.first_screen import _leader, badges
 from neuralmedbench.tables.form_warnings import open_rate
 from neuralmedbench.tables.leaderboard import glance_takeaway
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.verdict import _leader, badges
 from neuralmedbench.tables.words import cluster_of
 
 KEPT = {"pictures_kept": 176, "pictures_rewritten": 0}

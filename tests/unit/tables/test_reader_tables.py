@@ -11,10 +11,10 @@ from fixtures.reader import ANSWER, MODEL, ROUND, export_of, make_round, put_exp
 from neuralmedbench.recording.reader_answers import import_readers
 from neuralmedbench.records.responses import Response
 from neuralmedbench.tables.contrasts import model_pairs, reader_rows
+from neuralmedbench.tables.first_screen import badges
 from neuralmedbench.tables.leaderboard import leaderboard_rows
 from neuralmedbench.tables.rates import rate_rows
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.verdict import badges
 
 READERS = tuple(f"reader-{ROUND}-{number}" for number in (1, 2))
 

@@ -26,9 +26,9 @@ from neuralmedbench.records.scores import Rating, RatingPart, Score, response_ke
 from neuralmedbench.report.page import templates
 from neuralmedbench.tables.calibrated import accuracy_of_score, calibrated_rows
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, draw_probabilities, opinions_of, verdicts_of
+from neuralmedbench.tables.first_screen import trust_statements
 from neuralmedbench.tables.grader_vs_clinician import maker_of, same_maker, trust_rows
 from neuralmedbench.tables.study import Study, read_study
-from neuralmedbench.tables.verdict import trust_statements
 from neuralmedbench.tables.write import write_tables
 
 MODELS = ("alpha", "beta", "gamma")

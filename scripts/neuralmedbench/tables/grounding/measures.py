@@ -15,7 +15,6 @@ from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Runner
 from neuralmedbench.records.words import all_of, counted, listing
-from neuralmedbench.tables.contrasts import answered
 from neuralmedbench.tables.declare import MODEL, Results, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.grounding.values import AnswersByArm, arms_with, first_asked
 from neuralmedbench.tables.outcomes import FULL, Key
@@ -54,7 +53,7 @@ def blind_item_rows(study: Study) -> list[BlindItemRow]:
 def _rows_of(study: Study, benchmark: BenchmarkStudy) -> list[BlindItemRow]:
     outcomes = benchmark.outcomes
     keys = [Key(model, Arm.NO_IMAGE) for model in study.models if model not in study.readers]
-    passed = [answered(outcomes, key) for key in keys if key in outcomes.counts]
+    passed = [outcomes.pass1_of_complete_items(key) for key in keys if key in outcomes.counts]
     rows = []
     for place, shares in enumerate(zip(*passed, strict=True)):
         known = [share for share in shares if np.isfinite(share)]
@@ -166,7 +165,7 @@ class _Measuring:
     def _reliance(self) -> Iterator[GroundingRow]:
         for arm in (Arm.SHUFFLED_IMAGE, *arms_with(self.benchmark, "blank")):
             if self.answers.asked(arm):
-                passed = [answered(self.benchmark.outcomes, Key(self.model, one)) for one in (FULL, arm)]
+                passed = [self.benchmark.outcomes.pass1_of_complete_items(Key(self.model, one)) for one in (FULL, arm)]
                 yield self._difference("visual_reliance", arm, *passed)
                 yield self._rate("image_sensitivity", arm, 1 - self.answers.same_diagnosis(arm))
                 yield self._rate("unmoved_reasoning", arm, self.answers.unmoved_reasoning(arm))
