@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -70,17 +70,18 @@ def limited_run(model: str, benchmark: str, limit: int, configfiles: Sequence[Pa
     base, name = merged_config(configfiles, folder), f"try-{wildcard(model)}"
     listed = base.get("graders") or []
     free = [grader for grader in listed if load_grader(folder / "graders" / f"{grader}.yaml").kind == "rubric"]
-    value = {
-        "benchmarks": [benchmark] if benchmark else list(base.get("benchmarks") or [])[:1],
-        "models": [model],
-        "graders": free or ["rubric"],
-        "published": [],
-        "rating_rounds": [],
-        "limit": limit,
-        "similarity": {"encoder": ""},  # descriptive, and the slowest step of a run of few answers
-    }
+    benchmarks = [benchmark] if benchmark else list(base.get("benchmarks") or [])[:1]
+    chosen = {"benchmarks": benchmarks, "models": [model], "graders": free or ["rubric"], "limit": limit}
+    return read_small_run(name, chosen, configfiles, folder)
+
+
+def read_small_run(name: str, chosen: Mapping[str, object], configfiles: Sequence[Path], folder: Path) -> Run:
+    """Write the configfile of a run `<verb>-...` of `nmb run <verb>` among its results, and read the run with it."""
+    verb, _, _ = name.partition("-")
+    # the similarity of texts is descriptive, and the slowest step of a run of few answers
+    value = {**chosen, "published": [], "rating_rounds": [], "similarity": {"encoder": ""}}
     path = Path(results_folder(name)) / f"{name}.yaml"
-    write_text(path, f"# Written by `nmb run try`.\n{yaml.safe_dump(value, sort_keys=False)}")
+    write_text(path, f"# Written by `nmb run {verb}`.\n{yaml.safe_dump(value, sort_keys=False)}")
     return read_run([*configfiles, path], folder, also=run_mistakes)
 
 

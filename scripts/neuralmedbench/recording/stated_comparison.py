@@ -6,24 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from neuralmedbench.config.load import check
 from neuralmedbench.config.pipeline import ComparisonConfig
-from neuralmedbench.config.run_names import results_folder
-from neuralmedbench.config.workflow import Run, merged_config, read_run
+from neuralmedbench.config.workflow import Run, merged_config
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.estimates.comparisons import patient_gaps
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.estimates.sequential import SequentialInterval, confidence_sequence
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.recording.run_mistakes import run_mistakes
+from neuralmedbench.recording.limited_run import read_small_run
 from neuralmedbench.records.items import Gold, Item, is_headline
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.words import counted, percent, points, points_span
-from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.outcomes import Key, gather_outcomes
 
 NOT_STATED = (
@@ -89,20 +85,9 @@ def comparison_run(patients: int, configfiles: Sequence[Path] = (), folder: Path
     stated = check(ComparisonConfig, base.get("comparison") or {}, "comparison")
     if stated.benchmark is None:
         raise ConfigError(NOT_STATED)
-    name = f"decide-{stated.benchmark}"
-    value = {
-        "benchmarks": [stated.benchmark],
-        "models": [stated.first, stated.second],
-        "graders": list(base.get("graders") or ["rubric"]),
-        "published": [],
-        "rating_rounds": [],
-        "limit": patients,
-        "limit_unit": "patients",
-        "similarity": {"encoder": ""},
-    }
-    path = Path(results_folder(name)) / f"{name}.yaml"
-    write_text(path, f"# Written by `nmb run decide`.\n{yaml.safe_dump(value, sort_keys=False)}")
-    return read_run([*configfiles, path], folder, also=run_mistakes)
+    graders = list(base.get("graders") or ["rubric"])
+    chosen = {"benchmarks": [stated.benchmark], "models": [stated.first, stated.second], "graders": graders}
+    return read_small_run(f"decide-{stated.benchmark}", {**chosen, "limit": patients, "limit_unit": "patients"}, configfiles, folder)
 
 
 def patients_of(benchmark: str) -> int:
