@@ -82,17 +82,8 @@ def freeze_stored_adjudication(folder: Path, name: str, material: RoundMaterial)
     """Make the packet from the files of a round; parameters and errors as in :func:`freeze_adjudication`."""
     key, _ = read_round(folder, material.form)
     texts = {response_key(one.response): text_digest(one.response.text) for one in material.candidates}
-    done = set().union(*(_asked_responses(one) for one in adjudication_keys(folder)))
+    done = {one.key for earlier in adjudication_keys(folder) for one in earlier.packet.items.values()}
     return freeze_adjudication(name, key, material, import_round(folder, material.form, texts), done=done)
-
-
-def _asked_responses(key: AdjudicationKey) -> set[Key]:
-    """Return the responses in the packet of an adjudication."""
-    return {_response(one) for one in key.packet.items.values()}
-
-
-def _response(one: RatedResponse) -> Key:
-    return one.item_id, one.arm, one.strategy, one.model, one.revision, one.repeat
 
 
 def freeze_adjudication(
@@ -111,7 +102,7 @@ def freeze_adjudication(
         raise RatingError(message)
     queue = {response: reasons for response, reasons in queue_of(given, material.form.adjudication).items() if response not in set(done)}
     # the key's record of each answer, for the digest of the text that was rated
-    rated = {_response(one): one for packet in key.packets for one in packet.items.values() if one.part is RatingPart.SAMPLE}
+    rated = {one.key: one for packet in key.packets for one in packet.items.values() if one.part is RatingPart.SAMPLE}
     # only answers whose text has not changed since they were rated
     current = {response_key(one.response): one for one in material.candidates}
     standing = {
@@ -137,7 +128,7 @@ def freeze_adjudication(
     ]
     # the packet is made like that of a rater, with one axis or more per answer instead of the whole form
     packet, data = make_packet(rater, shown, _adjudication_form(key, material.form), secret, material.root)
-    responses = {item_id: _response(one) for item_id, one in packet.items.items()}
+    responses = {item_id: one.key for item_id, one in packet.items.items()}
     whole = AdjudicationKey(
         schema="neuralmedbench.adjudication_key/1",
         round_id=key.round_id,

@@ -8,6 +8,7 @@ from random import Random
 
 from neuralmedbench.records.checklist import SECTIONS
 from neuralmedbench.records.items import DIAGNOSES, NO_LESION, Family, Gold, Item, Runner
+from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import RatingPart
@@ -149,8 +150,7 @@ def _wrong(one: RatingCandidate, others: Sequence[RatingCandidate]) -> str:
     """Return a wrong option, or the answer of the first other case that is not defensible here; empty if there is none."""
     assert one.gold is not None
     if one.item.runner is Runner.CHOICE:
-        letters = [chr(ord("A") + place) for place in range(len(one.item.options))]
-        letter = next((letter for letter in letters if letter != one.gold.choice), "")
+        letter = next((letter for letter in LETTERS[: len(one.item.options)] if letter != one.gold.choice), "")
         return f"ANSWER: {letter}\nCONFIDENCE: {CONFIDENCE}" if letter else ""
     right = frozenset(name.casefold() for name in (one.gold.answer, *one.gold.aliases))
     # a control that is wrong must not name an alias or an accepted alternative

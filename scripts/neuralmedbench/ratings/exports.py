@@ -6,12 +6,12 @@ import csv
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from neuralmedbench.errors import RatingError
-from neuralmedbench.records.scores import RatingPart
+from neuralmedbench.records.scores import Key, RatingPart
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 
 M = TypeVar("M", bound=BaseModel)
@@ -98,6 +98,11 @@ class RatedResponse(StrictModel):
     again_of: str = ""
     masked: int = Field(0, ge=0)
 
+    @property
+    def key(self) -> Key:
+        """The key of the response."""
+        return self.item_id, self.arm, self.strategy, self.model, self.revision, self.repeat
+
 
 class PacketKey(StrictModel):
     """One rater's packet; `packet_sha256` is the digest of its content, `order` the order of the answers."""
@@ -143,10 +148,16 @@ def read_file(path: Path, model: type[M]) -> M:
         If it is missing, is not JSON or is invalid; the message names the key, never what a rater wrote.
     """
     try:
-        return model.model_validate_json(path.read_bytes())
+        content = path.read_bytes()
     except FileNotFoundError:
         message = f"{path.name}: the file is missing; put it back into the folder of its round"
         raise RatingError(message) from None
+    return _validated(path, content, model)
+
+
+def _validated(path: Path, content: str | bytes, model: type[M]) -> M:
+    try:
+        return model.model_validate_json(content)
     except ValidationError as error:
         # `include_input=False` keeps the text of raters out of the message
         first = error.errors(include_input=False)[0]
@@ -161,14 +172,7 @@ def read_table(path: Path) -> RatingExport:
     The first columns are equal in all lines. An axis with an empty value could not be judged; an item without values has one line without
     an axis.
     """
-    try:
-        # spreadsheets write a byte order mark
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            lines, columns = list(reader), tuple(reader.fieldnames or ())
-    except (UnicodeDecodeError, csv.Error):
-        message = f"{path.name}: not CSV in UTF-8; ask the rater to export again"
-        raise RatingError(message) from None
+    lines, columns = read_csv(path, "ask the rater to export again")
     if columns != COLUMNS or not lines:
         message = f"{path.name}: expected lines with the columns {', '.join(COLUMNS)}"
         raise RatingError(message)
@@ -176,22 +180,29 @@ def read_table(path: Path) -> RatingExport:
     items: dict[str, dict[str, Any]] = {}
     for number, line in enumerate(lines, start=2):
         if None in line or None in line.values() or any(line[name] != lines[0][name] for name in WHOLE):
-            _refuse(path, number, "it has too few or too many cells, or is from another export than the first line")
+            refuse_line(path, number, "it has too few or too many cells, or is from another export than the first line")
         entry = items.setdefault(line["item_id"], {name: _value(line[name]) for name in PER_ITEM} | {"item_id": line["item_id"]})
         # status, times and flags of an item are repeated on each of its lines
         if any(entry[name] != _value(line[name]) for name in PER_ITEM if name != "item_id"):
-            _refuse(path, number, "it contradicts an earlier line on the same answer")
+            refuse_line(path, number, "it contradicts an earlier line on the same answer")
         _add(path, number, entry, line["axis"], _value(line["value"]))
     # rebuild the JSON export and validate it as such
     head = {name: _value(lines[0][name]) for name in ("complete", "years", "simulated")}
     whole = {name: lines[0][name] for name in ("schema", "packet_id", "packet_sha256", "rubric", "started", "exported")}
     rater = {"id": lines[0]["rater_id"], "role": lines[0]["role"], "years": head["years"], "simulated": head["simulated"]}
     value = {**whole, "complete": head["complete"], "rater": rater, "items": list(items.values())}
+    return _validated(path, json.dumps(value), RatingExport)
+
+
+def read_csv(path: Path, remedy: str) -> tuple[list[dict[str, str]], tuple[str, ...]]:
+    """Read the lines and the columns of a table; RatingError with the remedy if it is not CSV in UTF-8."""
     try:
-        return RatingExport.model_validate_json(json.dumps(value))
-    except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        message = f"{path.name}: refused at {'.'.join(str(part) for part in first['loc'])}: {first['type']}; ask the rater to export again"
+        # spreadsheets write a byte order mark
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            return list(reader), tuple(reader.fieldnames or ())
+    except (UnicodeDecodeError, csv.Error):
+        message = f"{path.name}: not CSV in UTF-8; {remedy}"
         raise RatingError(message) from None
 
 
@@ -228,17 +239,17 @@ def _add(path: Path, number: int, entry: dict[str, Any], axis: str, value: objec
         entry.setdefault(name, kind()) for name, kind in (("scores", dict), ("errors", list), ("cannot_judge", list))
     )
     if axis in scores or axis in unjudged:
-        _refuse(path, number, "its axis appears above; keep one")
+        refuse_line(path, number, "its axis appears above; keep one")
     if axis.startswith(ERROR_AXIS):
         if value not in (1, 2):
-            _refuse(path, number, "an error has the value 2 when it is significant, else 1")
+            refuse_line(path, number, "an error has the value 2 when it is significant, else 1")
         errors.append({"code": axis.removeprefix(ERROR_AXIS), "significant": value == 2})
     elif axis and value is None:
         unjudged.append(axis)
     elif axis:
         scores[axis] = value
     elif value is not None:
-        _refuse(path, number, "it has a value, but no axis")
+        refuse_line(path, number, "it has a value, but no axis")
 
 
 def _value(cell: str) -> object:
@@ -249,6 +260,7 @@ def _value(cell: str) -> object:
         return cell
 
 
-def _refuse(path: Path, number: int, why: str) -> None:
+def refuse_line(path: Path, number: int, why: str) -> NoReturn:
+    """Refuse a line of a table; `why` does not quote it."""
     message = f"{path.name}, line {number}: {why}"
     raise RatingError(message)

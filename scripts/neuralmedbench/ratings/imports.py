@@ -116,7 +116,7 @@ def read_round(folder: Path, form: RatingForm) -> tuple[RoundKey, list[RatingExp
 
 def adjudication_keys(folder: Path) -> list[AdjudicationKey]:
     """Read the keys of all adjudications of a round, by name."""
-    return [read_file(path, AdjudicationKey) for path in sorted(folder.glob(f"{FOLDER}*/key.json"))]
+    return [read_file(path, AdjudicationKey) for path in sorted(folder.glob(f"{FOLDER}*/{KEY_FILE}"))]
 
 
 class _Export(Protocol):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from neuralmedbench.errors import RatingError
-from neuralmedbench.ratings.exports import COLUMNS, PacketKey, RoundKey
+from neuralmedbench.ratings.exports import COLUMNS, PacketKey, RoundKey, read_csv, refuse_line
 from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.records.taxonomy import ERROR_AXIS, ERRORS
 
@@ -104,13 +103,8 @@ def read_export(path: Path, form: RatingForm, key: RoundKey, exported: str) -> d
     RatingError
         If the file is not such an export; the message names line and field, never a value.
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            rows, names = list(reader), set(reader.fieldnames or ())
-    except (UnicodeDecodeError, csv.Error):
-        message = f"{path.name}: not CSV in UTF-8; export raw data as CSV again"
-        raise RatingError(message) from None
+    rows, columns = read_csv(path, "export raw data as CSV again")
+    names = set(columns)
     fields = {row["Variable / Field Name"] for row in data_dictionary(form, key)}
     # a labelled export has other column names, and is refused here
     unexpected = sorted(name for name in (names - fields - {STATUS}) if not REDCAP_COLUMNS.fullmatch(name))
@@ -120,7 +114,7 @@ def read_export(path: Path, form: RatingForm, key: RoundKey, exported: str) -> d
     by_rater: dict[str, list[tuple[int, dict[str, str]]]] = defaultdict(list)
     for number, row in enumerate(rows, start=2):
         if None in row or None in row.values():
-            _refuse(path, number, "it has too few or too many cells")
+            refuse_line(path, number, "it has too few or too many cells")
         by_rater[row["rater_id"]].append((number, row))
     packets = {packet.rater: packet for packet in key.packets}
     if not by_rater or set(by_rater) - set(packets):
@@ -168,17 +162,12 @@ def _values(path: Path, number: int, row: Mapping[str, str], form: RatingForm) -
     for axis, anchors in form.axes.items():
         codes = {str(value) for value in range(anchors.lowest, anchors.highest + 1)}
         if row[axis] not in codes | {CANNOT, ""}:
-            _refuse(path, number, f"{axis} is not a code of the form; export raw data, no labels")
+            refuse_line(path, number, f"{axis} is not a code of the form; export raw data, no labels")
         if row[axis]:
             values[axis] = "" if row[axis] == CANNOT else row[axis]
     for code in form.errors:
         if row[f"{MARKED}{code}"] not in {"", "0", "1", "2"}:
-            _refuse(path, number, f"{MARKED}{code} is not a code of the form; export raw data, no labels")
+            refuse_line(path, number, f"{MARKED}{code} is not a code of the form; export raw data, no labels")
         if row[f"{MARKED}{code}"] in {"1", "2"}:
             values[f"{ERROR_AXIS}{code}"] = row[f"{MARKED}{code}"]
     return values
-
-
-def _refuse(path: Path, number: int, why: str) -> None:
-    message = f"{path.name}, line {number}: {why}"
-    raise RatingError(message)

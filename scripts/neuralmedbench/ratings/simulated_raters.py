@@ -134,7 +134,7 @@ def _fill_in(packet: PacketKey, form: RatingForm, worth: Mapping[Key, float], ca
         case = f"{one.item.benchmark}/{one.item.case_id}"
         # a rater who opens the reference has seen it at later answers to the case
         looks = bool(form.rounds.first_judgement) and one.gold is not None and Random(f"look/{showing}").random() < person.curious
-        worth_of_it = worth.get(_key(rated), WORTH.get(rated.part, UNGRADED))
+        worth_of_it = worth.get(rated.key, WORTH.get(rated.part, UNGRADED))
         item = _rate(item_id, rated, packet.rater, form=form, worth=worth_of_it, one=one)
         items.append(item.model_copy(update={"position": position, "reference_shown": looks, "reference_seen": case in opened}))
         opened |= {case} if looks else set()
@@ -190,7 +190,3 @@ def _marks(rater: str, answer: str, form: RatingForm, worth: float, one: RatingC
 def _answer(rated: RatedResponse) -> str:
     """Name an answer for the seeds; its revision is left out, so that the same text gets the same ratings under another one."""
     return f"{rated.item_id}/{rated.arm}/{rated.strategy}/{rated.model}/{rated.repeat}/{rated.text_sha256}"
-
-
-def _key(rated: RatedResponse) -> Key:
-    return rated.item_id, rated.arm, rated.strategy, rated.model, rated.revision, rated.repeat
