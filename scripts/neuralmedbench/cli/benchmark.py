@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.cli.verbs import BENCHMARK as NAME
-from neuralmedbench.cli.verbs import CONFIG, DATA, VerbGroup, argument
+from neuralmedbench.cli.verbs import CONFIG, DATA, REVIEWER, VOCABULARY, VerbGroup, argument
 
 BENCHMARK = VerbGroup("benchmark", "import, check and curate questions and answers before any model is called")
 
@@ -66,12 +66,7 @@ def import_benchmark(args: Namespace) -> int:
     argument("--benchmark", required=True, help="name of the benchmark: config/benchmarks/<benchmark>.yaml"),
     CONFIG,
     DATA,
-    argument(
-        "--vocabulary",
-        type=Path,
-        default=Path("config/vocabulary/neurology.yaml"),
-        help="vocabulary of diagnoses (default: config/vocabulary/neurology.yaml)",
-    ),
+    VOCABULARY,
     argument("--out", type=Path, help="page to write (default: data/checks/<benchmark>.html)"),
     example="--benchmark mine",
 )
@@ -146,7 +141,7 @@ def curate_benchmark(args: Namespace) -> int:
     argument("--item", required=True, help="item id, as on data/leaks/<benchmark>.html"),
     argument("--where", required=True, help="the text, as named on that page: question, notes, record, 'turn 1'..."),
     argument("--reason", required=True, help="why it may stay, without naming a patient; kept in git"),
-    argument("--reviewer", required=True, help="your initials"),
+    REVIEWER,
     CONFIG,
     DATA,
     example='--benchmark mine --item mine/c0ffee/differential_diagnosis --where notes --reason "the referral asks to confirm it" --reviewer AB',

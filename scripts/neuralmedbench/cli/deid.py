@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, VerbGroup, argument, one_of
+from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, DATA, REVIEWER, VerbGroup, argument, one_of
 
 DEID = VerbGroup("deid", "remove patient identifiers, and sign the review")
 
@@ -107,7 +107,7 @@ def show_dry_run(args: Namespace) -> int:
     argument("--file", nargs="+", required=True, help="the file, or several, as named by the message that kept the case back"),
     argument("--element", required=True, help="element, key or line in it, as named there"),
     argument("--reason", required=True, help="why the value identifies nobody, without repeating it; shown in the audit and on the sheet"),
-    argument("--reviewer", required=True, help="your initials"),
+    REVIEWER,
     CONFIG,
     DATA,
     example='--benchmark mine --case dee25f4a4762 --file dwi/sub-dee25f4a4762_dwi.bval --element "line 1" --reason "the b-value" --reviewer AB',
@@ -139,7 +139,7 @@ def accept_leaks(args: Namespace) -> int:
 @DEID.verb(
     "sign",
     BENCHMARK,
-    argument("--reviewer", required=True, help="your initials"),
+    REVIEWER,
     argument("--digest", required=True, help="the 12 hexadecimal digits on review.html, which identify exactly what you reviewed"),
     argument("--accept", nargs="+", default=[], metavar="CASE", help="cases to accept"),
     argument("--accept-rest", action="store_true", help="accept every case that is not named"),

@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, CONFIGFILES, DATA, VerbGroup, argument
+from neuralmedbench.cli.verbs import BENCHMARK, CONFIG, CONFIGFILES, DATA, VOCABULARY, VerbGroup, argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,12 +60,7 @@ def plan_calls(args: Namespace) -> int:
     argument("--arm", default="full", help="arm (default: full)"),
     argument("--strategy", help="strategy (default: all)"),
     argument("--grader", help="explain how this grader graded the answers instead"),
-    argument(
-        "--vocabulary",
-        type=Path,
-        default=Path("config/vocabulary/neurology.yaml"),
-        help="vocabulary of the run (default: config/vocabulary/neurology.yaml)",
-    ),
+    VOCABULARY,
     CONFIGFILES,
     example="--benchmark demo --model gpt-4o --item ITEM",
 )
@@ -202,7 +197,7 @@ def check_drift(args: Namespace) -> int:
         DriftTarget.of(name, args.model),
         vocabulary=read_vocabulary(Path(config.vocabulary)),
         control=RunLimits.of(config),
-        settings=IntervalSettings(config.statistics.resamples, config.statistics.seed, config.statistics.confidence),
+        settings=IntervalSettings(**config.statistics.model_dump()),
     )
     write_json(Path(f"{run.results}/drift/{name}/{args.model}.json"), drift.found)
     print("\n".join(drift.lines))
@@ -240,16 +235,13 @@ def judge_update(args: Namespace) -> int:
         places = {"vocabulary": Path(config.vocabulary), "results": Path(run.results), "record": record}
         print("\n".join(plan_update(Path(), args.model, **places, assumed=args.changes)))
         return 0
-    settings = IntervalSettings(
-        config.statistics.resamples, config.statistics.seed, config.statistics.confidence, config.statistics.max_missing_fraction
-    )
     study = read_study(
         Path(),
         list(run.benchmarks),
         list(run.models),
         list(run.graders),
         vocabulary=Path(config.vocabulary),
-        settings=settings,
+        settings=IntervalSettings(**config.statistics.model_dump()),
         grader_floor=config.grader_checks.floor,
         limit=config.limit,
         results=Path(run.results),

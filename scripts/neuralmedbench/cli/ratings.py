@@ -9,6 +9,9 @@ from neuralmedbench.cli.verbs import CONFIG, CONFIGFILES, DATA, VerbGroup, argum
 
 RATINGS = VerbGroup("ratings", "rounds in which clinicians rate answers or answer the questions themselves")
 ROUND = argument("--round", required=True, help="name of the round, for example r01")
+FORM = argument(
+    "--form", type=Path, default=Path("config/rating.yaml"), help="axes, errors, and how rounds are drawn (default: config/rating.yaml)"
+)
 FOLDER = argument("--folder", type=Path, default=Path("data/ratings"), help="folder of the rounds")
 
 
@@ -22,7 +25,7 @@ FOLDER = argument("--folder", type=Path, default=Path("data/ratings"), help="fol
         help="rate the answers of models, answer the questions, or work up cases",
     ),
     CONFIGFILES,
-    argument("--form", type=Path, default=Path("config/rating.yaml"), help="axes, and how rounds are drawn"),
+    FORM,
     FOLDER,
     example="--round r01",
 )
@@ -67,7 +70,7 @@ def make_rating_round(args: Namespace) -> int:
     ),
     argument("--unfinished", action="store_true", help="do not wait for raters without a complete export"),
     CONFIGFILES,
-    argument("--form", type=Path, default=Path("config/rating.yaml"), help="axes, and what counts as a disagreement"),
+    FORM,
     FOLDER,
     example="--round r01",
 )
@@ -99,7 +102,7 @@ def make_adjudication(args: Namespace) -> int:
 @RATINGS.verb(
     "export-redcap",
     ROUND,
-    argument("--form", type=Path, default=Path("config/rating.yaml"), help="axes and errors"),
+    FORM,
     FOLDER,
     example="--round r01",
 )
@@ -127,7 +130,7 @@ def export_redcap(args: Namespace) -> int:
     "import-redcap",
     ROUND,
     argument("--export", type=Path, required=True, help="CSV export of REDCap: raw data, no labels"),
-    argument("--form", type=Path, default=Path("config/rating.yaml"), help="axes and errors"),
+    FORM,
     FOLDER,
     example="--round r01 --export FILE.csv",
 )

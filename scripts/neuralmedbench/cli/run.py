@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentTypeError, Namespace
 from pathlib import Path
 
-from neuralmedbench.cli.verbs import CONFIGFILES, VerbGroup, argument
+from neuralmedbench.cli.verbs import CONFIGFILES, CORES, VerbGroup, argument
 
 SHORTEST_S, LONGEST_S = 0.1, 3600.0
 """Between two looks at a run."""
@@ -182,7 +182,7 @@ def list_incomplete(args: Namespace) -> int:
 @RUN.verb(
     "retry",
     CONFIGFILES,
-    argument("--cores", type=int, default=None, help="number of cores to use (default: those of this machine)"),
+    CORES,
     example="--configfiles config/study.yaml",
 )
 def retry_run(args: Namespace) -> int:
@@ -208,7 +208,7 @@ def retry_run(args: Namespace) -> int:
     argument("--limit", type=int, default=20, help="most answers (default: 20)"),
     argument("--api-base", default="", help="address of a server with the OpenAI protocol; with --id it writes config/models/<model>.yaml"),
     argument("--id", default="", help="name under which this server offers the model"),
-    argument("--cores", type=int, default=None, help="number of cores to use (default: those of this machine)"),
+    CORES,
     CONFIGFILES,
     example="--model my-server --benchmark demo-words --limit 20",
 )
@@ -266,7 +266,7 @@ def export_run(args: Namespace) -> int:
 @RUN.verb(
     "decide",
     argument("--look", action="store_true", help="judge by the answers of the run that are here; nothing is asked"),
-    argument("--cores", type=int, default=None, help="number of cores to use (default: those of this machine)"),
+    CORES,
     CONFIGFILES,
     example="--configfiles config/study.yaml",
 )

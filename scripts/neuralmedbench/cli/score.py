@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuralmedbench.cli.verbs import VerbGroup, argument
+from neuralmedbench.cli.verbs import VOCABULARY, VerbGroup, argument
 
 SCORE = VerbGroup("score", "score a file of answers without the workflow")
 
@@ -57,9 +57,7 @@ OUT = argument("--out", type=Path, required=True, help="TSV file to write")
     PAIRS,
     OUT,
     argument("--whole-answers", action="store_true", help="the column `answer` holds whole answers of a model: read them first"),
-    argument(
-        "--vocabulary", type=Path, default=Path("config/vocabulary/neurology.yaml"), help="(default: config/vocabulary/neurology.yaml)"
-    ),
+    VOCABULARY,
     example="--pairs our-pairs.tsv --out graded.tsv",
 )
 def score_diagnoses(args: Namespace) -> int:

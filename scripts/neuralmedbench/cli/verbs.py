@@ -36,6 +36,14 @@ def one_of(*arguments: Argument) -> Argument:
 BENCHMARK = argument("--benchmark", required=True, help="name of the benchmark")
 CONFIG = argument("--config", type=Path, default=Path("config"), help="configuration folder (default: config)")
 DATA = argument("--data", type=Path, default=Path("data"), help="data folder (default: data)")
+CORES = argument("--cores", type=int, default=None, help="number of cores to use (default: those of this machine)")
+REVIEWER = argument("--reviewer", required=True, help="your initials")
+VOCABULARY = argument(
+    "--vocabulary",
+    type=Path,
+    default=Path("config/vocabulary/neurology.yaml"),
+    help="vocabulary of diagnoses (default: config/vocabulary/neurology.yaml)",
+)
 CONFIGFILES = argument("--configfiles", type=Path, nargs="*", default=[], help="configuration files of the run, as given to snakemake")
 
 
