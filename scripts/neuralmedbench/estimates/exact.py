@@ -312,3 +312,15 @@ def holm(p_values: list[float]) -> list[float]:
         running = max(running, min(1.0, p_values[index] * (len(p_values) - place)))
         adjusted[index] = running
     return adjusted
+
+
+def holm_known(p_values: Sequence[float | None]) -> list[float | None]:
+    """Correct the p values that are known by Holm's step-down procedure; the others stay None.
+
+    Examples
+    --------
+    >>> holm_known([0.01, None, 0.03])
+    [0.02, None, 0.03]
+    """
+    corrected = iter(holm([p_value for p_value in p_values if p_value is not None]))
+    return [None if p_value is None else next(corrected) for p_value in p_values]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.estimates.comparisons import paired_difference, shows_difference, shuffle_p, square_and_add
-from neuralmedbench.estimates.exact import holm
+from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
 from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.words import counted, plural
@@ -91,8 +91,7 @@ def contamination_rows(study: Study) -> list[ContaminationRow]:
         asked = [model for model in study.models if model not in study.readers and not study.models[model].baseline]
         found = [row for model in asked for row in _rows(study, benchmark, model)] if benchmark.outcomes.items else []
         # correct the p values of all models and metrics of a benchmark together
-        tested = [row for row in found if row.get("p_value") is not None]
-        for row, p_holm in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
+        for row, p_holm in zip(found, holm_known([row.get("p_value") for row in found]), strict=True):
             row["p_holm"] = p_holm
         rows += found
     return [ContaminationRow(**row) for row in rows]

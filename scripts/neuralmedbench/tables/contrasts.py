@@ -12,7 +12,7 @@ import numpy as np
 
 from neuralmedbench.config.arms import AT_LESION
 from neuralmedbench.estimates.comparisons import Difference, paired_difference, paired_differences, patient_gaps, shows_difference
-from neuralmedbench.estimates.exact import holm
+from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import Floats, rate_interval
 from neuralmedbench.estimates.noninferiority import patients_to_differ
 from neuralmedbench.estimates.sequential import SequentialInterval, confidence_sequence
@@ -83,20 +83,20 @@ def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
     differences = paired_differences([(values[first], values[second]) for first, second in each_two], by)
     gaps = {pair: patient_gaps(values[pair[0]], values[pair[1]], by) for pair in each_two}
     found = [(first, second, difference) for (first, second), difference in zip(each_two, differences, strict=True)]
-    corrected: dict[tuple[str, str], float] = {}
+    corrected: dict[tuple[str, str], float | None] = {}
     for people in (False, True):  # the number of readers must not change the correction between models
         tested = {
             (first, second): difference.p_value
             for first, second, difference in found
-            if difference.p_value is not None and study.readers.keys().isdisjoint((first, second)) is not people
+            if study.readers.keys().isdisjoint((first, second)) is not people
         }
-        corrected |= zip(tested, holm(list(tested.values())), strict=True)
+        corrected |= zip(tested, holm_known(list(tested.values())), strict=True)
     return [
         Pair(
             first,
             second,
             difference,
-            corrected.get((first, second)),
+            corrected[first, second],
             unread_share(outcomes, *((Key(second), Key(first)) if (difference.value or 0) > 0 else (Key(first), Key(second)))),
             *_looks(study, gaps[first, second]),
         )

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from neuralmedbench.estimates.comparisons import patient_gaps
-from neuralmedbench.estimates.exact import holm
+from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_intervals
 from neuralmedbench.estimates.noninferiority import patients_to_differ
 from neuralmedbench.estimates.over_models import FEWEST_MODELS, Discrimination, guessing_p, item_discriminations
@@ -82,7 +82,7 @@ def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[ItemAnalysisRo
     numbers = (~np.isnan(shares)).sum(axis=0)
     rates, found = _over_models(shares, study), item_discriminations(shares, outcomes.patients, study.settings.confidence)
     alpha = 1 - study.settings.confidence
-    reversed_p = _corrected([one.p_reversed for one in found])
+    reversed_p = holm_known([one.p_reversed for one in found])
     blind, blind_p = _blind(study, benchmark, models)
     wrong = _same_wrong(benchmark, models)
     for place, item in enumerate(outcomes.items):
@@ -127,16 +127,6 @@ def _over_models(shares: Floats, study: Study) -> Sequence[Interval | Discrimina
     return rate_intervals(shares, ByPatient(np.arange(len(shares)), study.settings))
 
 
-def _corrected(p_values: Sequence[float | None]) -> list[float | None]:
-    """Correct the p values that there are by Holm's method."""
-    tested = [place for place, value in enumerate(p_values) if value is not None]
-    corrected = holm([value for value in p_values if value is not None])
-    found: list[float | None] = [None] * len(p_values)
-    for place, value in zip(tested, corrected, strict=True):
-        found[place] = value
-    return found
-
-
 def _blind(
     study: Study, benchmark: BenchmarkStudy, models: Sequence[str]
 ) -> tuple[list[tuple[int | None, int | None]], list[float | None]]:
@@ -164,7 +154,7 @@ def _blind(
         samples = max(int(outcomes.counts[key].samples[place]) for key in keys)
         counts.append((solving, len(known)))
         p_values.append(guessing_p(solving, len(known), chance, samples))
-    return counts, _corrected(p_values)
+    return counts, holm_known(p_values)
 
 
 def _same_wrong(benchmark: BenchmarkStudy, models: Sequence[str]) -> dict[str, int]:

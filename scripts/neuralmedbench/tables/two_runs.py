@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from neuralmedbench.estimates.comparisons import Difference, paired_difference, shows_difference, smallest_difference
-from neuralmedbench.estimates.exact import holm
+from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import ByPatient, Floats, IntervalSettings, codes_of, rate_interval
 from neuralmedbench.estimates.repeats import share_of_same_answers
 from neuralmedbench.estimates.suppression import CellSize, Label, Mask, mask_of, suppressed_cells
@@ -160,17 +160,17 @@ def _change(a: ItemOutcome, b: ItemOutcome) -> str:
 
 def corrected(rows: Sequence[RunDifferenceRow], alpha: float) -> list[RunDifferenceRow]:
     """Correct the tests of one family by Holm's method, and give the smallest difference that each would show in 80 % of such studies."""
-    tested = [row for row in rows if row.p_value is not None]
-    p_holm = dict(zip(map(id, tested), holm([row.p_value or 0.0 for row in tested]), strict=True))
+    p_values = [row.p_value for row in rows]
+    tested = sum(p_value is not None for p_value in p_values)
 
-    def one(row: RunDifferenceRow) -> RunDifferenceRow:
-        spread, patients, p = row.detectable, row.n_patients or 0, p_holm.get(id(row))
+    def one(row: RunDifferenceRow, p: float | None) -> RunDifferenceRow:
+        spread, patients = row.detectable, row.n_patients or 0
         known = bool(spread) and patients > 1
-        detectable = smallest_difference(spread or 0.0, 1 - alpha / len(tested), patients) if known else None
+        detectable = smallest_difference(spread or 0.0, 1 - alpha / tested, patients) if known else None
         significant = None if p is None else shows_difference(p, row.low, row.high, alpha)
         return replace(row, p_holm=p, significant=significant, detectable=detectable)
 
-    return [one(row) for row in rows]
+    return [one(row, p) for row, p in zip(rows, holm_known(p_values), strict=True)]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from neuralmedbench.config.readiness import Margin, UpdateKind
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.estimates.exact import holm
+from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import Floats
 from neuralmedbench.estimates.noninferiority import gap_bounds, gaps_of, margin_test
 from neuralmedbench.records.items import is_headline
@@ -165,9 +165,8 @@ def judge_margins(
             test = margin_test(gaps_of(own), margin.margin)
             row = replace(row, value=gaps_of(own).value, p_within=test.p_within, p_beyond=test.p_beyond, shown=test.p_within <= level)
         found.append(row)
-    tested = [row for row in found if row.p_beyond is not None]
-    corrected = iter(holm([row.p_beyond or 0.0 for row in tested]))
-    return [row if row.p_beyond is None else replace(row, p_beyond=(p := next(corrected)), exceeded=p <= reject_level) for row in found]
+    corrected = holm_known([row.p_beyond for row in found])
+    return [row if p is None else replace(row, p_beyond=p, exceeded=p <= reject_level) for row, p in zip(found, corrected, strict=True)]
 
 
 def outcome_of(rows: Sequence[MarginVerdict], *, reserved: bool = False) -> str:
