@@ -9,7 +9,7 @@ Doors
 agreement: RaterTerms, pair_coefficients, pair_terms
 calibration: MASS_BINS, RiskCurve, WIDTH_BINS, auroc, brier, calibration_error, linspace_bins, mass_bins, pessimistic, risk_coverage_area, width_bins
 comparisons: Difference, difference_of_rates, paired_difference, paired_differences, patient_gaps, rank_ranges, shows_difference, shuffle_p, smallest_difference, square_and_add, tiers
-concordance: COEFFICIENTS, Level, Pairs, concordance, separation
+concordance: COEFFICIENTS, Level, MOST_UNDEFINED, Pairs, concordance, separation
 exact: ShareTest, clopper_pearson, holm, holm_known, share_bounds, share_tests
 intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, bootstrap_p_value, codes_of, rate_interval, rate_intervals, repaired_share, resampled_rate, weighted_rate
 noninferiority: Changes, MOST_PATIENTS, gap_bounds, gaps_of, margin_test, patients_needed, patients_to_differ

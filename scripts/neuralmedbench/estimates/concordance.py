@@ -24,7 +24,8 @@ NOISE = 1e-10
 """Share of the sum of squares below which values do not vary."""
 
 MOST_UNDEFINED, FEWEST_PATIENTS = 0.1, 8
-"""With a larger share of resamples in which a coefficient is not defined, or with fewer patients, there is no interval. (Our rule.)"""
+"""With a larger share of resamples in which a coefficient is not defined, or with fewer patients, there is no interval: the
+rest would be a biased sample of the coefficient. (Our rule.)"""
 
 
 Level = Literal["pairs", "units", "shared units"]

@@ -3,6 +3,6 @@
 Doors
 -----
 gallery: FIGURES, RUN_DIFFERENCES, draw_figures
-style: INK, PRIOR, Look, looks
+style: INK, Look, looks
 table: Row, groups, in_order, model_order, with_titles
 """

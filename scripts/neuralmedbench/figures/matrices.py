@@ -12,7 +12,6 @@ from neuralmedbench.estimates.comparisons import shows_difference
 from neuralmedbench.figures.panels import DAGGER, dagger_note, names, short
 from neuralmedbench.figures.style import DARK, DIVERGING, INK, LIGHT, WIDTH_IN, drawn_for, luminance, mark_model
 from neuralmedbench.figures.table import (
-    BOUNDS,
     Row,
     clusters_of,
     difference_words,
@@ -29,7 +28,7 @@ from neuralmedbench.figures.table import (
     title_of,
     value_of,
 )
-from neuralmedbench.records.results import FEWEST, HIDDEN, mark_of
+from neuralmedbench.records.results import BOUNDS, FEWEST, HIDDEN, mark_of
 from neuralmedbench.records.words import counted, percent, spaced
 
 SEQUENTIAL = "cividis"

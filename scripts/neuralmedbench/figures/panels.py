@@ -7,9 +7,9 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neuralmedbench.figures.style import WIDTH_IN, Look, drawn_for, looks, mark_model
-from neuralmedbench.figures.table import BOUNDS, Row, is_between, models_of, title_of
+from neuralmedbench.figures.table import Row, is_between, models_of, title_of
 from neuralmedbench.figures.table import number as cell_number
-from neuralmedbench.records.results import POOL_MARKS
+from neuralmedbench.records.results import BOUNDS, POOL_MARKS
 
 if TYPE_CHECKING:
     import numpy as np

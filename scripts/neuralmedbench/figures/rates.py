@@ -21,7 +21,7 @@ from neuralmedbench.figures.panels import (
     short,
     whisker,
 )
-from neuralmedbench.figures.style import GRID, INK, PRIOR, WIDTH_IN, Look, drawn_for, percent_axis
+from neuralmedbench.figures.style import GRID, INK, WIDTH_IN, Look, drawn_for, percent_axis
 from neuralmedbench.figures.table import (
     Row,
     difference_words,
@@ -38,7 +38,7 @@ from neuralmedbench.figures.table import (
     value_of,
     with_rate,
 )
-from neuralmedbench.records.results import FAMILY_TITLES
+from neuralmedbench.records.results import FAMILY_TITLES, PRIOR
 from neuralmedbench.records.words import ONCE, counted, percent, percent_span, spaced
 
 PASS1 = ("pass1", "pass1_low", "pass1_high")

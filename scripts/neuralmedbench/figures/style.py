@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from neuralmedbench.records.results import PRIOR
+
 INK = "#22262b"
 """Colour of text and lines; the report replaces it by that of its text, so that figures follow the dark theme."""
 
@@ -28,7 +30,6 @@ DARK, LIGHT = "#040506", "#ffffff"
 FAINT = "#8b9299"
 """Colour of marks about fewer than five patients."""
 
-PRIOR = "prior"
 GRID = {"color": INK, "alpha": 0.12, "linewidth": 0.8}
 WIDTH_IN = 9.6
 """Width of a figure in inches: nearly that of the page's column, on which an inch has 100 px (`report.source.CSS_PX_PER_UNIT`)."""

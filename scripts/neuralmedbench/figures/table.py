@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from neuralmedbench.figures.style import PRIOR
+from neuralmedbench.records.results import BOUNDS, PATIENT, PRIOR
 from neuralmedbench.records.results import FEWEST as FEWEST_PATIENTS
-from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.words import ONCE, counted, percent_with_span, plural, points, points_span
 
 Row = dict[str, str]
@@ -107,10 +106,6 @@ def value_of(row: Row, column: str) -> float:
 def having(rows: Iterable[Row], *columns: str) -> list[Row]:
     """Return the rows that hold a number in each of the columns."""
     return [row for row in rows if all(number(row[column]) is not None for column in columns)]
-
-
-BOUNDS = ("worst_case", "best_case")
-"""Columns with the two rates if all missing answers had failed, and had passed."""
 
 
 def is_between(row: Row, value: str) -> bool:

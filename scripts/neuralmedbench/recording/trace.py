@@ -19,15 +19,15 @@ from neuralmedbench.recording.metadata import METADATA, Link, RowScope, code_lin
 from neuralmedbench.records.arm_changes import as_asked
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.scores import ParseStatus, Score
+from neuralmedbench.records.results import BOUNDS
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, ParseStatus, Score
 from neuralmedbench.scoring.explain_reading import why_unread
 from neuralmedbench.tables.outcomes import DIRECT, can_pass
 
 CANDIDATES = frozenset({Runner.OPEN, Runner.DIALOGUE})
-BOUNDS = ("best_case", "worst_case")
 SAMPLES = 5
 """Samples of an item behind pass@5."""
-GRADES = ("main_condition", "core_diagnosis", "rubric", "keyword_coverage")
+GRADES = (MAIN_CONDITION, CORE_DIAGNOSIS, "rubric", "keyword_coverage")
 
 
 def _sequence(item: Item, gold: Gold) -> str:

@@ -19,7 +19,7 @@ questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRec
 requests: EARLIER, Fact, Inquiry, MOST_CANDIDATES, Request, RequestImage, RequestTurn, STATEMENT, earlier_request, joined_words, order_of_parts, with_earlier_answer
 responses: COUNTS, MISSING_STATES, PARTS, THINKING, Response, ResponseState, SentCall, ServedModel, Usage, current_rows, distinct_calls, is_cut_in_thought, is_only_thoughts, printable_name, served_by, token_count, total_of, usage_of
 result_columns: TABLES
-results: CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, FUNNEL_STEPS, HIDDEN, MARK, NOT_SHOWN, PATIENT, POOL_MARKS, RANKED_DIFFERENTIAL, mark_of
+results: BOUNDS, CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, FUNNEL_STEPS, HIDDEN, MARK, NOT_SHOWN, PATIENT, POOL_MARKS, PRIOR, RANKED_DIFFERENTIAL, mark_of
 review: AcceptedIdentityLeak, AcceptedIdentityLeaks, ExcludeReason, IdentityLeak, OwnRule, ReviewedFiles, SignedReview
 scores: CORE_DIAGNOSIS, LONGEST_DIFFERENTIAL, MAIN_CONDITION, PLANTED, SIMULATED_ROUND, Evidence, Grade, GradeState, Key, ParseStatus, PlantedAnswer, Prediction, Rating, RatingPart, Score, SimilarityRow, StatedPlace, response_key, text_digest
 taxonomy: ERRORS, ERROR_AXIS, ErrorCode, ErrorGroup, PaperClass, TAXONOMY, counts_under, error_of, unknown_errors

@@ -28,6 +28,12 @@ FEWEST = 5
 
 PATIENT = "patient"
 
+PRIOR = "prior"
+"""Name of the row of the best constant answer; it is computed with the tables (`tables.floors`) and is not a model."""
+
+BOUNDS = ("worst_case", "best_case")
+"""Columns with the two rates if all missing answers had failed, and had passed: in place of a rate that missing answers leave open."""
+
 RANKED_DIFFERENTIAL = "ranked_differential"
 """In the column `family` of `families.csv`: the items that ask for a ranked differential, over which both readings of pass@5 are counted."""
 

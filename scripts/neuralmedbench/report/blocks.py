@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from html import unescape
 
-from neuralmedbench.figures.style import PRIOR
 from neuralmedbench.records.result_columns import TABLES as COLUMNS
+from neuralmedbench.records.results import PRIOR
 from neuralmedbench.records.words import capital, plural
 from neuralmedbench.report.source import LIST_OF_CASES, PageSource
 from neuralmedbench.tables.words import case_noun

@@ -17,9 +17,9 @@ from markupsafe import Markup
 from neuralmedbench.config.checklists import ANSWER_WORDS
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.gallery import FIGURES
-from neuralmedbench.figures.style import PRIOR, Look, looks
+from neuralmedbench.figures.style import Look, looks
 from neuralmedbench.figures.table import groups
-from neuralmedbench.records.results import FAMILY_TITLES, FEWEST, FUNNEL_STEPS, PATIENT
+from neuralmedbench.records.results import FAMILY_TITLES, FEWEST, FUNNEL_STEPS, PATIENT, PRIOR
 from neuralmedbench.records.words import (
     DASH,
     DASHED,

@@ -29,7 +29,7 @@ from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.figures.gallery import FIGURES
-from neuralmedbench.figures.style import INK, PRIOR
+from neuralmedbench.figures.style import INK
 from neuralmedbench.figures.table import Row, in_order, model_order
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.json_files import read_json
@@ -39,7 +39,7 @@ from neuralmedbench.records.bundle import BundleImage, CaseBundle
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Kind
 from neuralmedbench.records.result_columns import TABLES
-from neuralmedbench.records.results import PATIENT, mark_of
+from neuralmedbench.records.results import PATIENT, PRIOR, mark_of
 from neuralmedbench.records.words import counted
 from neuralmedbench.report.cases import CaseBlock, case_blocks, pack_bytes, previews
 from neuralmedbench.tables.words import cluster_of

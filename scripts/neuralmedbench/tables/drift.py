@@ -25,7 +25,6 @@ from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
 from neuralmedbench.tables.revisions import (
-    MAJORITY,
     ItemAnswers,
     asks_diagnoses,
     both_sides,
@@ -35,6 +34,7 @@ from neuralmedbench.tables.revisions import (
     metric_rows,
 )
 from neuralmedbench.tables.rows import Cells
+from neuralmedbench.tables.stored_runs import MAJORITY
 
 
 @dataclass(frozen=True, kw_only=True)

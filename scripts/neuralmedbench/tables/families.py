@@ -12,12 +12,12 @@ import numpy.typing as npt
 from neuralmedbench.estimates.intervals import Interval, rate_intervals
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Family, Item, Runner
-from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
+from neuralmedbench.records.results import FAMILY_TITLES, PRIOR, RANKED_DIFFERENTIAL
 from neuralmedbench.records.value_rules import fields_of
 from neuralmedbench.records.words import items_of
 from neuralmedbench.tables.declare import ALL, MODEL, RANKED, REPEATABLE, SCORED, Suppression, Table
 from neuralmedbench.tables.missing import bounds_of, is_left_open
-from neuralmedbench.tables.outcomes import PRIOR, Key
+from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, best_of, by_benchmark, share

@@ -9,6 +9,7 @@ from neuralmedbench.estimates.comparisons import smallest_difference
 from neuralmedbench.estimates.prediction_powered import FEWEST_RATERS
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.responses import ServedModel, served_by
+from neuralmedbench.records.results import PRIOR
 from neuralmedbench.records.words import counted, items_of, listing, percent, percent_with_span
 from neuralmedbench.tables.axes import gap_sentence
 from neuralmedbench.tables.axis_correlation import correlation_statement
@@ -24,7 +25,6 @@ from neuralmedbench.tables.grader_vs_clinician import FEWEST_UNITS, _follow_text
 from neuralmedbench.tables.graders import not_used
 from neuralmedbench.tables.leaderboard import limited_words
 from neuralmedbench.tables.missing import case_words, not_graded_sentences
-from neuralmedbench.tables.outcomes import PRIOR
 from neuralmedbench.tables.parts import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study, nonfinite_statements

@@ -12,7 +12,7 @@ from neuralmedbench.estimates.concordance import Pairs, concordance
 from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings
 from neuralmedbench.records.items import Family, Runner
 from neuralmedbench.records.responses import ResponseState
-from neuralmedbench.records.scores import GradeState, Key, response_key
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, GradeState, Key, response_key
 from neuralmedbench.records.words import counted, decimal, listing, percent, percent_with_span
 from neuralmedbench.scoring.planted.checks import EditCheck, check_together, unused_criteria
 from neuralmedbench.scoring.scores import PASS_VALUE
@@ -163,7 +163,6 @@ GRADER_CHECKS = Table(
     suppression=Suppression("benchmark grader planted_in model in_reference_pool criterion edit must floor against_floor used"),
     takeaways={"planted": planted_takeaway},
 )
-CORE, MAIN = "core_diagnosis", "main_condition"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +215,7 @@ def _other_task(study: Study, grader: str) -> Cells:
 
 def _verdicts(benchmark: BenchmarkStudy, model: str, grader: str) -> dict[Key, bool]:
     grades = benchmark.grades.get((model, grader), [])
-    return {response_key(grade): grade.value >= 0.5 for grade in grades if grade.criterion == CORE and grade.value is not None}
+    return {response_key(grade): grade.value >= 0.5 for grade in grades if grade.criterion == CORE_DIAGNOSIS and grade.value is not None}
 
 
 def _grader_row(
@@ -226,7 +225,10 @@ def _grader_row(
     states = Counter(grade.state for grade in grades)
     # agreement over the answers that both graders judged
     shared = own.keys() & first.keys()
-    means = {name: [grade.value for grade in grades if grade.criterion == name and grade.value is not None] for name in (CORE, MAIN)}
+    values = {
+        f"mean_{name}": [grade.value for grade in grades if grade.criterion == name and grade.value is not None]
+        for name in (CORE_DIAGNOSIS, MAIN_CONDITION)
+    }
     return {
         "benchmark": benchmark.name,
         "model": model,
@@ -235,8 +237,7 @@ def _grader_row(
         "failed": states[GradeState.FAILED],
         "skipped": states[GradeState.SKIPPED],
         "not_graded": states[GradeState.NOT_GRADED],
-        "mean_core_diagnosis": float(np.mean(means[CORE])) if means[CORE] else None,
-        "mean_main_condition": float(np.mean(means[MAIN])) if means[MAIN] else None,
+        **{name: float(np.mean(known)) if known else None for name, known in values.items()},
         **(with_ends({"kappa_with_first": _kappa(benchmark, own, first, settings)[:3]}) if not is_first and shared else {}),
         "agreement_with_first": sum(own[key] == first[key] for key in shared) / len(shared) if shared else None,
         "note": _left_to_readers(benchmark, model, own) if states[GradeState.OK] else "gave no grade",

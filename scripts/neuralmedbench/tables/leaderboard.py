@@ -10,6 +10,8 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.estimates.comparisons import rank_ranges, tiers
 from neuralmedbench.estimates.intervals import Floats, Interval, rate_interval
 from neuralmedbench.records.items import Strategy
+from neuralmedbench.records.results import PRIOR
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.records.words import are, counted, percent, plural
 from neuralmedbench.tables.calibrated import CalibratedRow, calibrated_rows, corrects_score
 from neuralmedbench.tables.contrasts import Pair, model_pairs
@@ -17,7 +19,7 @@ from neuralmedbench.tables.declare import Suppression, Table
 from neuralmedbench.tables.floors import BRACKET, chance
 from neuralmedbench.tables.form_warnings import contradiction_note, form_notes, form_shares, unread_words
 from neuralmedbench.tables.missing import bounds_of, is_left_open, not_graded_notes
-from neuralmedbench.tables.outcomes import PAIR_RIGHT, PAIR_SAME, PASS1_STRICT, PRIOR, Key
+from neuralmedbench.tables.outcomes import PAIR_RIGHT, PAIR_SAME, PASS1_STRICT, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study, is_sampled
 from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, models_of, noun_of, titles_of, whole_size
@@ -25,7 +27,7 @@ from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, models_of
 PRIOR_TITLE = "Best constant answer"
 RATES = ("pass1", "pass5", "candidates5", "all_right", "rubric")
 OF_DIFFERENTIAL = ("pass5", "candidates5", "all_right")
-RATES_OF_ALL = frozenset({*RATES, PASS1_STRICT, "main_condition", "core_diagnosis", "rubric_uncapped"})
+RATES_OF_ALL = frozenset({*RATES, PASS1_STRICT, MAIN_CONDITION, CORE_DIAGNOSIS, "rubric_uncapped"})
 
 
 def mean_of(values: Floats) -> float | None:
@@ -188,7 +190,7 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
     ]
     row["note"] = "; ".join((*notes, *contradiction_note(counts.tally)))
     row |= with_ends({name: rates[name] for name in ("pass1", PASS1_STRICT, "pass5", "candidates5", "rubric")})
-    graded = ("main_condition", "core_diagnosis", "rubric_uncapped")
+    graded = (MAIN_CONDITION, CORE_DIAGNOSIS, "rubric_uncapped")
     row |= {name: None if name in unknown else mean_of(counts.grades[name]) for name in graded}
     if config.reader and counts.missing_fraction > limit:
         # a reader answers a sample of the items, so no rate of all is known: the bounds stay, readers.csv has the sample

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats
-from neuralmedbench.records.scores import CORE_DIAGNOSIS
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.records.words import ONCE, are, counted, listing, percent, percent_span
 from neuralmedbench.scoring.other_languages import LANGUAGES
 from neuralmedbench.tables.graders import not_used
@@ -22,7 +22,7 @@ from neuralmedbench.tables.words import begun, models_of
 BOUNDED = frozenset({"pass1", PASS1_STRICT, "pass5", "candidates5", "all_right"})
 """Rates of which missing answers are part of the denominator, with the two rates if all of them had failed or passed."""
 FALSE_ALARM = "false_alarm"
-OF_OPEN, OF_RUBRICS = frozenset({"main_condition", "core_diagnosis"}), frozenset({"rubric", "rubric_uncapped"})
+OF_OPEN, OF_RUBRICS = frozenset({MAIN_CONDITION, CORE_DIAGNOSIS}), frozenset({"rubric", "rubric_uncapped"})
 """Means over graded answers, in which refused and truncated ones are 0: to open items, and to items with a rubric."""
 LANGUAGE, NO_GRADER, NOT_USED, NO_VERDICT = "language", "no grader", "not used", "no verdict"
 """Why answers have no grade: their language; no grader of the run decides whether a free answer is right; those that do missed planted errors;

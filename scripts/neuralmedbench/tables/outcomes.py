@@ -14,7 +14,7 @@ from neuralmedbench.estimates.intervals import ByPatient, Floats, IntervalSettin
 from neuralmedbench.estimates.repeats import pass_at_k
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy, discloses_findings
 from neuralmedbench.records.responses import Response, is_cut_in_thought
-from neuralmedbench.records.scores import ParseStatus, Score
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, ParseStatus, Score
 from neuralmedbench.records.value_rules import threshold
 from neuralmedbench.tables.shared_requests import joined_clusters, paired_members, request_codes
 
@@ -336,7 +336,7 @@ def _count(
     passes, strict, answered, not_graded, false_names, unread, candidates, unlisted = (np.zeros(size, dtype=np.int64) for _ in range(8))
     # under arms that disclose findings there are no points: an answer could copy the statements
     points = () if discloses_findings(key.arm) else POINTS
-    sums = {name: np.zeros((2, size)) for name in ("main_condition", "core_diagnosis", *points)}
+    sums = {name: np.zeros((2, size)) for name in (MAIN_CONDITION, CORE_DIAGNOSIS, *points)}
     tally = dict.fromkeys(("refused", "truncated", "truncated_thinking", "unparsable", "unread_missing", "contradicted", "abstained"), 0)
     confidences: list[float] = []
     unread_language = 0
@@ -399,7 +399,3 @@ def _count(
 def headline(scores: list[Score], arm: str = FULL) -> list[Score]:
     """Return the rows of the arm full, or another one, and the strategy direct."""
     return [row for row in scores if (row.arm, row.strategy) == (arm, DIRECT)]
-
-
-PRIOR = "prior"
-"""Name of the row of the best constant answer (`tables.floors`); it is computed with the tables and is not a model."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from neuralmedbench.estimates.suppression import CellSize, Label, suppressed_cells
 from neuralmedbench.records.results import FEWEST, HIDDEN, NOT_SHOWN, RANKED_DIFFERENTIAL
-from neuralmedbench.tables.calibrated import SCORE
+from neuralmedbench.tables.calibrated import CORRECTED, SCORE
 from neuralmedbench.tables.declare import Suppression, Table
 from neuralmedbench.tables.parts import RoundPatients, parts_of
 from neuralmedbench.tables.rows import Cells, Tables
@@ -127,7 +127,6 @@ def _mark_coverages(rows: Sequence[Cells], marks: list[str], disclosures: Mappin
 
 
 PUBLIC, PATIENT = "public", "patient"
-CALIBRATED = ("calibrated", "calibrated_low", "calibrated_high")
 OF_DIFFERENTIAL = (
     *(f"{rate}{end}" for rate in ("pass5", "candidates5") for end in ("", "_low", "_high")),
     "all_right",
@@ -297,7 +296,7 @@ def _follow_the_rated(cuts: Mapping[str, list[_Cut]], fewest: int) -> None:
     }
     for cut in cuts["leaderboard"]:
         if (cut.row["benchmark"], cut.row["model"]) in rated:
-            _empty(cut, CALIBRATED)
+            _empty(cut, CORRECTED)
     # measures of similarity whose agreement with clinicians is hidden
     against = {
         (cut.row["benchmark"], cut.row["model"], cut.row["judge"])

@@ -21,12 +21,11 @@ from neuralmedbench.records.words import counted, listing, p_equals, percent, po
 from neuralmedbench.tables.declare import MODEL, Suppression, Table
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.stored_runs import MAJORITY
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import REVISION, Takeaway, claims_of, largest, without_head
 
 PASSED, LEADER = "passed", "leader"
-MAJORITY = 0.5
-"""An item passes when more than this share of its answers does."""
 
 
 class ItemAnswers(NamedTuple):

@@ -12,6 +12,7 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Level
 from neuralmedbench.records.scores import Score, SimilarityRow, response_key
 from neuralmedbench.records.words import counted
+from neuralmedbench.scoring.matching import RIGHT
 from neuralmedbench.scoring.similarity import PACKAGES, comparable_responses
 from neuralmedbench.tables.declare import ALL, MODEL, REPEATABLE, SCORED, Suppression, Table
 from neuralmedbench.tables.grader_vs_clinician import METRICS, GraderVsClinicianRow, trust_rows
@@ -19,9 +20,6 @@ from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway
-
-SAME = frozenset({"exact", "synonym", "child"})
-"""Relations to the reference that pass."""
 
 NOT_COMPUTED = f"not computed: {' and '.join(PACKAGES)} were not installed where answers were compared, or `similarity.encoder` is empty"
 DESCRIPTIVE = "descriptive: similar words are not a right diagnosis"
@@ -97,7 +95,7 @@ def _similarity_row(study: Study, benchmark: str, model: str, metric: str, pairs
         return row
     row["mean"] = float(np.mean([getattr(near, metric) for _, near in known]))
     values = np.array([getattr(near, metric) for _, near in own], dtype=np.float64)
-    same = np.array([score.relation in SAME for score, _ in own], dtype=bool)
+    same = np.array([score.relation in RIGHT for score, _ in own], dtype=bool)
     auc, low, high = separation(values, same, ByPatient([score.patient_id for score, _ in own], study.settings))
     return row | {"auc_vs_vocabulary": auc, "auc_low": low, "auc_high": high}
 

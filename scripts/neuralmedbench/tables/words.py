@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from neuralmedbench.records.results import PATIENT
+from neuralmedbench.records.results import PATIENT, PRIOR
 from neuralmedbench.records.words import capital, counted, items_of, listing, percent_with_span
-from neuralmedbench.tables.outcomes import PRIOR
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
 

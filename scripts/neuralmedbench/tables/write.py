@@ -8,7 +8,7 @@ from typing import Any
 
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.tables import read_table, write_table
-from neuralmedbench.records.results import MARK
+from neuralmedbench.records.results import BOUNDS, MARK
 from neuralmedbench.tables import (
     answer_errors,
     answers,
@@ -59,8 +59,6 @@ from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
 
 METRICS = ("pass1", "pass1_low", "pass1_high", "pass5", "candidates5", "rank", "tier", "missing_fraction")
-BOUNDS = ("worst_case", "best_case")
-"""In their place where missing answers leave the rate open."""
 # the order matters: `families` and `cost` read the rows of `leaderboard`, `claims` those of all comparisons, `grounding` those of `claims`
 TABLES: tuple[Table, ...] = (
     leaderboard.TABLE,

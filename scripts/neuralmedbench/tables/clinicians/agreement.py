@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from neuralmedbench.estimates.agreement import RaterTerms, pair_coefficients, pair_terms
+from neuralmedbench.estimates.concordance import MOST_UNDEFINED
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Ints
 from neuralmedbench.ratings.form import RatingForm
 from neuralmedbench.records.scores import Rating, RatingPart, response_key
@@ -238,9 +239,6 @@ RATERS = Table(
 
 ALL, PAIR, SELF = "all", "pair", "self"
 """Values of the column `between`: all raters of the round, two of them, or a rater's first and second showing."""
-
-MOST_UNDEFINED = 0.1
-"""Above this share of resamples without a value there is no interval: the rest would be a biased sample of the coefficient."""
 
 CHUNK = 64
 """Pairs of raters that are resampled at once: 50 raters make 1,225 pairs, which together would take gigabytes."""

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from neuralmedbench.records.scores import Key, Rating, RatingPart, Score, response_key
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, Key, Rating, RatingPart, Score, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.declare import Suppression, Table, of_study
-from neuralmedbench.tables.graders import CORE
 from neuralmedbench.tables.parts import MARK, reference_pools
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
@@ -159,7 +158,7 @@ def grades_of(benchmark: BenchmarkStudy, model: str, grader: str, scores: Iterab
     return {
         response_key(grade): grade.value
         for grade in benchmark.grades.get((model, grader), [])
-        if grade.criterion == CORE and grade.value is not None and texts.get(response_key(grade)) == grade.text_sha256
+        if grade.criterion == CORE_DIAGNOSIS and grade.value is not None and texts.get(response_key(grade)) == grade.text_sha256
     }
 
 

@@ -16,6 +16,7 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.tables import read_table
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.words import ONCE, percent_span
+from neuralmedbench.tables.papers.shape import OURS
 
 SIMULATED_LABELS = "labels of simulated raters say nothing about a model and are not shown here; a round of clinicians fills it (results/ratings/ratings.parquet)"
 
@@ -53,7 +54,6 @@ def labellers_of(rows: Iterable[Mapping[str, str]]) -> list[Labeller]:
     return list(found) or [Labeller(nobody=True)]
 
 
-OURS = "ours"
 SIMULATED_READER = "a simulated reader is no person, and no model"
 IN_POOL = "by its answers the items were chosen (reference pool)"
 KINDS = {
