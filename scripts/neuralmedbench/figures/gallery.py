@@ -44,7 +44,7 @@ from neuralmedbench.figures.rates import (
     why_no_axes,
 )
 from neuralmedbench.figures.style import MODEL_ID, styled
-from neuralmedbench.figures.table import FEWEST, SMALL, Row, few_note, having, in_order, model_order, with_rate, with_titles
+from neuralmedbench.figures.table import FEWEST_COLUMN, SMALL, Row, few_note, having, in_order, model_order, with_rate, with_titles
 from neuralmedbench.figures.trust import (
     describe_degradation,
     describe_mass,
@@ -320,5 +320,5 @@ def draw_figures(tables: Path, folder: Path, *, fewest: int = SMALL) -> None:
         rows = read_table(tables / f"{figure.table}.csv")
         if figure.table != "leaderboard":  # in the order of its ranks
             rows = in_order(rows, models)
-        rows = [row | {FEWEST: str(fewest)} for row in with_titles(rows, models)]
+        rows = [row | {FEWEST_COLUMN: str(fewest)} for row in with_titles(rows, models)]
         figure.save(folder / f"{name}.svg", rows)

@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Any
 
 from neuralmedbench.estimates.comparisons import shows_difference
-from neuralmedbench.figures.panels import DAGGER, dagger_note, names, short
+from neuralmedbench.figures.panels import DAGGER, dagger_note, grid_of, names, short
 from neuralmedbench.figures.style import DARK, DIVERGING, INK, LIGHT, WIDTH_IN, drawn_for, luminance, mark_model
 from neuralmedbench.figures.table import (
     Row,
@@ -247,23 +247,16 @@ FEW = 5
 
 def draw_pairwise(rows: list[Row]) -> Any:
     """Draw each model minus each one above it, one triangle per benchmark (from pairwise.csv)."""
-    import matplotlib.pyplot as plt
-
     grouped = groups(rows, "benchmark")
     orders = {name: models_of(part) for name, part in grouped.items()}
     most = max(len(order) for order in orders.values())
     across = 2 if most <= FEW and len(grouped) > 1 else 1
-    down = -(-len(grouped) // across)
     # cells shrink if the models would not fit into the width
     cell = min(CELL_IN, (WIDTH_IN / across - LABELS_IN) / most)
-    size = (WIDTH_IN, (cell * most + TITLE_IN) * down + 0.3)
-    figure, grid = plt.subplots(down, across, figsize=size, squeeze=False, layout="constrained")
-    panels = [panel for line in grid for panel in line]
-    for panel in panels[len(grouped) :]:
-        panel.axis("off")
+    figure, panels = grid_of(len(grouped), across, cell * most + TITLE_IN)
     # colours saturate at the largest difference, rounded up to 10 points
     reach = max(0.1, math.ceil(10 * max(abs(value_of(row, "difference")) for row in rows)) / 10)
-    for panel, (benchmark, part) in zip(panels, grouped.items(), strict=False):
+    for panel, (benchmark, part) in zip(panels, grouped.items(), strict=True):
         _triangle(panel, benchmark, part, orders[benchmark], reach=reach, size=min(8.5, 26 * cell))
     note = f"points of pass@1, row minus column (by number); * and frame: p < {ALPHA:g} after Holm"
     figure.supxlabel(f"{note}{dagger_note(rows)}", fontsize=8.5)

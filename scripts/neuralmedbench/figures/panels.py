@@ -92,6 +92,23 @@ def panels(rows: Sequence[int], *, around: float = 0.75, entries: int = 1, wide:
     return figure, axes
 
 
+def grid_of(
+    number: int, across: int, high: float, *, more: float = 0.3, wide: float = WIDTH_IN, sharey: bool = False
+) -> tuple[Any, list[Any]]:
+    """Return a figure with `number` panels, `across` of them side by side.
+
+    A panel is `high` inches high, the figure `wide` inches wide; `more` is the height of what stands above and below the panels.
+    """
+    import matplotlib.pyplot as plt
+
+    down = -(-number // across)
+    figure, grid = plt.subplots(down, across, figsize=(wide, high * down + more), squeeze=False, sharey=sharey, layout="constrained")
+    cells = [panel for line in grid for panel in line]
+    for panel in cells[number:]:
+        panel.axis("off")
+    return figure, cells[:number]
+
+
 def empty_figure(message: str) -> Any:
     """Return a figure that states why it is empty."""
     import matplotlib.pyplot as plt
@@ -237,9 +254,9 @@ class NamedPoint(NamedTuple):
 
 
 def label_points(
-    panel: Any, style: Mapping[str, Look], points: Sequence[NamedPoint], bars: Sequence[Sequence[tuple[float, float]]], *, size: float = 8.5
+    panel: Any, style: Mapping[str, Look], points: Sequence[NamedPoint], bars: Sequence[Sequence[tuple[float, float]]]
 ) -> None:
-    """Write names of `size` points beside marks, with a line to a name that is not near; `bars` are both ends of lines to keep clear.
+    """Write names beside marks, with a line to a name that is not near; `bars` are both ends of lines to keep clear.
 
     The rest of the figure must be complete: names stand where the layout has put the marks.
     """
@@ -251,7 +268,7 @@ def label_points(
     marks = np.array([to_points.transform((point.x, point.y)) for point in points]) / unit
     lines = [np.linspace(ends[0], ends[1], 40) for ends in (to_points.transform(bar) / unit for bar in bars)]
     held = [text.get_window_extent().get_points() for text in panel.texts]
-    look = {"fontsize": size, "ha": "center", "va": "center", "annotation_clip": False}
+    look = {"fontsize": 8.5, "ha": "center", "va": "center", "annotation_clip": False}
     texts = [panel.annotate(point.name, (point.x, point.y), **look) for point in points]
     sizes = np.array([text.get_window_extent().size for text in texts]) / unit + 2
     inside = panel.get_window_extent().get_points() / unit

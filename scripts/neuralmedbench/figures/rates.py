@@ -11,6 +11,7 @@ from neuralmedbench.figures.panels import (
     between,
     between_note,
     dagger_note,
+    grid_of,
     label_points,
     label_rows,
     legend,
@@ -21,7 +22,7 @@ from neuralmedbench.figures.panels import (
     short,
     whisker,
 )
-from neuralmedbench.figures.style import GRID, INK, WIDTH_IN, Look, drawn_for, percent_axis
+from neuralmedbench.figures.style import GRID, INK, QUARTERS, WIDTH_IN, Look, drawn_for, percent_axis
 from neuralmedbench.figures.table import (
     Row,
     difference_words,
@@ -159,13 +160,9 @@ def draw_arms(rows: list[Row]) -> Any:
     style, grouped, order = looks_of(rows), groups(rows, "benchmark"), models_of(rows)
     lines = {name: groups(part, "arm") for name, part in grouped.items()}
     figure, axes = panels([len(part) for part in lines.values()], entries=len(style) - 1)
-    reach = max(abs(number(row[name]) or 0.0) for row in rows for name in ("difference", "low", "high"))
-    # the axis is symmetric and ends at a multiple of 25 points
-    reach = min(1.0, 0.25 * (int(reach / 0.25) + 1))
     for panel, (benchmark, part) in zip(axes, lines.items(), strict=True):
         panel.set_title(benchmark)
-        percent_axis(panel, low=-reach, high=reach)
-        panel.axvline(0, color=INK, linewidth=1.2)
+        _difference_axis(panel, rows)
         panel.set_yticks(range(len(part)), [spaced(arm) for arm in part])
         for y, entries in enumerate(part.values()):
             if y % 2:
@@ -175,6 +172,14 @@ def draw_arms(rows: list[Row]) -> Any:
     axes[-1].set_xlabel("pass@1, difference to full (left of the line: worse than with everything shown)" + dagger_note(rows))
     legend(figure, rows)
     return figure
+
+
+def _difference_axis(panel: Any, rows: list[Row]) -> None:
+    """Set the x axis to differences: symmetric, with a line at 0, up to a multiple of 25 points that holds every interval of the rows."""
+    most = max(abs(number(row[name]) or 0.0) for row in rows for name in ("difference", "low", "high"))
+    reach = min(1.0, 0.25 * (int(most / 0.25) + 1))
+    percent_axis(panel, low=-reach, high=reach)
+    panel.axvline(0, color=INK, linewidth=1.2)
 
 
 def describe_arms(rows: list[Row]) -> str:
@@ -199,12 +204,9 @@ def draw_run_differences(rows: list[Row]) -> Any:
     style, grouped, labels = looks_of(rows), groups(rows, "benchmark"), names(rows, 20)
     # a single column of differences: narrow enough to be read on a phone
     figure, axes = panels([len(part) for part in grouped.values()], wide=NARROW_IN)
-    reach = max(abs(number(row[name]) or 0.0) for row in rows for name in ("difference", "low", "high"))
-    reach = min(1.0, 0.25 * (int(reach / 0.25) + 1))
     for panel, (benchmark, part) in zip(axes, grouped.items(), strict=True):
         panel.set_title(f"{short(benchmark, 24)}: {sample_size_range(part)}")
-        percent_axis(panel, low=-reach, high=reach)
-        panel.axvline(0, color=INK, linewidth=1.2)
+        _difference_axis(panel, rows)
         label_rows(panel, part, [labels[row["model"]] for row in part])
         for y, row in enumerate(part):
             whisker(panel, row, y, style[row["model"]], ("difference", "low", "high"))
@@ -257,21 +259,13 @@ def _pairs_of_tasks(rows: list[Row]) -> dict[str, list[Row]]:
 
 
 def _scatters(parts: list[list[Row]], more: str = "") -> Any:
-    import matplotlib.pyplot as plt
-
     rows = [row for part in parts for row in part]
     style = looks_of(rows)
-    across = min(2, len(parts))
-    down = -(-len(parts) // across)
-    size = (WIDTH_IN, 4.3 * down + 0.3) if across == 2 else (4.9, 4.5)
-    figure, grid = plt.subplots(down, across, figsize=size, squeeze=False, layout="constrained")
-    panels_ = [panel for line in grid for panel in line]
-    for panel in panels_[len(parts) :]:
-        panel.axis("off")
+    figure, cells = grid_of(len(parts), 2, 4.3) if len(parts) > 1 else grid_of(1, 1, 4.2, wide=4.9)
     if note := (dagger_note(rows) + more).strip("\n; "):
         figure.supxlabel(note, fontsize=8.5)
-    drawn = [_scatter(panel, part, style) for panel, part in zip(panels_, parts, strict=False)]
-    for panel, part, bars in zip(panels_, parts, drawn, strict=False):
+    drawn = [_scatter(panel, part, style) for panel, part in zip(cells, parts, strict=True)]
+    for panel, part, bars in zip(cells, parts, drawn, strict=True):
         labels = names(part, 28)
         points = [NamedPoint(value_of(row, "breadth"), value_of(row, "depth"), labels[row["model"]], row["model"]) for row in part]
         label_points(panel, style, points, bars)
@@ -296,10 +290,9 @@ def _task(row: Row, axis: str) -> str:
 
 def _scatter(panel: Any, rows: list[Row], style: dict[str, Look]) -> list[list[tuple[float, float]]]:
     """Draw the marks of a pair of tasks; return the ends of the lines that labels should not cover."""
-    ticks, labels = [0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"]
     panel.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    panel.set_xticks(ticks, labels)
-    panel.set_yticks(ticks, labels)
+    panel.set_xticks(*QUARTERS)
+    panel.set_yticks(*QUARTERS)
     panel.grid(**GRID)
     panel.set_xlabel(f"breadth: {_task(rows[0], 'breadth')}")
     panel.set_ylabel(f"depth, final answers: {_task(rows[0], 'depth')}")
@@ -322,7 +315,6 @@ def _scatter(panel: Any, rows: list[Row], style: dict[str, Look]) -> list[list[t
     return bars
 
 
-TICKS, LABELS = (0, 0.25, 0.5, 0.75, 1), ("0 %", "25 %", "50 %", "75 %", "100 %")
 PRICE = "usd_per_item"
 
 
@@ -349,7 +341,7 @@ def draw_cost(rows: list[Row]) -> Any:
     for (strip, paid), (benchmark, part) in zip(grid, grouped.items(), strict=True):
         for panel in (strip, paid):
             panel.set_ylim(-0.03, 1.03)
-            panel.set_yticks(TICKS, LABELS)
+            panel.set_yticks(*QUARTERS)
             panel.grid(axis="y", **GRID)
         (strip if free else paid).set_title(f"{benchmark}: {sample_size(part[0])}")
         _unpriced(strip, [row for row in part if number(row[PRICE]) is None], style)

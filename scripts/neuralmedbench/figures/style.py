@@ -30,6 +30,9 @@ DARK, LIGHT = "#040506", "#ffffff"
 FAINT = "#8b9299"
 """Colour of marks about fewer than five patients."""
 
+QUARTERS = ((0, 0.25, 0.5, 0.75, 1), ("0 %", "25 %", "50 %", "75 %", "100 %"))
+"""Places and labels of the ticks of an axis of shares."""
+
 GRID = {"color": INK, "alpha": 0.12, "linewidth": 0.8}
 WIDTH_IN = 9.6
 """Width of a figure in inches: nearly that of the page's column, on which an inch has 100 px (`report.source.CSS_PX_PER_UNIT`)."""
@@ -146,11 +149,11 @@ def styled() -> Iterator[None]:
         yield
 
 
-def percent_axis(axes: Any, *, low: float = 0.0, high: float = 1.0, step: float = 0.25) -> None:
+def percent_axis(axes: Any, *, low: float = 0.0, high: float = 1.0) -> None:
     """Set the x axis to percent, with light vertical grid lines."""
     import numpy as np
 
-    ticks = np.arange(low, high + step / 2, step)
+    ticks = np.arange(low, high + 0.125, 0.25)
     axes.set_xlim(low - 0.02, high + 0.02)
     axes.set_xticks(ticks, [f"{100 * tick:.0f} %".replace("-", "−") for tick in ticks])
     axes.grid(axis="x", **GRID)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from neuralmedbench.records.results import BOUNDS, PATIENT, PRIOR
-from neuralmedbench.records.results import FEWEST as FEWEST_PATIENTS
+from neuralmedbench.records.results import BOUNDS, FEWEST, PATIENT, PRIOR
 from neuralmedbench.records.words import ONCE, counted, percent_with_span, plural, points, points_span
 
 Row = dict[str, str]
 
-FEWEST = "fewest"
+FEWEST_COLUMN = "fewest"
 """Column that `draw_figures` adds to every row: a group of fewer patients is small."""
 
 SMALL = 10
 """Default of that column (`report.min_patients_shown`)."""
 
-ORDER = "order"
+ORDER_COLUMN = "order"
 """Column that `draw_figures` adds to every row: all models of the run in their order, apart by spaces."""
 
 WITHIN = ("benchmark", "breadth_benchmark", "breadth_family", "depth_benchmark", "depth_family")
@@ -66,7 +65,7 @@ def with_titles(rows: Iterable[Row], models: Mapping[str, str]) -> list[Row]:
     def titles(row: Row) -> Row:
         return {name.replace("model", "title"): models.get(row[name], row[name]) for name in names if name in row}
 
-    return [row | titles(row) | {ORDER: " ".join(models)} for row in rows]
+    return [row | titles(row) | {ORDER_COLUMN: " ".join(models)} for row in rows]
 
 
 def title_of(row: Row, column: str = "model") -> str:
@@ -77,7 +76,7 @@ def title_of(row: Row, column: str = "model") -> str:
 def models_of(rows: Iterable[Row], *, everyone: bool = False) -> list[str]:
     """Return the models of some rows in their order; with `everyone` all models of the run."""
     rows = list(rows)
-    order = rows[0].get(ORDER, "").split() if rows else []
+    order = rows[0].get(ORDER_COLUMN, "").split() if rows else []
     present = {row[name] for row in rows for name in ("model", "model_a", "model_b") if name in row}
     return [name for name in order if everyone or name in present] + sorted(present - set(order))
 
@@ -141,12 +140,12 @@ def few_note(rows: Iterable[Row]) -> str:
     rows = list(rows)
     marks = [row.get("few_patients", "") for row in rows]
     few = sum(bool(mark) for mark in marks)
-    return f" Grey: {few} of {counted(len(marks), 'value')}, of fewer than {FEWEST_PATIENTS} {clusters_of(rows)}." if few else ""
+    return f" Grey: {few} of {counted(len(marks), 'value')}, of fewer than {FEWEST} {clusters_of(rows)}." if few else ""
 
 
 def fewest_of(row: Row) -> int:
     """Return the number of patients below which a group is small."""
-    return int(row.get(FEWEST) or SMALL)
+    return int(row.get(FEWEST_COLUMN) or SMALL)
 
 
 def groups(rows: Iterable[Row], column: str) -> dict[str, list[Row]]:
@@ -169,7 +168,7 @@ def rate_words(row: Row, value: str, ends: tuple[str, str] | None = None) -> str
     return percent_with_span(row[value], low, high, ONCE)
 
 
-def difference_words(row: Row, value: str = "difference") -> str:
+def difference_words(row: Row) -> str:
     """Format a difference of a row with its interval, in percentage points.
 
     Examples
@@ -178,7 +177,7 @@ def difference_words(row: Row, value: str = "difference") -> str:
     '−25 points'
     """
     span = points_span(row["low"], row["high"], signed_zero=True)
-    return f"{points(row[value] or 0.0, signed_zero=True)} points{f' ({span})' if span else ''}"
+    return f"{points(row['difference'] or 0.0, signed_zero=True)} points{f' ({span})' if span else ''}"
 
 
 def clusters_of(rows: Iterable[Row]) -> str:
@@ -226,8 +225,8 @@ def sample_size_range(rows: Iterable[Row]) -> str:
     return ", ".join(parts) or "n not known"
 
 
-def first_sentences(sentences: Iterable[str], what: str = "panel", most: int = 2) -> str:
-    """Join the first sentences, and add how many more there are.
+def first_sentences(sentences: Iterable[str]) -> str:
+    """Join the first two sentences, each of a panel, and add how many more there are.
 
     Examples
     --------
@@ -235,5 +234,5 @@ def first_sentences(sentences: Iterable[str], what: str = "panel", most: int = 2
     'A. B. And 2 panels more.'
     """
     every = list(sentences)
-    rest = len(every) - most
-    return " ".join([*every[:most], *([f"And {counted(rest, what)} more."] if rest > 0 else [])])
+    more = [f"And {counted(len(every) - 2, 'panel')} more."] if len(every) > 2 else []
+    return " ".join([*every[:2], *more])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuralmedbench.figures.panels import dagger_note, legend, looks_of, names, offset, panels, short
-from neuralmedbench.figures.style import COLOURS, FAINT, GRID, INK, WIDTH_IN, Look, drawn_for
+from neuralmedbench.figures.panels import dagger_note, grid_of, legend, looks_of, names, offset, panels, short
+from neuralmedbench.figures.style import COLOURS, FAINT, GRID, INK, QUARTERS, WIDTH_IN, Look, drawn_for
 from neuralmedbench.figures.table import (
     Row,
     difference_words,
@@ -214,16 +214,10 @@ def keep_passk(rows: list[Row]) -> list[Row]:
 
 def draw_passk(rows: list[Row]) -> Any:
     """Draw reliability (all 5 right), pass@1 and both readings of pass@5 of each model, on the same items (from families.csv)."""
-    import matplotlib.pyplot as plt
-
     style, grouped = looks_of(rows), groups(rows, "benchmark")
     across = min(2, len(grouped))
-    down = -(-len(grouped) // across)
-    figure, grid = plt.subplots(down, across, figsize=(WIDTH_IN, 2.8 * down + 0.6), squeeze=False, sharey=True, layout="constrained")
-    cells = [panel for line in grid for panel in line]
-    for panel in cells[len(grouped) :]:
-        panel.axis("off")
-    for panel, (benchmark, part) in zip(cells, grouped.items(), strict=False):
+    figure, cells = grid_of(len(grouped), across, 2.8, more=0.6, sharey=True)
+    for panel, (benchmark, part) in zip(cells, grouped.items(), strict=True):
         panel.set_title(f"{benchmark}: {sample_size(part[0])}" if across == 1 else benchmark)
         for place, row in enumerate(part):
             heights = [number(row[stop]) for stop in STOPS]
@@ -238,7 +232,7 @@ def draw_passk(rows: list[Row]) -> Any:
         panel.set_xticks([0, 1, 2, 2.6], ["all 5\nright", "pass@1", "pass@5", "five\ncandidates"], fontsize=9 if across == 1 else 8)
         panel.set_xlim(-0.15, 3.0)
         panel.set_ylim(-0.03, 1.03)
-        panel.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+        panel.set_yticks(*QUARTERS)
         panel.grid(axis="y", **GRID)
     legend(figure, rows, note=dagger_note(rows))
     return figure
