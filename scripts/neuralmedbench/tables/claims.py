@@ -16,7 +16,7 @@ from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Axis, Family, Strategy
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
-from neuralmedbench.records.words import all_of, counted, items_of, listing, percent, points
+from neuralmedbench.records.words import all_of, counted, listing, percent, points
 from neuralmedbench.tables.axes import better_axis
 from neuralmedbench.tables.contrasts import picture_benchmarks, unread_may_turn, unread_share
 from neuralmedbench.tables.declare import SCORED, Results, Suppression, Table, arm_labels
@@ -57,6 +57,7 @@ from neuralmedbench.tables.words import (
     models_of,
     noun_of,
     share,
+    size_of,
     value_share,
 )
 from neuralmedbench.tables.workup import kind_of_gain
@@ -311,7 +312,7 @@ def _right_answers(study: Study, tables: Tables, benchmark: str) -> str:
     constant = constant_of(tables, benchmark)
     floors = [f"the best constant answer earns {share(constant, 'pass1')}"] if constant.get("pass1") is not None else []
     floors += [f"one option at random {percent(constant['chance'])}"] if constant.get("chance") is not None else []
-    size = items_of(best["n_items"], best["n_patients"], best.get("cluster"), " of ", separator="")
+    size = size_of(best, " of ", separator="")
     unread = open_rate(best, tables)
     text = f"{best['title']} answers {share(best, 'pass1')} of {size} rightly{f'; {listing(floors)}' if floors else ''}"
     read = (

@@ -18,14 +18,14 @@ from neuralmedbench.estimates.noninferiority import patients_to_differ
 from neuralmedbench.estimates.sequential import SequentialInterval, confidence_sequence
 from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST
-from neuralmedbench.records.words import all_of, capital, counted, items_of, listing, points, points_span
+from neuralmedbench.records.words import all_of, capital, counted, listing, points, points_span
 from neuralmedbench.tables.declare import ALL, MODEL, SCORED, Suppression, Table, arm_labels, grouped_by, of_study
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import LAYOUT, PICTURES, Takeaway, claims_of, largest, share, without_head
+from neuralmedbench.tables.words import LAYOUT, PICTURES, Takeaway, claims_of, largest, share, size_of, without_head
 
 POWER = 0.8
 """Chance with which the planned patients show a difference of the margin."""
@@ -418,7 +418,7 @@ def readers_takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway("No clinician has answered the questions of this run.", "0 readers")
     row = max(rows, key=lambda row: (row["n_items"], row["reader"]))
     text = f"{row['title']} passes {share(row, 'reader_pass1')} of the questions, {study.models[row['model']].title} {share(row, 'model_pass1')} of the same"
-    n = f"{counted(len({row['reader'] for row in rows}), 'reader')}, up to {items_of(row['n_items'], row['n_patients'], row.get('cluster'))}"
+    n = f"{counted(len({row['reader'] for row in rows}), 'reader')}, up to {size_of(row)}"
     return Takeaway(f"{text}.", n)
 
 

@@ -18,7 +18,7 @@ from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels,
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import TOLD, Takeaway, best_of, claims_of, largest, share, without_head
+from neuralmedbench.tables.words import TOLD, Takeaway, claims_of, largest, rows_of_best, share, without_head
 
 ARMS = {
     "f": Arm.FULL,
@@ -192,8 +192,7 @@ def decomposition_rows(study: Study) -> list[DecompositionRow]:
 
 def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:
     """State the effect of the findings on the model of rank 1; empty if it was not asked with them."""
-    best = best_of(tables, benchmark)
-    rows = [row for row in tables["decomposition"] if best and (row["benchmark"], row["model"]) == (benchmark, best["model"])]
+    rows = rows_of_best(tables["decomposition"], tables, benchmark)
     if not rows or rows[0].get("gain") is None:
         return ""
     row = rows[0]

@@ -13,14 +13,14 @@ import numpy as np
 from neuralmedbench.estimates.comparisons import paired_difference
 from neuralmedbench.estimates.intervals import rate_interval
 from neuralmedbench.estimates.suppression import Label
-from neuralmedbench.records.words import counted, items_of
+from neuralmedbench.records.words import counted
 from neuralmedbench.tables.confidence.measures import Confidences, ConfidenceSource, Draws, gather_confidences
 from neuralmedbench.tables.confidence.reliability import cluster_of_patients, overconfidence_interval
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import DEGRADED, Takeaway, claims_of, share
+from neuralmedbench.tables.words import DEGRADED, Takeaway, claims_of, share, size_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +146,7 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway("No model answered about degraded pictures.", "0 items")
     widest = max(levels, key=lambda row: row["n_items"])
     number = counted(len({row["operator"] for row in levels}), "artefact")
-    n = f"{number}, up to {items_of(widest['n_items'], widest['n_patients'], widest.get('cluster'))}"
+    n = f"{number}, up to {size_of(widest)}"
     cells = {(*_head(row), row["level"]): row for row in rows}
     highest = {(row["benchmark"], row["model"], row["arms"]): row for row in severest(rows)}
     claims = claims_of(tables, DEGRADED, significant=False)

@@ -9,14 +9,14 @@ import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats, rate_interval
 from neuralmedbench.records.responses import ResponseState
-from neuralmedbench.records.words import items_of, listing
+from neuralmedbench.records.words import listing
 from neuralmedbench.scoring.evidence import ASKED
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import FULL, Key, Outcomes, headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, begun, best_of, largest, share, value_share
+from neuralmedbench.tables.words import Takeaway, begun, largest, rows_of_best, share, size_of, value_share
 
 PLAIN, ALL_OF_IT = "plain", "all"
 KNOWN = "evidence known"
@@ -148,23 +148,18 @@ def evidence_takeaway(study: Study, tables: Tables) -> Takeaway:
     """State what is left of the best model's pass@1 where the evidence must be right too."""
     parts, used = [], list[Cells]()
     for name, benchmark in study.benchmarks.items():
-        best = best_of(tables, name)
-        own = {
-            row["evidence"]: row
-            for row in tables["evidence"]
-            if best and (row["benchmark"], row["model"], row["arm"]) == (name, best["model"], FULL)
-        }
+        own = {row["evidence"]: row for row in rows_of_best(tables["evidence"], tables, name) if row["arm"] == FULL}
         plain, kinds = own.get(PLAIN), [kind for kind in own if kind not in (PLAIN, ALL_OF_IT)]
         whole = own.get(ALL_OF_IT) or (own[kinds[0]] if kinds else None)
-        if not (best and plain and whole) or plain["value"] is None or whole["value"] is None:
+        if not (plain and whole) or plain["value"] is None or whole["value"] is None:
             continue
         used.append(plain)
         needed = listing([WORDS[kind] for kind in kinds if kind not in IMPLIED or kind == kinds[-1]])
         ends = {"p": "difference", "p_low": "difference_high", "p_high": "difference_low"}
         lost = share({end: None if whole[name] is None else -whole[name] for end, name in ends.items()}, "p")
         parts.append(
-            f"{benchmark.config.title}: {study.models[best['model']].title} passes {value_share(plain)} of"
-            f" {items_of(plain['n_items'], plain['n_patients'], plain.get('cluster'))}; if the {needed} must be right too, {value_share(whole)}:"
+            f"{benchmark.config.title}: {study.models[plain['model']].title} passes {value_share(plain)} of"
+            f" {size_of(plain)}; if the {needed} must be right too, {value_share(whole)}:"
             f" {lost} of the answers lose their credit."
         )
     if parts:

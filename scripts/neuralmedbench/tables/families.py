@@ -14,13 +14,12 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.results import FAMILY_TITLES, PRIOR, RANKED_DIFFERENTIAL
 from neuralmedbench.records.value_rules import fields_of
-from neuralmedbench.records.words import items_of
 from neuralmedbench.tables.declare import ALL, MODEL, RANKED, REPEATABLE, SCORED, Suppression, Table
 from neuralmedbench.tables.missing import bounds_of, is_left_open
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, best_of, by_benchmark, share
+from neuralmedbench.tables.words import Takeaway, by_benchmark, rows_of_best, share, size_of
 
 PASS_RULES = {
     Family.DIFFERENTIAL_DIAGNOSIS: "names the reference diagnosis first",
@@ -160,14 +159,13 @@ def repeats_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise how often the right diagnosis comes at the first answer, in any and in all of five samples, and among five candidates."""
     parts, sizes = [], []
     for name in study.benchmarks:
-        best = best_of(tables, name)
-        rows = [row for row in tables["families"] if best and (row["benchmark"], row["model"]) == (name, best["model"])]
+        rows = rows_of_best(tables["families"], tables, name)
         row = next((row for row in rows if row["family"] == RANKED_DIFFERENTIAL), None)
         if row is None or row.get("pass5") is None or row.get("all_right") is None:
             continue
         readings = f"{share(row, 'pass5')} in any of five and {share(row, 'candidates5')} among five candidates"
         parts.append(f"{row['title']}: {share(row, 'pass1')} at the first answer, {readings}, {share(row, 'all_right')} in all five")
-        asking, *patients = items_of(row["n_items"], row["n_patients"], row.get("cluster"), "|").split("|")
+        asking, *patients = size_of(row, "|").split("|")
         sizes.append((name, ", ".join([f"{asking} that ask for a ranked differential", *patients])))
     nothing = "No ranked model has five samples of a ranked differential at a temperature above 0, so reliability is not known."
     return Takeaway(f"{'; '.join(parts)}." if parts else nothing, by_benchmark(sizes) or "0 items")

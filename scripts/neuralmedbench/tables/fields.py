@@ -18,7 +18,7 @@ from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, best_of, largest, share
+from neuralmedbench.tables.words import Takeaway, largest, rows_of_best, share
 
 LABEL = "label"
 """Rule of a field whose answer is a label: only there has macro F1 a meaning."""
@@ -170,15 +170,14 @@ def fields_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise the best and the worst field of the model with the best rank."""
     rows = tables["fields"]
     for name in study.benchmarks:
-        best = best_of(tables, name)
-        own = [row for row in rows if best and (row["benchmark"], row["model"]) == (name, best["model"]) and row["accuracy"] is not None]
-        if best and own:
+        own = [row for row in rows_of_best(rows, tables, name) if row["accuracy"] is not None]
+        if own:
             top, low = (pick(own, key=lambda row: (row["accuracy"], row["field"])) for pick in (max, min))
             ends = [
                 f"{row['field']} in {share({'p': row['accuracy'], 'p_low': row['low'], 'p_high': row['high']}, 'p')}" for row in (top, low)
             ]
             second = f", and {ends[1]}" if len(own) > 1 else ""
-            return Takeaway(f"{best['title']} reads {ends[0]} of the items right{second}.", largest(rows))
+            return Takeaway(f"{study.models[top['model']].title} reads {ends[0]} of the items right{second}.", largest(rows))
     return Takeaway(f"No {'ranked ' if rows else ''}model of this run gave structured answers.", largest(rows))
 
 

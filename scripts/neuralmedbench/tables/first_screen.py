@@ -9,8 +9,7 @@ from neuralmedbench.estimates.comparisons import smallest_difference
 from neuralmedbench.estimates.prediction_powered import FEWEST_RATERS
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.responses import ServedModel, served_by
-from neuralmedbench.records.results import PRIOR
-from neuralmedbench.records.words import counted, items_of, listing, percent, percent_with_span
+from neuralmedbench.records.words import counted, listing, percent, percent_with_span
 from neuralmedbench.tables.axes import gap_sentence
 from neuralmedbench.tables.axis_correlation import correlation_statement
 from neuralmedbench.tables.calibrated import FEWEST_ANSWERS, FEWEST_PATIENTS, SCORE
@@ -28,7 +27,7 @@ from neuralmedbench.tables.missing import case_words, not_graded_sentences
 from neuralmedbench.tables.parts import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study, nonfinite_statements
-from neuralmedbench.tables.words import begun
+from neuralmedbench.tables.words import begun, models_of, ranked_of, size_of
 
 MOST_BOUNDS = 4
 """Models whose bounds a sentence states; the leaderboard has all."""
@@ -210,13 +209,12 @@ def _not_graded(study: Study, tables: Tables) -> list[str]:
 
 def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     title = study.benchmarks[benchmark].config.title
-    rows = [row for row in tables["leaderboard"] if row["benchmark"] == benchmark and row["model"] != PRIOR]
-    ranked = [row for row in rows if row.get("rank")]
+    ranked = ranked_of(tables, benchmark)
     if not ranked:
-        return f"{title}: {_no_rank(study, rows)}."
+        return f"{title}: {_no_rank(study, models_of(tables, benchmark))}."
     best = ranked[0]
     rate = percent_with_span(best["pass1"], best["pass1_low"], best["pass1_high"])
-    size = items_of(best["n_items"], best["n_patients"], best.get("cluster"), " of ", separator="")
+    size = size_of(best, " of ", separator="")
     sentence = f"{title}: {_named(best)} passes {rate} of {size} at the first answer"
     lower, unread = lower_models(tables, benchmark, best["model"], 1 - study.settings.confidence)
     worse = [_named(row) for row in ranked[1:] if row["model"] in lower]
@@ -234,9 +232,8 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     return f"{sentence}."
 
 
-def _no_rank(study: Study, rows: Sequence[Cells]) -> str:
+def _no_rank(study: Study, models: Sequence[Cells]) -> str:
     """Say why no model has a rank, and between which rates the pass rate of each lies."""
-    models = [row for row in rows if not row.get("reader")]
     limit = study.settings.max_missing_fraction
     if not models or any((row.get("missing_fraction") or 0) <= limit for row in models):
         return "no model has a rank yet"

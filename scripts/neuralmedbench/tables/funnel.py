@@ -13,14 +13,14 @@ from neuralmedbench.ratings.form import PassRule
 from neuralmedbench.records.items import Arm, is_headline
 from neuralmedbench.records.scores import Key as AnswerKey
 from neuralmedbench.records.scores import Score, response_key
-from neuralmedbench.records.words import counted, items_of, listing, percent
+from neuralmedbench.records.words import counted, listing, percent
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, verdicts_of
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, grouped_by, of_study
 from neuralmedbench.tables.outcomes import FULL, Key, Outcomes
 from neuralmedbench.tables.rows import ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, best_of, largest
+from neuralmedbench.tables.words import Takeaway, largest, rows_of_best, size_of
 
 Accepted = Mapping[AnswerKey, bool]
 """Whether an answer is accepted, by its key; an answer that nobody judged is absent."""
@@ -238,17 +238,15 @@ def funnel_takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway("No model was asked under an arm that shows what its right answers rest on.", "0 items")
     sentences = []
     for benchmark in study.benchmarks:
-        best = best_of(tables, benchmark)
-        steps = [row for row in rows if best and (row["benchmark"], row["model"]) == (benchmark, best["model"])]
+        steps = rows_of_best(rows, tables, benchmark)
         if not steps or steps[0]["share"] is None:
             continue
         words = {step.name: step.words for step in STEPS}
         first, *further = steps
         left = listing([f"{percent(row['share'])} {words[row['step']].format(judged_by=row['judged_by'])}" for row in further])
-        of = items_of(first["n_items"], first["n_patients"], first.get("cluster"))
         name = study.models[first["model"]].title
         sentences.append(
-            f"{name}: of its answers to {of} {percent(first['share'])} are right; left are {left}, each under all conditions before."
+            f"{name}: of its answers to {size_of(first)} {percent(first['share'])} are right; left are {left}, each under all conditions before."
         )
     unranked = counted(len({row["model"] for row in rows}), "model")
     return Takeaway(" ".join(sentences) or f"No ranked model was asked; the table has {unranked} without a rank.", largest(rows))

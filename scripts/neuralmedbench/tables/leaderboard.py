@@ -22,7 +22,7 @@ from neuralmedbench.tables.missing import bounds_of, is_left_open, not_graded_no
 from neuralmedbench.tables.outcomes import PAIR_RIGHT, PAIR_SAME, PASS1_STRICT, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study, is_sampled
-from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, models_of, noun_of, titles_of, whole_size
+from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, models_of, noun_of, ranked_of, titles_of, whole_size
 
 PRIOR_TITLE = "Best constant answer"
 RATES = ("pass1", "pass5", "candidates5", "all_right", "rubric")
@@ -292,7 +292,7 @@ def leaderboard_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise which models share the first tier; a leaderboard can claim no finer order."""
     parts = []
     for name, benchmark in study.benchmarks.items():
-        ranked = [row for row in models_of(tables, name) if row.get("rank")]
+        ranked = ranked_of(tables, name)
         first = [row["model"] for row in ranked if row["tier"] == 1]
         who, whole = titles_of(study, first), f"the first tier of {counted(len(ranked), 'ranked model')}"
         if len(ranked) == 1:

@@ -15,12 +15,12 @@ from neuralmedbench.records.items import Lesion, Strategy
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.views import SliceView, ViewStep, view_steps
-from neuralmedbench.records.words import counted, items_of
+from neuralmedbench.records.words import counted
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import ORACLE, VIEWED, GainWords, Takeaway, passes_sentence, value_share
+from neuralmedbench.tables.words import ORACLE, VIEWED, GainWords, Takeaway, passes_sentence, size_of, value_share
 from neuralmedbench.tables.workup import mean_over_items
 
 INVISIBLE = "isointense"
@@ -171,7 +171,7 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway("No model looked through scans itself.", "0 items")
     largest = max(rows, key=lambda row: row["n_items"])
     models = counted(len({row["model"] for row in rows}), "model")
-    n = f"{models}, up to {items_of(largest['n_items'], largest['n_patients'], largest.get('cluster'))}"
+    n = f"{models}, up to {size_of(largest)}"
     found = [row for row in rows if row["measure"] == "lesion_found"]
     gain = " ".join(filter(None, (passes_sentence(study, tables, VIEWED, LOOKS), passes_sentence(study, tables, ORACLE, IS_SHOWN))))
     if not found:

@@ -106,10 +106,25 @@ def noun_of(rows: Iterable[Cells]) -> str:
     return "built-in baseline" if baselines and all(baselines) else "model"
 
 
+def ranked_of(tables: Tables, benchmark: str) -> list[Cells]:
+    """Return the rows of the leaderboard that have a rank."""
+    return [row for row in models_of(tables, benchmark) if row.get("rank")]
+
+
 def best_of(tables: Tables, benchmark: str) -> Cells | None:
     """Return the row of the model with the best rank; None when no model has a rank."""
-    ranked = [row for row in models_of(tables, benchmark) if row.get("rank")]
-    return min(ranked, key=lambda row: (row["rank"], row["model"])) if ranked else None
+    return min(ranked_of(tables, benchmark), key=lambda row: (row["rank"], row["model"]), default=None)
+
+
+def rows_of_best(rows: Iterable[Cells], tables: Tables, benchmark: str) -> list[Cells]:
+    """Return the rows of another table that are about the model with the best rank on a benchmark; none when no model has a rank."""
+    best = best_of(tables, benchmark)
+    return [row for row in rows if best and (row["benchmark"], row["model"]) == (benchmark, best["model"])]
+
+
+def size_of(row: Cells, between: str = ", ", separator: str = ",") -> str:
+    """Count the items and patients of a row; `between` and `separator` as of `items_of`."""
+    return items_of(row["n_items"], row["n_patients"], row.get("cluster"), between, separator)
 
 
 def whole_size(study: Study, tables: Tables) -> str:
@@ -119,9 +134,7 @@ def whole_size(study: Study, tables: Tables) -> str:
         rows = models_of(tables, name)
         if rows:
             answers = sum(row.get("expected") or 0 for row in rows)
-            parts.append(
-                (name, f"{items_of(rows[0]['n_items'], rows[0]['n_patients'], rows[0].get('cluster'))}, {counted(answers, 'answer')}")
-            )
+            parts.append((name, f"{size_of(rows[0])}, {counted(answers, 'answer')}"))
     return by_benchmark(parts) or "0 answers"
 
 

@@ -14,14 +14,14 @@ from neuralmedbench.estimates.intervals import Interval, rate_interval
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Runner, Strategy
 from neuralmedbench.records.responses import MISSING_STATES
-from neuralmedbench.records.words import counted, items_of, listing
+from neuralmedbench.records.words import counted, listing
 from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.workup import MOST_BRIER, MOST_LOG_LOSS, WorkUp, measures_of_asking, read_work_up
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import CHOSEN, OVER_ALL, OVER_NONE, GainWords, Takeaway, passes_sentence, value_share
+from neuralmedbench.tables.words import CHOSEN, OVER_ALL, OVER_NONE, GainWords, Takeaway, passes_sentence, size_of, value_share
 
 LARGEST = {"brier": MOST_BRIER, "log_loss": MOST_LOG_LOSS}
 """Largest value of measures that are not shares."""
@@ -215,7 +215,7 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway(f"No model was asked for a work-up. {people}".rstrip(), "0 items")
     largest = max(rows, key=lambda row: row["n_items"])
     models = counted(len({row["model"] for row in rows}), "model")
-    n = f"{models}, up to {items_of(largest['n_items'], largest['n_patients'], largest.get('cluster'))}"
+    n = f"{models}, up to {size_of(largest)}"
     asked = [row for row in rows if row["measure"] == "essential_recall"]
     further = " ".join(filter(None, (people, choice_sentence(study, tables))))
     if not asked:
@@ -241,7 +241,7 @@ def readers_sentence(study: Study, rows: Sequence[Cells]) -> str:
     asked = [row for row in rows if row["model"] in study.readers and row["measure"] == "essential_recall"]
     several = len({row["benchmark"] for row in asked}) > 1
     parts = [
-        f"{study.models[row['model']].title} asks for {value_share(row)} of the essential examinations on {items_of(row['n_items'], row['n_patients'], row.get('cluster'))}"
+        f"{study.models[row['model']].title} asks for {value_share(row)} of the essential examinations on {size_of(row)}"
         + (f" of {study.benchmarks[row['benchmark']].config.title}" if several else "")
         for row in asked
     ]

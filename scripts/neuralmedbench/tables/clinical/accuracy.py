@@ -26,7 +26,7 @@ from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway, best_of, by_benchmark, largest, value_share
+from neuralmedbench.tables.words import Takeaway, by_benchmark, largest, rows_of_best, value_share
 
 EXAMPLE_PREVALENCES = (0.05, 0.3)
 """Prevalences for which predictive values are given beside that of the set: examples, not those of any hospital."""
@@ -310,15 +310,14 @@ def accuracy_takeaway(study: Study, tables: Tables) -> Takeaway:
     """State how often the model of rank 1 tells abnormal from normal."""
     parts, sizes = [], []
     for name, benchmark in study.benchmarks.items():
-        best = best_of(tables, name)
-        own = [row for row in tables["accuracy"] if best and (row["benchmark"], row["model"]) == (name, best["model"])]
+        own = rows_of_best(tables["accuracy"], tables, name)
         found = {row["measure"]: row for row in own if row["kind"] == ABNORMAL.kind and row["value"] is not None}
-        if best is None or set(found) != {SENSITIVITY, SPECIFICITY}:
+        if set(found) != {SENSITIVITY, SPECIFICITY}:
             continue
         sick, well = (counted(found[measure]["n_patients"], benchmark.cluster) for measure in (SENSITIVITY, SPECIFICITY))
         sizes.append((name, f"{sick} with and {well} without an abnormality"))
         parts.append(
-            f"{benchmark.config.title}: {study.models[best['model']].title} names an abnormality in {value_share(found[SENSITIVITY])} of its "
+            f"{benchmark.config.title}: {study.models[own[0]['model']].title} names an abnormality in {value_share(found[SENSITIVITY])} of its "
             f"answers about {sick} with one, and none in {value_share(found[SPECIFICITY])} of those about {well} without."
         )
     if parts:

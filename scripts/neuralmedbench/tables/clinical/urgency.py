@@ -31,7 +31,7 @@ from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import Key, headline
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, best_of, largest, value_share
+from neuralmedbench.tables.words import Takeaway, largest, rows_of_best, value_share
 
 NAMED, WIDER, OTHER, CALLED_NORMAL, NONE = ANSWERS = ("named", "wider", "called_other", "called_normal", "no_diagnosis")
 """Every answer to a time-critical reference is one of these: the reference, a wider term of it, something else, a normal scan, or nothing."""
@@ -174,16 +174,12 @@ def urgency_takeaway(study: Study, tables: Tables) -> Takeaway:
     """State how often the model of rank 1 misses a time-critical diagnosis, and how often it says what must not be said."""
     parts, used = [], list[Cells]()
     for name, benchmark in study.benchmarks.items():
-        best = best_of(tables, name)
-        own = {
-            (row["references"], row["measure"]): row
-            for row in tables["urgency"]
-            if best and (row["benchmark"], row["model"]) == (name, best["model"]) and row["value"] is not None
-        }
+        rows = rows_of_best(tables["urgency"], tables, name)
+        own = {(row["references"], row["measure"]): row for row in rows if row["value"] is not None}
         missed, normal = own.get((TIME_CRITICAL, MISSED)), own.get((TIME_CRITICAL, CALLED_NORMAL))
-        if best is None or not own:
+        if not own:
             continue
-        title = study.models[best["model"]].title
+        title = study.models[rows[0]["model"]].title
         if missed and normal:
             used.append(missed)
             parts.append(

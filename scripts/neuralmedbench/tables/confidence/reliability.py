@@ -26,7 +26,7 @@ from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels,
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway, best_of, value_share
+from neuralmedbench.tables.words import Takeaway, rows_of_best, value_share
 
 FIXED = (0.5, 0.8, 1.0)
 """Coverages at which the share right has an interval."""
@@ -122,14 +122,10 @@ def abstention_takeaway(study: Study, tables: Tables) -> Takeaway:
     rows = [row for row in tables["risk_coverage"] if row["measure"] == "accuracy" and row["value"] is not None]
     n = counted(sum(row["n"] for row in rows if row["coverage"] == 1), "answer")
     for name, benchmark in sorted(study.benchmarks.items(), key=lambda pair: pair[1].config.axis is not Axis.DEPTH):
-        best = best_of(tables, name)
-        own = {
-            row["coverage"]: row
-            for row in rows
-            if best and (row["benchmark"], row["model"], row["source"]) == (name, best["model"], "stated")
-        }
-        if best and 0.5 in own and 1.0 in own:
-            text = f"{best['title']} is right in {value_share(own[0.5])} of the surest half of its answers and in {value_share(own[1.0])} of all"
+        own = {row["coverage"]: row for row in rows_of_best(rows, tables, name) if row["source"] == "stated"}
+        if 0.5 in own and 1.0 in own:
+            title = study.models[own[1.0]["model"]].title
+            text = f"{title} is right in {value_share(own[0.5])} of the surest half of its answers and in {value_share(own[1.0])} of all"
             return Takeaway(f"{text} ({benchmark.config.title}).", n)
     return Takeaway("No ranked model states how sure it is, so nothing can be said about answering only when sure.", n)
 
