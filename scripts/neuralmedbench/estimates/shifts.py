@@ -54,11 +54,11 @@ def _ratios(events: Floats, trials: Floats, by: ByPatient) -> Floats:
         return np.asarray(drawn[:, 0] / drawn[:, 1], dtype=np.float64)
 
 
-Counted = tuple[Floats, Floats]
+EventsAndTrials = tuple[Floats, Floats]
 """Events and trials of the items."""
 
 
-def difference_of_conditional_rates(first: Counted, second: Counted, by: ByPatient) -> Difference:
+def difference_of_conditional_rates(first: EventsAndTrials, second: EventsAndTrials, by: ByPatient) -> Difference:
     """One conditional rate minus another, of the same patients: an item may count on one side, on both, or on none.
 
     Parameters

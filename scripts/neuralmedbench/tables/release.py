@@ -206,27 +206,27 @@ def public_tables(study: Study, tables: Tables, rules: Mapping[str, Suppression 
     disclosures = {name: BenchmarkDisclosure(study, benchmark, release.fewest) for name, benchmark in kept.items()}
     rounds = RoundDisclosure(study, frozenset(kept), release.fewest)
     # hide rows table by table, then the cells in which other tables repeat hidden ratings
-    cuts = {name: _cuts(rules[name], rows, disclosures, rounds) for name, rows in tables.items()}
-    _follow_the_rated(cuts, release.fewest)
-    _follow_the_differential(cuts)
+    public = {name: _public_rows(rules[name], rows, disclosures, rounds) for name, rows in tables.items()}
+    _follow_the_rated(public, release.fewest)
+    _follow_the_differential(public)
     gone = {name for name, disclosure in disclosures.items() if disclosure.nothing}
     left = {name: benchmark for name, benchmark in study.benchmarks.items() if name not in gone}
     disclosure = {
         "fewest": release.fewest,
-        "cells": sum(_filled(cut.row) - _kept(cut) for own in cuts.values() for cut in own),
+        "cells": sum(_filled(one.row) - _kept(one) for own in public.values() for one in own),
         "benchmarks": [benchmark.config.title for benchmark in kept.values()],
         "nothing_of": [kept[name].config.title for name in kept if name in gone],
     }
     return PublicTables(
-        {name: [cut.after for cut in own if cut.after is not None] for name, own in cuts.items()},
-        {name: [cut.visible for cut in own if cut.visible is not None] for name, own in cuts.items()},
+        {name: [one.after for one in own if one.after is not None] for name, own in public.items()},
+        {name: [one.visible for one in own if one.visible is not None] for name, own in public.items()},
         replace(study, benchmarks=left),
         disclosure,
     )
 
 
 @dataclass
-class _Cut:
+class _PublicRow:
     """A row, as it is written and as sentences see it; None where it is left out."""
 
     row: Cells
@@ -234,11 +234,11 @@ class _Cut:
     visible: Cells | None
 
 
-def _cuts(
+def _public_rows(
     rule: Suppression | None, rows: Sequence[Cells], disclosures: Mapping[str, BenchmarkDisclosure], rounds: RoundDisclosure
-) -> list[_Cut]:
+) -> list[_PublicRow]:
     if rule is None:
-        return [_Cut(row, row, row) for row in rows]
+        return [_PublicRow(row, row, row) for row in rows]
     if rule.sort:
         # the order of a wholly hidden leaderboard would reveal its ranks
         nothing = {benchmark for benchmark, disclosure in disclosures.items() if disclosure.nothing}
@@ -246,15 +246,15 @@ def _cuts(
         rows = sorted(rows, key=lambda row: (places[row["benchmark"]], row["model"] if row["benchmark"] in nothing else ""))
     of_rows = [_disclosures_of(row, disclosures, rounds) for row in rows]
     marks = suppressed_rows(rule, rows, of_rows, disclosures)
-    cuts = [_cut(rule, row, mark, found) for row, mark, found in zip(rows, marks, of_rows, strict=True)]
+    public = [_public_row(rule, row, mark, found) for row, mark, found in zip(rows, marks, of_rows, strict=True)]
     seen = set[tuple[object, ...]]()
-    for cut, mark in zip(cuts, marks, strict=True):
-        if mark and cut.after is not None:  # hidden rows of a flow have lost their reasons, so that several may be equal
-            cells = tuple(cut.after.values())
+    for one, mark in zip(public, marks, strict=True):
+        if mark and one.after is not None:  # hidden rows of a flow have lost their reasons, so that several may be equal
+            cells = tuple(one.after.values())
             if cells in seen:
-                cut.after = None
+                one.after = None
             seen.add(cells)
-    return cuts
+    return public
 
 
 def _disclosures_of(
@@ -265,61 +265,63 @@ def _disclosures_of(
     return [disclosures[row[name]] for name in ("benchmark", "breadth_benchmark", "depth_benchmark") if row.get(name) in disclosures]
 
 
-def _cut(rule: Suppression, row: Cells, mark: str, found: Sequence[BenchmarkDisclosure | RoundDisclosure]) -> _Cut:
+def _public_row(rule: Suppression, row: Cells, mark: str, found: Sequence[BenchmarkDisclosure | RoundDisclosure]) -> _PublicRow:
     if not found:
-        return _Cut(row, row, row)
+        return _PublicRow(row, row, row)
     if rule.each or (mark and not rule.mark):
-        return _Cut(row, None, None)
+        return _PublicRow(row, None, None)
     if mark:
         after = {column: row[column] for column in rule.keys.split() if column in row} | {rule.mark: mark}
-        return _Cut(row, after | ({rule.says: NOT_SHOWN} if rule.says and row.get(rule.says) else {}), None)
+        return _PublicRow(row, after | ({rule.says: NOT_SHOWN} if rule.says and row.get(rule.says) else {}), None)
     visible = row | dict.fromkeys(rule.always.split())
     if rule.rated:
         patients, *others = rule.rated.split()
         if 0 < (row.get(patients) or 0) < found[0].fewest:
             visible |= dict.fromkeys(name for name in others if name != "n_rated")  # the fact that answers were rated is not secret
-            return _Cut(row, visible | {patients: f"<{found[0].fewest}", "n_rated": None}, visible)
-    return _Cut(row, visible, visible)
+            return _PublicRow(row, visible | {patients: f"<{found[0].fewest}", "n_rated": None}, visible)
+    return _PublicRow(row, visible, visible)
 
 
-def _follow_the_rated(cuts: Mapping[str, list[_Cut]], fewest: int) -> None:
+def _follow_the_rated(public: Mapping[str, list[_PublicRow]], fewest: int) -> None:
     """Empty the cells in which other tables repeat clinicians' ratings of few patients."""
     few = f"<{fewest}"
     # models whose corrected rate is hidden
     rated = {
-        (cut.row["benchmark"], cut.row["model"])
-        for cut in cuts["calibrated"]
-        if cut.row["grader"] == SCORE
-        and not cut.row["simulated"]
-        and cut.after
-        and few in (cut.after.get("n_patients_rated"), cut.after.get("n_patients"))
+        (one.row["benchmark"], one.row["model"])
+        for one in public["calibrated"]
+        if one.row["grader"] == SCORE
+        and not one.row["simulated"]
+        and one.after
+        and few in (one.after.get("n_patients_rated"), one.after.get("n_patients"))
     }
-    for cut in cuts["leaderboard"]:
-        if (cut.row["benchmark"], cut.row["model"]) in rated:
-            _empty(cut, CORRECTED)
+    for one in public["leaderboard"]:
+        if (one.row["benchmark"], one.row["model"]) in rated:
+            _empty(one, CORRECTED)
     # measures of similarity whose agreement with clinicians is hidden
     against = {
-        (cut.row["benchmark"], cut.row["model"], cut.row["judge"])
-        for cut in cuts["grader_vs_clinician"]
-        if cut.row["level"] == "response" and cut.visible is None
+        (one.row["benchmark"], one.row["model"], one.row["judge"])
+        for one in public["grader_vs_clinician"]
+        if one.row["level"] == "response" and one.visible is None
     }
-    for cut in cuts["similarity"]:
-        if (cut.row["benchmark"], cut.row["model"], cut.row["metric"]) in against:
-            _empty(cut, AGAINST_CLINICIANS)
+    for one in public["similarity"]:
+        if (one.row["benchmark"], one.row["model"], one.row["metric"]) in against:
+            _empty(one, AGAINST_CLINICIANS)
 
 
-def _follow_the_differential(cuts: Mapping[str, list[_Cut]]) -> None:
+def _follow_the_differential(public: Mapping[str, list[_PublicRow]]) -> None:
     """Empty the cells of the leaderboard about the items of a ranked differential where their row of `families.csv` is hidden."""
     hidden = {
-        (cut.row["benchmark"], cut.row["model"]) for cut in cuts["families"] if cut.row["family"] == RANKED_DIFFERENTIAL and not cut.visible
+        (one.row["benchmark"], one.row["model"])
+        for one in public["families"]
+        if one.row["family"] == RANKED_DIFFERENTIAL and not one.visible
     }
-    for cut in cuts["leaderboard"]:
-        if (cut.row["benchmark"], cut.row["model"]) in hidden:
-            _empty(cut, OF_DIFFERENTIAL)
+    for one in public["leaderboard"]:
+        if (one.row["benchmark"], one.row["model"]) in hidden:
+            _empty(one, OF_DIFFERENTIAL)
 
 
-def _empty(cut: _Cut, columns: Sequence[str]) -> None:
-    for row in (cut.after, cut.visible):
+def _empty(one: _PublicRow, columns: Sequence[str]) -> None:
+    for row in (one.after, one.visible):
         if row is not None:
             row.update(dict.fromkeys(column for column in columns if column in row))
 
@@ -328,8 +330,8 @@ def _filled(row: Cells) -> int:
     return sum(value not in (None, "") for value in row.values())
 
 
-def _kept(cut: _Cut) -> int:
-    return 0 if cut.after is None else sum(value not in (None, "") and cut.after.get(column) == value for column, value in cut.row.items())
+def _kept(one: _PublicRow) -> int:
+    return 0 if one.after is None else sum(value not in (None, "") and one.after.get(column) == value for column, value in one.row.items())
 
 
 RANKS = ("tier", "rank", "rank_low", "rank_high")

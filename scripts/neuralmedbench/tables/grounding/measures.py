@@ -135,12 +135,12 @@ def measure_grounding(study: Study) -> list[GroundingRow]:
         for benchmark in study.benchmarks.values()
         for model in study.models
         if model not in study.readers and benchmark.scores.get(model)
-        for row in _Measuring(study, benchmark, model).rows()
+        for row in _ModelGrounding(study, benchmark, model).rows()
         if row.n_items or row.measure == CONTRASTS[ANOTHER]
     ]
 
 
-class _Measuring:
+class _ModelGrounding:
     """The measures of one model on one benchmark."""
 
     def __init__(self, study: Study, benchmark: BenchmarkStudy, model: str) -> None:
