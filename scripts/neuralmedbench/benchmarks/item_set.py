@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.records.case import SliceRow
-from neuralmedbench.records.items import Disclosure, Exemplar, Family, Gold, Item, Runner, ShownLesion, gold_fields
+from neuralmedbench.records.items import Disclosure, Exemplar, Gold, Item, Runner, ShownLesion, gold_fields
 from neuralmedbench.records.value_rules import example_of, fields_of, problem_of_values
 
 LABELLED = frozenset({"modality", "sequence", "plane"})
@@ -90,6 +90,6 @@ def _answer(item: Item, gold: Gold) -> str:
         return json.dumps({key: known.get(key) for key in keys})
     if item.runner is Runner.CHOICE and gold.choice:
         return f"ANSWER: {gold.choice}\nCONFIDENCE: 1"
-    if item.runner is Runner.OPEN and item.family is Family.QUESTION_ANSWERING and gold.answer:
+    if item.has_free_answer and gold.answer:
         return f"ANSWER: {gold.answer}\nCONFIDENCE: 1"
     return ""

@@ -246,6 +246,11 @@ class Item:
     tags: tuple[str, ...] = ()
     answer_schema: str = ""
 
+    @property
+    def has_free_answer(self) -> bool:
+        """True if it is answered in free text that need not name a diagnosis."""
+        return self.runner is Runner.OPEN and self.family is Family.QUESTION_ANSWERING
+
 
 def evidence_images(item: Item) -> tuple[ItemImage, ...]:
     """Return the pictures that show the case; pictures that are answer options are not evidence and stay under every arm."""

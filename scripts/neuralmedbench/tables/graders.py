@@ -10,7 +10,6 @@ import numpy as np
 
 from neuralmedbench.estimates.concordance import Pairs, concordance
 from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings
-from neuralmedbench.records.items import Family, Runner
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, GradeState, Key, response_key
 from neuralmedbench.records.words import counted, decimal, listing, percent, percent_with_span
@@ -256,7 +255,7 @@ def _kappa(benchmark: BenchmarkStudy, own: dict[Key, bool], first: dict[Key, boo
 
 def _left_to_readers(benchmark: BenchmarkStudy, model: str, judged: Iterable[Key]) -> str:
     """Note how many free answers a grader left to one that reads: its means over the others are not means of the model."""
-    free = {item.item_id for item in benchmark.items if item.runner is Runner.OPEN and item.family is Family.QUESTION_ANSWERING}
+    free = {item.item_id for item in benchmark.items if item.has_free_answer}
     # items without a reference are graded by nobody
     free &= {row.item_id for row in benchmark.gold}
     answers = {response_key(row) for row in benchmark.responses[model] if row.item_id in free and row.state is ResponseState.OK}

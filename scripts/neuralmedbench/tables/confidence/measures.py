@@ -13,7 +13,6 @@ import numpy as np
 
 from neuralmedbench.estimates.calibration import MASS_BINS, RiskCurve, mass_bins, width_bins
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, resampled_rate
-from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
 from neuralmedbench.scoring.scores import elect_sample
@@ -140,7 +139,9 @@ def _agreement(
 ) -> Confidences | None:
     # only items with several samples have a vote; free answers are never equal
     samples = benchmark.outcomes.counts[key].samples
-    voting = {item.item_id for item, number in zip(benchmark.outcomes.items, samples, strict=True) if number > 1 and not _is_free(item)}
+    voting = {
+        item.item_id for item, number in zip(benchmark.outcomes.items, samples, strict=True) if number > 1 and not item.has_free_answer
+    }
     groups: dict[str, list[Score]] = defaultdict(list)
     for row in rows:
         if row.item_id in voting:
@@ -152,10 +153,6 @@ def _agreement(
     there = [vote for vote in votes if not vote.row.missing and vote.row.passed is not None]
     known = [(vote.row, vote.votes / vote.samples if vote.votes else None) for vote in there]
     return _gathered(benchmark, key, ConfidenceSource.AGREEMENT, known, places=places, missing=len(voting) - len(there))
-
-
-def _is_free(item: Item) -> bool:
-    return item.runner is Runner.OPEN and item.family is Family.QUESTION_ANSWERING
 
 
 def _gathered(
