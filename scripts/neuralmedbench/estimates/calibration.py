@@ -15,15 +15,13 @@ MASS_BINS = 5
 """Bins with about equally many answers, for tables and diagrams, and for the second calibration error."""
 
 
-def width_bins(confidence: Floats, bins: int = WIDTH_BINS) -> Ints:
-    """Assign confidences to bins of equal width.
+def width_bins(confidence: Floats) -> Ints:
+    """Assign confidences to `WIDTH_BINS` bins of equal width.
 
     Parameters
     ----------
     confidence : ndarray of float, shape (answers,)
         0 to 1.
-    bins : int
-        Number of bins.
 
     Returns
     -------
@@ -34,8 +32,8 @@ def width_bins(confidence: Floats, bins: int = WIDTH_BINS) -> Ints:
     ----------
     Guo et al., On Calibration of Modern Neural Networks (ICML 2017).
     """
-    edges = np.ceil(confidence * bins - 1e-9) - 1  # tolerance for rounding: 0.2 is the edge 3/15
-    return np.clip(edges, 0, bins - 1).astype(np.int64)
+    edges = np.ceil(confidence * WIDTH_BINS - 1e-9) - 1  # tolerance for rounding: 0.2 is the edge 3/15
+    return np.clip(edges, 0, WIDTH_BINS - 1).astype(np.int64)
 
 
 def mass_bins(confidence: Floats, bins: int = MASS_BINS) -> Ints:

@@ -107,7 +107,7 @@ def upstream_records(made: Iterable[OutputRecord], target: str) -> dict[str, Out
     return dict(sorted(selected.items()))
 
 
-def stale_files(records: dict[str, OutputRecord], root: Path = Path()) -> list[str]:
+def stale_files(records: dict[str, OutputRecord]) -> list[str]:
     """Find outputs whose inputs have changed since they were made.
 
     Snakemake compares an input only if it is newer than the output: a file restored with an old time, or results relinked in another
@@ -119,9 +119,9 @@ def stale_files(records: dict[str, OutputRecord], root: Path = Path()) -> list[s
     return [
         f"{made.path} ({made.rule}) was made from another {name} than the one here"
         for made in records.values()
-        if (root / made.path).exists()
+        if Path(made.path).exists()
         for name, recorded in sorted(made.checksums.items())
-        if (root / name).is_file() and digest(root / name) != recorded
+        if Path(name).is_file() and digest(Path(name)) != recorded
     ]
 
 

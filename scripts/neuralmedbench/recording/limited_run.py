@@ -37,7 +37,7 @@ SERVER_S = 2.0
 """Seconds in which a server of this machine takes a connection."""
 
 
-def limited_run(model: str, benchmark: str, limit: int, configfiles: Sequence[Path] = (), folder: Path = Path("config")) -> Run:
+def limited_run(model: str, benchmark: str, limit: int, configfiles: Sequence[Path] = ()) -> Run:
     """Write the configfile of a limited run among its results, and read the run with it.
 
     Parameters
@@ -50,8 +50,6 @@ def limited_run(model: str, benchmark: str, limit: int, configfiles: Sequence[Pa
         Most answers.
     configfiles : sequence of Path
         Configuration files on which it is based: settings, caps, rate limits.
-    folder : Path
-        The folder `config/`.
 
     Returns
     -------
@@ -67,35 +65,33 @@ def limited_run(model: str, benchmark: str, limit: int, configfiles: Sequence[Pa
     if limit < 1:
         message = f"--limit {limit}: ask at least one answer"
         raise ConfigError(message)
-    base, name = merged_config(configfiles, folder), f"try-{wildcard(model)}"
+    base, name = merged_config(configfiles), f"try-{wildcard(model)}"
     listed = base.get("graders") or []
-    free = [grader for grader in listed if load_grader(folder / "graders" / f"{grader}.yaml").kind == "rubric"]
+    free = [grader for grader in listed if load_grader(Path(f"config/graders/{grader}.yaml")).kind == "rubric"]
     benchmarks = [benchmark] if benchmark else list(base.get("benchmarks") or [])[:1]
     chosen = {"benchmarks": benchmarks, "models": [model], "graders": free or ["rubric"], "limit": limit}
-    return read_small_run(name, chosen, configfiles, folder)
+    return read_small_run(name, chosen, configfiles)
 
 
-def read_small_run(name: str, chosen: Mapping[str, object], configfiles: Sequence[Path], folder: Path) -> Run:
+def read_small_run(name: str, chosen: Mapping[str, object], configfiles: Sequence[Path]) -> Run:
     """Write the configfile of a run `<verb>-...` of `nmb run <verb>` among its results, and read the run with it."""
     verb, _, _ = name.partition("-")
     # the similarity of texts is descriptive, and the slowest step of a run of few answers
     value = {**chosen, "published": [], "rating_rounds": [], "similarity": {"encoder": ""}}
     path = Path(results_folder(name)) / f"{name}.yaml"
     write_text(path, f"# Written by `nmb run {verb}`.\n{yaml.safe_dump(value, sort_keys=False)}")
-    return read_run([*configfiles, path], folder, also=run_mistakes)
+    return read_run([*configfiles, path], also=run_mistakes)
 
 
-def add_server_model(model: str, api_base: str, model_id: str, folder: Path = Path("config")) -> Path | None:
+def add_server_model(model: str, api_base: str, model_id: str) -> Path | None:
     """Write the yaml of a model on a server with the OpenAI protocol if it is missing, or is still as this function wrote it.
 
     Parameters
     ----------
     model : str
-        Name of the model: `<folder>/models/<model>.yaml`.
+        Name of the model: `config/models/<model>.yaml`.
     api_base, model_id : str
         Address of the server, and the name under which it offers the model; both or neither.
-    folder : Path
-        The folder `config/`.
 
     Returns
     -------
@@ -107,7 +103,7 @@ def add_server_model(model: str, api_base: str, model_id: str, folder: Path = Pa
     ConfigError
         If the file is missing and address or name were not given, if it is there, changed by hand, and they were, or if they are wrong.
     """
-    path, server = folder / "models" / f"{wildcard(model)}.yaml", "--api-base http://127.0.0.1:8000/v1 --id NAME"
+    path, server = Path(f"config/models/{wildcard(model)}.yaml"), "--api-base http://127.0.0.1:8000/v1 --id NAME"
     if path.is_file() and not (api_base or model_id):
         return None
     if path.is_file() and not _untouched(path, model):

@@ -101,15 +101,13 @@ class PlanGap:
     prompts: str
 
 
-def plan_run(run: Run, root: Path = Path()) -> tuple[list[PlanRow], list[PlanGap]]:
+def plan_run(run: Run) -> tuple[list[PlanRow], list[PlanGap]]:
     """Plan the calls for every benchmark, model and grader of the run lists.
 
     Parameters
     ----------
     run : Run
         The run.
-    root : Path
-        The repository root.
 
     Returns
     -------
@@ -123,36 +121,36 @@ def plan_run(run: Run, root: Path = Path()) -> tuple[list[PlanRow], list[PlanGap
     ConfigError, DataError
         If a file of the run cannot be read.
     """
-    vocabulary = read_vocabulary(root / run.config.vocabulary)
+    vocabulary = read_vocabulary(Path(run.config.vocabulary))
     rows: list[PlanRow] = []
     gaps: list[PlanGap] = []
     for benchmark in run.benchmarks:
-        prompts = f"data/prompts/{benchmark}.parquet"
-        if not (root / prompts).is_file():
-            gaps.append(PlanGap(benchmark, prompts))
+        prompts = Path(f"data/prompts/{benchmark}.parquet")
+        if not prompts.is_file():
+            gaps.append(PlanGap(benchmark, prompts.as_posix()))
             continue
-        rows += _Planner(run, benchmark, root, vocabulary).rows(read_records(root / prompts, Request))
+        rows += _Planner(run, benchmark, vocabulary).rows(read_records(prompts, Request))
     return rows, gaps
 
 
 class _Planner:
     """Plans one benchmark."""
 
-    def __init__(self, run: Run, benchmark: str, root: Path, vocabulary: Vocabulary) -> None:
-        self._run, self._benchmark, self._root, self._vocabulary = run, benchmark, root, vocabulary
+    def __init__(self, run: Run, benchmark: str, vocabulary: Vocabulary) -> None:
+        self._run, self._benchmark, self._vocabulary = run, benchmark, vocabulary
         self._llm = {name: grader for name, grader in run.all_graders.items() if grader.kind == "llm" and grader.model and grader.prompt}
 
     @cached_property
     def _items(self) -> dict[str, Item]:
-        return read_by_item(self._root / f"data/items/{self._benchmark}.parquet", Item)
+        return read_by_item(Path(f"data/items/{self._benchmark}.parquet"), Item)
 
     @cached_property
     def _gold(self) -> dict[str, Gold]:
-        return read_by_item(self._root / f"data/gold/{self._benchmark}.parquet", Gold)
+        return read_by_item(Path(f"data/gold/{self._benchmark}.parquet"), Gold)
 
     @cached_property
     def _urgency(self) -> Urgency:
-        return read_urgency(self._root / urgency_path(Path(self._run.config.vocabulary)), self._vocabulary)
+        return read_urgency(urgency_path(Path(self._run.config.vocabulary)), self._vocabulary)
 
     def rows(self, requests: list[Request]) -> Iterator[PlanRow]:
         for name in self._run.models:
@@ -160,11 +158,11 @@ class _Planner:
             # requests that the model would get: readers and models with few pictures leave some out
             asked = [request for request in requests_for(model, requests) if not too_many_pictures(request, model.max_images)]
             asked = limited_requests(
-                model, asked, self._run.config.limit, self._root / f"data/items/{self._benchmark}.parquet", self._run.config.limit_unit
+                model, asked, self._run.config.limit, Path(f"data/items/{self._benchmark}.parquet"), self._run.config.limit_unit
             )
-            entries = read_ledger(self._root / f"data/ledger/{self._benchmark}/{name}.jsonl")
+            entries = read_ledger(Path(f"data/ledger/{self._benchmark}/{name}.jsonl"))
             code, informant = code_of(model, self._vocabulary), self._run.informants.get(self._benchmark)
-            outlook = forecast_calls(asked, model, entries, code=code, root=self._root, informant=informant)
+            outlook = forecast_calls(asked, model, entries, code=code, informant=informant)
             yield self._row(name, "", model, outlook, _earlier_revisions(model, entries.values()) if outlook.calls else "")
             if informant and any(has_informant(request, model) for request in asked):
                 told = forecast_informant(asked, model, informant, entries, code=code)
@@ -177,12 +175,12 @@ class _Planner:
                 yield self._planted_row(grader, config, requests)
 
     def _ledger(self, name: str, grader: str) -> Path:
-        return self._root / f"data/ledger/{self._benchmark}/graders/{name}/{grader}.jsonl"
+        return Path(f"data/ledger/{self._benchmark}/graders/{name}/{grader}.jsonl")
 
     def _results(self, model: str) -> Path:
         """Return the folder of results with the answers of a model: of this run, or of another one, which has them from the same ledger."""
-        own, table = self._root / self._run.results, f"responses/{self._benchmark}/{model}.parquet"
-        others = [self._root / "results", *sorted(path for path in (self._root / "results").glob("*") if path.is_dir())]
+        own, table = Path(self._run.results), f"responses/{self._benchmark}/{model}.parquet"
+        others = [Path("results"), *sorted(path for path in Path("results").glob("*") if path.is_dir())]
         return next((folder for folder in (own, *others) if (folder / table).is_file()), own)
 
     def _why_not_tested(self, grader: str) -> str:
@@ -198,7 +196,7 @@ class _Planner:
         for model in self._run.models if patients else ():
             requests += self._requests_for(self._edited_answers(model, grader, asked), grader, self._run.models[model].names)
             entries |= read_ledger(self._ledger(model, grader))
-        return self._row(PLANTED, grader, config.model, forecast_calls(requests, config.model, entries, root=self._root))
+        return self._row(PLANTED, grader, config.model, forecast_calls(requests, config.model, entries))
 
     def _edited_answers(self, model: str, grader: str, asked: list[Request]) -> list[Response]:
         """Return the answers of a model in which errors are planted; of answers that are not graded yet, as many as there can be."""
@@ -226,7 +224,7 @@ class _Planner:
         expected = [row for row in _placeholder_answers(asked, model) if response_key(row) not in answered]
         entries = read_ledger(self._ledger(name, grader))
         requests = self._grader_requests(present, expected, grader, name)
-        outlook = forecast_calls(requests, config.model, entries, root=self._root)
+        outlook = forecast_calls(requests, config.model, entries)
         notes = (
             [f"{len(expected)} answers of its model are still to come; they are counted here at half the longest length"]
             if expected
@@ -248,7 +246,7 @@ class _Planner:
 
     def _requests_for(self, answers: Iterable[Response], grader: str, names: Sequence[str]) -> list[Request]:
         items, gold = self._items, self._gold
-        llm_grader = read_model_grader(grader, self._llm[grader], names, root=self._root)
+        llm_grader = read_model_grader(grader, self._llm[grader], names)
         # equal answers to an item are graded once
         known = [row for row in answers if row.item_id in gold]
         wanted = {(row.item_id, row.text): row for row in known if llm_grader.wants(row, items[row.item_id], gold[row.item_id])}

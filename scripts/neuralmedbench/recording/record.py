@@ -159,22 +159,22 @@ def _is_private(folder: Path, name: str) -> bool:
     return benchmark.private and not benchmark.record
 
 
-def leftovers(run: Run, root: Path = Path()) -> list[str]:
+def leftovers(run: Run) -> list[str]:
     """Find files in recorded folders that are not part of the run: excluded or withdrawn cases, tables of another version; sorted paths."""
     extra: list[Path] = []
     for name in run.recorded():
         if run.benchmarks[name].has_cases:
             cases = set(run.cases(name))
-            folders = [path for stage in CASE_FOLDERS for path in (root / "data" / stage / name).glob("sub-*")]
+            folders = [path for stage in CASE_FOLDERS for path in Path("data", stage, name).glob("sub-*")]
             extra += [path for path in folders if path.name.removeprefix("sub-") not in cases]
-            extra += [path for path in (root / "data" / "answers" / name).glob("*.json") if path.stem not in cases]
+            extra += [path for path in Path("data", "answers", name).glob("*.json") if path.stem not in cases]
     # expected tables and figures; any other is left from another version
     tables = {*(f"{table}.csv" for table in COLUMNS), "verdict.json", "notes.json"}
-    results = root / run.results
+    results = Path(run.results)
     extra += [path for path in (results / "tables").glob("*") if path.name not in tables and path.is_file()]
     extra += [path for path in (results / "tables").glob("*/*") if path.parent.name != "paper" or path.stem not in run.published]
     extra += [path for path in (results / "figures").glob("*") if path.stem not in FIGURES]
-    return sorted(path.relative_to(root).as_posix() for path in extra)
+    return sorted(path.as_posix() for path in extra)
 
 
 def repairs(run: Run) -> list[str]:

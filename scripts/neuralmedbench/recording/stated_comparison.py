@@ -59,7 +59,7 @@ class ComparisonLook:
         return self.interval.outcome(self.comparison.margin) if self.missing <= self.most_missing else ""
 
 
-def comparison_run(patients: int, configfiles: Sequence[Path] = (), folder: Path = Path("config")) -> Run:
+def comparison_run(patients: int, configfiles: Sequence[Path] = ()) -> Run:
     """Write the configfile of a stated comparison among its results, and read the run with it.
 
     Parameters
@@ -68,8 +68,6 @@ def comparison_run(patients: int, configfiles: Sequence[Path] = (), folder: Path
         Patients that are asked, at least 1.
     configfiles : sequence of Path
         Configuration files in which it is stated, with settings, graders and caps.
-    folder : Path
-        The folder `config/`.
 
     Returns
     -------
@@ -81,13 +79,13 @@ def comparison_run(patients: int, configfiles: Sequence[Path] = (), folder: Path
     ConfigError
         If no comparison is stated, or the run has mistakes: all of them.
     """
-    base = merged_config(configfiles, folder)
+    base = merged_config(configfiles)
     stated = check(ComparisonConfig, base.get("comparison") or {}, "comparison")
     if stated.benchmark is None:
         raise ConfigError(NOT_STATED)
     graders = list(base.get("graders") or ["rubric"])
     chosen = {"benchmarks": [stated.benchmark], "models": [stated.first, stated.second], "graders": graders}
-    return read_small_run(f"decide-{stated.benchmark}", {**chosen, "limit": patients, "limit_unit": "patients"}, configfiles, folder)
+    return read_small_run(f"decide-{stated.benchmark}", {**chosen, "limit": patients, "limit_unit": "patients"}, configfiles)
 
 
 def patients_of(benchmark: str) -> int:

@@ -240,14 +240,14 @@ def check_drift(
     return judge(pairs, (before, now), vocabulary, settings, lost=len(lost))
 
 
-def fixed_requests(requests: Sequence[Request], answered: Sequence[Response], count: int = ITEMS) -> list[Request]:
+def fixed_requests(requests: Sequence[Request], answered: Sequence[Response]) -> list[Request]:
     """Pick the requests to repeat: the same ones every time, as long as the ledger has all of their answers.
 
     Open, choice and structured items under the arm full, the first ones in the order of the hash of their id.
     """
     samples = Counter(row.item_id for row in answered if is_headline(row))
     complete = [request for request in requests if _is_plain(request) and samples[request.item_id] == request.samples]
-    return sorted(complete, key=lambda request: hashlib.sha256(request.item_id.encode()).hexdigest())[:count]
+    return sorted(complete, key=lambda request: hashlib.sha256(request.item_id.encode()).hexdigest())[:ITEMS]
 
 
 def _is_plain(request: Request) -> bool:
