@@ -39,10 +39,9 @@ from neuralmedbench.figures.table import (
     value_of,
     with_rate,
 )
-from neuralmedbench.records.results import FAMILY_TITLES, PRIOR
+from neuralmedbench.records.results import FAMILY_TITLES, PASS1, PRIOR
 from neuralmedbench.records.words import ONCE, counted, percent, percent_span, spaced
 
-PASS1 = ("pass1", "pass1_low", "pass1_high")
 SLICES = ("family", "level", "sequence", "lesion_shown", "normal_control")
 DIAGNOSIS = "differential_diagnosis"
 NARROW_IN = 4.2
@@ -381,7 +380,7 @@ def _usd(row: Row) -> str:
 
 
 def _mark(panel: Any, row: Row, x: float, look: Look) -> None:
-    value, low, high = (number(row[name]) for name in ("pass1", "pass1_low", "pass1_high"))
+    value, low, high = (number(row[name]) for name in PASS1)
     look = look.of(row)
     with drawn_for(panel, row["model"]):
         if low is not None and high is not None:

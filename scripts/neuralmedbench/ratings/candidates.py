@@ -12,6 +12,7 @@ from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.requests import RequestTurn
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import RatingPart
+from neuralmedbench.records.words import as_sentence
 
 CONFIDENCE = 0.9
 """Confidence stated in right and wrong controls alike."""
@@ -118,7 +119,7 @@ def _written(one: RatingCandidate, gold: Gold, without: frozenset[str] = frozens
     # at most three diagnoses; `without` removes names that are right for the other case
     names = [name for name in (gold.answer, *gold.differentials) if name.casefold() not in without][:3]
     ranked = [f"{rank}. {name}" for rank, name in enumerate(names, start=1)]
-    findings, reasons = (" ".join(_sentence(text) for text in texts) or "Not stated." for texts in (gold.findings, gold.rationale))
+    findings, reasons = (" ".join(as_sentence(text) for text in texts) or "Not stated." for texts in (gold.findings, gold.rationale))
     # the prompt shows which format it asks for
     if "SEEN:" not in one.sent[0].words:
         differential = "\n".join(ranked)
@@ -139,11 +140,6 @@ def _written(one: RatingCandidate, gold: Gold, without: frozenset[str] = frozens
     }
     lines = [(name, sections[name]) for name in SECTIONS.get(one.item.family, tuple(sections)) if name in sections]
     return "\n".join(f"{name}:{text if text.startswith(chr(10)) else f' {text}'}" for name, text in lines)
-
-
-def _sentence(text: str) -> str:
-    whole = f"{text[:1].upper()}{text[1:]}"
-    return whole if whole.endswith((".", "!", "?")) else f"{whole}."
 
 
 def _wrong(one: RatingCandidate, others: Sequence[RatingCandidate]) -> str:

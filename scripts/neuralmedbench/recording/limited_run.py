@@ -23,6 +23,7 @@ from neuralmedbench.recording.run_mistakes import run_mistakes
 from neuralmedbench.records.arm_changes import as_asked
 from neuralmedbench.records.items import Item
 from neuralmedbench.records.responses import Response, ResponseState, distinct_calls, is_cut_in_thought
+from neuralmedbench.records.results import PASS1
 from neuralmedbench.records.words import ONCE, counted, listing, percent, percent_span
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.scoring.explain_reading import why_unread
@@ -242,7 +243,7 @@ def _passed(run: Run, benchmark: str, model: str) -> Iterator[str]:
         lost = f"{row['missing']} of {row['expected']} answers are missing or not graded"
         yield f"passed: {between}, as {lost}" if between else "passed: not known, no answer was graded"
         return
-    rate, low, high = (float(row[name]) if row[name] else None for name in ("pass1", "pass1_low", "pass1_high"))
+    rate, low, high = (float(row[name]) if row[name] else None for name in PASS1)
     number, size = int(row["n_items"]), f"{percent(run.config.statistics.confidence)} interval"
     span = f" ({size} {percent_span(low, high)}, {row['interval']})" if low is not None else ""
     yield f"passed: {round((rate or 0) * number)} of {number}, {percent(rate)}{span}"

@@ -19,7 +19,7 @@ questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRec
 requests: EARLIER, Fact, Inquiry, MOST_CANDIDATES, Request, RequestImage, RequestTurn, STATEMENT, earlier_request, joined_words, order_of_parts, with_earlier_answer
 responses: COUNTS, MISSING_STATES, PARTS, THINKING, Response, ResponseState, SentCall, ServedModel, Usage, current_rows, distinct_calls, is_cut_in_thought, is_only_thoughts, printable_name, served_by, token_count, total_of, usage_of
 result_columns: TABLES
-results: BOUNDS, CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, FUNNEL_STEPS, HIDDEN, MARK, NOT_SHOWN, PATIENT, POOL_MARKS, PRIOR, RANKED_DIFFERENTIAL, mark_of
+results: BOUNDS, CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, FUNNEL_STEPS, HIDDEN, MARK, NOT_SHOWN, PASS1, PATIENT, POOL_MARKS, PRIOR, RANKED_DIFFERENTIAL, mark_of
 review: AcceptedIdentityLeak, AcceptedIdentityLeaks, ExcludeReason, IdentityLeak, OwnRule, ReviewedFiles, SignedReview
 scores: CORE_DIAGNOSIS, LONGEST_DIFFERENTIAL, MAIN_CONDITION, PLANTED, SIMULATED_ROUND, Evidence, Grade, GradeState, Key, ParseStatus, PlantedAnswer, Prediction, Rating, RatingPart, Score, SimilarityRow, StatedPlace, response_key, text_digest
 taxonomy: ERRORS, ERROR_AXIS, ErrorCode, ErrorGroup, PaperClass, TAXONOMY, counts_under, error_of, unknown_errors
@@ -27,5 +27,5 @@ value_reading: BOX, keywords_of
 value_rules: RULES, example_of, fields_of, is_right, overlap, part_of_schema, problem_of_values, read_value, right_text, share_of, threshold, values_schema, write_value
 views: ANSWER_ACTION, CT_WINDOW_NAMES, FINAL, MR_WINDOWS, SliceView, Vector, ViewPlane, ViewRules, ViewScan, ViewStep, Viewer, WHOLE, view_steps, viewer_digest
 vocabulary: Diagnosis, Disease, Diseases, Region, Regions, TimeCritical, Urgency, Vocabulary, normal_form
-words: DASH, DASHED, LONGEST_ANSWER, LONGEST_NAME, ONCE, SIGNS_OF_A_WORD, WITHOUT_SPACES, all_of, are, capital, count_words, counted, decimal, items_of, listing, p_equals, p_value, percent, percent_span, percent_with_span, plural, points, points_span, quote, spaced, whole
+words: DASH, DASHED, LONGEST_ANSWER, LONGEST_NAME, ONCE, SIGNS_OF_A_WORD, WITHOUT_SPACES, all_of, are, as_sentence, capital, count_words, counted, decimal, items_of, listing, p_equals, p_value, percent, percent_span, percent_with_span, plural, points, points_span, quote, spaced, whole
 """

@@ -31,6 +31,9 @@ PATIENT = "patient"
 PRIOR = "prior"
 """Name of the row of the best constant answer; it is computed with the tables (`tables.floors`) and is not a model."""
 
+PASS1 = ("pass1", "pass1_low", "pass1_high")
+"""Columns of pass@1 and its interval."""
+
 BOUNDS = ("worst_case", "best_case")
 """Columns with the two rates if all missing answers had failed, and had passed: in place of a rate that missing answers leave open."""
 

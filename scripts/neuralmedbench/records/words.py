@@ -245,6 +245,18 @@ def capital(sentence: str, names: Iterable[str] = ()) -> str:
     return sentence if named else sentence[:1].upper() + sentence[1:]
 
 
+def as_sentence(text: str) -> str:
+    """Begin a text with a capital letter, and end it with a full stop if it has no such mark.
+
+    Examples
+    --------
+    >>> as_sentence("no lesion"), as_sentence("Why?")
+    ('No lesion.', 'Why?')
+    """
+    whole = f"{text[:1].upper()}{text[1:]}"
+    return whole if whole.endswith((".", "!", "?")) else f"{whole}."
+
+
 def spaced(name: str) -> str:
     """Return a name of the tables as words: `no_image` is `no image`."""
     return name.replace("_", " ")

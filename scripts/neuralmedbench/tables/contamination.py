@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neuralmedbench.estimates.comparisons import paired_difference, shows_difference, shuffle_p, square_and_add
 from neuralmedbench.estimates.exact import holm_known
@@ -16,6 +15,7 @@ from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate
 from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.words import counted, plural
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
+from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
@@ -32,8 +32,6 @@ NO_CUTOFF = "no training cut-off is documented: `knowledge_cutoff` in its yaml"
 NO_DATE = "no item has a date of publication"
 ALONE = "no model of the run is free of this cut-off, so newer cases may only be harder"
 BESIDE = "newer cases may be harder for every model: read what lies beyond the others"
-
-Mask = npt.NDArray[np.bool_]
 
 
 class Sides(NamedTuple):

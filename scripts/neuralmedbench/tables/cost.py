@@ -12,6 +12,7 @@ from neuralmedbench.models.destinations import LOCAL, destination_of
 from neuralmedbench.models.prices import cost_usd, price_list
 from neuralmedbench.records.items import is_headline
 from neuralmedbench.records.responses import MISSING_STATES, Response, distinct_calls, total_of
+from neuralmedbench.records.results import PASS1
 from neuralmedbench.records.words import listing
 from neuralmedbench.tables.calls import usage_cells
 from neuralmedbench.tables.declare import MODEL, Suppression, Table
@@ -19,7 +20,6 @@ from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, ResultRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
-PASS1 = ("pass1", "pass1_low", "pass1_high")
 MONEY = ("cost_usd", "usd_per_item", "usd_per_right_answer")
 
 

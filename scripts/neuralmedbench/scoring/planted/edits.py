@@ -13,6 +13,7 @@ from neuralmedbench.records.items import NO_LESION, SIDE_WORDS, Family, Gold, It
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, LONGEST_DIFFERENTIAL, MAIN_CONDITION
 from neuralmedbench.records.taxonomy import ERROR_AXIS
 from neuralmedbench.records.vocabulary import Diagnosis, Urgency, Vocabulary, normal_form
+from neuralmedbench.records.words import as_sentence
 from neuralmedbench.scoring.lines import REFERENCE_KEY, resolve
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, FACTUALITY
 from neuralmedbench.scoring.matching import ReferenceAnswer, Relation, relation
@@ -134,7 +135,7 @@ class Draft:
 
     def sections(self, reference: Reference) -> dict[str, str]:
         """Return what stands behind each header of the form that the question asks for."""
-        findings, rationale = (" ".join(map(_sentence, parts)) for parts in (self.described + self.findings, self.rationale))
+        findings, rationale = (" ".join(map(as_sentence, parts)) for parts in (self.described + self.findings, self.rationale))
         if reference.lesion_task:
             written = {"LESION": self.names[0], "LOCATION": self.location or "none", "SIDE": self.side or "none", "FINDINGS": findings}
         elif reference.free:
@@ -154,11 +155,6 @@ class Draft:
 def write_section(header: str, text: str) -> str:
     """Write one section; a list begins on the line after its header."""
     return f"{header}:{text}" if text.startswith("\n") else f"{header}: {text}"
-
-
-def _sentence(text: str) -> str:
-    whole = f"{text[:1].upper()}{text[1:]}"
-    return whole if whole.endswith((".", "!", "?")) else f"{whole}."
 
 
 def right_answer(reference: Reference) -> Draft:

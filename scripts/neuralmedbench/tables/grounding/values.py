@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.estimates.intervals import Floats
+from neuralmedbench.records.arm_changes import OTHER_SIDE
 from neuralmedbench.records.items import Arm, Item, Runner
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import normal_form
@@ -19,8 +20,6 @@ from neuralmedbench.scoring.picture_claims import argues_from_picture, describes
 from neuralmedbench.scoring.places import sides
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
 from neuralmedbench.tables.study import BenchmarkStudy
-
-OPPOSITE = {"left": "right", "right": "left"}
 
 Answers = Sequence[Sequence[Score]]
 """Answers per item; empty where the arm does not ask it, one is missing, or one could not be read because of its language."""
@@ -152,12 +151,12 @@ class AnswersByArm:
         flips, keeps = (np.full(len(self.items), np.nan) for _ in range(2))
         mirrored = self.under(arm)
         for place, gold in enumerate(self.benchmark.outcomes.gold):
-            if gold.lesion is None or gold.lesion.side not in OPPOSITE:
+            if gold.lesion is None or gold.lesion.side not in OTHER_SIDE:
                 continue
-            told = [side for row in self.full[place] if (side := _side(row)) in OPPOSITE]
+            told = [side for row in self.full[place] if (side := _side(row)) in OTHER_SIDE]
             if told and mirrored[place]:
                 pairs = [(side, _side(row)) for side, row in product(told, mirrored[place])]
-                flips[place] = np.mean([other == OPPOSITE[side] for side, other in pairs])
+                flips[place] = np.mean([other == OTHER_SIDE[side] for side, other in pairs])
                 keeps[place] = np.mean([other == side for side, other in pairs])
         return flips, keeps
 
