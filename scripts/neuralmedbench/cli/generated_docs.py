@@ -317,12 +317,12 @@ def card_pages(folder: Path) -> dict[str, str]:
         title = load_benchmark(folder, name).title if (folder / "benchmarks" / f"{name}.yaml").is_file() else name
         source = f"config/cards/{name}.yaml"
         pages[f"docs/cards/{name}.md"] = _page(title, source, forms, level=2)
-        lines += [f"| [{title}]({name}.md) | {form.title} | {_counted(form)} |" for form in forms]
+        lines += [f"| [{title}]({name}.md) | {form.title} | {_answer_counts(form)} |" for form in forms]
     lines += ["", "## Reporting guidelines", "", "| guideline | answers | not here |", "| --- | --- | --- |"]
     # both lists are sorted by file name
     for path, checklist in zip(sorted((folder / "checklists").glob("*.yaml")), load_checklists(folder), strict=True):
         pages[f"docs/cards/{path.stem}.md"] = _page(checklist.title, f"config/checklists/{path.name}", [checklist], level=1)
-        lines.append(f"| [{checklist.title}]({path.stem}.md) | {_counted(checklist)} | {checklist.missing} |")
+        lines.append(f"| [{checklist.title}]({path.stem}.md) | {_answer_counts(checklist)} | {checklist.missing} |")
     return pages | {"docs/cards/README.md": "\n".join([*lines, ""])}
 
 
@@ -331,7 +331,7 @@ def _page(title: str, source: str, forms: list[AnswerSheet], *, level: int) -> s
     for form in forms:
         lines += [f"{'#' * level} {form.title}", ""] if level > 1 else []
         lines += [
-            f"{_counted(form).capitalize()}.",
+            f"{_answer_counts(form).capitalize()}.",
             "",
             f"{form.source}{' ' * bool(form.missing)}{form.missing}",
         ]
@@ -347,5 +347,5 @@ def _page(title: str, source: str, forms: list[AnswerSheet], *, level: int) -> s
     return "\n".join(lines)
 
 
-def _counted(form: AnswerSheet) -> str:
+def _answer_counts(form: AnswerSheet) -> str:
     return ", ".join(f"{n} {answer}" for answer, n in form.counts.items())

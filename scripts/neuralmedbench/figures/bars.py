@@ -185,10 +185,10 @@ def _rate_with_interval(panel: Any, row: Row, name: str, y: float) -> None:
 
 def describe_decomposition(rows: list[Row]) -> str:
     """Describe what telling the findings does to the best model."""
-    return first_sentences(_told(name, part) for name, part in groups(rows, "benchmark").items())
+    return first_sentences(_findings_words(name, part) for name, part in groups(rows, "benchmark").items())
 
 
-def _told(benchmark: str, rows: list[Row]) -> str:
+def _findings_words(benchmark: str, rows: list[Row]) -> str:
     best = min(rows, key=lambda row: (-value_of(row, "f"), row["model"]))
     rates = "; ".join(f"{label}: {rate_words(best, name)}" for name, (label, _) in TOLD.items() if number(best[name]) is not None)
     share = (
@@ -224,10 +224,10 @@ def draw_funnel(rows: list[Row]) -> Any:
 
 def describe_funnel(rows: list[Row]) -> str:
     """Describe what is left of the right answers of the model that has most."""
-    return first_sentences(_left_of(name, part) for name, part in groups(rows, "benchmark").items())
+    return first_sentences(_steps_words(name, part) for name, part in groups(rows, "benchmark").items())
 
 
-def _left_of(benchmark: str, rows: list[Row]) -> str:
+def _steps_words(benchmark: str, rows: list[Row]) -> str:
     first = max((row for row in rows if row["step"] == "right"), key=lambda row: value_of(row, "share"))
     own = [row for row in rows if row["model"] == first["model"]]
     steps = "; ".join(f"{FUNNEL_STEPS[row['step']]}: {rate_words(row, 'share')}" for row in own)

@@ -275,7 +275,7 @@ def _largest(benchmark: str, rows: list[Row]) -> str:
     most = max(told, key=lambda row: abs(value_of(row, "difference")))
     first, second = ("model_a", "model_b") if value_of(most, "difference") >= 0 else ("model_b", "model_a")
     if first == "model_b":
-        most = most | {"difference": f"{-value_of(most, 'difference')}"} | dict(zip(("low", "high"), _turned(most), strict=True))
+        most = most | {"difference": f"{-value_of(most, 'difference')}"} | dict(zip(("low", "high"), _swap_ends(most), strict=True))
     sure = sum(_significant(row) for row in rows)
     return (
         f"{benchmark}: {sure} of {len(rows)} paired differences are significant after Holm; the largest is {title_of(most, first)} ahead of"
@@ -292,7 +292,7 @@ def _may_turn(row: Row) -> bool:
     return row.get("unread_may_turn") == "true"
 
 
-def _turned(row: Row) -> list[str]:
+def _swap_ends(row: Row) -> list[str]:
     ends = (number(row["high"]), number(row["low"]))
     return ["" if end is None else str(-end) for end in ends]
 

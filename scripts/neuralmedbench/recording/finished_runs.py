@@ -170,7 +170,7 @@ def _summary(folder: Path, root: Path, recorded: set[str]) -> RunSummary:
     return RunSummary(
         name=folder.name if folder != root / "results" else DEFAULT_RUN,
         configfiles=tuple(written.get("configfiles") or _of_command(written.get("command", ""))),
-        made=_made(report, root),
+        made=_time_made(report, root),
         benchmarks=tuple(dict.fromkeys(benchmark for benchmark, _ in pairs)),
         models=tuple(dict.fromkeys(model for _, model in pairs)),
         answers=states.total(),
@@ -186,7 +186,7 @@ def _of_command(command: str) -> list[str]:
     return [after for word, after in pairwise(words) if word == "--configfile"]
 
 
-def _made(report: str, root: Path) -> str:
+def _time_made(report: str, root: Path) -> str:
     """Return when Snakemake made the report; a file restored from a record has its record's time, not that of the copy."""
     if not (root / report).is_file():
         return ""

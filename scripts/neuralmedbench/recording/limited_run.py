@@ -192,7 +192,7 @@ def limited_lines(run: Run) -> list[str]:
     items = read_by_item(Path(f"data/items/{benchmark}.parquet"), Item)
     return [
         *_answers(rows, items, benchmark, model.name, cluster_noun(run.benchmarks[benchmark], list(items.values()))),
-        *_passed(run, benchmark, model.name),
+        *_pass_lines(run, benchmark, model.name),
         *_spent(rows),
         *_whole_run(run, rows, model),
         _worth(rows),
@@ -235,7 +235,7 @@ def _worth(rows: Sequence[Response]) -> str:
     return f"{came} answers show that everything works; as a result they say nothing yet."
 
 
-def _passed(run: Run, benchmark: str, model: str) -> Iterator[str]:
+def _pass_lines(run: Run, benchmark: str, model: str) -> Iterator[str]:
     board = read_table(Path(run.results, "tables", "leaderboard.csv"))
     row = next(row for row in board if (row["benchmark"], row["model"]) == (benchmark, model))
     if not row["pass1"]:

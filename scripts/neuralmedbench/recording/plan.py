@@ -391,10 +391,10 @@ def plan_lines(rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spend
     lines += left_out_lines(run)
     lines += _layout_lines(run)
     lines += list(dict.fromkeys(f"blocked: {row.blocked}" for row in rows if row.blocked))
-    lines += [f"{row.benchmark}, {_asked(row)}: {row.note}" for row in rows if row.note and not row.blocked]
-    lines += [f"{row.benchmark}, {_asked(row)}: {line}" for row in rows for line in row.lengths]
+    lines += [f"{row.benchmark}, {_label(row)}: {row.note}" for row in rows if row.note and not row.blocked]
+    lines += [f"{row.benchmark}, {_label(row)}: {line}" for row in rows for line in row.lengths]
     lines += [
-        f"{row.benchmark}, {_asked(row)}: USD expects {cached / 1000:.0f} thousand tokens of the prompts from the provider's cache, as of the answers so far"
+        f"{row.benchmark}, {_label(row)}: USD expects {cached / 1000:.0f} thousand tokens of the prompts from the provider's cache, as of the answers so far"
         for row in rows
         if (cached := row.outlook.cached_tokens)
     ]
@@ -430,7 +430,7 @@ def _cells(row: PlanRow) -> tuple[str, ...]:
     key = f"{row.key_env} {'is set' if row.key_is_set else 'is not set'}" if row.key_env else "none"
     return (
         row.benchmark,
-        _asked(row),
+        _label(row),
         str(forecast.samples),
         str(forecast.answered),
         str(forecast.calls),
@@ -444,7 +444,7 @@ def _cells(row: PlanRow) -> tuple[str, ...]:
     )
 
 
-def _asked(row: PlanRow) -> str:
+def _label(row: PlanRow) -> str:
     if row.model == PLANTED:
         return f"{row.grader} on planted errors"
     return f"{row.grader} on {row.model}" if row.grader else row.model

@@ -130,9 +130,9 @@ def recount(name: str, answers: Sequence[ItemTrace]) -> float | int | None:
         # bounds of pass@1: all missing answers pass, or none does
         "best_case": [(one.passed + one.missing) / one.expected for one in answers],
         "candidates5": [
-            sum(bool(row.in_candidates) for row in _counted(one)) / one.expected
+            sum(bool(row.in_candidates) for row in _known_scores(one)) / one.expected
             for one in _of_differentials(answers)
-            if not any(row.other_language and row.in_candidates is None for row in _counted(one))
+            if not any(row.other_language and row.in_candidates is None for row in _known_scores(one))
         ],
     }
     shares["worst_case"] = shares["pass1"]
@@ -146,7 +146,7 @@ def recount(name: str, answers: Sequence[ItemTrace]) -> float | int | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def _counted(answers: ItemTrace) -> list[Score]:
+def _known_scores(answers: ItemTrace) -> list[Score]:
     return [row for row in answers.scores if row.passed is not None and not row.missing]
 
 
@@ -195,7 +195,7 @@ def trace(cell: TableCell, *, responses: int = 10, root: Path = Path(), configfi
     lines = [*_head(cell, groups), "", "files, the last first (SHA-256 of the file here)"]
     for link in chain:
         if not link.name.startswith("config/"):
-            lines += _made(link, root, known=bool(records))
+            lines += _lines_of_link(link, root, known=bool(records))
     lines += ["", "the ledgers", *(_ledgers(chain, groups, root, results) or ["  none"])]
     written = [f"  {link.name}\n    {_digest(link)}" for link in chain if link.name.startswith("config/")]
     lines += ["", "written by people: settings, prompts, vocabulary", *(written or ["  not recorded"])]
@@ -229,7 +229,7 @@ def _answers(cell: TableCell, root: Path, results: str) -> Groups:
 def _head(cell: TableCell, groups: Groups) -> Iterator[str]:
     yield f"{cell.column} of {cell.table}, row {cell.number}: {cell.value or 'empty (not available)'}"
     yield f"  {', '.join(f'{name} {value}' for name, value in cell.keys.items())}"
-    counted = _recomputed(cell, groups)
+    counted = _recompute(cell, groups)
     if not cell.value and cell.row.get("worst_case") and cell.row.get("missing") not in (None, "", "0"):
         lost, expected = cell.row["missing"], cell.row["expected"]
         yield f"  {lost} of {expected} answers are missing or not graded, so the rate is not known: see worst_case and best_case of the row"
@@ -241,7 +241,7 @@ def _head(cell: TableCell, groups: Groups) -> Iterator[str]:
         yield f"  recomputed from the scores: {counted}, which is NOT the number in the table"
 
 
-def _recomputed(cell: TableCell, groups: Groups) -> str | None:
+def _recompute(cell: TableCell, groups: Groups) -> str | None:
     name = cell.column
     # only plain rates and counts of two tables are recomputed
     if cell.table == "rates":
@@ -269,7 +269,7 @@ def _digest(link: Link) -> str:
     return f"{what}sha256 {link.digest}, {'same as recorded' if link.recorded else 'not recorded'}"
 
 
-def _made(link: Link, root: Path, *, known: bool) -> Iterator[str]:
+def _lines_of_link(link: Link, root: Path, *, known: bool) -> Iterator[str]:
     yield f"  {link.name}"
     yield f"    {_digest(link)}"
     yield from (f"    by {code}" for code in code_lines(link.made, root))

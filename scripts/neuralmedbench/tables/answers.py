@@ -144,12 +144,12 @@ def _steps(benchmark: BenchmarkStudy, runner: Runner, scores: list[Score]) -> li
     if runner is Runner.STRUCTURED:
         items = {item.item_id: item for item in benchmark.items}
         # of an item that is asked in stages a score holds the last text alone
-        passed = [_passed(row, items[row.item_id]) for row in came if not items[row.item_id].turns]
+        passed = [_count_passed(row, items[row.item_id]) for row in came if not items[row.item_id].turns]
         rows += [_step(step, sum(number > place for number in passed), len(passed)) for place, step in enumerate(STEPS) if passed]
     return rows
 
 
-def _passed(score: Score, item: Item) -> int:
+def _count_passed(score: Score, item: Item) -> int:
     """Count the steps that one answer passes; an unreadable answer passes none."""
     value = (
         None

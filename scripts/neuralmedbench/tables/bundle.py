@@ -110,7 +110,7 @@ def _is_absent(grade: Grade) -> bool:
     return grade.criterion.startswith(ERROR_AXIS) and grade.value == 0
 
 
-def _told(message: PromptMessage, request: Request | None) -> str:
+def _reply_text(message: PromptMessage, request: Request | None) -> str:
     """Return the words of a reply; views, which are pictures of no item, by their labels."""
     labels = [image.label for image in message.images] if request and request.viewer else []
     return "\n".join([*labels, message.words])
@@ -133,7 +133,7 @@ def turns_of(response: Response, request: Request | None, reference: ReferenceAn
     turns = [
         BundleTurn(
             answer=answer,
-            told=_told(message, request) if message else "",
+            told=_reply_text(message, request) if message else "",
             images=tuple(image.sha256 for image in message.images) if message and not (request and request.viewer) else (),
         )
         for answer, message in zip_longest(came, sent)

@@ -108,7 +108,7 @@ def file_flow_rows(study: Study) -> list[FileFlowRow]:
             continue
         # every file is listed once, with any outcome
         listed = [(unit, "listed", "", n, case) for unit, _, _, n, case in found if unit == "file"]
-        rows += [FileFlowRow(benchmark=name, **row) for row in _summed([*listed, *found])]
+        rows += [FileFlowRow(benchmark=name, **row) for row in _sum_fates([*listed, *found])]
     return rows
 
 
@@ -125,7 +125,7 @@ def _series_left_out(benchmark: BenchmarkStudy) -> Iterator[Fate]:
             yield "series", "set_aside", reason, 1, number
 
 
-def _summed(fates: Iterable[Fate]) -> list[Cells]:
+def _sum_fates(fates: Iterable[Fate]) -> list[Cells]:
     """Sum equal outcomes, in the order of the stages; `cases` counts the cases (or pictures) that they belong to."""
     # stages in the order of the data, `used` last
     order = {

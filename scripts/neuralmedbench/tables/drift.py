@@ -236,7 +236,7 @@ def check_drift(
         raise ProviderError(message)
     # score both sides with the same code, and test them
     before, now = ([row for row in rows if row.item_id in kept] for rows in (old, new))
-    pairs = both_sides(list(items.values()), *(_scored(rows, items, gold, vocabulary) for rows in (before, now)))
+    pairs = both_sides(list(items.values()), *(_score_answers(rows, items, gold, vocabulary) for rows in (before, now)))
     return judge(pairs, (before, now), vocabulary, settings, lost=len(lost))
 
 
@@ -254,6 +254,6 @@ def _is_plain(request: Request) -> bool:
     return is_headline(request) and request.runner != Runner.DIALOGUE and len(request.turns) == 1
 
 
-def _scored(rows: Sequence[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], vocabulary: Vocabulary) -> list[Score]:
+def _score_answers(rows: Sequence[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], vocabulary: Vocabulary) -> list[Score]:
     grades = grade_with_rubric(rows, items, gold, vocabulary, grader=GRADER)
     return score_responses(rows, items, gold, [grades], vocabulary=vocabulary)

@@ -101,7 +101,7 @@ def _rows_under(study: Study, benchmark: BenchmarkStudy, arm: str) -> Iterator[C
         if key not in outcomes.counts:
             continue
         by = outcomes.by_patient(study.settings, *([] if arm == FULL else [key]))
-        credited = _credited(benchmark, key, kinds, mask)
+        credited = _shares_with_evidence(benchmark, key, kinds, mask)
         plain = credited[PLAIN]
         there = ~np.isnan(plain)
         if not there.any():
@@ -122,7 +122,7 @@ def _rows_under(study: Study, benchmark: BenchmarkStudy, arm: str) -> Iterator[C
             yield row | sizes
 
 
-def _credited(benchmark: BenchmarkStudy, key: Key, kinds: list[str], mask: Mask) -> dict[str, Floats]:
+def _shares_with_evidence(benchmark: BenchmarkStudy, key: Key, kinds: list[str], mask: Mask) -> dict[str, Floats]:
     """Return the share of an item's answers that count, by kind of evidence; shape (items,), NaN outside the common items."""
     outcomes = benchmark.outcomes
     plain = np.where(mask, outcomes.pass1_of_complete_items(key), np.nan)

@@ -215,10 +215,10 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     best = ranked[0]
     rate = percent_with_span(best["pass1"], best["pass1_low"], best["pass1_high"])
     size = size_of(best, " of ", separator="")
-    sentence = f"{title}: {_named(best)} passes {rate} of {size} at the first answer"
+    sentence = f"{title}: {_title_with_pool(best)} passes {rate} of {size} at the first answer"
     lower, unread = lower_models(tables, benchmark, best["model"], 1 - study.settings.confidence)
-    worse = [_named(row) for row in ranked[1:] if row["model"] in lower]
-    others = [_named(row) for row in ranked[1:] if row["model"] not in lower | unread.keys()]
+    worse = [_title_with_pool(row) for row in ranked[1:] if row["model"] in lower]
+    others = [_title_with_pool(row) for row in ranked[1:] if row["model"] not in lower | unread.keys()]
     rest = listing(worse) if 0 < len(worse) < 3 else f"{len(worse)} more" if unread else "all others"
     if others:
         rest = f", but {rest} {'does' if len(worse) == 1 else 'do'}" if worse else ""
@@ -228,7 +228,7 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     untold = [row for row in ranked[1:] if row["model"] in unread]
     if untold:
         shares = listing([percent(unread[row["model"]]) for row in untold], len(untold))
-        sentence += f"; it cannot be told whether {listing(list(map(_named, untold)))} score{'' if len(untold) > 1 else 's'} lower ({shares} unread)"
+        sentence += f"; it cannot be told whether {listing(list(map(_title_with_pool, untold)))} score{'' if len(untold) > 1 else 's'} lower ({shares} unread)"
     return f"{sentence}."
 
 
@@ -237,13 +237,13 @@ def _no_rank(study: Study, models: Sequence[Cells]) -> str:
     limit = study.settings.max_missing_fraction
     if not models or any((row.get("missing_fraction") or 0) <= limit for row in models):
         return "no model has a rank yet"
-    of_each = {1: f"of {_named(models[0])}"}.get(len(models), "of every model")
-    between = [f"{_named(row)} passes {words}" for row in models if (words := case_words(row))]
+    of_each = {1: f"of {_title_with_pool(models[0])}"}.get(len(models), "of every model")
+    between = [f"{_title_with_pool(row)} passes {words}" for row in models if (words := case_words(row))]
     bounds = f"; {listing(between, len(between))}, depending on what is missing" if 0 < len(between) <= MOST_BOUNDS else ""
     return f"no model has a rank: more than {percent(limit)} of the answers {of_each} are missing or not graded{bounds}"
 
 
-def _named(row: Cells) -> str:
+def _title_with_pool(row: Cells) -> str:
     return f"{row['title']} (of its reference pool)" if row["in_reference_pool"] else str(row["title"])
 
 

@@ -122,13 +122,13 @@ def best_constant(passes: Floats, patients: Ints, kinds: Ints, guesses: int) -> 
     first: npt.NDArray[np.bool_] = order.take(patients, axis=1) < number // 2
     # equally good constants take turns: less than the smallest difference between two sums is added at random
     turns = rng.random((2, SPLITS, passes.shape[1])) * 1e-6
-    of_family = _chosen(passes, first, turns, guesses)
+    of_family = _rates_of_best(passes, first, turns, guesses)
     of_kind = of_family.copy()
     for kind in np.unique(kinds) if kinds.any() else ():
         own = kinds == kind
         # without a patient of this kind in both halves, the constant of the family is used
         known = np.asarray(first[:, own].any(axis=1) & ~first[:, own].all(axis=1))[:, None]
-        of_kind[:, own] = np.where(known, _chosen(passes[own], first[:, own], turns, guesses), of_family[:, own])
+        of_kind[:, own] = np.where(known, _rates_of_best(passes[own], first[:, own], turns, guesses), of_family[:, own])
     chosen = max((of_family.mean(axis=0), of_kind.mean(axis=0)), key=lambda values: float(values.mean()))
     hindsight = np.zeros(len(passes))
     for kind in np.unique(kinds):
@@ -141,7 +141,7 @@ def best_constant(passes: Floats, patients: Ints, kinds: Ints, guesses: int) -> 
     return Floor(chosen, hindsight, np.asarray((passes[:, several] > 0).any(axis=1)))
 
 
-def _chosen(passes: Floats, first: npt.NDArray[np.bool_], turns: Floats, guesses: int) -> Floats:
+def _rates_of_best(passes: Floats, first: npt.NDArray[np.bool_], turns: Floats, guesses: int) -> Floats:
     """Return the pass rate of each item in each split, shape (splits, items), of the constants that are best for the half without it."""
     found = np.zeros(first.shape)
     for half, turn in zip((first, np.logical_not(first)), turns, strict=True):

@@ -280,22 +280,22 @@ def model_rows(study: Study, benchmark: BenchmarkStudy, model: str, members: Map
     config, answers = study.readiness, answers_of(study, benchmark, model)
     groups = {name: group_of(answers, member) for name, member in members.items()}
     for name, found in groups.items():
-        yield from _measured(name, found, config)
+        yield from _rows_without_limits(name, found, config)
         yield from _predictive_value(name, config, answers, members[name])
     stated = when_stated(config, benchmark.responses[model])
     for row in _verdicts(groups, config):
         yield row | {"stated": stated}
 
 
-def _measured(name: str, group: Group, config: ReadinessConfig) -> Iterator[Cells]:
+def _rows_without_limits(name: str, group: Group, config: ReadinessConfig) -> Iterator[Cells]:
     if group.patients:
         yield {"group": name, "condition": PATIENTS, "value": group.patients, "n_patients": group.patients, "verdict": NOT_STATED}
     for condition, shares in group.shares.items():
         if shares:
-            yield {"group": name, "condition": condition, **_shown(shares, config.confidence), "verdict": NOT_STATED}
+            yield {"group": name, "condition": condition, **_share_cells(shares, config.confidence), "verdict": NOT_STATED}
 
 
-def _shown(shares: Mapping[str, float], confidence: float) -> Cells:
+def _share_cells(shares: Mapping[str, float], confidence: float) -> Cells:
     found = share_bounds(sum(shares.values()), len(shares), confidence)
     return {"value": found.value, "low": found.low, "high": found.high, "n_patients": found.patients}
 
@@ -323,7 +323,7 @@ def _verdicts(groups: Mapping[str, Group], config: ReadinessConfig) -> Iterator[
         else:
             test = tests[place]
             verdict = MET if test.p_met < alpha else NOT_MET if test.p_not_met < alpha else OPEN
-            row |= _shown(group.shares[condition], config.confidence)
+            row |= _share_cells(group.shares[condition], config.confidence)
             row |= {"bound": test.bound, "p_met": test.p_met, "p_not_met": test.p_not_met, "verdict": verdict}
             row["cases"] = " ".join(_cases(group.answers, condition, wanted=not condition.startswith("min_"))[:SHOWN_CASES])
         found.setdefault((use, name), []).append(row)

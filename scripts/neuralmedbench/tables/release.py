@@ -213,7 +213,7 @@ def public_tables(study: Study, tables: Tables, rules: Mapping[str, Suppression 
     left = {name: benchmark for name, benchmark in study.benchmarks.items() if name not in gone}
     disclosure = {
         "fewest": release.fewest,
-        "cells": sum(_filled(one.row) - _kept(one) for own in public.values() for one in own),
+        "cells": sum(_count_filled(one.row) - _count_shown(one) for own in public.values() for one in own),
         "benchmarks": [benchmark.config.title for benchmark in kept.values()],
         "nothing_of": [kept[name].config.title for name in kept if name in gone],
     }
@@ -326,11 +326,11 @@ def _empty(one: _PublicRow, columns: Sequence[str]) -> None:
             row.update(dict.fromkeys(column for column in columns if column in row))
 
 
-def _filled(row: Cells) -> int:
+def _count_filled(row: Cells) -> int:
     return sum(value not in (None, "") for value in row.values())
 
 
-def _kept(one: _PublicRow) -> int:
+def _count_shown(one: _PublicRow) -> int:
     return 0 if one.after is None else sum(value not in (None, "") and one.after.get(column) == value for column, value in one.row.items())
 
 

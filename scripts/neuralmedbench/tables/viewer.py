@@ -132,14 +132,14 @@ def _passes(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Vie
     if looks not in benchmark.outcomes.counts or fixed not in benchmark.outcomes.counts:
         return
     own, chosen = "pass1", "pass1_chosen_slices"
-    yield from _compared(study, benchmark, {own: looks, chosen: fixed}, {DIFFERENCE: (own, chosen)})
+    yield from _comparison_rows(study, benchmark, {own: looks, chosen: fixed}, {DIFFERENCE: (own, chosen)})
     if oracle in benchmark.outcomes.counts:
         own, chosen, shown = f"{own}{OF_ORACLE_ITEMS}", f"{chosen}{OF_ORACLE_ITEMS}", "pass1_oracle_slices"
         differences = {f"{DIFFERENCE}{OF_ORACLE_ITEMS}": (own, chosen), ORACLE_DIFFERENCE: (shown, own)}
-        yield from _compared(study, benchmark, {own: looks, chosen: fixed, shown: oracle}, differences)
+        yield from _comparison_rows(study, benchmark, {own: looks, chosen: fixed, shown: oracle}, differences)
 
 
-def _compared(
+def _comparison_rows(
     study: Study, benchmark: BenchmarkStudy, keys: Mapping[str, Key], differences: Mapping[str, tuple[str, str]]
 ) -> Iterator[ViewerRow]:
     """Give pass@1 under each key, by the name of its measure, and the differences of pairs; only of items that are answered under all keys."""

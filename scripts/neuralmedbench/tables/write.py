@@ -186,7 +186,7 @@ def released_tables(study: Study, folder: Path, release: Release) -> Tables:
     DataError
         If a table is absent.
     """
-    cells = {table.name: [_typed(row, table.columns) for row in read_table(folder / f"{table.name}.csv")] for table in TABLES}
+    cells = {table.name: [_read_cells(row, table.columns) for row in read_table(folder / f"{table.name}.csv")] for table in TABLES}
     if release.profile == PUBLIC:  # they were written as such
         return cells
     shown = public_tables(study, cells, {table.name: table.suppression for table in TABLES}, Release(PUBLIC, release.fewest))
@@ -196,7 +196,7 @@ def released_tables(study: Study, folder: Path, release: Release) -> Tables:
 READERS: Mapping[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": "true".__eq__, "str": str}
 
 
-def _typed(row: Mapping[str, str], columns: Mapping[str, str]) -> Cells:
+def _read_cells(row: Mapping[str, str], columns: Mapping[str, str]) -> Cells:
     return {name: None if not cell else cell if MARK.fullmatch(cell) else READERS[columns[name]](cell) for name, cell in row.items()}
 
 

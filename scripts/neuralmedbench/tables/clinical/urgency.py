@@ -81,12 +81,12 @@ def urgency_rows(study: Study) -> list[UrgencyRow]:
         asked = diagnostic_items(study, benchmark)
         urgent = time_critical_items(study, asked)
         for model in study.models:
-            cells = [*_missed(study, benchmark, model, asked, urgent), *_must_not(study, benchmark, model, asked, urgent)]
+            cells = [*_urgent_shares(study, benchmark, model, asked, urgent), *_must_not(study, benchmark, model, asked, urgent)]
             rows += [UrgencyRow(benchmark=benchmark.name, model=model, **row) for row in cells]
     return rows
 
 
-def _missed(study: Study, benchmark: BenchmarkStudy, model: str, asked: DiagnosticItems, urgent: Urgent) -> Iterator[Cells]:
+def _urgent_shares(study: Study, benchmark: BenchmarkStudy, model: str, asked: DiagnosticItems, urgent: Urgent) -> Iterator[Cells]:
     """Yield the shares of a model's answers to time-critical references, together and for each diagnosis."""
     if not urgent:
         return

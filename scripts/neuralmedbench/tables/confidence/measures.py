@@ -86,7 +86,7 @@ def gather_confidences(study: Study, benchmark: BenchmarkStudy) -> Iterator[Conf
         tokens = {response_key(row): row.mean_logprob for row in benchmark.responses.get(model, []) if row.mean_logprob is not None}
         for key in sorted(key for key in benchmark.outcomes.counts if (key.model, key.strategy) == (model, DIRECT)):
             rows = arms[key.arm]
-            yield _answers(benchmark, key, ConfidenceSource.STATED, rows, places=places, confidence=_stated)
+            yield _answers(benchmark, key, ConfidenceSource.STATED, rows, places=places, confidence=_stated_confidence)
             if tokens:
                 likely = _Likelihood(tokens)
                 yield _answers(benchmark, key, ConfidenceSource.TOKENS, rows, places=places, confidence=likely)
@@ -96,7 +96,7 @@ def gather_confidences(study: Study, benchmark: BenchmarkStudy) -> Iterator[Conf
                     yield voted
 
 
-def _stated(row: Score) -> float | None:
+def _stated_confidence(row: Score) -> float | None:
     return None if row.abstained else row.confidence
 
 
@@ -131,7 +131,7 @@ def _answers(
 ) -> Confidences:
     there = [row for row in rows if not row.missing and row.passed is not None]
     expected = int(benchmark.outcomes.counts[key].samples.sum())
-    return _gathered(benchmark, key, source, [(row, confidence(row)) for row in there], places=places, missing=expected - len(there))
+    return _confidences_of(benchmark, key, source, [(row, confidence(row)) for row in there], places=places, missing=expected - len(there))
 
 
 def _agreement(
@@ -152,10 +152,10 @@ def _agreement(
     votes = [elect_sample(own, study.vocabulary) for _, own in sorted(groups.items())]
     there = [vote for vote in votes if not vote.row.missing and vote.row.passed is not None]
     known = [(vote.row, vote.votes / vote.samples if vote.votes else None) for vote in there]
-    return _gathered(benchmark, key, ConfidenceSource.AGREEMENT, known, places=places, missing=len(voting) - len(there))
+    return _confidences_of(benchmark, key, ConfidenceSource.AGREEMENT, known, places=places, missing=len(voting) - len(there))
 
 
-def _gathered(
+def _confidences_of(
     benchmark: BenchmarkStudy,
     key: Key,
     source: ConfidenceSource,

@@ -254,7 +254,7 @@ def read_pair(study: Study, model: str) -> UpdatePair:
         stated=stated,
         pairs=pairs,
         reservations=tuple(_reservations(study, benchmark, model, members, stated)),
-        blocked=tuple(_blocked(study, benchmark, model)),
+        blocked=tuple(_incomparable(study, benchmark, model)),
     )
 
 
@@ -366,10 +366,10 @@ def _reservations(study: Study, benchmark: BenchmarkStudy, model: str, members: 
             yield f"The new revision does not meet the site's conditions on {title} ({study.readiness.groups[row['group']].title})."
 
 
-def _blocked(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[str]:
+def _incomparable(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[str]:
     """Yield what makes the two revisions incomparable: grades of different graders, answers of more than one engine."""
     for grader in study.all_graders:
-        sides = [_served(grades.get((model, grader), ())) for grades in (benchmark.earlier_grades, benchmark.grades)]
+        sides = [_served_models(grades.get((model, grader), ())) for grades in (benchmark.earlier_grades, benchmark.grades)]
         if sides[0] != sides[1] and all(sides):
             yield (
                 f"The grader {grader} was served as {_names(sides[0])} when it graded the revision in use, and as {_names(sides[1])} when it"
@@ -385,7 +385,7 @@ def _blocked(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[st
             )
 
 
-def _served(grades: Iterable[Grade]) -> set[tuple[str, str]]:
+def _served_models(grades: Iterable[Grade]) -> set[tuple[str, str]]:
     return {(row.served_model, row.fingerprint) for row in grades if row.served_model and is_headline(row)}
 
 

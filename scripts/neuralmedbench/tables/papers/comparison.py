@@ -145,11 +145,11 @@ def markdown(published: PublishedConfig, rows: Rows) -> str:
 
     parts = [f"# {published.title}", WORDS]
     for shape in shapes(published, rows):
-        lines = [list(map(_piped, cells)) for cells in _texts(shape)]
+        lines = [list(map(_escape_cell, cells)) for cells in _texts(shape)]
         parts += [f"## {shape.title}", shape.caption, tabulate(lines[1:], lines[0], tablefmt="github", disable_numparse=True)]
         parts += ["\n".join(f"- {note}" for note in shape.notes)] if shape.notes else []
         # two spaces end a line
-        parts += ["  \n".join(_numbered(shape.footnotes))] if shape.footnotes else []
+        parts += ["  \n".join(_number_footnotes(shape.footnotes))] if shape.footnotes else []
     return "\n\n".join(parts) + "\n"
 
 
@@ -160,7 +160,7 @@ def latex(published: PublishedConfig, rows: Rows) -> str:
 
 def _float(shape: Shape) -> str:
     head, *body = ([_at_the_start(escape(cells[0])), *map(escape, cells[1:])] for cells in _texts(shape))
-    parts = [escape(text) for text in (*shape.notes, *_numbered(shape.footnotes))]
+    parts = [escape(text) for text in (*shape.notes, *_number_footnotes(shape.footnotes))]
     return "\n".join(
         [
             "\\begin{table}[p]",
@@ -194,11 +194,11 @@ def _label(line: PaperLine) -> str:
     return f"{line.label} ({line.group})" if line.group else line.label
 
 
-def _numbered(footnotes: Sequence[str]) -> list[str]:
+def _number_footnotes(footnotes: Sequence[str]) -> list[str]:
     return [f"[{number}] {text}" for number, text in enumerate(footnotes, start=1)]
 
 
-def _piped(text: str) -> str:
+def _escape_cell(text: str) -> str:
     """Escape the characters that end a cell of a Markdown table."""
     return " ".join(text.replace("|", "\\|").split())
 

@@ -176,7 +176,7 @@ def _own_value(model: str, lookup: Lookup, ours: OwnResults, labeller: Labeller,
     if lost and lost == expected:
         return {"missing": _all_missing(expected, source)}
     # a value, with notes on what it lacks
-    cell = _measured(found, lookup, ours, scale * lookup.times)
+    cell = _value_cells(found, lookup, ours, scale * lookup.times)
     notes = [f"{lost:,} of {expected:,} answers or grades are missing and count as wrong"] if lost and expected else []
     without = [value for name, values in wanted.items() for value in values if not any(row[name] == value for row in found)]
     notes += [f"without {', '.join(without)}, of which nothing could be told"] if without else []
@@ -209,7 +209,7 @@ def _reason_without(model: str, ours: OwnResults, labeller: Labeller, source: st
         return SIMULATED_READER
     if labeller.simulated:
         return SIMULATED_LABELS
-    return _unanswered(model, ours) or (f"nobody labelled its answers; {source} fills it" if labeller.nobody else "")
+    return _why_unanswered(model, ours) or (f"nobody labelled its answers; {source} fills it" if labeller.nobody else "")
 
 
 def _count(text: str) -> int | None:
@@ -217,7 +217,7 @@ def _count(text: str) -> int | None:
     return int(float(text)) if text.replace(".", "", 1).isdecimal() else None
 
 
-def _measured(found: Sequence[Cells], lookup: Lookup, ours: OwnResults, factor: float) -> Row:
+def _value_cells(found: Sequence[Cells], lookup: Lookup, ours: OwnResults, factor: float) -> Row:
     """Return value, interval and n; for several rows the sum, without an interval."""
 
     def one(row: Cells, column: str) -> float:
@@ -235,7 +235,7 @@ def _measured(found: Sequence[Cells], lookup: Lookup, ours: OwnResults, factor: 
     return cell
 
 
-def _unanswered(model: str, ours: OwnResults) -> str:
+def _why_unanswered(model: str, ours: OwnResults) -> str:
     """Return the reason if a model answered nothing, which empties all its cells; else an empty string."""
     asked = ours.rows("efficiency", model)
     if not asked or any(int(row["answered"]) for row in asked):
