@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from neuralmedbench.config.published import PublishedConfig, PublishedRow, PublishedTable
 from neuralmedbench.tables.papers.own_results import OwnResults, check_places, own_cells
@@ -136,10 +135,8 @@ SPECIAL = {
 LAST_LATIN = 0x17F
 """Last letter that every LaTeX engine knows; others are written as their code point, so that the file compiles."""
 
-Rows = Sequence[Mapping[str, Any]]
 
-
-def markdown(published: PublishedConfig, rows: Rows) -> str:
+def markdown(published: PublishedConfig, rows: Sequence[Cells]) -> str:
     """Write all tables of a paper as one Markdown file; `rows` are those of `comparison_rows`."""
     from tabulate import tabulate
 
@@ -153,7 +150,7 @@ def markdown(published: PublishedConfig, rows: Rows) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def latex(published: PublishedConfig, rows: Rows) -> str:
+def latex(published: PublishedConfig, rows: Sequence[Cells]) -> str:
     """Write all tables of a paper as LaTeX (packages booktabs and graphicx); `rows` are those of `comparison_rows`."""
     return "\n\n".join([f"% {published.title}. {escape(WORDS)}\n{PACKAGES}", *(_float(shape) for shape in shapes(published, rows))]) + "\n"
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.published import Lookup, PublishedConfig, PublishedRow, PublishedTable
@@ -17,6 +16,7 @@ from neuralmedbench.files.tables import read_table
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.words import ONCE, percent_span
 from neuralmedbench.tables.papers.shape import OURS
+from neuralmedbench.tables.rows import Cells
 
 SIMULATED_LABELS = "labels of simulated raters say nothing about a model and are not shown here; a round of clinicians fills it (results/ratings/ratings.parquet)"
 
@@ -63,8 +63,7 @@ KINDS = {
 }
 BY_PATIENT = "by patient (docs/metrics.md)"
 
-Row = dict[str, Any]
-Cells = Mapping[str, str]
+CsvRow = Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +118,7 @@ def _matches(model: ModelConfig, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(model_id(model).lower(), pattern.lower()) for pattern in patterns)
 
 
-def own_cells(model: str, table: PublishedTable, ours: OwnResults) -> Iterator[Row]:
+def own_cells(model: str, table: PublishedTable, ours: OwnResults) -> Iterator[Cells]:
     """Yield the cells of one of our models in one table of a paper: rows of `results/tables/paper/<paper>.csv`.
 
     In a row without a value `missing` names the file that would fill it.
@@ -130,7 +129,7 @@ def own_cells(model: str, table: PublishedTable, ours: OwnResults) -> Iterator[R
         If more than one row of a table of results fits a cell.
     """
     config = ours.models.get(model)
-    head: Row = {
+    head: Cells = {
         "kind": OURS,
         "label": config.title if config else model,
         "model": model,
@@ -151,7 +150,7 @@ def _labellers(model: str, table: PublishedTable, ours: OwnResults) -> list[Labe
     return labellers_of(ours.rows(places[0], model))
 
 
-def _own_value(model: str, lookup: Lookup, ours: OwnResults, labeller: Labeller, *, scale: int) -> Row:
+def _own_value(model: str, lookup: Lookup, ours: OwnResults, labeller: Labeller, *, scale: int) -> Cells:
     place, source = f"{ours.results}/tables/{lookup.table}.csv", lookup.made_from.format(benchmark=ours.benchmark, model=model)
     source = source.replace("results/", f"{ours.results}/")
     if reason := _reason_without(model, ours, labeller, source):
@@ -184,7 +183,7 @@ def _own_value(model: str, lookup: Lookup, ours: OwnResults, labeller: Labeller,
     return cell | ({"note": "; ".join(notes)} if notes else {})
 
 
-def _why_no_value(row: Cells, lookup: Lookup, source: str) -> str:
+def _why_no_value(row: CsvRow, lookup: Lookup, source: str) -> str:
     """Say why a row has no value: missing answers leave it open, it is hidden in a public report, or its note says it."""
     between = percent_span(row.get("worst_case"), row.get("best_case"), ONCE)
     lost, expected = _count(row.get("missing", "")), _count(row.get("expected", ""))
@@ -217,14 +216,14 @@ def _count(text: str) -> int | None:
     return int(float(text)) if text.replace(".", "", 1).isdecimal() else None
 
 
-def _value_cells(found: Sequence[Cells], lookup: Lookup, ours: OwnResults, factor: float) -> Row:
+def _value_cells(found: Sequence[CsvRow], lookup: Lookup, ours: OwnResults, factor: float) -> Cells:
     """Return value, interval and n; for several rows the sum, without an interval."""
 
-    def one(row: Cells, column: str) -> float:
+    def one(row: CsvRow, column: str) -> float:
         return factor * float(row[column]) / (float(row[lookup.per]) if lookup.per else 1.0)
 
     first = found[0]
-    cell: Row = {
+    cell: Cells = {
         "value": sum(one(row, lookup.value) for row in found),
         "n": max((n for row in found if (n := _count(row[lookup.n])) is not None), default=None),
     }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from neuralmedbench.config.published import PublishedConfig, PublishedTable
+from neuralmedbench.tables.rows import Cells
 
 DIGITS = {"percent": 1, "score": 2, "count": 0, "usd": 2, "seconds": 2}
 CENTS = 0.1
@@ -74,8 +75,6 @@ PLAN_HEADS = {
     "usd": "USD, about",
     "most_usd": "USD, at most",
 }
-
-Cells = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
