@@ -10,6 +10,7 @@ from pathlib import Path
 
 from neuralmedbench.benchmarks.answers_table import read_answers
 from neuralmedbench.benchmarks.case_items import check_known
+from neuralmedbench.benchmarks.gold import diagnosis_of
 from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark
@@ -123,7 +124,7 @@ def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path, vocab
     answers = read_answers(Path(config.answers))
     check_known(answers, table)
     without = [row.case_id for row in used if row.case_id not in answers]
-    unknown = sorted({row.diagnosis for row in answers.values() if not (vocabulary.find(row.icd10) or vocabulary.find(row.diagnosis))})
+    unknown = sorted({row.diagnosis for row in answers.values() if diagnosis_of(row, vocabulary) is None})
     levels = Counter(str(row.level) for row in answers.values())
     found.rows.append(("answers", f"{len(answers)}; levels: {_counted(levels)}"))
     for name in ("differentials", "findings", "lesion_location", "rationale", "must_not"):

@@ -13,7 +13,7 @@ from neuralmedbench.benchmarks.sign_names import APPEARANCES, NAMING, sign_names
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.records.items import SIDE_WORDS, Arm, Criterion, Disclosure, Family, Gold, Item, Lesion
-from neuralmedbench.records.vocabulary import Diagnosis, Vocabulary, normal_form
+from neuralmedbench.records.vocabulary import BRACKETS, Diagnosis, Vocabulary, normal_form
 
 LESION_FAMILIES = frozenset({Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION})
 """Families whose rubric asks for location, side and signal of the lesion."""
@@ -31,10 +31,16 @@ def gold_of(item: Item, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
 def gold_for(item_id: str, family: Family, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
     """Build the gold of one item or question with the rubric of its family.
 
-    A diagnosis in the vocabulary gets its preferred name, with the original wording as an alias; an unknown one is kept as written.
+    A diagnosis in the vocabulary gets its preferred name, with the original wording as an alias. One that is unknown, or says more in
+    brackets (a place, a subtype), is kept as written: the matcher reads the brackets.
     """
     found = diagnosis_of(answer, vocabulary)
-    name = found.name if found else answer.diagnosis
+    more = (
+        found is not None
+        and vocabulary.find(BRACKETS.sub(" ", answer.diagnosis)) is found
+        and vocabulary.find(answer.diagnosis) is not found
+    )
+    name = found.name if found and not more else answer.diagnosis
     written = (answer.diagnosis,) if normal_form(answer.diagnosis) != normal_form(name) else ()
     gold = Gold(
         item_id=item_id,
@@ -57,7 +63,7 @@ def gold_for(item_id: str, family: Family, answer: AnswerRow, vocabulary: Vocabu
 
 def diagnosis_of(answer: AnswerRow, vocabulary: Vocabulary) -> Diagnosis | None:
     """Look up the diagnosis of a row by its term, else by its ICD-10 code; None if the vocabulary has neither."""
-    return vocabulary.find(answer.diagnosis) or (vocabulary.find(answer.icd10) if answer.icd10 else None)
+    return vocabulary.of_reference(answer.diagnosis, answer.icd10)
 
 
 def _preferred_name(term: str, vocabulary: Vocabulary) -> str:
@@ -149,7 +155,7 @@ class AnswerNames:
     @classmethod
     def of(cls, gold: Gold, vocabulary: Vocabulary) -> AnswerNames:
         """Collect the names of the answer of an item."""
-        found = vocabulary.find(gold.answer)
+        found = vocabulary.of_reference(gold.answer, gold.icd10)
         related = [] if found is None else [found, *vocabulary.ancestors(found.key), *vocabulary.descendants(found.key)]
         own = {normal_form(name) for name in (gold.answer, *gold.aliases, *(found.terms if found else ()))}
         others = (term for entry in related for term in entry.in_full)

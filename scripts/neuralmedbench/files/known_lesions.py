@@ -62,7 +62,10 @@ def read_known_lesion(config: Path, benchmark: str, case_id: str) -> KnownLesion
     try:
         with Path(settings["answers"]).open(encoding="utf-8-sig", newline="") as file:
             rows = [row for row in csv.DictReader(file) if (row.get("case_id") or "").strip() == case_id]
-    except (KeyError, TypeError, OSError, UnicodeDecodeError):
+    except (UnicodeDecodeError, csv.Error) as error:
+        message = f"{benchmark}: the answers table is not a CSV file in UTF-8 ({type(error).__name__}); save it as CSV UTF-8"
+        raise ConfigError(message) from None
+    except (KeyError, TypeError, OSError):
         message = (
             f"{benchmark}: slices at the lesion are asked for, and there is no answers table to read positions from; name it as `answers`"
         )

@@ -84,6 +84,11 @@ class TableCell:
             return (Strategy.ASK if measure in ASKING else Strategy.WORKUP,)
         return (self.row.get("strategy") or Strategy.DIRECT,)
 
+    @property
+    def compares_oracle_slices(self) -> bool:
+        """True if answers shown oracle slices are in the row, too, under an arm that the row does not name."""
+        return self.table == "viewer" and "oracle" in self.row.get("measure", "")
+
     def _named(self, *columns: str) -> frozenset[str] | None:
         present = [name for name in columns if name in self.row]
         return frozenset(self.row[name] for name in present if self.row[name]) if present else None

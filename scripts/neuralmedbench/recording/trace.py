@@ -7,8 +7,10 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
+from neuralmedbench.config.arms import load_arms
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.config.run_names import results_of
 from neuralmedbench.files.digests import sha256_of
@@ -220,10 +222,17 @@ def _answers(cell: TableCell, root: Path, results: str) -> Groups:
         )
         for benchmark in sorted(cell.benchmarks or ())
         for model in sorted(cell.models or ())
-        for arm in cell.arms or load_benchmark(root / "config", benchmark).arms
-        for strategy in cell.strategies
+        for arm, strategy in _asked(cell, benchmark, root / "config")
         if (root / f"{results}/scores/{benchmark}/{model}.parquet").is_file()
     }
+
+
+def _asked(cell: TableCell, benchmark: str, config: Path) -> Iterator[tuple[str, str]]:
+    """Yield the arms and strategies whose answers are behind a row."""
+    yield from product(cell.arms or load_benchmark(config, benchmark).arms, cell.strategies)
+    if cell.compares_oracle_slices:
+        arms = load_arms(config, load_benchmark(config, benchmark).arms, benchmark)
+        yield from ((name, DIRECT) for name, arm in arms.items() if arm.is_oracle)
 
 
 def _head(cell: TableCell, groups: Groups) -> Iterator[str]:

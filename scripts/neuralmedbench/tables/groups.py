@@ -72,7 +72,7 @@ def item_groups(study: Study, outcomes: Outcomes) -> Iterator[tuple[str, str, Ma
         "sequence": [sequence_of(item, gold) for item, gold in pairs],
         "plane": _if_several([plane_of(item, gold) for item, gold in pairs]),
         "pictures": _if_several([pictures_of(item) for item in outcomes.items]),
-        "normal_control": ["true" if is_normal(gold.answer, study.vocabulary) else "" for gold in outcomes.gold],
+        "normal_control": ["true" if is_normal(gold, study.vocabulary) else "" for gold in outcomes.gold],
         "year": [item.date[:4] for item in outcomes.items],
         "language": _if_several([item.language for item in outcomes.items]),
         "lesion_shown": ["" if item.lesion_shown is None else str(item.lesion_shown).lower() for item in outcomes.items],
@@ -126,7 +126,7 @@ def pictures_of(item: Item) -> str:
     return next((name for name, most in PICTURES.items() if len(item.images) <= most), f"more than {max(PICTURES.values())}")
 
 
-def is_normal(answer: str, vocabulary: Vocabulary) -> bool:
+def is_normal(gold: Gold, vocabulary: Vocabulary) -> bool:
     """Return True if a reference states that there is no abnormality."""
-    found = vocabulary.find(answer)
+    found = vocabulary.of_reference(gold.answer, gold.icd10)
     return found is not None and found.key == NORMAL

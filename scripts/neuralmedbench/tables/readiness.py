@@ -78,7 +78,7 @@ def covered(score: Score, answers: ModelAnswers) -> bool | None:
 
 def false_alarm(score: Score, answers: ModelAnswers) -> bool | None:
     """Return True if an answer names a disease in a patient who has none."""
-    if not is_normal(answers.gold[score.item_id].answer, answers.vocabulary) or score.passed is None:
+    if not is_normal(answers.gold[score.item_id], answers.vocabulary) or score.passed is None:
         return None
     return covered(score, answers) and not score.passed
 

@@ -54,6 +54,12 @@ def test_a_diagnosis_written_as_synonym_or_code_is_gold_under_its_preferred_name
     assert code.answer == "acute ischaemic stroke"
 
 
+def test_a_diagnosis_with_more_in_brackets_is_known_and_kept_as_written():
+    built = build(source("a1"), answers=[answer("a1", diagnosis="Brain infarction (MCA territory)")])
+    assert (built.gold[0].answer, built.gold[0].icd10) == ("Brain infarction (MCA territory)", "I63.9")
+    assert "diagnosis_not_in_vocabulary" not in built.items[0].tags
+
+
 def test_an_unknown_diagnosis_is_kept_as_written_and_tagged():
     built = build(source("a1"), answers=[answer("a1", diagnosis="Zebra syndrome")])
     assert built.gold[0].answer == "Zebra syndrome"
@@ -309,6 +315,7 @@ def test_a_benchmark_without_any_case_is_an_error():
         ("glioblastoma", "Typical of a high-grade glioma"),
         ("glioblastoma", "WHO grade 4 tumour"),
         ("glioblastoma", "A neoplastic mass"),
+        ("glioblastoma (left temporal lobe)", "A neoplastic mass"),
         ("meningioma", "Several meningiomas"),
         ("multiple sclerosis", "RRMS lesions"),
         ("multiple sclerosis", "Demyelinating plaques"),

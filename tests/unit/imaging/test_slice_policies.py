@@ -228,6 +228,9 @@ def test_answers_that_cannot_be_read_are_told_without_their_values(tmp_path: Pat
     with pytest.raises(DataError, match="lesion_position_mm is three numbers") as caught:
         read_known_lesion(tmp_path / "config", "demo", "case01")
     assert "left" not in str(caught.value)
+    (tmp_path / "config" / "answers.csv").write_text("case_id,rationale\ncase01," + "x" * 200_000, encoding="utf-8")
+    with pytest.raises(ConfigError, match="demo: the answers table is not a CSV file in UTF-8"):
+        read_known_lesion(tmp_path / "config", "demo", "case01")
     (tmp_path / "config" / "answers.csv").unlink()
     with pytest.raises(ConfigError, match="no answers table"):
         read_known_lesion(tmp_path / "config", "demo", "case01")

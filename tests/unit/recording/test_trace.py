@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
+from conftest import ROOT
 from fixtures.conversations import add_conversations
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.errors import ConfigError, DataError
@@ -321,6 +323,21 @@ def test_the_answers_of_a_model_that_looked_for_itself_are_listed_and_not_those_
     assert f"answers of alpha to {DEPTH}, arm full, strategy viewer\n  1 items" in text
     assert "strategy direct" not in text
     assert "--arm full --strategy viewer" in text
+
+
+def test_a_comparison_with_oracle_slices_leads_to_the_answers_under_their_arm(copy: Path) -> None:
+    add_conversations(copy, "alpha")
+    shutil.copytree(ROOT / "config" / "arms", copy / "config" / "arms", dirs_exist_ok=True)
+    path = copy / f"config/benchmarks/{DEPTH}.yaml"
+    config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    path.write_text(yaml.safe_dump(config | {"arms": [*config["arms"], "oracle_slices"]}), encoding="utf-8")
+    row = {"benchmark": DEPTH, "model": "alpha", "measure": "oracle_difference", "value": "0.1"}
+    text = trace(TableCell("viewer", 1, "value", row), root=copy)
+    assert re.findall(r"arm (\w+), strategy (\w+)$", text, flags=re.MULTILINE) == [
+        ("full", "viewer"),
+        ("full", "direct"),
+        ("oracle_slices", "direct"),
+    ]
 
 
 def test_a_cell_of_degraded_pictures_stands_on_the_full_request_and_all_artefacts_of_its_level() -> None:

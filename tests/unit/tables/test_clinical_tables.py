@@ -209,6 +209,14 @@ def test_a_reference_that_the_vocabulary_lacks_is_an_abnormality_of_no_known_fam
     assert (found["family", "stroke"]["n_patients_with"], found["family", "stroke"]["n_patients_without"]) == (2, 4)
 
 
+def test_what_a_reference_adds_in_brackets_leaves_its_family_and_its_diagnosis() -> None:
+    items, names = cohort(f"{STROKE} (MCA territory)", f"{STROKE} (PCA territory)", TUMOUR, TUMOUR, f"{NORMAL} (motion)", NORMAL)
+    found = rows_of(items, names, [says(one, STROKE) for one in items])
+    assert found["family", "stroke"]["n_patients_with"] == 2
+    assert found["diagnosis", STROKE]["n_patients_with"] == 2
+    assert found["abnormal", "any abnormality"]["n_patients_without"] == 2
+
+
 def test_classes_are_compared_as_written_and_normal_is_known_by_the_vocabulary() -> None:
     items = [question(number, f"p{number}", runner=Runner.STRUCTURED, family=Family.CLASSIFICATION) for number in range(6)]
     names = ["tumor", "tumor", "stroke", "stroke", "normal", "normal"]

@@ -82,6 +82,11 @@ def test_the_rule_of_the_item_decides_which_constant_passes() -> None:
     assert found["pass1"].shared.tolist() == [True, True, True, True, False]
 
 
+def test_references_that_differ_in_brackets_have_one_constant() -> None:
+    found = floors(diagnoses("glioblastoma (left)", "glioblastoma (right)", "glioblastoma (frontal)", "meningioma"), VOCABULARY)
+    assert found["pass1"].shared.tolist() == [True, True, True, False]
+
+
 def test_a_lesion_is_passed_by_place_and_side_and_up_to_three_places_may_be_named() -> None:
     places = [
         ("left", "frontal lobe"),
