@@ -15,7 +15,7 @@ from neuralmedbench.records.taxonomy import ERROR_AXIS, ERRORS, TAXONOMY, ErrorG
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.clinicians.opinions import fresh_sample
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, share
 
@@ -145,12 +145,9 @@ def bins() -> Iterator[ErrorBin]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ErrorRow(ResultRow):
+class ErrorRow(ModelRow):
     """One kind of error in the answers of one model, by one source of labels."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     source: str
     kind: str | None = None
     simulated: bool | None = None

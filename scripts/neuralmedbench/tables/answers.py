@@ -16,18 +16,15 @@ from neuralmedbench.scoring.structured.form import STEPS, form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, find_answer_object
 from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampleRow(ResultRow):
+class SampleRow(ModelRow):
     """One model under one arm and strategy; the share `same_text` is 0 to 1."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     arm: str
     strategy: str
     samples_per_item: int
@@ -97,12 +94,9 @@ PARSED = (ParseStatus.STRICT, ParseStatus.REPAIRED, ParseStatus.FAILED)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValidityRow(ResultRow):
+class ValidityRow(ModelRow):
     """One step of the check of form, for one model and runner."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     runner: str | None = None
     step: str
     share: float | None = None

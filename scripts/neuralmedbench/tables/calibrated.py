@@ -19,7 +19,7 @@ from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, draw_pro
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import Key as Arm
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, ResultRow
+from neuralmedbench.tables.rows import Cells, ModelRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 SCORE = "score"
@@ -42,12 +42,9 @@ class _ModelDraws:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CalibratedRow(ResultRow):
+class CalibratedRow(ModelRow):
     """The pass rate of one model by one grader, raw and corrected by clinicians."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     grader: str
     raw: float | None = None
     raw_low: float | None = None

@@ -16,7 +16,7 @@ from neuralmedbench.records.responses import MISSING_STATES, PARTS, Response, Se
 from neuralmedbench.records.scores import Grade, GradeState
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.tables.declare import Table, of_study
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway
 
@@ -26,12 +26,9 @@ GRADER = "grader "
 
 
 @dataclass(frozen=True, kw_only=True)
-class EfficiencyRow(ResultRow):
+class EfficiencyRow(ModelRow):
     """The calls of one model on one benchmark; USD, seconds."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     requests: int | None = None
     answered: int | None = None
     prompt_tokens: int | None = None
@@ -100,12 +97,9 @@ def _total(numbers: list[int | None]) -> int | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DestinationRow(ResultRow):
+class DestinationRow(ModelRow):
     """Amount of data sent to one destination for one model or grader."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     destination: str
     requests: int | None = None
     calls: int | None = None

@@ -17,7 +17,7 @@ from neuralmedbench.records.words import counted, plural
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key, Outcomes
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, titles_of
 
@@ -47,12 +47,9 @@ class Sides(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContaminationRow(ResultRow):
+class ContaminationRow(ModelRow):
     """One model before and after its training cut-off."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     cutoff: str | None = None
     metric: str | None = None
     before: float | None = None

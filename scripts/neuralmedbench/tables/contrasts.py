@@ -22,7 +22,7 @@ from neuralmedbench.records.words import all_of, capital, counted, listing, poin
 from neuralmedbench.tables.declare import ALL, MODEL, SCORED, Suppression, Table, arm_labels, grouped_by, of_study
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, ResultRow, Tables
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import LAYOUT, PICTURES, Takeaway, claims_of, largest, share, size_of, without_head
@@ -169,12 +169,9 @@ def pairwise_rows(pairs: dict[str, list[Pair]], limit: float) -> list[PairwiseRo
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArmRow(ResultRow):
+class ArmRow(ModelRow):
     """One arm against full: pass@1 by item, arm minus full."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     arm: str
     reference_arm: str | None = None
     difference: float | None = None

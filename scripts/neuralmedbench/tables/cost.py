@@ -17,19 +17,16 @@ from neuralmedbench.records.words import listing
 from neuralmedbench.tables.calls import usage_cells
 from neuralmedbench.tables.declare import MODEL, Suppression, Table
 from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.rows import Cells, ResultRow
+from neuralmedbench.tables.rows import Cells, ModelRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 MONEY = ("cost_usd", "usd_per_item", "usd_per_right_answer")
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostRow(ResultRow):
+class CostRow(ModelRow):
     """One model on one benchmark; USD as text with nine decimals, because an answer may cost less than a millionth of a dollar."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     title: str | None = None
     pass1: float | None = None
     pass1_low: float | None = None

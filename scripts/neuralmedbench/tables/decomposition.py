@@ -16,7 +16,7 @@ from neuralmedbench.records.words import counted, p_equals, percent, percent_spa
 from neuralmedbench.tables.calibrated import GraderAccuracy, accuracy_of_score
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import TOLD, Takeaway, claims_of, largest, rows_of_best, share, without_head
 
@@ -120,12 +120,9 @@ def share_beyond_grader(f: float, d: float, accuracy: GraderAccuracy) -> Cells:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecompositionRow(ResultRow):
+class DecompositionRow(ModelRow):
     """One model: pass@1 under the arms with findings in words, their differences, and the share of its errors that the findings repair."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     f: float | None = None
     f_low: float | None = None
     f_high: float | None = None

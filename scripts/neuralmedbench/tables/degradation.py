@@ -18,18 +18,15 @@ from neuralmedbench.tables.confidence.measures import Confidences, ConfidenceSou
 from neuralmedbench.tables.confidence.reliability import cluster_of_patients, overconfidence_interval
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import DEGRADED, Takeaway, claims_of, share, size_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class DegradationRow(ResultRow):
+class DegradationRow(ModelRow):
     """One artefact at one level; level 0 is the arm full on the same items."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     operator: str
     level: int
     arms: str

@@ -14,7 +14,7 @@ from neuralmedbench.scoring.evidence import ASKED
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import FULL, Key, Outcomes, headline
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, begun, largest, rows_of_best, share, size_of, value_share
 
@@ -36,12 +36,9 @@ WORDS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvidenceRow(ResultRow):
+class EvidenceRow(ModelRow):
     """One model, and one kind of evidence that a right diagnosis needs to count."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     arm: str = ""
     evidence: str
     value: float | None = None

@@ -16,7 +16,7 @@ from neuralmedbench.scoring.structured.form import form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, largest, rows_of_best, share
 
@@ -47,12 +47,9 @@ class FieldAnswer(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FieldRow(ResultRow):
+class FieldRow(ModelRow):
     """One field of the structured answers of one model."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     field: str
     rule: str = LABEL
     accuracy: float | None = None

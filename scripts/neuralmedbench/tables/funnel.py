@@ -18,7 +18,7 @@ from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, verdicts_of
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, grouped_by, of_study
 from neuralmedbench.tables.outcomes import FULL, Key, Outcomes
-from neuralmedbench.tables.rows import ResultRow, Tables
+from neuralmedbench.tables.rows import ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, largest, rows_of_best, size_of
 
@@ -73,15 +73,12 @@ STEPS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunnelRow(ResultRow):
+class FunnelRow(ModelRow):
     """One step of one model: the share of answers that meet this condition and all before it, on the items that all steps ask.
 
     `judged_by` says who accepted answers: clinicians, a grader, or both.
     """
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     step: str
     place: int
     arm: str = ""

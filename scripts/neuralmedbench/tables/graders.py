@@ -16,7 +16,7 @@ from neuralmedbench.records.words import counted, decimal, listing, percent, per
 from neuralmedbench.scoring.planted.checks import EditCheck, check_together, unused_criteria
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
+from neuralmedbench.tables.rows import Cells, ModelRow, ResultRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, cluster_of
 
@@ -165,12 +165,9 @@ GRADER_CHECKS = Table(
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraderRow(ResultRow):
+class GraderRow(ModelRow):
     """Grades of one grader for one model."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     grader: str
     ok: int | None = None
     failed: int | None = None

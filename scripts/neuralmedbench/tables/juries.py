@@ -18,7 +18,7 @@ from neuralmedbench.scoring.jury import ballots, decide, has_quorum, votes_of
 from neuralmedbench.tables.answer_errors import PRESENT
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import DIRECT, FULL
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway
 
@@ -29,12 +29,9 @@ Votes = dict[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class JuryRow(ResultRow):
+class JuryRow(ModelRow):
     """One jury on one criterion, whole or without one member."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     jury: str
     rule: str | None = None
     criterion: str | None = None

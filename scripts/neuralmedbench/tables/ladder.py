@@ -12,7 +12,7 @@ from neuralmedbench.records.scores import Score
 from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.reasoning import Values, value_cells
-from neuralmedbench.tables.rows import ResultRow
+from neuralmedbench.tables.rows import ModelRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 LADDER, RETRY = "ladder", "retry"
@@ -27,12 +27,9 @@ DEPTH, RESCUED = "depth", "rescued"
 
 
 @dataclass(frozen=True, kw_only=True)
-class LadderRow(ResultRow):
+class LadderRow(ModelRow):
     """One measure of one stage, or of all stages, for one model."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     part: str
     stage: str
     place: int | None = None

@@ -24,7 +24,7 @@ from neuralmedbench.scoring.scores import is_named, is_suggested, same_answer
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import COLLEAGUE, ORDER, SUGGESTIONS, WORDING, Takeaway, best_of, claims_of, largest, value_share
 
@@ -39,12 +39,9 @@ Pair = tuple[int, Score, Score]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PressureRow(ResultRow):
+class PressureRow(ModelRow):
     """One measure of one model; `place` is the letter of a place of options, `expected` the value without an effect."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     measure: str
     arm: str = ""
     place: str = ""

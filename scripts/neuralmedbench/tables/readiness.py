@@ -22,7 +22,7 @@ from neuralmedbench.scoring.places import side_right, sides
 from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.groups import is_normal
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, cluster_of
 
@@ -203,12 +203,9 @@ SHOWN_CASES = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadinessRow(ResultRow):
+class ReadinessRow(ModelRow):
     """One condition of a site for one model and disease group, or one use as a whole."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     use: str | None = None
     group: str | None = None
     condition: str | None = None

@@ -19,7 +19,7 @@ from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, EFFICIENCY, FACTU
 from neuralmedbench.tables.declare import ALL, MODEL, RANKED, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import K, Key, Outcomes, headline
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, value_share
 
@@ -28,12 +28,9 @@ LIST_METRICS = (*DEPTHS, "mrr")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DifferentialRow(ResultRow):
+class DifferentialRow(ModelRow):
     """Ranked differentials of one model in one family and level."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     family: str | None = None
     level: str | None = None
     top1: float | None = None
@@ -163,12 +160,9 @@ RIGHT, ANCHORED, LOST = "right", "anchored", "lost"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TurnRow(ResultRow):
+class TurnRow(ModelRow):
     """One measure of one model's dialogues, after a turn or over all turns."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     measure: str
     turn: int | None = None
     value: float | None = None
@@ -253,12 +247,9 @@ MEASURES = (EFFICIENCY, FACTUALITY, COMPLETENESS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReasoningRow(ResultRow):
+class ReasoningRow(ModelRow):
     """One measure of the reasoning of one model, by one grader."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     grader: str
     measure: str
     value: float | None = None

@@ -20,7 +20,7 @@ from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.records.words import counted, listing, p_equals, percent, points, points_span
 from neuralmedbench.tables.declare import MODEL, Suppression, Table
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.stored_runs import MAJORITY
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import REVISION, Takeaway, claims_of, largest, without_head
@@ -163,12 +163,9 @@ def change_tests(row: Cells) -> list[float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RevisionRow(ResultRow):
+class RevisionRow(ModelRow):
     """Two revisions of one model, by pass or by leading diagnosis."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     metric: str | None = None
     earlier_revision: str | None = None
     revision: str | None = None
@@ -191,12 +188,9 @@ class RevisionRow(ResultRow):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlipRow(ResultRow):
+class FlipRow(ModelRow):
     """One item whose majority verdict changed between two revisions."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     item_id: str
     case_id: str
     family: str | None = None

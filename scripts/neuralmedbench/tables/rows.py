@@ -33,3 +33,12 @@ class ResultRow(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(vars(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRow(ResultRow):
+    """Base of the rows that are each about one model on one benchmark; `in_reference_pool` is set where a run says which models it compares."""
+
+    benchmark: str
+    model: str
+    in_reference_pool: bool | None = None

@@ -17,7 +17,7 @@ from neuralmedbench.scoring.similarity import PACKAGES, comparable_responses
 from neuralmedbench.tables.declare import ALL, MODEL, REPEATABLE, SCORED, Suppression, Table
 from neuralmedbench.tables.grader_vs_clinician import METRICS, GraderVsClinicianRow, trust_rows
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway
 
@@ -28,12 +28,9 @@ Pair = tuple[Score, SimilarityRow]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimilarityTableRow(ResultRow):
+class SimilarityTableRow(ModelRow):
     """One measure of similarity of one model's answers, over all levels or one."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     level: str | None = None
     metric: str | None = None
     mean: float | None = None

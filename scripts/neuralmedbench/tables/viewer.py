@@ -18,7 +18,7 @@ from neuralmedbench.records.views import SliceView, ViewStep, view_steps
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import FULL, Key
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import ORACLE, VIEWED, GainWords, Takeaway, passes_sentence, size_of, value_share
 from neuralmedbench.tables.workup import mean_over_items
@@ -38,12 +38,9 @@ IS_SHOWN = GainWords(doing=SHOWN.capitalize(), does=f"is {SHOWN}", than="with vi
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViewerRow(ResultRow):
+class ViewerRow(ModelRow):
     """One measure of one model that looks through the scans itself (strategy `viewer`, arm `full`)."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     measure: str
     value: float | None = None
     low: float | None = None

@@ -19,7 +19,7 @@ from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.workup import MOST_BRIER, MOST_LOG_LOSS, WorkUp, measures_of_asking, read_work_up
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import FULL, Key
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import CHOSEN, OVER_ALL, OVER_NONE, GainWords, Takeaway, passes_sentence, size_of, value_share
 
@@ -53,12 +53,9 @@ GAINS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkUpRow(ResultRow):
+class WorkUpRow(ModelRow):
     """One measure of one model under one arm; `turn` is the message, from 1, of measures by turn."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     arm: str
     measure: str
     turn: int | None = None

@@ -24,7 +24,7 @@ from neuralmedbench.tables.clinical.readings import (
 )
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables, with_ends
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables, with_ends
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway, by_benchmark, largest, rows_of_best, value_share
 
@@ -79,12 +79,9 @@ def _bayes(rate: float | None, other: float | None, prevalence: float) -> float 
 
 
 @dataclass(frozen=True, kw_only=True)
-class AccuracyRow(ResultRow):
+class AccuracyRow(ModelRow):
     """Sensitivity, or specificity, of one model for one target condition; `tp` to `missing` count answers."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     kind: str
     target: str
     measure: str
@@ -195,12 +192,9 @@ def _accuracy_row(study: Study, one: TargetAnswers, measure: str) -> AccuracyRow
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictiveValueRow(ResultRow):
+class PredictiveValueRow(ModelRow):
     """Predictive values of one model and one target condition at one prevalence."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     kind: str
     target: str
     prevalence: float | None = None
@@ -250,12 +244,9 @@ def predictive_value_rows(study: Study, answers: Sequence[TargetAnswers]) -> lis
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConfusionRow(ResultRow):
+class ConfusionRow(ModelRow):
     """Number of answers of one model that name one family where the reference is of another, or of the same."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     reference: str
     named: str
     answers: int | None = None

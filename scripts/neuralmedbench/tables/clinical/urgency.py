@@ -29,7 +29,7 @@ from neuralmedbench.tables.clinical.readings import (
 )
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import Key, headline
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, largest, rows_of_best, value_share
 
@@ -44,12 +44,9 @@ MISSED, MUST_NOT = "missed", "must_not"
 
 
 @dataclass(frozen=True, kw_only=True)
-class UrgencyRow(ResultRow):
+class UrgencyRow(ModelRow):
     """One measure of one model over the time-critical references, one of them, or (`must_not`) all references."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     references: str
     measure: str
     within: str | None = None

@@ -24,7 +24,7 @@ from neuralmedbench.records.words import counted
 from neuralmedbench.tables.confidence.measures import REASONS, Confidences, ConfidenceSource, Draws, gather_confidences
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, grouped_by
 from neuralmedbench.tables.outcomes import FULL, Key
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway, rows_of_best, value_share
 
@@ -36,12 +36,9 @@ POINTS = tuple(number / 20 for number in range(1, 21))
 
 
 @dataclass(frozen=True, kw_only=True)
-class RiskCoverageRow(ResultRow):
+class RiskCoverageRow(ModelRow):
     """One point of a curve, or one measure of it."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     source: str
     measure: str
     coverage: float | None = None
@@ -135,12 +132,9 @@ NONE = {ConfidenceSource.STATED: "none stated", ConfidenceSource.AGREEMENT: "no 
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConfidenceRow(ResultRow):
+class ConfidenceRow(ModelRow):
     """Calibration of the confidences of one model under one arm."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     arm: str
     source: str
     n_items: int | None = None
@@ -179,12 +173,9 @@ class ConfidenceRow(ResultRow):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReliabilityRow(ResultRow):
+class ReliabilityRow(ModelRow):
     """One bin of about equally many answers."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     arm: str
     source: str
     bin: int | None = None

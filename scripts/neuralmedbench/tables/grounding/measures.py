@@ -18,7 +18,7 @@ from neuralmedbench.records.words import all_of, counted, listing
 from neuralmedbench.tables.declare import MODEL, Results, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.grounding.values import AnswersByArm, arms_with, first_asked
 from neuralmedbench.tables.outcomes import FULL, Key
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import ANOTHER, CONSTANT, MIRROR, WORDLESS, Takeaway, begun, by_benchmark, largest, titles_of
 
@@ -110,12 +110,9 @@ CONTRASTS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroundingRow(ResultRow):
+class GroundingRow(ModelRow):
     """One measure of one model under one arm, or the class that the measures show (`told`)."""
 
-    benchmark: str
-    model: str
-    in_reference_pool: bool | None = None
     measure: str
     arm: str = ""
     value: float | None = None
