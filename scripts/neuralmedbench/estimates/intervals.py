@@ -270,12 +270,15 @@ def resampled_rate(values: Floats, by: ByPatient, resampled: Floats) -> Interval
     return exact_interval(values, by) or _bootstrap_interval(values, by, resampled)
 
 
-def exact_interval(values: Floats, by: ByPatient) -> Interval | None:
-    """Return the interval of a rate where the rules of `rate_interval` ask for an exact one, else None; no value may be NaN."""
-    mean, confidence = float(values.mean()), by.settings.confidence
+def exact_interval(values: Floats, by: ByPatient, trials: Floats | None = None) -> Interval | None:
+    """Return the interval of a rate where the rules of `rate_interval` ask for an exact one, else None; no value may be NaN.
+
+    With `trials`, values are numbers of events and the rate is the share of all trials that are events.
+    """
+    mean, confidence = float(values.mean() if trials is None else values.sum() / trials.sum()), by.settings.confidence
     if mean <= 0 or mean >= 1:
         return Interval(mean, *one_sided_bounds(mean * by.clusters, by.clusters, confidence), "exact one-sided")
-    size = effective_size(values, by.codes, confidence)
+    size = effective_size(values, by.codes, confidence, trials)
     few = min(mean, 1 - mean) * size < FEW_EVENTS
     if by.clusters >= FEW_PATIENTS and not few:
         return None

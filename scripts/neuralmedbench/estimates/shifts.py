@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neuralmedbench.estimates.comparisons import Difference, difference_of_rates, sign_flip_p, square_and_add
-from neuralmedbench.estimates.exact import FEW_EVENTS, FEW_PATIENTS, clopper_pearson, effective_size, one_sided_bounds
-from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, expanded_tail
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, exact_interval, expanded_tail
 
 SHUFFLES_AT_ONCE = 500
 """Shuffles that are made together."""
@@ -31,20 +30,9 @@ def conditional_rate(events: Floats, trials: Floats, by: ByPatient) -> Interval:
     counted = np.asarray(trials > 0)
     if not counted.any():
         return Interval()
-    own, events, trials, confidence = by.at(counted), events[counted], trials[counted], by.settings.confidence
-    rate = float(events.sum() / trials.sum())
-    if rate <= 0 or rate >= 1:
-        return Interval(rate, *one_sided_bounds(rate * own.clusters, own.clusters, confidence), "exact one-sided")
-    size = effective_size(events, own.codes, confidence, trials)
-    few = min(rate, 1 - rate) * size < FEW_EVENTS
-    if own.clusters >= FEW_PATIENTS and not few:
-        return Interval(rate, *own.percentiles(_ratios(events, trials, own)), "bootstrap")
-    low, high = clopper_pearson(rate * size, size, confidence)
-    if few:
-        # with few events the end beyond them is no nearer than with none
-        none = one_sided_bounds(0, own.clusters, confidence)[1]
-        low, high = (low, max(high, none)) if rate < 0.5 else (min(low, 1 - none), high)
-    return Interval(rate, low, high, "exact")
+    own, events, trials = by.at(counted), events[counted], trials[counted]
+    exact = exact_interval(events, own, trials)
+    return exact or Interval(float(events.sum() / trials.sum()), *own.percentiles(_ratios(events, trials, own)), "bootstrap")
 
 
 def _ratios(events: Floats, trials: Floats, by: ByPatient) -> Floats:
