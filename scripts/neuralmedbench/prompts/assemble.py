@@ -13,8 +13,7 @@ from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.answer_schemas import checklist_schema, fields_in_words, stage_turns, stepwise_schema
 from neuralmedbench.prompts.arms import View, variant_views, views, with_added_text, within_words
-from neuralmedbench.prompts.parts import labelled_images, render_message
-from neuralmedbench.prompts.workup import (
+from neuralmedbench.prompts.conversations import (
     ASK_ORDERS,
     ask_applies,
     has_viewer,
@@ -24,6 +23,7 @@ from neuralmedbench.prompts.workup import (
     with_informant,
     work_up_of,
 )
+from neuralmedbench.prompts.parts import labelled_images, render_message
 from neuralmedbench.records.arm_changes import AlteredPicture
 from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.checklist import SECTIONS, with_places

@@ -14,7 +14,7 @@ import pytest
 from fixtures.imports import imported, picture_bytes, put
 from fixtures.scoring import RESPONSE, vocabulary
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
-from neuralmedbench.prompts.workup import start_and_facts
+from neuralmedbench.prompts.conversations import start_and_facts
 from neuralmedbench.records.items import Runner
 from neuralmedbench.scoring.scores import score_responses
 

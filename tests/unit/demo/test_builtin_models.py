@@ -22,7 +22,7 @@ from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.models.conversation import PromptMessage, next_messages, question_of
 from neuralmedbench.models.protocol import Message, MessageImage
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
-from neuralmedbench.prompts.workup import inquiry_of, work_up_of
+from neuralmedbench.prompts.conversations import inquiry_of, work_up_of
 from neuralmedbench.records.checklist import SECTIONS, with_places
 from neuralmedbench.records.items import Family, Gold, ItemImage, Runner, Turn
 from neuralmedbench.records.scores import ParseStatus, StatedPlace

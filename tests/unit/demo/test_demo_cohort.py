@@ -17,7 +17,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import read_case_table
 from neuralmedbench.files.pseudonyms import read_key
 from neuralmedbench.files.yaml_text import load_yaml
-from neuralmedbench.prompts.workup import examinations_of
+from neuralmedbench.prompts.conversations import examinations_of
 from neuralmedbench.records.examinations import match_request
 from neuralmedbench.records.examinations.inventory import RequestOutcome
 from neuralmedbench.records.items import ItemImage

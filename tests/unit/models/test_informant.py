@@ -27,7 +27,7 @@ from neuralmedbench.models.forecast import forecast_calls, forecast_informant
 from neuralmedbench.models.informant import INFORMANT, chosen_facts
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.model_run import ModelRun
-from neuralmedbench.prompts.workup import with_informant
+from neuralmedbench.prompts.conversations import with_informant
 from neuralmedbench.records.requests import STATEMENT, Fact, Inquiry, Request, RequestTurn
 from neuralmedbench.records.responses import Response
 from neuralmedbench.scoring.workup import measures_of_asking
