@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 
@@ -23,6 +25,8 @@ import validate
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 """As in a job of Snakemake: test processes side by side would wait for each other's threads of torch, for minutes."""
+hypothesis_settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("untimed")  # a busy machine makes no property false
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("Snakefile", "rules", "scripts", "config", "profiles", "envs", "requirements.lock", "dvc.yaml")
 NMB = (

@@ -82,7 +82,7 @@ def test_the_area_lies_between_the_best_and_the_worst_order(groups: list[tuple[i
 
 
 @given(ANSWERS, st.integers(1, 8))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_intervals_hold_their_value_or_are_none(rows: list[tuple[float, bool]], patients: int) -> None:
     confidence, right = arrays(rows)
     codes = [place % patients for place in range(len(rows))]

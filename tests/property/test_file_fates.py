@@ -7,7 +7,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures.deid import head_voxels, write_nifti_file
@@ -46,7 +46,7 @@ def pool() -> tuple[tuple[str, bytes], ...]:
     return (*contents, *odd)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 @given(data=st.data())
 def test_every_file_of_a_case_is_used_or_set_aside_with_a_reason(data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.sampled_from(range(len(pool()))), min_size=1, max_size=14, unique=True))

@@ -38,7 +38,7 @@ LIKELY = st.fixed_dictionaries(
 SUBJECT = GradingInput(replace(ITEM, lesion_shown=True), KNOWN, "A mass.", "A mass.")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text() | VALUES.map(json.dumps) | LIKELY.map(json.dumps), st.sampled_from(sorted(TASKS)))
 def test_no_answer_of_a_grader_raises_and_every_word_is_one_that_was_asked_for(text, task):
     words = TASKS[task].read(text, SUBJECT)
@@ -49,7 +49,7 @@ def test_no_answer_of_a_grader_raises_and_every_word_is_one_that_was_asked_for(t
         assert all(word.value is None or 0 <= word.value <= (2 if task == "errors" else 1) for word in words)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.text(max_size=40))
 def test_only_an_object_alone_is_read(text):
     found = read_json_object(text)
@@ -58,7 +58,7 @@ def test_only_an_object_alone_is_read(text):
     assert read_json_object(f'{text}{{"a": 1}}') is None or not text.strip()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(max_size=200), st.lists(st.text(max_size=10), max_size=3))
 def test_no_candidate_opens_or_closes_a_tag(text, names):
     shown = blind(text, names)

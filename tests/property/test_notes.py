@@ -6,7 +6,7 @@ import re
 from datetime import date, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neuralmedbench.deid.notes.clean import clean_note
@@ -20,7 +20,6 @@ WORDS = st.lists(
 DAYS = st.dates(min_value=date(1930, 1, 1), max_value=date(2060, 12, 31))
 
 
-@settings(deadline=None)
 @given(before=WORDS, day=DAYS, after=WORDS, style=st.sampled_from(["%Y-%m-%d", "%d %B %Y", "%B %d, %Y"]))
 def test_every_full_date_is_moved_by_the_same_days(before: str, day: date, after: str, style: str) -> None:
     text = clean_note(f"{before} {day:{style}} {after}", SHIFT, None).text
@@ -28,7 +27,6 @@ def test_every_full_date_is_moved_by_the_same_days(before: str, day: date, after
     assert f"{day:{style}}" not in text
 
 
-@settings(deadline=None)
 @given(before=WORDS, name=st.sampled_from(["Nakamura", "O'Neill", "Müller", "van den Berg"]), after=WORDS)
 def test_the_patients_own_name_goes_wherever_it_stands(before: str, name: str, after: str) -> None:
     pattern = identity_pattern(Identity(names=(f"{name}^Kim",)))
@@ -36,7 +34,6 @@ def test_the_patients_own_name_goes_wherever_it_stands(before: str, name: str, a
     assert not re.search(r"nakamura|neill|müller|berg|kim", text.casefold())
 
 
-@settings(deadline=None)
 @given(text=st.text(max_size=300))
 def test_no_text_makes_the_cleaner_stumble(text: str) -> None:
     clean_note(text, SHIFT, None)

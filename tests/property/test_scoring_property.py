@@ -61,7 +61,7 @@ ITEMS = st.sampled_from([ITEM, LESION_ITEM, PICTURE_ITEM, *EVERY_FORM])
 NAMES = st.sampled_from(sorted(entry.name for entry in vocabulary().diagnoses.values()))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXTS, ITEMS)
 def test_any_text_is_read_without_an_error(text, item):
     prediction = parse_answer(text, item)
@@ -73,7 +73,7 @@ def test_any_text_is_read_without_an_error(text, item):
         assert prediction.fields is None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(NAMES, min_size=1, max_size=5, unique=True))
 def test_a_differential_written_in_the_form_comes_back_as_it_was_written(names):
     prediction = parse_answer(differential(*names), ITEM)
@@ -85,7 +85,7 @@ WORDS = st.text(max_size=40).map(lambda text: " ".join(text.replace("|", "").rep
 """Words of one line."""
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(NAMES, min_size=1, max_size=5, unique=True), WORDS | NAMES, WORDS | NAMES)
 def test_no_words_of_the_evidence_change_what_a_checklist_names(names, speaks_for, against):
     prediction = parse_answer(checklist(*names, evidence=f"| for: {speaks_for} | against: {against}"), ITEM)
@@ -93,7 +93,7 @@ def test_no_words_of_the_evidence_change_what_a_checklist_names(names, speaks_fo
     assert len(prediction.evidence) == len(names)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(NAMES, NAMES)
 def test_relations_are_mirrored(first, second):
     mirror = {Relation.CHILD: Relation.PARENT, Relation.PARENT: Relation.CHILD, Relation.SYNONYM: Relation.SYNONYM}
@@ -102,20 +102,20 @@ def test_relations_are_mirrored(first, second):
     assert mirror.get(one, one) == other
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(max_size=200))
 def test_any_line_has_a_relation_unless_it_is_blank(text):
     found = relation(text, ReferenceAnswer.of(GOLD, vocabulary()))
     assert (found is None) == (not normal_form(text))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_statements_are_compared_without_an_error(text, statement):
     assert contains_statement(text, statement) in {True, False}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.dictionaries(
         st.sampled_from(["main_condition", "core_diagnosis", "explanation", "x"]), st.none() | st.booleans() | st.text(max_size=5)
@@ -164,7 +164,7 @@ FORMS = (
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.sampled_from(FORMS),
     st.integers(0, len(OPTIONS) - 1),
@@ -181,7 +181,7 @@ def test_every_way_to_write_a_letter_gives_this_letter(form, place, before):
     assert (prediction.parse_status is ParseStatus.STRICT) == asked
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXTS, st.integers(2, 10))
 def test_a_choice_is_one_of_the_options_or_none(text, number):
     options = tuple(f"option number {place}" for place in range(number))
@@ -229,7 +229,7 @@ def test_a_hostile_answer_is_read_in_every_form_by_every_parser(kind: str) -> No
     assert read_grader_object(text) is None or isinstance(read_grader_object(text), dict)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     TEXTS
     | st.recursive(

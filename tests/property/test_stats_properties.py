@@ -16,7 +16,7 @@ VALUES = st.lists(st.tuples(st.sampled_from([0.0, 0.2, 0.5, 1.0, float("nan")]),
 
 
 @given(VALUES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_an_interval_holds_its_value_and_stays_between_0_and_1(rows: list[tuple[float, int]]) -> None:
     values, patients = np.array([value for value, _ in rows]), np.array([patient for _, patient in rows])
     found = rate_interval(values, ByPatient(patients, FAST))
@@ -26,7 +26,7 @@ def test_an_interval_holds_its_value_and_stays_between_0_and_1(rows: list[tuple[
 
 
 @given(VALUES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_swapping_two_models_turns_the_sign_and_keeps_the_p_value(rows: list[tuple[float, int]]) -> None:
     first, patients = np.array([value for value, _ in rows]), np.array([patient for _, patient in rows])
     second = np.roll(first, 1)

@@ -60,7 +60,7 @@ def nearly_right(draw: st.DrawFn) -> str:
 LINES = st.lists(st.one_of(nearly_right().map(str.encode), VALUES.map(json.dumps).map(str.encode), st.binary(max_size=30)), max_size=6)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(LINES)
 def test_no_file_stops_the_scoring_and_every_number_can_be_written(lines: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +85,7 @@ CLASSES = st.sampled_from(["tumor", "stroke", "normal"])
 ANSWERS = st.lists(st.tuples(CLASSES, CLASSES, st.integers(0, 20).map(lambda steps: steps / 20)), min_size=1, max_size=12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(ANSWERS, st.data())
 def test_an_answer_withdrawn_never_makes_a_metric_over_all_answers_better(
     answers: list[tuple[str, str, float]], data: st.DataObject
@@ -110,7 +110,7 @@ def test_an_answer_withdrawn_never_makes_a_metric_over_all_answers_better(
         assert after[name]["value"] >= before[name]["value"] - 1e-9
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.dictionaries(st.sampled_from(["class", "subtype", "modality", "confidence", "plane", "x"]), VALUES, max_size=6))
 def test_any_object_passes_some_number_of_steps(answer: dict[str, object]) -> None:
     schema = json.dumps({"properties": {"class": {"enum": ["tumor", None]}, "subtype": {"enum": ["glioma", None]}, "confidence": {}}})

@@ -69,7 +69,7 @@ def test_every_name_and_code_is_that_of_its_own_entry(entry: Diagnosis) -> None:
         assert relation(term, reference(entry.key)) in {Relation.EXACT, Relation.SYNONYM}, term
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(some_names, entries)
 def test_a_name_is_exact_or_synonym_of_no_other_entry_and_passes_for_wider_ones_alone(
     named: tuple[Diagnosis, str], other: Diagnosis
@@ -81,7 +81,7 @@ def test_a_name_is_exact_or_synonym_of_no_other_entry_and_passes_for_wider_ones_
     assert (found is Relation.PARENT) == (entry.key in wider(other))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(some_names, some_names)
 def test_a_child_seen_from_its_parent_is_a_parent_seen_from_its_child(first: tuple[Diagnosis, str], second: tuple[Diagnosis, str]) -> None:
     one, other = relation(first[1], reference(second[0].key)), relation(second[1], reference(first[0].key))
@@ -181,7 +181,7 @@ def test_sides_places_doubt_and_what_follows_change_no_diagnosis(words: str) -> 
     assert [term for entry, term in named if not right(words.format(term), entry)] == []
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(phrases, st.sampled_from(BESIDE), entries)
 def test_sides_places_and_doubt_never_make_a_wrong_answer_right(named: tuple[Diagnosis, str], words: str, other: Diagnosis) -> None:
     if not right(named[1], other) and not is_kind_at(words, named[0], other):
@@ -302,7 +302,7 @@ def test_a_denial_behind_a_diagnosis_counts(words: str) -> None:
     assert [term for entry, term in some_of(plain, words, DENIED_AT_THE_END) if right(words.format(term), entry)] == []
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(some_names, st.sampled_from((*DENIED, *DENIED_AT_THE_END)), entries)
 def test_a_negation_never_makes_a_wrong_answer_right(named: tuple[Diagnosis, str], words: str, other: Diagnosis) -> None:
     if not right(named[1], other):
@@ -332,7 +332,7 @@ def test_a_negation_reaches_as_far_as_a_reader_takes_it(answer: str, wanted: str
     assert right(answer, entry) is passes
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     phrases,
     st.sampled_from(["left", "right"]),
@@ -349,7 +349,7 @@ def test_the_other_side_is_never_right_and_the_same_side_always(named: tuple[Dia
     assert not right(words.format(term, side=other), entry, side=side)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from([*TERRITORIES]), st.sampled_from([*TERRITORIES]), st.integers(0, 1), st.sampled_from(["{} in the {}", "{}, {}"]))
 def test_an_infarct_of_another_artery_is_never_right(shown: str, said: str, form: int, words: str) -> None:
     stroke = vocabulary().diagnoses["acute-ischaemic-stroke"]
@@ -357,7 +357,7 @@ def test_an_infarct_of_another_artery_is_never_right(shown: str, said: str, form
     assert right(answer, stroke, location=TERRITORIES[shown][0]) is (shown == said)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from(sorted(vocabulary().locations)), st.sampled_from(sorted(vocabulary().places)), st.text(max_size=30))
 def test_a_place_is_itself_and_no_other_and_a_side_is_only_itself(place: str, name: str, text: str) -> None:
     lesion = Lesion(location=place, side="left", behaviour={})
@@ -380,7 +380,7 @@ def test_look_alikes_of_a_few_letters_are_kept_apart() -> None:
     assert not right("no acute infarct", vocabulary().diagnoses["acute-ischaemic-stroke"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=120), st.lists(some_names, max_size=4), st.sampled_from(("", ", ", " or ", " / ", " no ", " (", " - ", ": ")))
 def test_any_line_names_one_entry_or_none(text: str, named: list[tuple[Diagnosis, str]], between: str) -> None:
     line = between.join([*(term for _, term in named), text])

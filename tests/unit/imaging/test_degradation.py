@@ -100,7 +100,7 @@ def test_each_level_of_a_real_slice_is_worse_than_the_one_before(name: str) -> N
             assert mild["entropy_focus_original"] < mild["entropy_focus"] < severe["entropy_focus"], operator
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     operator=st.sampled_from(sorted(DEGRADATIONS)),
     rows=st.integers(16, 70),
@@ -318,7 +318,7 @@ def test_each_tile_of_a_montage_is_degraded_for_itself(operator: str, *, boxed: 
         assert not degraded[boxes[1]].any()  # nothing of the other tiles came into the black one
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(side=st.integers(8, 40), number=st.integers(1, 12), extra=st.integers(0, 1))
 def test_tiles_are_found_where_the_montage_put_them(side: int, number: int, extra: int) -> None:
     tiles = [np.full((side, side), place + 1, np.uint8) for place in range(number)]

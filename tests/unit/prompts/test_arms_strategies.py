@@ -50,7 +50,7 @@ def test_the_first_part_is_cut_behind_a_word_and_never_longer_than_its_share(per
     small=some.integers(1, 99),
     more=some.integers(0, 98),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_larger_part_begins_with_every_smaller_one(words, small, more):
     half = len(words) // 2
     item = question(notes=" ".join(words[:half]), record=" ".join(words[half:]))

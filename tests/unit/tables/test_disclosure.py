@@ -74,7 +74,7 @@ def rank(masks: list[int], size: int) -> int:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(benchmarks())
 def test_no_hidden_number_can_be_worked_out_from_those_that_are_shown(drawn: tuple[list[str], list[tuple[str, ...]]]) -> None:
     patients, groups = drawn
