@@ -52,6 +52,10 @@ def test_patients_data_stop_at_the_gate_until_a_person_signed_and_go_on_without_
     shutil.copytree(finished_run, folder)
     config = folder / "config" / "benchmarks" / "demo-tiny.yaml"
     config.write_text(config.read_text().replace("subjects: phantom", "subjects: patient"))
+    # the scans are not de-identified again: the same files, now of patients
+    cases = [path.relative_to(folder).as_posix() for path in sorted((folder / "data/deidentified/demo-tiny").glob("sub-*/case.json"))]
+    touched = run_snakemake(folder, "--configfile", "config/test.yaml", "--touch", "--", *cases)
+    assert touched.returncode == 0, touched.stderr[-2000:]
     stopped = run_snakemake(folder, *PROMPTS)
     assert stopped.returncode != 0
     assert "demo-tiny: de-identification waits for a person: open data/reviews/demo-tiny/review.html" in stopped.stdout + stopped.stderr
