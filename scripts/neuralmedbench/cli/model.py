@@ -244,6 +244,7 @@ def judge_update(args: Namespace) -> int:
         settings=IntervalSettings(**config.statistics.model_dump()),
         grader_floor=config.grader_checks.floor,
         limit=config.limit,
+        margin=config.comparison.margin,
         results=Path(run.results),
     )
     found = write_gate(study, args.model, record, Path(run.results))
