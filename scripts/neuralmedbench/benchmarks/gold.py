@@ -63,7 +63,7 @@ def gold_for(item_id: str, family: Family, answer: AnswerRow, vocabulary: Vocabu
 
 def diagnosis_of(answer: AnswerRow, vocabulary: Vocabulary) -> Diagnosis | None:
     """Look up the diagnosis of a row by its term, else by its ICD-10 code; None if the vocabulary has neither."""
-    return vocabulary.of_reference(answer.diagnosis, answer.icd10)
+    return vocabulary.of_whole_reference(answer.diagnosis, answer.icd10)
 
 
 def _preferred_name(term: str, vocabulary: Vocabulary) -> str:
@@ -155,7 +155,7 @@ class AnswerNames:
     @classmethod
     def of(cls, gold: Gold, vocabulary: Vocabulary) -> AnswerNames:
         """Collect the names of the answer of an item."""
-        found = vocabulary.of_reference(gold.answer, gold.icd10)
+        found = vocabulary.of_whole_reference(gold.answer, gold.icd10)
         related = [] if found is None else [found, *vocabulary.ancestors(found.key), *vocabulary.descendants(found.key)]
         own = {normal_form(name) for name in (gold.answer, *gold.aliases, *(found.terms if found else ()))}
         others = (term for entry in related for term in entry.in_full)

@@ -57,7 +57,7 @@ def sign_names(gold: Gold, vocabulary: Vocabulary, signs: dict[str, tuple[str, .
 
     Without a vocabulary the answer and its aliases are compared with the names of the diseases.
     """
-    found = vocabulary.of_reference(gold.answer, gold.icd10)
+    found = vocabulary.of_whole_reference(gold.answer, gold.icd10)
     wider = [] if found is None else [entry.name for entry in (found, *vocabulary.ancestors(found.key))]
     names = {normal_form(name) for name in (gold.answer, *gold.aliases, *wider)}
     return tuple(dict.fromkeys(sign for disease, own in signs.items() if normal_form(disease) in names for sign in own))

@@ -338,6 +338,10 @@ class Vocabulary:
         """Return the diagnosis of a reference answer: of its name without what stands in brackets, of its whole name, or of its ICD-10 code."""
         return self.find(BRACKETS.sub(" ", answer)) or self.find(answer) or (self.find(icd10) if icd10 else None)
 
+    def of_whole_reference(self, answer: str, icd10: str = "") -> Diagnosis | None:
+        """Return the diagnosis of a reference answer as narrow as it is written: of its whole name if that is known, else as `of_reference`."""
+        return self.find(answer) or self.of_reference(answer, icd10)
+
     def disease_family(self, text: str) -> str:
         """Return the widest term above a diagnosis (stroke, brain tumour, ...); empty if the vocabulary lacks the diagnosis."""
         found = self.find(text)

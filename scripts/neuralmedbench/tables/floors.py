@@ -258,7 +258,7 @@ def _pass_matrix(gold: Sequence[Gold], constants: Sequence[Constant]) -> Floats:
 
 
 def _diagnosis_constants(gold: Sequence[Gold], patients: Ints, vocabulary: Vocabulary) -> list[Prediction]:
-    names = [known.name if (known := vocabulary.of_reference(row.answer, row.icd10)) else row.answer for row in gold]
+    names = [known.name if (known := vocabulary.of_whole_reference(row.answer, row.icd10)) else row.answer for row in gold]
     return [Prediction(parse_status=ParseStatus.STRICT, differential=(name,)) for name in _commonest(names, patients)]
 
 

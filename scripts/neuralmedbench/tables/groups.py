@@ -128,5 +128,5 @@ def pictures_of(item: Item) -> str:
 
 def is_normal(gold: Gold, vocabulary: Vocabulary) -> bool:
     """Return True if a reference states that there is no abnormality."""
-    found = vocabulary.of_reference(gold.answer, gold.icd10)
+    found = vocabulary.of_whole_reference(gold.answer, gold.icd10)
     return found is not None and found.key == NORMAL

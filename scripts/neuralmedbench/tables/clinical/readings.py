@@ -159,7 +159,7 @@ def diagnostic_items(study: Study, benchmark: BenchmarkStudy) -> DiagnosticItems
             truth.append(finding_of_class(label, vocabulary))
             entries.append(None)
             continue
-        entry = vocabulary.of_reference(gold.answer, gold.icd10)
+        entry = vocabulary.of_whole_reference(gold.answer, gold.icd10)
         entries.append(entry)
         truth.append(Finding(frozenset({ABNORMAL}), UNKNOWN_REFERENCE) if entry is None else finding_of(entry, vocabulary))
     places = np.array(wanted, dtype=np.int64)
