@@ -35,12 +35,8 @@ def gold_for(item_id: str, family: Family, answer: AnswerRow, vocabulary: Vocabu
     brackets (a place, a subtype), is kept as written: the matcher reads the brackets.
     """
     found = diagnosis_of(answer, vocabulary)
-    more = (
-        found is not None
-        and vocabulary.find(BRACKETS.sub(" ", answer.diagnosis)) is found
-        and vocabulary.find(answer.diagnosis) is not found
-    )
-    name = found.name if found and not more else answer.diagnosis
+    in_brackets = vocabulary.find(answer.diagnosis) is None and found is vocabulary.find(BRACKETS.sub(" ", answer.diagnosis))
+    name = found.name if found and not in_brackets else answer.diagnosis
     written = (answer.diagnosis,) if normal_form(answer.diagnosis) != normal_form(name) else ()
     gold = Gold(
         item_id=item_id,
