@@ -21,6 +21,7 @@ from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.records.items import DIAGNOSES, Family, Gold, Item, Level, Runner
 from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
 from neuralmedbench.records.scores import Grade, Rating, Score
+from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.tables.families import CHOICE_RULE, CLASS_RULE, PASS_RULES, family_rows, pass_definition, pass_rules
 from neuralmedbench.tables.floors import Floor
 from neuralmedbench.tables.outcomes import Key, gather_outcomes
@@ -55,7 +56,7 @@ def mixed() -> SimpleNamespace:
         models={"m": SimpleNamespace(title="M")},
         readers={},
         settings=IntervalSettings(resamples=20, seed=1),
-        vocabulary=SimpleNamespace(disease_family=lambda _: "", find=lambda _: None),
+        vocabulary=Vocabulary(version="", digest="", diagnoses={}, locations={}),
     )
 
 

@@ -104,7 +104,7 @@ def test_answers_of_thoughts_alone_are_a_count_of_their_own(study: Study) -> Non
 def test_one_field_alone_is_a_structured_answer_too() -> None:
     row = {"benchmark": "demo", "model": "m", "title": "M", "rank": 1, "field": "letters", "accuracy": 0.55, "low": 0.4, "high": 0.7}
     row |= {"n_items": 20, "n_patients": 20, "cluster": "item"}
-    run = cast(Study, SimpleNamespace(benchmarks={"demo": None}))
+    run = cast(Study, SimpleNamespace(benchmarks={"demo": None}, models={"m": SimpleNamespace(title="M")}))
     said = fields_takeaway(run, {"fields": [row], "leaderboard": [row]})
     assert said.takeaway == "M reads letters in 55 % (40 % to 70 %) of the items right."
     assert fields_takeaway(run, {"fields": [], "leaderboard": []}).takeaway == "No model of this run gave structured answers."
