@@ -48,11 +48,11 @@ report: setup ## set up .venv, bring the report up to date, print its path
 	trap '' INT; snakemake --cores $(CORES) --configfile $(CONFIGFILE)
 
 # Three processes for two cores: Slurm, servers and browsers are waited for.
-test: setup-dev ## run the tests, apart from those that make a run of their own (`make validate` runs these)
-	python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not whole_run"
+test: setup-dev ## run the tests, apart from the long ones (`make validate` runs these)
+	python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not long"
 
 test-quick: setup-dev ## run the fast tests: no workflow, browser or model, and few processes
-	python -m pytest -n 2 --dist worksteal -m "not workflow and not browser and not slow" tests/unit tests/property
+	python -m pytest -n 2 --dist worksteal -m "not workflow and not browser and not slow and not long" tests/unit tests/property
 
 # Runs those whose code has changed since the last time; SERIES=<name> runs one. Minutes to an hour.
 validate: setup-dev ## run the long validation series (the tests run a slice of each)

@@ -53,8 +53,8 @@ SERIES = {
         ("tests/fixtures/crashes.py", "tests/fixtures/loopback.py", "scripts/run_inference.py", "scripts/neuralmedbench/runtime"),
         "tests/workflow/test_crashes.py",
     ),
-    "whole_runs": Series(
-        ("Snakefile", "rules", "scripts", "tests/conftest.py", "tests/slurm", "tests/upgrade", "tests/workflow"),
+    "long_tests": Series(
+        ("Snakefile", "rules", "scripts", "tests"),
         "tests/workflow/test_workflow.py",
     ),
 }

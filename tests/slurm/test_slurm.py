@@ -20,7 +20,7 @@ from one_node import one_node, why_not
 from conftest import copy_project, snakemake
 from neuralmedbench.recording.metadata import METADATA
 
-pytestmark = [pytest.mark.workflow, pytest.mark.whole_run]
+pytestmark = [pytest.mark.workflow, pytest.mark.long]
 
 SCANS = ("--configfile", "config/test.yaml", "--config", "benchmarks=[demo-tiny]", "models=[image]")
 """The part of the small configuration that has scans, and the quicker model: every submission costs seconds of waiting."""

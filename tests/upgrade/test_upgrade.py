@@ -246,7 +246,7 @@ def calls(plan: Path) -> dict[str, int]:
     return {f"{row['benchmark']}/{row['model']}/{row['grader']}": int(row["calls"]) for row in rows}
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 @pytest.mark.workflow
 def test_an_upgraded_run_is_made_again_from_raw_files_without_one_request(upgraded: Upgraded) -> None:
     assert upgraded.asked == []
@@ -263,7 +263,7 @@ def made_now(path: Path) -> Path:
     return Path("results", run, *path.parts[1:])
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 @pytest.mark.workflow
 def test_results_of_version_1_stay_where_they_are_and_are_listed(old: Path, upgraded: Upgraded) -> None:
     for path in files_of(old / "pictures/results"):
@@ -271,7 +271,7 @@ def test_results_of_version_1_stay_where_they_are_and_are_listed(old: Path, upgr
         assert here.read_bytes() == path.read_bytes(), path.name
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 @pytest.mark.workflow
 def test_answers_and_grades_of_an_upgraded_run_are_those_that_were_paid_for(old: Path, upgraded: Upgraded) -> None:
     results = [path for part in ("responses", "grades") for path in sorted((old / "pictures/results" / part).rglob("*.parquet"))]
@@ -284,7 +284,7 @@ def test_answers_and_grades_of_an_upgraded_run_are_those_that_were_paid_for(old:
         assert (upgraded.folder / path.relative_to(old / "pictures")).read_bytes() == path.read_bytes(), f"{path.name}: a line more or less"
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 @pytest.mark.workflow
 def test_ratings_of_an_upgraded_run_are_all_there_and_none_is_stale(old: Path, upgraded: Upgraded) -> None:
     path = Path("results/ratings/ratings.parquet")
@@ -294,7 +294,7 @@ def test_ratings_of_an_upgraded_run_are_all_there_and_none_is_stale(old: Path, u
     assert [{name: row[name] for name in before[0]} for row in now] == before
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 @pytest.mark.workflow
 def test_the_signature_of_an_upgraded_run_is_valid(old: Path, upgraded: Upgraded) -> None:
     signed = "data/reviews/ward.json"
@@ -305,7 +305,7 @@ def test_the_signature_of_an_upgraded_run_is_valid(old: Path, upgraded: Upgraded
     assert len(set(audit["covered"].values())) == 3
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 @pytest.mark.workflow
 def test_the_audit_of_an_upgraded_run_finds_nothing(upgraded: Upgraded) -> None:
     assert "nothing found" in must(upgraded.folder, "nmb", "run", "audit", "--configfiles", OWN)
@@ -319,7 +319,7 @@ def changed(upgraded: Upgraded, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return folder
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 @pytest.mark.workflow
 def test_answers_of_a_reader_of_version_1_can_be_imported_again_and_are_the_same(upgraded: Upgraded, changed: Path) -> None:
     must(changed, "nmb", "ratings", "import-readers", "--round", "h01")
@@ -327,7 +327,7 @@ def test_answers_of_a_reader_of_version_1_can_be_imported_again_and_are_the_same
         assert (changed / path.relative_to(upgraded.folder)).read_bytes() == path.read_bytes()
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 @pytest.mark.workflow
 def test_a_plan_of_an_upgraded_run_has_nothing_to_ask_and_knows_what_was_spent(changed: Path) -> None:
     must(changed, "nmb", "model", "plan", "--configfiles", IMPORTED, "--out", "plan.csv")
@@ -343,7 +343,7 @@ def test_a_plan_of_an_upgraded_run_has_nothing_to_ask_and_knows_what_was_spent(c
     assert "loop: max_cost_usd 0.0010 leaves 0.00 USD" in said, "the book of version 1 says that more than that was spent"
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 @pytest.mark.workflow
 def test_without_the_private_zone_prompts_are_made_again_from_the_shareable_one_and_nothing_is_asked(
     old: Path, upgraded: Upgraded, tmp_path: Path
@@ -371,7 +371,7 @@ def test_without_the_private_zone_prompts_are_made_again_from_the_shareable_one_
     assert calls(folder / "plan.csv") == {"ward/loop/": 0, "ward/loop/main": 0}
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 @pytest.mark.workflow
 def test_names_of_numbers_that_are_kept_are_those_of_version_1(old: Path, upgraded: Upgraded) -> None:
     folders = old / "pictures/results", upgraded.folder / "results/upgrade"
@@ -419,7 +419,7 @@ def scans(old: Path, finished_run: Path, tmp_path_factory: pytest.TempPathFactor
     return folder
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 @pytest.mark.workflow
 def test_the_words_that_are_sent_about_scans_are_those_of_version_1(old: Path, scans: Path) -> None:
     for path in ("data/prompts/demo-tiny.parquet", "data/prompts/demo-tiny-slices.parquet"):
@@ -447,7 +447,7 @@ def without_digests(value: Any) -> Any:
     return [without_digests(entry) for entry in value] if isinstance(value, list) else value
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 @pytest.mark.workflow
 def test_scans_that_are_made_again_from_raw_files_keep_their_signature_and_ask_nothing(old: Path, scans: Path) -> None:
     path = "data/slices/demo-tiny/slices.parquet"

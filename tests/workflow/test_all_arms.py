@@ -46,7 +46,7 @@ from neuralmedbench.records.responses import Response
 from neuralmedbench.tables.grounding.measures import CONTRASTS
 from neuralmedbench.tables.words import ANOTHER, CONSTANT, MIRROR, WORDLESS
 
-pytestmark = [pytest.mark.workflow, pytest.mark.whole_run]
+pytestmark = [pytest.mark.workflow, pytest.mark.long]
 
 NOT_HERE = {
     "diagnosis_withheld": "no question states a diagnosis",

@@ -67,7 +67,7 @@ def read_submission(place: Path) -> Submission:
     return Submission(rules, *map(int, (place / "asked").read_text().split()))
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 def test_submitted_jobs_make_what_local_ones_make(finished_run: Path, tmp_path: Path) -> None:
     """Everything behind the scans; `tests/slurm` submits these too."""
     folder = tmp_path / "project"

@@ -22,7 +22,7 @@ from neuralmedbench.models.ledger import ROOM_BYTES, open_ledger, read_ledger
 from neuralmedbench.runtime.one_writer import WAIT_VARIABLE, only_writer
 from neuralmedbench.runtime.watch import look, plain_lines
 
-pytestmark = [pytest.mark.workflow, pytest.mark.whole_run]
+pytestmark = [pytest.mark.workflow, pytest.mark.long]
 
 Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
 ANSWERS = "results/crash/responses/demo-tiny/loop.parquet"

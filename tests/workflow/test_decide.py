@@ -57,7 +57,7 @@ def decide(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 def test_asking_stops_when_the_comparison_is_decided_and_goes_on_where_it_is_not(project: Path) -> None:
     put_yes_no(project / "downloaded", project / "data", count=QUESTIONS)
     with running_server(Both()) as server:

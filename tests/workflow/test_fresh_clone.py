@@ -142,7 +142,7 @@ def test_new_times_on_everything_change_nothing(clone: Path, run_snakemake: Snak
     assert NOTHING in run_snakemake(clone, "-n", *TINY, *REPORT).stdout
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 def test_a_new_revision_and_a_new_case_run_their_own_jobs_and_make_their_own_requests(
     origin: Path, run_snakemake: Snakemake, tmp_path: Path
 ) -> None:
@@ -418,7 +418,7 @@ def test_answers_that_only_this_ledger_has_survive_a_pull(bare: Path) -> None:
     assert len(lines) == 25
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 def test_two_runs_are_recorded_side_by_side_and_compared_and_a_changed_other_run_stops_the_record(
     origin: Path, run_snakemake: Snakemake, tmp_path: Path
 ) -> None:

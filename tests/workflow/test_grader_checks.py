@@ -20,7 +20,7 @@ from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.records.scores import PLANTED, Grade, Score
 
-pytestmark = [pytest.mark.workflow, pytest.mark.whole_run]
+pytestmark = [pytest.mark.workflow, pytest.mark.long]
 
 JUDGE: dict[str, Any] = {
     "title": "Lenient judge", "kind": "llm", "prompt": "config/prompts/grader-v3.j2",

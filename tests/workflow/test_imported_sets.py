@@ -26,7 +26,7 @@ from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import ParseStatus, Score
 
-pytestmark = [pytest.mark.workflow, pytest.mark.whole_run]
+pytestmark = [pytest.mark.workflow, pytest.mark.long]
 
 PAIRS = 6
 RUN = {"benchmarks": ["mediconfusion", "mixed"], "models": ["asker"], "graders": ["rubric"], "statistics": {"resamples": 200}}

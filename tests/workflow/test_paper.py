@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.workflow, pytest.mark.whole_run]
+pytestmark = [pytest.mark.workflow, pytest.mark.long]
 
 
 def test_the_papers_tables_are_finished_without_data_and_say_what_is_missing(

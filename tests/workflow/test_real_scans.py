@@ -21,7 +21,7 @@ from neuralmedbench.records.case import CaseRecord, State
 SCANS = os.environ.get("NMB_REAL_SCANS", "")
 pytestmark = [
     pytest.mark.workflow,
-    pytest.mark.whole_run,
+    pytest.mark.long,
     pytest.mark.skipif(not SCANS, reason="NMB_REAL_SCANS names no folder of real scans"),
 ]
 

@@ -91,7 +91,7 @@ def without_intervals(row: dict[str, str]) -> list[tuple[str, str]]:
     return sorted((name, value) for name, value in row.items() if not drawn.fullmatch(name) and "resamples" not in value)
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 def test_every_table_is_rebuilt_from_the_ledgers_without_one_call(finished_run: Path, rebuilt: tuple[Path, dict[str, str]]) -> None:
     folder, ledgers = rebuilt
     assert sha256_of_files(folder / "data" / "ledger") == ledgers
@@ -109,7 +109,7 @@ def test_every_table_is_rebuilt_from_the_ledgers_without_one_call(finished_run: 
     assert differences[0] == -differences[1] != 0
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 def test_the_config_of_the_finished_run_gives_its_tables_again_byte_for_byte(
     finished_run: Path, rebuilt: tuple[Path, dict[str, str]], run_snakemake: Snakemake, no_way_out: dict[str, str], tmp_path: Path
 ) -> None:
@@ -124,7 +124,7 @@ def test_the_config_of_the_finished_run_gives_its_tables_again_byte_for_byte(
         assert (sha256_of(now) == sha256_of(then)) if now.is_file() else (sha256_of_files(now) == sha256_of_files(then)), part
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 def test_in_the_same_environment_a_run_without_replay_fails_visibly(
     rebuilt: tuple[Path, dict[str, str]], run_snakemake: Snakemake, no_way_out: dict[str, str], tmp_path: Path
 ) -> None:
@@ -138,7 +138,7 @@ def test_in_the_same_environment_a_run_without_replay_fails_visibly(
     assert "a model was opened: neuralmedbench.demo.baselines" in done.stdout + done.stderr
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 def test_an_answer_that_is_not_in_the_ledger_fails_with_one_line(
     rebuilt: tuple[Path, dict[str, str]], run_snakemake: Snakemake, tmp_path: Path
 ) -> None:

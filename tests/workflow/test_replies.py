@@ -51,7 +51,7 @@ def try_stub(project: Path, server: Server) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 def test_a_success_without_an_answer_is_one_line_with_its_cause_and_the_next_step(project: Path) -> None:
     """The other forms of such replies have their causes in `unit/models/test_faults.py`."""
     found = "ErrorReply (200): the reply holds an error instead of an answer in `choices`"
@@ -67,7 +67,7 @@ def test_a_success_without_an_answer_is_one_line_with_its_cause_and_the_next_ste
     assert SECRET not in shown
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 def test_what_was_answered_before_the_errors_is_kept(project: Path) -> None:
     with running_server() as server:
         server.modes = ["ok", "200"]
@@ -85,7 +85,7 @@ class Affirmer(Server):
         return web.json_response(reply("Yes, there is a bright lesion in the left thalamus, and no mass effect."))
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 def test_an_opening_yes_is_read_and_scored(project: Path) -> None:
     with running_server(Affirmer()) as server:
         done = try_stub(project, server)

@@ -16,7 +16,7 @@ import yaml
 from conftest import NMB, table
 from neuralmedbench.models.ledger import read_ledger
 
-pytestmark = [pytest.mark.workflow, pytest.mark.whole_run]
+pytestmark = [pytest.mark.workflow, pytest.mark.long]
 
 Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
 TINY = ("--configfile", "config/test.yaml", "--", "results/test/report.html")

@@ -36,7 +36,7 @@ from neuralmedbench.records.views import ViewRules
 from neuralmedbench.tables.outcomes import gather_outcomes
 from neuralmedbench.tables.viewer import viewer_rows
 
-pytestmark = [pytest.mark.workflow, pytest.mark.whole_run]
+pytestmark = [pytest.mark.workflow, pytest.mark.long]
 
 NAME = "demo-tiny"
 VIEWS = 4

@@ -214,7 +214,7 @@ def test_a_missing_case_table_is_named_with_the_command_that_writes_it(project: 
     assert "`nmb cases list`" in done.stdout + done.stderr
 
 
-@pytest.mark.whole_run
+@pytest.mark.long
 def test_a_skipped_grade_is_final_counted_in_the_last_line_and_asked_for_again_alone(
     finished_run: Path, run_snakemake: Snakemake, tmp_path: Path
 ) -> None:

@@ -1,7 +1,7 @@
-"""Run the tests that make a run of their own, minutes long each: every arm, real scans, a cluster, replay, revisions, upgrades, kills.
+"""Run the long tests: those that make a run of their own, and those that show in many cases what `make test` shows in one.
 
-Run on purpose (`make validate SERIES=whole_runs`): `make test` leaves them out. Where a folder of real scans (NMB_REAL_SCANS) or Slurm is
-absent, their tests are skipped, which the output says.
+Runs of their own: every arm, real scans, a cluster, replay, revisions, upgrades, kills. Where a folder of real scans (NMB_REAL_SCANS) or
+Slurm is absent, their tests are skipped, which the output says.
 """
 
 import subprocess
@@ -19,10 +19,7 @@ COMMAND = (
     "loadfile",
     "--no-loadscope-reorder",
     "-m",
-    "whole_run",
-    "tests/slurm",
-    "tests/upgrade",
-    "tests/workflow",
+    "long",
 )
 
 
