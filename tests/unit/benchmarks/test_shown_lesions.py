@@ -17,7 +17,7 @@ from neuralmedbench.benchmarks import shown_lesions
 from neuralmedbench.benchmarks.case_items import build_cases
 from neuralmedbench.benchmarks.shown_lesions import picture_lesions, with_place
 from neuralmedbench.benchmarks.sources import CaseSource
-from neuralmedbench.demo.cohort import Patient, read_cohort
+from neuralmedbench.demo.cohort import read_cohort
 from neuralmedbench.demo.generate import Phantom, lesion_volume, main_lesion, make_phantom, measure_lesion
 from neuralmedbench.demo.grid import BRAIN
 from neuralmedbench.demo.pictures import LESION_MM2
@@ -31,19 +31,17 @@ from neuralmedbench.records.value_rules import overlap
 
 FOCAL = [patient for patient in read_cohort() if patient.focal]
 LESION = Lesion(location="insula", side="left", behaviour={})
+SOME = ("encephalitis", "glioblastoma")
+"""The worst fits: of six parts, in the middle of which an ellipsoid lies least well, and the one whose thick slices differ most from its mask."""
+ALL = tuple(patient.key for patient in FOCAL)
 MOVES = (((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)), ((0.8, -0.8, 0.8), (-0.8, 0.8, 0.8)), ((-0.8, -0.8, 0.8), (0.8, 0.8, -0.8)))
 """Degrees and mm by which a phantom's head moves at most between series, about and along x, y and z."""
 
 
 @cache
-def phantom_at(place: int) -> Phantom:
-    """Make the phantom of a patient of `FOCAL`."""
-    return make_phantom(FOCAL[place])
-
-
-def phantom_of(patient: Patient) -> Phantom:
-    """Return the phantom of a patient, made once."""
-    return phantom_at([one.key for one in FOCAL].index(patient.key))
+def phantom_of(key: str) -> Phantom:
+    """Return the phantom of a patient of `FOCAL`, made once."""
+    return make_phantom(next(patient for patient in FOCAL if patient.key == key))
 
 
 def rows_of(phantom: Phantom) -> list[SliceRow]:
@@ -81,9 +79,9 @@ def box_of(marked: np.ndarray, side: int) -> tuple[float, float, float, float]:
     return left / side, top / side, right / side, bottom / side
 
 
-def shares_of(patient: Patient) -> list[float]:
+def shares_of(key: str) -> list[float]:
     """Compare the box of the reference with the outline on every slice in the middle half of a lesion."""
-    phantom = phantom_of(patient)
+    phantom = phantom_of(key)
     size, position, extent = (tuple(map(float, text.split())) for text in measure_lesion(phantom))
     lesion = Lesion(location="insula", side="left", behaviour={}, size_mm=size[0], position_mm=position, extent_mm=extent)  # type: ignore[arg-type]
     shown, true = picture_lesions(lesion, rows_of(phantom)), outlines(phantom)
@@ -94,12 +92,19 @@ def shares_of(patient: Patient) -> list[float]:
 
 
 @pytest.mark.slow
-def test_the_box_of_the_reference_fits_the_outline_of_the_lesion_in_the_middle_of_it() -> None:
-    """How far a reader who draws the true outline there is credited: always at 0.3, mostly at 0.5 (docs/metrics.md states these numbers)."""
-    shares = np.concatenate([shares_of(patient) for patient in FOCAL])
+@pytest.mark.parametrize(
+    ("keys", "rate"),
+    [
+        pytest.param(SOME, 0.91, id="two"),
+        pytest.param(ALL, 0.88, marks=pytest.mark.long, id="all"),
+    ],
+)
+def test_the_box_of_the_reference_fits_the_outline_of_the_lesion_in_the_middle_of_it(keys: tuple[str, ...], rate: float) -> None:
+    """How far a reader who draws the true outline there is credited: always at 0.3, mostly at 0.5 (docs/metrics.md states these numbers of all)."""
+    shares = np.concatenate([shares_of(key) for key in keys])
     assert len(FOCAL) == 6
     assert (shares >= 0.3).all()
-    assert np.mean(shares >= 0.5) == pytest.approx(0.88, abs=0.005)
+    assert np.mean(shares >= 0.5) == pytest.approx(rate, abs=0.005)
     assert np.mean(shares) > 0.7
 
 
@@ -112,10 +117,11 @@ def stored_mask(phantom: Phantom, folder: Path) -> LesionMask:
 
 
 @pytest.mark.slow
-def test_with_a_mask_the_box_of_the_reference_is_that_of_the_outline_on_every_slice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keys", [pytest.param(SOME, id="two"), pytest.param(ALL, marks=pytest.mark.long, id="all")])
+def test_with_a_mask_the_box_of_the_reference_is_that_of_the_outline_on_every_slice(tmp_path: Path, keys: tuple[str, ...]) -> None:
     """A reader who draws the true outline is credited on all slices of the lesion, at its ends too."""
-    for patient in FOCAL:
-        phantom = phantom_of(patient)
+    for key in keys:
+        phantom = phantom_of(key)
         rows, true = rows_of(phantom), outlines(phantom)
         shown = picture_lesions(LESION, rows, stored_mask(phantom, tmp_path))
         assert {z for z, one in enumerate(shown) if one.shown} == set(true)
@@ -143,11 +149,12 @@ def native_rows(grid: ScanGrid, pose: Pose, first: Pose) -> list[SliceRow]:
 
 
 @pytest.mark.slow
-def test_with_a_mask_the_outline_of_what_every_scan_shows_passes(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("keys", "least"), [pytest.param(SOME, 95, id="two"), pytest.param(ALL, 350, marks=pytest.mark.long, id="all")])
+def test_with_a_mask_the_outline_of_what_every_scan_shows_passes(tmp_path: Path, keys: tuple[str, ...], least: int) -> None:
     """Slices of 5 mm and 1 mm of moving heads: what the scanner averages to more than half is drawn around, and credited at 0.5."""
     shares = []
-    for patient in FOCAL:
-        phantom = phantom_of(patient)
+    for key in keys:
+        phantom = phantom_of(key)
         mask, lesion = stored_mask(phantom, tmp_path), main_lesion(phantom).astype(np.float32)
         poses = [phantom.pose.moved(*move) for move in MOVES]
         for grid, pose in [(ISOTROPIC, poses[0]), *((AXIAL, pose) for pose in poses)]:
@@ -156,7 +163,7 @@ def test_with_a_mask_the_outline_of_what_every_scan_shows_passes(tmp_path: Path)
             # pixels of 1 mm
             large = [z for z in range(len(seen)) if seen[z].sum() >= LESION_MM2]
             shares += [overlap(box_of(seen[z], max(grid.shape)), shown[z].slices[0].box or (0, 0, 0, 0)) for z in large]
-    assert len(shares) > 350
+    assert len(shares) > least
     assert min(shares) >= 0.5
     assert np.mean(shares) > 0.9
 

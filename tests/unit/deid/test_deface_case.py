@@ -78,7 +78,7 @@ def face_is_gone(defaced: DefacedScan, scanned: Scanned, least: float = 0.95) ->
     assert not defaced.mask[brain].any()
 
 
-@pytest.mark.parametrize("sequence", ["T2", "DWI", "CT", "ADC"])
+@pytest.mark.parametrize("sequence", [pytest.param("T2", marks=pytest.mark.long), pytest.param("DWI", marks=pytest.mark.long), "CT", "ADC"])
 def test_a_second_scan_of_a_head_follows_the_first_ones_fit(whole: Head, sequence: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locate, "fit_template", no_fit)
     scanned = moved(sequence)
@@ -92,8 +92,13 @@ def test_a_second_scan_of_a_head_follows_the_first_ones_fit(whole: Head, sequenc
 
 @pytest.mark.parametrize(
     ("sequence", "slices", "least"),
-    [("FLAIR", LOW, 0.95), ("DWI", LOW, 0.95), ("CT", LOW, 0.95), ("ADC", LOW, 0.95), ("T1C+", MIDDLE, 0.92)],
-    ids=["FLAIR", "DWI", "CT", "ADC", "orbits alone"],
+    [
+        pytest.param("FLAIR", LOW, 0.95, id="FLAIR"),
+        pytest.param("DWI", LOW, 0.95, marks=pytest.mark.long, id="DWI"),
+        pytest.param("CT", LOW, 0.95, id="CT"),
+        pytest.param("ADC", LOW, 0.95, id="ADC"),
+        pytest.param("T1C+", MIDDLE, 0.92, id="orbits alone"),
+    ],
 )
 def test_a_slab_takes_the_fit_of_a_whole_head_and_is_flagged(whole: Head, sequence: str, slices: slice, least: float) -> None:
     scanned = cut(moved(sequence), slices)

@@ -20,16 +20,13 @@ import pytest
 
 import deidentify_scans
 from conftest import ROOT
-from fixtures.deid import KEY, NOTE, PLANTED, RECORD, head_voxels, write_dicom_series, write_nifti_file
-from fixtures.face import make_head, scan
+from fixtures.deid import KEY, NOTE, PLANTED, RECORD, head_voxels, write_dicom_series, write_images, write_nifti_file
 from neuralmedbench.deid import stage
 from neuralmedbench.deid.faces.deface import BrainLossError, DefacedScan
 from neuralmedbench.deid.headers.rules import HeaderRules, declared
 from neuralmedbench.deid.release import folder as folder_release
 from neuralmedbench.deid.release.folder import clean_dicom_series, stack_images
 from neuralmedbench.deid.values import DateShift
-from neuralmedbench.demo.cohort import read_cohort
-from neuralmedbench.demo.generate import make_phantom
 from neuralmedbench.errors import ConfigError, DataError, DeidentificationError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.digests import sha256_of
@@ -255,20 +252,6 @@ def test_without_options_only_the_basic_profile_and_the_pixels_are_done(
         assert "SeriesDescription" not in sidecar
 
 
-def write_images(folder: Path, voxels: np.ndarray, **tags: Any) -> None:
-    """Write voxels (X, Y, Z), LPS+ with 5 mm between slices, as a series with the headers of the planted one."""
-    (base,) = write_dicom_series(folder / "base", slices=1, **tags)
-    for number in range(voxels.shape[2]):
-        image: Any = dicom.read_dicom(base)
-        image.SOPInstanceUID = image.file_meta.MediaStorageSOPInstanceUID = f"1.2.826.0.1.3680043.10.543.1.{number + 1}"
-        image.InstanceNumber, image.ImagePositionPatient = number + 1, [-103.5, -121.5, -66.0 + 5.0 * number]
-        image.PixelSpacing, image.SliceThickness, image.SpacingBetweenSlices = [1, 1], 5, 5
-        image.Rows, image.Columns = voxels.shape[1], voxels.shape[0]
-        image.PixelData = np.ascontiguousarray(voxels[:, :, number].T).astype("<u2").tobytes()
-        image.save_as(folder / f"{number:03d}.dcm", enforce_file_format=True)
-    shutil.rmtree(folder / "base")
-
-
 def test_two_processes_with_one_key_write_the_same_bytes(tmp_path: Path) -> None:
     sparse = np.zeros((40, 40, 5), np.uint16)  # only vessels: no template fit is needed
     np.put(sparse, np.random.default_rng(7).choice(sparse.size, 600, replace=False), 300)
@@ -282,19 +265,6 @@ def test_two_processes_with_one_key_write_the_same_bytes(tmp_path: Path) -> None
         found.append((everything(tmp_path / "out"), (tmp_path / "audit.json").read_bytes()))
     assert found[0] == found[1]
     assert found[0][0].count(b".dcm") == 5
-
-
-def test_a_face_is_removed_from_dicom_pixels_and_no_pixel_of_the_brain(tmp_path: Path) -> None:
-    scanned = scan(make_head(make_phantom(read_cohort()[0])), "T1")
-    before = scanned.volume.voxels.clip(0).astype(np.uint16) + 8
-    write_images(tmp_path / "raw", before, RescaleSlope="0.5", RescaleIntercept="-4")
-    checks: Counter[str] = Counter()
-    clean_dicom_series(tmp_path / "raw", tmp_path / "out", RULES, checks)
-    after = np.stack([pydicom.dcmread(path).pixel_array.T for path in sorted((tmp_path / "out").iterdir())], axis=2)
-    face, brain = scanned.true("face"), scanned.true("brain")
-    assert (after[face] == before.min()).mean() >= 0.95
-    assert np.array_equal(after[brain], before[brain])
-    assert checks["faces_removed"] == 1
 
 
 def fail(message: str, error: type[Exception] = DeidentificationError) -> Callable[..., DefacedScan]:
