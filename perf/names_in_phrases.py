@@ -1,4 +1,4 @@
-"""Put every name of the vocabulary into every phrase and spelling of the property tests, which put a tenth into each.
+"""Put every name of the vocabulary into every phrase and spelling of the property tests, which put a share into each.
 
 Run on purpose (`python perf/names_in_phrases.py`), never a test: it takes some minutes.
 """

@@ -57,6 +57,8 @@ EVERY_FORM = [
     for family in Family
     for runner in Runner
 ]
+EVERY_PARSER = [one for one in EVERY_FORM if Family.DIFFERENTIAL_DIAGNOSIS is one.family or one.runner is Runner.OPEN]
+"""Each runner with one family, and each family with one runner."""
 ITEMS = st.sampled_from([ITEM, LESION_ITEM, PICTURE_ITEM, *EVERY_FORM])
 NAMES = st.sampled_from(sorted(entry.name for entry in vocabulary().diagnoses.values()))
 
@@ -219,9 +221,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_answer_is_read_in_every_form_by_every_parser(kind: str) -> None:
+def test_a_hostile_answer_is_read_by_every_parser(kind: str) -> None:
     text = HOSTILE[kind]
-    for item in (*EVERY_FORM, PICTURE_ITEM):
+    for item in (*EVERY_PARSER, PICTURE_ITEM):
         prediction = parse_answer(text, item)
         assert prediction.confidence is None or 0 <= prediction.confidence <= 1
     assert read_verdict(text) is None

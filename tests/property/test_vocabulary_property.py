@@ -26,7 +26,7 @@ PHRASES = [(entry, term) for entry, term in IN_FULL if not (CUTS.search(term) or
 ONE_PHRASE = [pair for number, pair in enumerate(PHRASES) if normal_form(pair[1]) in own_forms() or number % 5 == 0]
 """Names without a word such as `of`, `with` or `and`, at which a longer line is cut; of the names file every fifth."""
 
-STEP = 1 if os.environ.get("NMB_ALL_NAMES") else 10
+STEP = 1 if os.environ.get("NMB_ALL_NAMES") else 32
 """Every so many names are put into one phrase; the next phrase begins one name later. `make validate` puts all names into all phrases."""
 
 BELOW_THE_HEMISPHERES = ("posterior-circulation-infarct", "cerebellar-haemorrhage", "vertebral-dissection")

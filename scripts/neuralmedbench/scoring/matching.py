@@ -280,7 +280,8 @@ def _elsewhere(answer: str, named: Diagnosis, reference: ReferenceAnswer) -> boo
         return False
     # a name without a place has that of its diagnosis: Wallenberg syndrome lies in the brainstem
     here = mentioned_regions(OTHER_MATTER.split(line, maxsplit=1)[0], vocabulary)
-    here = here or {region for name in named.in_full for region in mentioned_regions(name, vocabulary) if named.key != reference.entry.key}
+    names = named.in_full if not here and named.key != reference.entry.key else ()
+    here = here or {region for name in names for region in mentioned_regions(name, vocabulary)}
     return elsewhere(here, mentioned_regions(expected, vocabulary), vocabulary)
 
 
