@@ -110,7 +110,7 @@ def _imports(scripts: Path, path: Path) -> tuple[str, ...]:
     """Return the library names that a file imports; relative imports are resolved from its package."""
     package = path.relative_to(scripts).parent.parts if path.is_relative_to(scripts) else ()  # for an `__init__.py`, its own folder
     names: list[str] = []
-    for node in _import_statements(_content(path).decode()):
+    for node in import_statements(_content(path).decode()):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -121,7 +121,7 @@ def _imports(scripts: Path, path: Path) -> tuple[str, ...]:
     return tuple(sorted({name for name in names if name.split(".")[0] == "neuralmedbench"}))
 
 
-def _import_statements(text: str) -> list[ast.stmt]:
+def import_statements(text: str) -> list[ast.stmt]:
     """Return the imports of a Python file, also those inside functions.
 
     Every start of Snakemake waits for this, and parsing whole files takes half a second: statements are picked by pattern, and a file is

@@ -125,7 +125,7 @@ def test_imports_that_are_picked_by_pattern_are_those_of_the_whole_file() -> Non
     for path in (ROOT / "scripts").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         whole = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
-        assert sorted(map(ast.unparse, module._import_statements(text))) == sorted(map(ast.unparse, whole)), path
+        assert sorted(map(ast.unparse, module.import_statements(text))) == sorted(map(ast.unparse, whole)), path
 
 
 def test_the_hash_does_not_depend_on_where_the_project_lies(scripts: Path, tmp_path: Path) -> None:

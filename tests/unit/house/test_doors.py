@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
+from neuralmedbench.config.code_hash import import_statements
 
 LIBRARY = ROOT / "scripts" / "neuralmedbench"
 ROOMS = sorted(path.parent.name for path in LIBRARY.glob("*/__init__.py"))
@@ -47,9 +48,8 @@ def module_file(dotted: str) -> Path | None:
 
 def uses_in(text: str) -> set[tuple[str, str, str]]:
     """Return what Python source imports from the rooms: (room, module, name)."""
-    tree = ast.parse(text)
     found, modules = set[tuple[str, str, str]](), dict[str, str]()
-    for node in ast.walk(tree):
+    for node in import_statements(text):
         if isinstance(node, ast.Import):
             modules |= {alias.asname or alias.name: alias.name for alias in node.names if alias.name.startswith("neuralmedbench.")}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("neuralmedbench") and node.level == 0:
@@ -60,7 +60,7 @@ def uses_in(text: str) -> set[tuple[str, str, str]]:
                 elif str(node.module).count(".") > 1:
                     found.add(_use(str(node.module), alias.name))
     # names looked up in a module that was imported as a whole
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(text)) if modules else ():
         if isinstance(node, ast.Attribute) and (owner := ast.unparse(node.value)) in modules:
             found.add(_use(modules[owner], node.attr))
     return found

@@ -21,12 +21,15 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from conftest import ROOT
+from neuralmedbench.config.code_hash import import_statements
 
 pytestmark = pytest.mark.slow
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NEEDS = frozenset(PROJECT["dependencies"])
 DEV_NEEDS = frozenset(PROJECT["optional-dependencies"]["dev"])
+IMPORTING = {"find_spec", "import_module", "__import__", "importorskip"}
+"""Functions that are given the name of a module; only files that name one are parsed as a whole, because that takes seconds."""
 RUNNING = [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk")), *sorted((ROOT / "scripts").rglob("*.py"))]
 OF_ANOTHER_VERSION = {"make_run.py"}
 """Files run with the modules of the version whose runs they record."""
@@ -114,14 +117,15 @@ def imported(path: Path) -> set[str]:
         lines = re.findall(r"^\s*(?:from ([\w.]+) import|import ([\w., ]+))", text, flags=re.MULTILINE)
         return {name.strip().partition(".")[0] for pair in lines for name in ",".join(pair).split(",")} - {""}
     found: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
+    by_name = any(called in text for called in IMPORTING)
+    for node in ast.walk(ast.parse(text)) if by_name else import_statements(text):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
             found.add(str(node.module))
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in {"find_spec", "import_module", "__import__", "importorskip"}:
+            if called in IMPORTING:
                 found.add(str(node.args[0].value))
     return {name.partition(".")[0] for name in found}
 
