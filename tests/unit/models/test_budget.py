@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import multiprocessing
 import os
 import re
 import signal
 import struct
-import subprocess
-import sys
 from importlib.util import find_spec
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 
 import pytest
 import yaml
 
-from conftest import ROOT
 from fixtures.models import model_config
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
@@ -33,41 +33,46 @@ PRICES = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens
 DIME = {"prices": PRICES, "max_tokens": 100, "max_cost_usd": 5}
 """A model whose answers cost at most 0.1 USD each."""
 SAID = (PromptMessage("user", "What is it?"),)
+FORK = multiprocessing.get_context("fork")
+"""A process of its own costs a second of imports; the caps hold between forks as between any two processes."""
 
-SPEND = """
-import sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from fixtures.models import model_config
-from neuralmedbench.models.budget import Budget
-from neuralmedbench.models.conversation import PromptMessage
 
-book, name, run, run_cap, settled = sys.argv[2:7]
-prices = {"usd_per_million_prompt_tokens": 0, "usd_per_million_completion_tokens": 1000, "dated": "x"}
-model = model_config(name, prices=prices, max_tokens=100, max_cost_usd=5)
-budget = Budget(model, log=Path(book), run=run, run_cap=float(run_cap) if run_cap else None)
-print("ready", flush=True)
-sys.stdin.readline()
-made = 0
-while (reserved := budget.reserve((PromptMessage("user", "What is it?"),))) is not None:
-    made += 1
-    if settled:
-        budget.settle(reserved, float(settled))
-print(made, budget.why)
-"""
+def spend(pipe: Connection, book: Path, job: tuple[str, str, str, str], dies_after: int = 0) -> None:
+    """Spend as a job (name, run, cap of the run, real price) until it is refused, once it is told to begin; or die after so many calls."""
+    name, run, run_cap, settled = job
+    budget = Budget(model_config(name, **DIME), log=book, run=run, run_cap=float(run_cap) if run_cap else None)
+    pipe.send("ready")
+    pipe.recv()
+    made = 0
+    while (reserved := budget.reserve(SAID)) is not None:
+        made += 1
+        if made == dies_after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if settled:
+            budget.settle(reserved, float(settled))
+    pipe.send((made, budget.why))
+
+
+def start_spending(book: Path, job: tuple[str, str, str, str], dies_after: int = 0) -> tuple[Connection, ForkProcess]:
+    """Start a process that spends, and wait until it is ready."""
+    here, there = FORK.Pipe()
+    process = FORK.Process(target=spend, args=(there, book, job, dies_after))
+    process.start()
+    assert here.poll(60)
+    assert here.recv() == "ready"
+    return here, process
 
 
 def spenders(book: Path, *jobs: tuple[str, str, str, str]) -> list[tuple[int, str]]:
     """Let jobs (name, run, cap of the run, real price) spend in parallel until each is refused; return calls made and the reason."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
-    command = [sys.executable, "-c", SPEND, str(ROOT / "tests"), str(book)]
-    started = [subprocess.Popen([*command, *job], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for job in jobs]
-    assert [job.stdout.readline() for job in started] == ["ready\n"] * len(jobs)
-    for job in started:
-        job.stdin.write("go\n")
-        job.stdin.flush()
-    outputs = [job.communicate(timeout=60)[0].split() for job in started]
-    return [(int(made), why) for made, why in outputs]
+    started = [start_spending(book, job) for job in jobs]
+    for pipe, _ in started:
+        pipe.send("go")
+    assert all(pipe.poll(60) for pipe, _ in started)
+    ended = [pipe.recv() for pipe, _ in started]
+    for _, process in started:
+        process.join(60)
+    return ended
 
 
 def highest(book: Path) -> tuple[float, float]:
@@ -124,16 +129,12 @@ def test_another_revision_has_an_account_of_its_own(tmp_path):
     assert budget_of(book, revision="2").reserve(SAID)
 
 
-DIE = SPEND.replace("while (", "import os\nwhile (").replace(
-    "    made += 1\n", "    made += 1\n    made == 7 and os.kill(os.getpid(), 9)\n"
-)
-
-
 def test_what_a_killed_process_had_set_aside_stays_spent(tmp_path):
     book = tmp_path / "money.jsonl"
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
-    command = [sys.executable, "-c", DIE, str(ROOT / "tests"), str(book), "m", "r", "", ""]
-    assert subprocess.run(command, env=env, input="go\n", text=True, capture_output=True, check=False).returncode == -signal.SIGKILL
+    pipe, process = start_spending(book, ("m", "r", "", ""), dies_after=7)
+    pipe.send("go")
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
     assert read_spend_log(book).by_account.total() == 0.7 * NANO
     assert spenders(book, ("m", "r2", "", "")) == [(43, "max_cost_usd")]
 

@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr
 from pathlib import Path
 from threading import Event
 
@@ -20,19 +21,20 @@ import pytest
 from aiohttp import web
 
 from conftest import ROOT
+from fixtures import asking_process
 from fixtures.asking_process import CONCURRENCY, SCANS
 from fixtures.models import Server, reply, running_server
 from fixtures.viewing import show
 from neuralmedbench.errors import InterruptedRunError, ProviderError
+from neuralmedbench.models import engine
 from neuralmedbench.models.ledger import read_ledger
+from neuralmedbench.runtime.commands import run_command
 
 pytestmark = pytest.mark.slow
 
 COUNT = 12
 FREE = 4
 """This many requests are answered at once; all others wait until the test releases them."""
-KILLS = 8
-"""Processes that are killed in the middle of work-ups; twenty were, once, when this was written."""
 QUESTIONS = {f"What is it? (i{number})" for number in range(COUNT)}
 
 
@@ -75,7 +77,10 @@ class Asking:
         return process
 
     def run(self, backend: str = "plain") -> int:
-        return self.start(backend).wait(60)
+        """Ask in the process of the test, and give the exit code."""
+        with self.log.open("a", encoding="utf-8") as log, redirect_stderr(log), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(engine, "open_backend", engine.open_backend)  # the command puts its own in place
+            return run_command(asking_process.main, [self._address, str(self.ledger), str(COUNT), backend])
 
     def said(self) -> str:
         return self.log.read_text(encoding="utf-8")
@@ -126,8 +131,11 @@ def test_a_process_that_is_asked_to_end_makes_no_new_calls_and_keeps_those_under
 
 @pytest.mark.parametrize(
     "signals",
-    [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGTERM), (signal.SIGKILL,)],
-    ids=["SIGINT twice", "SIGTERM twice", "kill -9"],
+    [
+        pytest.param((signal.SIGINT, signal.SIGINT), id="SIGINT twice"),
+        pytest.param((signal.SIGTERM, signal.SIGTERM), id="SIGTERM twice", marks=pytest.mark.long),
+        pytest.param((signal.SIGKILL,), id="kill -9"),
+    ],
 )
 def test_a_process_that_ends_at_once_loses_no_answer_but_those_under_way(server, asking, signals):
     process = asking.start()
@@ -184,7 +192,9 @@ class Working(Server):
 WISHES = {"work-up": [f"REQUEST: {scan}" for scan in SCANS], "viewer": [show("FLAIR", 3), show("T1w", 9), "no action"]}
 
 
-@pytest.mark.parametrize(("kind", "most_kills"), [("work-up", KILLS), ("viewer", 3)])
+@pytest.mark.parametrize(
+    ("kind", "most_kills"), [("work-up", 2), ("viewer", 2), *(pytest.param(kind, 8, marks=pytest.mark.long) for kind in WISHES)]
+)
 def test_a_work_up_and_a_viewer_go_on_where_they_were_after_kills_and_nothing_in_the_ledger_is_asked_again(tmp_path, kind, most_kills):
     rng, count = random.Random(7), COUNT * (len(SCANS) + 1)
     with running_server(Working(WISHES[kind])) as server:
@@ -193,8 +203,8 @@ def test_a_work_up_and_a_viewer_go_on_where_they_were_after_kills_and_nothing_in
         while kills < most_kills:
             before, kept = len(server.begun), {entry.text[:16] for entry in read_ledger(asks.ledger).values()}
             process = asks.start(kind)
-            # each kill falls in the middle of work-ups: after a few calls of this process
-            target = min(before + rng.randint(1, 4), before + count - len(kept))
+            # each kill falls in the middle of work-ups: after some calls of this process, so that some are answered and some are under way
+            target = min(before + rng.randint(CONCURRENCY + 1, count // most_kills), before + count - len(kept))
             wait_until(lambda process=process, target=target: len(server.begun) >= target or process.poll() is not None, asks.said)
             process.kill()
             process.wait(60)
@@ -202,6 +212,7 @@ def test_a_work_up_and_a_viewer_go_on_where_they_were_after_kills_and_nothing_in
             assert not kept & set(server.begun[before:]), "an answer in the ledger was asked for again"
         kept = {entry.text[:16] for entry in read_ledger(asks.ledger).values()}
         before = len(server.begun)
+        assert 0 < len(kept) < count
         assert asks.run(kind) == 0, asks.said()
         assert not kept & set(server.begun[before:])
         assert len(read_ledger(asks.ledger)) == len(set(server.begun)) == count

@@ -40,8 +40,8 @@ from neuralmedbench.runtime import supervisor
 pytestmark = pytest.mark.slow
 
 COUNT = 12
-KILLS = 4
-"""`make validate` kills 20 times (`perf/server_kills.py`)."""
+KILLS = 2
+"""One of the job alone, one with its supervisor; `make validate` kills 20 times (`perf/server_kills.py`)."""
 
 
 @pytest.fixture(autouse=True)
@@ -173,8 +173,11 @@ def test_a_killed_job_leaves_no_process_and_nothing_in_its_ledger_is_asked_again
 
 @pytest.mark.parametrize(
     ("number", "load", "code"),
-    [(signal.SIGTERM, 0, InterruptedRunError.exit_code), (signal.SIGINT, 60, 130), (signal.SIGTERM, 60, -signal.SIGTERM)],
-    ids=["while it answers", "while it starts, by Ctrl-C", "while it starts"],
+    [
+        pytest.param(signal.SIGTERM, 0, InterruptedRunError.exit_code, id="while it answers"),
+        pytest.param(signal.SIGINT, 60, 130, id="while it starts, by Ctrl-C"),
+        pytest.param(signal.SIGTERM, 60, -signal.SIGTERM, id="while it starts", marks=pytest.mark.long),
+    ],
 )
 def test_a_job_that_is_asked_to_end_ends_its_server(stub, tmp_path, number, load, code):
     asked = tmp_path / "asked"

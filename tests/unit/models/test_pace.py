@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
@@ -90,11 +91,26 @@ def simulated(monkeypatch):
     return asking
 
 
-@pytest.mark.parametrize("retry_after_s", [1.0, None])
-@pytest.mark.parametrize("spread", [0.0, 0.5])
+HIDDEN = [
+    ("bucket", 20, 2.0),
+    ("sliding", 20, 0.5),
+    ("fixed", 50, 0.2),
+    ("in flight", 10, 0.2),
+    ("in flight", 20, 1.0),
+    ("in flight", 30, 2.0),
+]
+OFTEN = {
+    (("bucket", 20, 2.0), 0.5, None),
+    (("sliding", 20, 0.5), 0.0, 1.0),
+    (("fixed", 50, 0.2), 0.5, None),
+    (("in flight", 20, 1.0), 0.5, 1.0),
+}
+"""One of each kind of limit, where latencies are spread and where they are not, with and without a time to wait."""
+
+
 @pytest.mark.parametrize(
-    "case",
-    [("bucket", 20, 2.0), ("sliding", 20, 0.5), ("fixed", 50, 0.2), ("in flight", 10, 0.2), ("in flight", 20, 1.0), ("in flight", 30, 2.0)],
+    ("case", "spread", "retry_after_s"),
+    [pytest.param(*one, marks=() if one in OFTEN else pytest.mark.long) for one in product(HIDDEN, [0.0, 0.5], [1.0, None])],
 )
 def test_a_hidden_limit_is_found_and_almost_nothing_is_refused(simulated, case, spread, retry_after_s):
     kind, limit, latency_s = case
@@ -106,7 +122,7 @@ def test_a_hidden_limit_is_found_and_almost_nothing_is_refused(simulated, case, 
 
 
 def test_a_fast_server_gets_all_calls_at_once_after_a_second(simulated):
-    server, pace = simulated("in flight", 10**6, 0.2)
+    server, pace = simulated("in flight", 10**6, 0.2, calls=4000)
     assert server.refused == []
     assert (pace.window, pace.rate, server.limit.most_in_flight) == (MOST, float("inf"), MOST)
     full = MOST / (0.2 + 2 * TRIP_S)

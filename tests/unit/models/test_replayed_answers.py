@@ -129,7 +129,7 @@ def test_a_call_that_failed_when_it_was_recorded_is_in_no_ledger(tmp_path, monke
 
 
 def test_a_built_in_model_is_replayed_without_being_built(tmp_path, monkeypatch):
-    model = load_model(ROOT / "config" / "models" / "text.yaml")
+    model = load_model(ROOT / "config" / "models" / "image.yaml")
     requests = [request("i1", samples=2)]
     rows = ask(tmp_path / "m.jsonl", requests, model, vocabulary=vocabulary())
     monkeypatch.setattr(build_module, "build", lambda *_: pytest.fail("the model was built"))
