@@ -1,4 +1,4 @@
-"""The report of 20 invented models on 5 invented benchmarks: long tables are packed until they are opened, nothing is cut on paper, and axe finishes."""
+"""The report of 10 invented models (20 in the long tests) on 5 invented benchmarks: long tables are packed until they are opened, nothing is cut on paper, and axe finishes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,25 @@ from fixtures.tables import BREADTH, DEPTH, add_benchmark, write_study
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
 
-MODELS = tuple(f"model{number:02d}" for number in range(20))
 OTHERS = {"breadth-2": BREADTH, "depth-3": DEPTH, "breadth-4": BREADTH}
 COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 PACKED = "document.querySelectorAll('details.table > .packed').length"
 
 
+@pytest.fixture(scope="module", params=[10, pytest.param(20, marks=pytest.mark.long)])
+def models(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    return tuple(f"model{number:02d}" for number in range(request.param))
+
+
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def page(models: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     folder = tmp_path_factory.mktemp("long")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "ARM_SHIFT", {"full": 0.0, "no_image": -0.25})
-        write_study(folder, models=MODELS, patients=6)
+        write_study(folder, models=models, patients=6)
         for name, of in OTHERS.items():
-            add_benchmark(folder, name, of, MODELS, patients=6)
-    build(folder, MODELS, figures=False, benchmarks=(DEPTH, BREADTH, *OTHERS))
+            add_benchmark(folder, name, of, models, patients=6)
+    build(folder, models, figures=False, benchmarks=(DEPTH, BREADTH, *OTHERS))
     with browser(folder) as opened:
         opened.open(folder / "results" / "report.html")
         yield opened
@@ -58,9 +62,9 @@ def test_a_long_table_is_unpacked_when_it_is_opened_with_its_sorting_and_the_cho
     assert page.complaints == []
 
 
-def test_two_models_are_compared_while_the_table_of_pairs_is_packed(page: Browser) -> None:
+def test_two_models_are_compared_while_the_table_of_pairs_is_packed(page: Browser, models: tuple[str, ...]) -> None:
     assert page.run("document.querySelectorAll('#pairs tbody tr').length") == 0
-    page.run("Object.assign(form.elements.a, { value: 'model00' }); Object.assign(form.elements.b, { value: 'model19' })")
+    page.run(f"Object.assign(form.elements.a, {{ value: 'model00' }}); Object.assign(form.elements.b, {{ value: '{models[-1]}' }})")
     page.run("form.dispatchEvent(new Event('change'))")
     page.until("!document.getElementById('comparison').hidden")
     said = page.run("[...document.querySelectorAll('#comparison li')].map((one) => one.textContent)")

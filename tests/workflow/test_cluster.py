@@ -111,7 +111,7 @@ def test_a_job_that_fails_on_a_cluster_is_reported_with_its_own_line(finished_ru
     assert "ProviderError: model absent: its id is not a folder here" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("cores", [1, 8])
+@pytest.mark.parametrize("cores", [pytest.param(1, marks=pytest.mark.long), 8])
 def test_imaging_is_submitted_ten_cases_at_a_time_and_asks_for_no_more_than_stated(tmp_path: Path, cores: int) -> None:
     folder = write_scale(tmp_path / "project", cases=25, models=1)
     done, submissions = submit(folder, *SCALE, "--cores", str(cores), "--", "results/scale/report.html", runs=False)

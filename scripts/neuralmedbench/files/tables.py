@@ -129,6 +129,7 @@ def _arrow_type(hint: Any) -> pa.DataType:
     raise TypeError(message)
 
 
+@cache
 def arrow_schema(record: type) -> pa.Schema:
     """Return the Arrow schema of a record, columns in the order of its fields."""
     import pyarrow as pa
