@@ -103,7 +103,7 @@ def test_on_paper_the_first_screen_is_one_page_and_nothing_is_wider_than_the_pag
     assert seen["screen"] <= 1032
 
 
-@pytest.mark.parametrize(("scheme", "width", "only"), [("light", 1440, None), ("dark", 390, COLOURS)])
+@pytest.mark.parametrize(("scheme", "width", "only"), [("light", 1440, None), pytest.param("dark", 390, COLOURS, marks=pytest.mark.long)])
 def test_a_checker_of_accessibility_finishes_and_finds_nothing_in_any_block(
     page: Browser, scheme: str, width: int, only: dict[str, object] | None
 ) -> None:
