@@ -8,7 +8,6 @@ import time
 from collections import Counter
 
 import httpx
-import litellm
 import openai
 import pytest
 
@@ -17,6 +16,7 @@ from fixtures.batch_server import digest
 from fixtures.batch_servers import AnthropicBatches, GeminiBatches, OpenAIBatches
 from fixtures.gemini_batches import GeminiBody
 from fixtures.models import running_server
+from neuralmedbench.models.api.through_litellm import import_litellm
 
 SERVERS = [OpenAIBatches, AnthropicBatches, GeminiBatches]
 KEYS = ["a", "b", "c", "d"]
@@ -123,7 +123,7 @@ def test_a_request_gets_the_same_reply_directly_and_in_a_batch_but_for_its_tier(
 def test_litellm_asks_each_server_at_its_address(provider, kind):
     with running_server(kind()) as server:
         messages = [{"role": "system", "content": "You read."}, {"role": "user", "content": "What?"}]
-        reply = litellm.completion(f"{provider}/m", messages, api_base=server.address, api_key="k", max_tokens=9, num_retries=0)
+        reply = import_litellm().completion(f"{provider}/m", messages, api_base=server.address, api_key="k", max_tokens=9, num_retries=0)
     assert reply.choices[0].message.content == f"The answer is {next(iter(server.paid))}."
     assert server.violations == []
 
