@@ -5,9 +5,8 @@ import pytest
 import SimpleITK as sitk
 
 from fixtures.imaging import Shot, brain_of, scan
-from neuralmedbench.atlas.adjust import is_best_here, polish_fit
 from neuralmedbench.atlas.anatomy import face_regions
-from neuralmedbench.atlas.fit import GRID_MM, brain_depth, fit_quality, fit_template, template_points
+from neuralmedbench.atlas.fit import GRID_MM, brain_depth, fit_quality, fit_template, is_best_here, polish_fit, template_points
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.volumes import image_like

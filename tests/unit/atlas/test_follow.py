@@ -9,8 +9,7 @@ import pytest
 import SimpleITK as sitk
 
 from fixtures.imaging import Shot, brain_of, scan
-from neuralmedbench.atlas.adjust import _rigid_part, is_best_here, shape_gain, transfer_fit
-from neuralmedbench.atlas.fit import GRID_MM, brain_depth, fit_template
+from neuralmedbench.atlas.fit import GRID_MM, _rigid_part, brain_depth, fit_template, is_best_here, shape_gain, transfer_fit
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.files.volumes import as_matrix, as_transform, image_like
 

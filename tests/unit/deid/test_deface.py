@@ -13,8 +13,7 @@ import SimpleITK as sitk
 
 from fixtures.deid import KEY, write_images
 from fixtures.face import Head, Scanned, first_head, scan
-from neuralmedbench.atlas import adjust as polish
-from neuralmedbench.atlas.fit import GRID_MM, fit_template
+from neuralmedbench.atlas.fit import GRID_MM, fit_template, polish_fit
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.deid.faces import deface as module
 from neuralmedbench.deid.faces import locate
@@ -188,7 +187,7 @@ SHIFTS = [tuple(sign * 10.0 * axis) for axis in np.eye(3) for sign in (-1, 1)]
 @pytest.fixture(scope="module")
 def fit(t1: Scanned) -> sitk.AffineTransform:
     rough = coarse_head(module._as_image(t1.volume), GRID_MM)
-    return polish.polish_fit(rough, fit_template(rough))
+    return polish_fit(rough, fit_template(rough))
 
 
 @pytest.fixture

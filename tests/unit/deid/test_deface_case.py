@@ -15,7 +15,7 @@ import SimpleITK as sitk
 from fixtures.deid import KEY, write_dicom_series
 from fixtures.face import Head as Phantom
 from fixtures.face import Scanned, first_head, scan, scan_moved
-from neuralmedbench.atlas.adjust import MAX_RIVAL
+from neuralmedbench.atlas.fit import MAX_RIVAL
 from neuralmedbench.deid import stage
 from neuralmedbench.deid.cleaning import Cleaning
 from neuralmedbench.deid.faces import locate
@@ -130,7 +130,7 @@ def test_a_slab_without_overlap_is_located_by_position_only_in_the_same_frame_of
 
 
 def test_a_slab_that_shows_the_brain_is_never_located_by_position_alone(whole: Head, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neuralmedbench.atlas.adjust.MAX_RIVAL", 0.0)
+    monkeypatch.setattr("neuralmedbench.atlas.fit.MAX_RIVAL", 0.0)
     scanned = cut(moved("FLAIR"), MIDDLE)
     assert deface(scanned.volume, heads=[whole], frame="room").flags == ("front_surface_removed",)
 

@@ -8,8 +8,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuralmedbench.atlas.adjust import is_best_here, polish_fit, shape_gain, transfer_fit
-from neuralmedbench.atlas.fit import GRID_MM, fit_quality, fit_template
+from neuralmedbench.atlas.fit import GRID_MM, fit_quality, fit_template, is_best_here, polish_fit, shape_gain, transfer_fit
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.deid.faces.face_measures import HeadView, skin_depth, skin_distances, view_head
 from neuralmedbench.errors import DataError
