@@ -118,9 +118,9 @@ def test_a_page_holds_no_answer_no_model_and_loads_nothing(finished) -> None:
 
 def test_one_question_a_case_is_drawn_with_a_known_probability(finished) -> None:
     root, _, _ = finished
-    drawn = Counter()
+    drawn, asked_of_all = Counter(), questions(root)
     for seed in range(60):
-        key = freeze_reader_round(ROUND, AnswerSettings(items=20, readers=1, seed=seed), questions(root), root=root, secret=SECRET).key
+        key = freeze_reader_round(ROUND, AnswerSettings(items=20, readers=1, seed=seed), asked_of_all, root=root, secret=SECRET).key
         items = key.packets[0].items.values()
         assert len(items) == 7
         assert {asked.probability for asked in items if asked.item_id.startswith("b/ddx")} == {0.5}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -45,7 +46,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write("config/models/paid.yaml", PAID)
     write("config/graders/rubric.yaml", {"title": "R", "kind": "rubric"})
     write("config/graders/llm.yaml", {"title": "L", "kind": "llm", "prompt": "p.j2", "model": PAID})
-    write("config/vocabulary/neurology.yaml", yaml.safe_load((ROOT / "config/vocabulary/neurology.yaml").read_text(encoding="utf-8")))
+    Path("config/vocabulary").mkdir()
+    shutil.copy(ROOT / "config/vocabulary/neurology.yaml", "config/vocabulary")
     return tmp_path
 
 

@@ -64,9 +64,14 @@ COUNTS = {"right": 1677, "not given": 14, "wrong text": 17}
 
 def test_the_requests_that_people_choose_from_reach_all_scans_of_the_invented_cases_and_most_of_the_rest() -> None:
     found: Counter[str] = Counter()
+    useful: Counter[str] = Counter()
     for case in CASES:
         units = held(case)
-        reached = {match_request(request, units).place for request in offered_requests()}
+        reached = set[int | None]()
+        for request in sorted(offered_requests(), key=lambda request: -useful[request]):  # in any order, so that few are enough for most
+            if not {*range(len(units))} <= reached and (place := match_request(request, units).place) not in reached:
+                reached.add(place)
+                useful[request] += 1
         for place, unit in enumerate(units):
             kind = "scan" if unit.kind is EvidenceKind.PICTURES else "text"
             found[f"{kind}{'' if place in reached else ', not reached'}"] += 1

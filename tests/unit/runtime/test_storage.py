@@ -173,7 +173,9 @@ def test_every_writer_says_that_the_disk_is_full_and_leaves_nothing(name, here, 
         assert list(disk.iterdir()) == []
 
 
-@pytest.mark.parametrize("leave_kib", [0, 40, 300, 700, 1100, 1200, 1300, 1500, 2000])
+@pytest.mark.parametrize(
+    "leave_kib", [0, 300, 700, 1500, 2000, *(pytest.param(more, marks=pytest.mark.long) for more in (40, 1100, 1200, 1300))]
+)
 def test_a_full_disk_never_quarantines_a_case_that_is_deidentified(leave_kib, here, flat_deface):
     """dcm2niix makes no image on a full disk, and none of damaged files; pydicom hides the reason."""
     # equal images would be excluded as copies
@@ -213,7 +215,7 @@ def test_dcm2niix_is_taken_at_its_word_when_the_disk_has_room_again_a_moment_lat
         dcm2niix.convert(tmp_path / "raw", disk / "nifti")
 
 
-@pytest.mark.parametrize("leave_kib", [0, 60, 2000])
+@pytest.mark.parametrize("leave_kib", [0, pytest.param(60, marks=pytest.mark.long), 2000])
 def test_a_full_disk_never_quarantines_a_case_that_is_normalised(leave_kib, here):
     case = write_shots(here / "deidentified", [Shot("T1w")])
     with small_disk(here / "disk", 4096) as disk:

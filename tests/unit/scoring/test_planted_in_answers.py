@@ -229,8 +229,17 @@ MISSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("task", ["diagnosis", "errors", "reasoning"])
-@pytest.mark.parametrize("kind", ["ideal", "blind", "obedient"])
+@pytest.mark.parametrize(
+    ("kind", "task"),
+    [
+        ("ideal", "diagnosis"),
+        ("blind", "diagnosis"),
+        ("obedient", "diagnosis"),
+        ("blind", "errors"),
+        ("blind", "reasoning"),
+        *(pytest.param(kind, task, marks=pytest.mark.long) for kind in ("ideal", "obedient") for task in ("errors", "reasoning")),
+    ],
+)
 def test_graders_of_every_task_are_told_apart_by_errors_in_answers(
     task: str, kind: str, servers: dict[str, Judge], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,8 +273,16 @@ def test_a_grader_that_is_not_to_be_tested_is_asked_about_the_answers_alone(
     assert planted_in_answers(answers(), grades, REFERENCES) == []
 
 
-@pytest.mark.parametrize("task", ["diagnosis", "errors", "reasoning"])
-@pytest.mark.parametrize("majority", ["ideal", "blind"])
+@pytest.mark.parametrize(
+    ("majority", "task"),
+    [
+        ("ideal", "diagnosis"),
+        ("blind", "diagnosis"),
+        ("blind", "errors"),
+        pytest.param("ideal", "errors", marks=pytest.mark.long),
+        *(pytest.param(majority, "reasoning", marks=pytest.mark.long) for majority in ("ideal", "blind")),
+    ],
+)
 def test_a_jury_is_tested_by_what_its_members_say_together(
     task: str, majority: str, servers: dict[str, Judge], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,7 +72,7 @@ def test_the_golden_numbers_are_those_of_scikit_learn_on_the_same_lines() -> Non
         assert metrics == pytest.approx(wanted[model], abs=1e-9), model
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 12))])
 def test_any_answers_give_the_numbers_of_a_literal_reading(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     classes = ["tumor", "stroke", "multiple sclerosis", "normal", "other abnormalities"]

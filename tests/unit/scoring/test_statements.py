@@ -9,6 +9,7 @@ import csv
 import random
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,23 +24,27 @@ ROOT = Path(__file__).parents[3]
 PATIENTS = sorted((ROOT / "scripts/neuralmedbench/demo/patients").glob("*.yaml"))
 
 
+@cache
 def pairs() -> list[dict[str, str]]:
     """Read the pairs that both labels agree on."""
     with (ROOT / "tests/words/statements_mend.tsv").open(encoding="utf-8", newline="") as file:
         return [row for row in csv.DictReader(file, delimiter="\t") if row["expected"] == row["second"]]
 
 
+@cache
 def halves() -> dict[str, int]:
     """Divide the statements in two, every other one."""
     return {statement: place % 2 for place, statement in enumerate(dict.fromkeys(row["statement"] for row in pairs()))}
 
 
+@cache
 def references() -> list[list[str]]:
     """Read findings and arguments of the demo: one list of sentences per reference."""
     found = [yaml.safe_load(path.read_text(encoding="utf-8"))["answer"] for path in PATIENTS]
     return [answer[part] for answer in found for part in ("findings", "rationale")]
 
 
+@cache
 def statements() -> list[str]:
     return [*halves(), *(statement for reference in references() for statement in reference)]
 
