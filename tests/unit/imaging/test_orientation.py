@@ -34,7 +34,7 @@ SHOTS = [
     Shot("PDw", "sagittal", order="ASL"),
     Shot("CT", "2d", order="LPS", tilt_deg=(-15.0, 0.0, 0.0)),
 ]
-POLICIES = ("uniform", "content", "three_plane", "lesion")
+POLICIES = ("uniform", pytest.param("content", marks=pytest.mark.long), "three_plane", "lesion")
 DARK = ("T1w", "ADC", "SWI")
 """Sequences in which the lesion is dark."""
 WELL_INSIDE_MM = 6.0
@@ -139,7 +139,7 @@ def test_the_letters_stand_on_their_sides_and_off_the_brain(cut: tuple[Path, tup
         assert found, f"{entry.image_id}: no R at the viewer's left"
 
 
-@pytest.mark.parametrize("order", ["LPS", "LAS", "RAS", "RPI", "SPR"])
+@pytest.mark.parametrize("order", [*(pytest.param(order, marks=pytest.mark.long) for order in ("LPS", "RAS", "RPI")), "LAS", "SPR"])
 def test_an_oblique_scan_is_the_same_picture_in_every_index_order(tmp_path: Path, order: str) -> None:
     shot = Shot("T1w", "2d", order=order, tilt_deg=(20.0, 5.0, 0.0))
     case = normalise(write_shots(tmp_path, [shot]), tmp_path / "normalised")

@@ -24,7 +24,7 @@ from neuralmedbench.files.volumes import read_volume
 from neuralmedbench.imaging.choose import content_slices, lesion_slices, slice_scores, uniform_slices
 from neuralmedbench.imaging.pictures import letterbox, montage, resize
 from neuralmedbench.imaging.side_letters import mark_sides
-from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Slice, State
+from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Slice
 
 pytestmark = pytest.mark.slow
 
@@ -330,17 +330,6 @@ def test_thick_slices_with_gaps_are_placed_by_their_positions(tmp_path: Path) ->
         assert entry.position_mm == pytest.approx(volume.TransformIndexToPhysicalPoint([0, 0, entry.index])[2], abs=0.01)
     steps = {round((b.position_mm - a.position_mm) / (b.index - a.index), 2) for a, b in pairwise(entries)}
     assert steps == {10.0}
-
-
-def test_a_scan_of_one_slice_is_set_aside_and_its_case_goes_on(tmp_path: Path) -> None:
-    case = write_shots(tmp_path, [Shot("T1w", "2d"), Shot("FLAIR", "2d")])
-    flair = next(tmp_path.rglob("*FLAIR.nii.gz"))
-    sitk.WriteImage(sitk.ReadImage(flair.as_posix())[:, :, 10:11], flair.as_posix())
-    record = normalise(case, tmp_path / "normalised")
-    assert record.state is State.OK
-    assert [series.sequence for series in record.series] == [Sequence.T1W]
-    assert record.set_aside["series-02"].startswith("FLAIR: ")
-    assert "at least two slices" in record.set_aside["series-02"]
 
 
 def test_uniform_slices_of_one_is_the_first_usable() -> None:

@@ -177,20 +177,28 @@ def test_the_black_between_and_around_the_slices_of_a_montage_is_no_place_in_the
     assert tile_at(record.tiles, second.left_px + 1, second.top_px + 1) == second
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("layout", ["single", "montage"])
-def test_the_known_lesion_of_a_phantom_maps_into_the_lesion_of_every_picture_that_shows_it(tmp_path: Path, layout: str) -> None:
+@pytest.fixture(scope="module")
+def phantom_case(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder of a normalised phantom, scanned in three planes and two positions."""
+    folder = tmp_path_factory.mktemp("phantom")
     shots = [
         Shot("T1w", "3d", order="RAS"),
         Shot("FLAIR", "2d", order="LAS", turn_deg=(3.0, -2.0, 4.0), shift_mm=(6.0, -5.0, 8.0)),
         Shot("dwi", "coronal", order="LAS"),
         Shot("PDw", "sagittal", order="ASL"),
     ]
-    normalise(write_shots(tmp_path, shots), tmp_path / "normalised")
-    case = read_case(tmp_path / "normalised" / "case.json")
+    normalise(write_shots(folder, shots), folder / "normalised")
+    return folder / "normalised"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", ["single", "montage"])
+def test_the_known_lesion_of_a_phantom_maps_into_the_lesion_of_every_picture_that_shows_it(
+    phantom_case: Path, tmp_path: Path, layout: str
+) -> None:
     policy = SlicePolicy(policy="uniform", per_sequence=9, layout=layout, field_of_view_mm=230.0, sent_px=448, side_marker=True)
     shown = 0
-    for entry in cut_slices(case, tmp_path / "normalised", tmp_path / "png", policy):
+    for entry in cut_slices(read_case(phantom_case / "case.json"), phantom_case, tmp_path / "png", policy):
         grey = np.asarray(Image.open(tmp_path / entry.path))
         for tile in entry.tiles:
             if abs(tile.position_mm - LESION_MM["xyz".index(entry.plane.axis)]) > LESION_RADIUS_MM / 2:
@@ -206,18 +214,24 @@ def test_the_known_lesion_of_a_phantom_maps_into_the_lesion_of_every_picture_tha
 REAL = os.environ.get("NMB_REAL_SCANS", "")
 
 
+@pytest.fixture(scope="module")
+def real_case(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder of a normalised real case."""
+    folder = tmp_path_factory.mktemp("real")
+    scans = sorted((Path(REAL) / "nifti" / "tcga-fg-6692").rglob("*.nii.gz"))
+    case = CaseRecord(benchmark="own", case_id="c1", patient_id="p1", stage="deidentify", series=real_series(scans, folder / "sub-c1"))
+    write_case(folder / "sub-c1" / "case.json", case)
+    assert len(normalise(folder / "sub-c1" / "case.json", folder / "normalised").series) == 4
+    return folder / "normalised"
+
+
 @pytest.mark.skipif(not REAL, reason="NMB_REAL_SCANS names no folder of real scans")
 @pytest.mark.parametrize("layout", ["single", "montage"])
-def test_voxels_marked_in_real_scans_are_seen_at_the_pixels_to_which_they_map(tmp_path: Path, layout: str) -> None:
-    scans = sorted((Path(REAL) / "nifti" / "tcga-fg-6692").rglob("*.nii.gz"))
-    case = CaseRecord(benchmark="own", case_id="c1", patient_id="p1", stage="deidentify", series=real_series(scans, tmp_path / "sub-c1"))
-    write_case(tmp_path / "sub-c1" / "case.json", case)
-    normalised = normalise(tmp_path / "sub-c1" / "case.json", tmp_path / "normalised")
-    assert len(normalised.series) == 4
+def test_voxels_marked_in_real_scans_are_seen_at_the_pixels_to_which_they_map(real_case: Path, layout: str) -> None:
     policy = SlicePolicy(policy="uniform", per_sequence=5, layout=layout, field_of_view_mm=230.0, sent_px=448, side_marker=False)
     rng = np.random.default_rng(5)
-    for series in normalised.series:
-        scan = load_scan(series, tmp_path / "normalised")
+    for series in read_case(real_case / "case.json").series:
+        scan = load_scan(series, real_case)
         indices = np.flatnonzero(scan.stack(scan.plane).any(axis=(1, 2)))[3:-3:4].tolist()
         places = [indices] if layout == "montage" else [[index] for index in indices]
         for group in places:
