@@ -13,6 +13,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -265,10 +266,16 @@ def _is_series_key(trail: Trail, key: str) -> bool:
 
 
 def _is_version(trail: Trail, value: str) -> bool:
+    return len(trail) == 1 and trail[0] in TOOLS and value == _installed_version(trail[0])
+
+
+@cache
+def _installed_version(tool: str) -> str | None:
+    """Return the version of an installed package; cached, because its metadata are read and parsed each time."""
     try:
-        return len(trail) == 1 and trail[0] in TOOLS and value == version(trail[0])
+        return version(tool)
     except PackageNotFoundError:
-        return False
+        return None
 
 
 def _dicom_texts(path: Path) -> Iterator[SearchedText]:

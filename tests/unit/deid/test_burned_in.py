@@ -36,6 +36,12 @@ SCANS = os.environ.get("NMB_REAL_SCANS", "")
 
 def head(kind: str = "mr", *, slices: int = 12, side: int = 160, seed: int = 0) -> np.ndarray:
     """Make a noisy ellipsoid whose content changes from slice to slice, shape (rows, columns, slices)."""
+    return drawn_head(kind, slices, side, seed).copy()
+
+
+@cache
+def drawn_head(kind: str, slices: int, side: int, seed: int) -> np.ndarray:
+    """Draw such an ellipsoid, once."""
     random = np.random.default_rng(seed)
     down, across, up = np.meshgrid(np.linspace(-1, 1, side), np.linspace(-1, 1, side), np.linspace(-0.7, 0.7, slices), indexing="ij")
     radius = np.sqrt((down / 0.6) ** 2 + (across / 0.5) ** 2 + up**2)
