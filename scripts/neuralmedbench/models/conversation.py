@@ -19,8 +19,8 @@ from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.models.informant import informed_questions
 from neuralmedbench.models.protocol import Message, MessageImage
 from neuralmedbench.models.requests_of_model import within_budget
-from neuralmedbench.records.examinations import match_request
 from neuralmedbench.records.examinations.inventory import RequestMatch, RequestOutcome
+from neuralmedbench.records.examinations.matching import match_request
 from neuralmedbench.records.fact_matching import matching_facts, matching_statements
 from neuralmedbench.records.requests import (
     Fact,

@@ -11,7 +11,6 @@ from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.parts import labelled_images
 from neuralmedbench.records.arm_changes import by_digest
 from neuralmedbench.records.case import Plane
-from neuralmedbench.records.examinations import REQUEST_KINDS, match_request
 from neuralmedbench.records.examinations.inventory import (
     EvidenceKind,
     Examination,
@@ -19,6 +18,7 @@ from neuralmedbench.records.examinations.inventory import (
     section_of_note,
     unique_names,
 )
+from neuralmedbench.records.examinations.matching import REQUEST_KINDS, match_request
 from neuralmedbench.records.fact_matching import MOST_FACTS
 from neuralmedbench.records.items import ESSENTIAL_SEPARATOR, Arm, Family, Item, Runner, evidence_images
 from neuralmedbench.records.questions import LETTERS

@@ -11,8 +11,8 @@ case: Audit, CT_SEQUENCES, CaseRecord, FileFate, MIN_SLICES, NoHead, PLANES_ACRO
 checklist: ONLY_IN_CHECKLISTS, PLACES, SECTIONS, with_places
 columns: ANSWER_COLUMNS, ANSWER_KEY_COLUMNS, PICTURE_COLUMNS, RECORD_COLUMNS, UNKNOWN_DAY
 coordinates: Convention, full_scale, half_width_px, to_fractions, to_picture
-examinations: REQUEST_KINDS, match_request, offered_requests
 examinations.inventory: EvidenceKind, Examination, RequestMatch, RequestOutcome, group_of_entry, section_of_note, unique_names
+examinations.matching: REQUEST_KINDS, match_request, offered_requests
 fact_matching: MOST_FACTS, matching_facts, matching_statements
 items: Arm, Axis, CURRENT_SCAN, Criterion, DIAGNOSES, Disclosure, ESSENTIAL_SEPARATOR, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, LesionOnSlice, Level, NEEDED, NO_LESION, OPTION, PART, PRIOR_SCAN, SIDE_WORDS, ReferenceValue, Runner, ShownLesion, Strategy, Turn, discloses_findings, evenly_spaced, evidence_images, gold_fields, is_headline, slice_image, slice_of, with_only
 questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal

@@ -81,7 +81,7 @@ STATEMENT = "statement"
 class Fact:
     """One piece of information that a case gives on request; `asked_by` are words of a question for it that are not in its text.
 
-    In a work-up it is an examination: `name`, `kind`, `sequence` and `plane` are those of `records.examinations.Examination`. The facts of a choice
+    In a work-up it is an examination: `name`, `kind`, `sequence` and `plane` are those of `records.examinations.inventory.Examination`. The facts of a choice
     item have the kind `STATEMENT`.
     """
 

@@ -10,8 +10,8 @@ from itertools import combinations, pairwise
 
 from neuralmedbench.models.conversation import WorkUpStep, facts_told, questions_asked, released, shown_answer
 from neuralmedbench.models.informant import MOST_REPLIES, informed_questions
-from neuralmedbench.records.examinations import match_request
 from neuralmedbench.records.examinations.inventory import RequestOutcome
+from neuralmedbench.records.examinations.matching import match_request
 from neuralmedbench.records.requests import MOST_CANDIDATES, Inquiry
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.choice import read_choice

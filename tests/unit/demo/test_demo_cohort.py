@@ -18,8 +18,8 @@ from neuralmedbench.files.cases import read_case_table
 from neuralmedbench.files.pseudonyms import read_key
 from neuralmedbench.files.yaml_text import load_yaml
 from neuralmedbench.prompts.conversations import examinations_of
-from neuralmedbench.records.examinations import match_request
 from neuralmedbench.records.examinations.inventory import RequestOutcome
+from neuralmedbench.records.examinations.matching import match_request
 from neuralmedbench.records.items import ItemImage
 
 KEY = read_key(ROOT / "config" / "demo.key")

@@ -15,8 +15,8 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.models.conversation import next_messages, released
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
-from neuralmedbench.records.examinations import REQUEST_KINDS
 from neuralmedbench.records.examinations.inventory import RequestOutcome
+from neuralmedbench.records.examinations.matching import REQUEST_KINDS
 from neuralmedbench.records.items import Level
 from neuralmedbench.records.requests import Request
 

@@ -18,8 +18,8 @@ from neuralmedbench.ratings.answering.answer_rounds import FrozenReaderRound, fr
 from neuralmedbench.ratings.answering.work_ups import released_by
 from neuralmedbench.ratings.form import AnswerSettings
 from neuralmedbench.recording.reader_answers import import_readers
-from neuralmedbench.records.examinations import match_request, offered_requests
 from neuralmedbench.records.examinations.inventory import RequestOutcome
+from neuralmedbench.records.examinations.matching import match_request, offered_requests
 from neuralmedbench.records.items import Strategy
 from neuralmedbench.records.requests import Request
 

@@ -9,7 +9,6 @@ from collections import Counter
 import pytest
 
 from conftest import ROOT
-from neuralmedbench.records.examinations import REQUEST_KINDS, match_request, offered_requests
 from neuralmedbench.records.examinations.inventory import (
     EvidenceKind,
     Examination,
@@ -18,6 +17,7 @@ from neuralmedbench.records.examinations.inventory import (
     section_of_note,
     unique_names,
 )
+from neuralmedbench.records.examinations.matching import REQUEST_KINDS, match_request, offered_requests
 from neuralmedbench.records.examinations.wording import kind_of_request
 
 WORDS = ROOT / "tests" / "words"

@@ -17,7 +17,7 @@ from neuralmedbench.ratings.answering.work_ups import turns_of, work_up_data
 from neuralmedbench.ratings.form import AnswerSettings
 from neuralmedbench.ratings.page import Json, form_page, read_pictures
 from neuralmedbench.ratings.rounds import StratifiedDraw, draw, opaque_id, presentation_order
-from neuralmedbench.records.examinations import offered_requests
+from neuralmedbench.records.examinations.matching import offered_requests
 from neuralmedbench.records.items import Item, Level, Strategy
 from neuralmedbench.records.requests import Request
 

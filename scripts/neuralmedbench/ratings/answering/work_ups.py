@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field
 
 from neuralmedbench.ratings.exports import StrictModel
-from neuralmedbench.records.examinations import match_request, offered_requests
+from neuralmedbench.records.examinations.matching import match_request, offered_requests
 from neuralmedbench.records.requests import MOST_CANDIDATES, Inquiry, RequestTurn
 
 LARGEST_SUM = 1.001
