@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -115,7 +117,7 @@ def test_a_difference_needs_fewer_patients_where_models_differ_on_fewer() -> Non
     found = [patients_to_differ(gaps, 0.1, 0.95, 0.8) for gaps in (quiet, loud)]
     assert None not in found
     assert found[0] < found[1]  # type: ignore[operator]
-    assert patients_to_differ(loud, 0.01, 0.95, 0.8) is None or patients_to_differ(loud, 0.01, 0.95, 0.8) > 5000  # type: ignore[operator]
+    assert patients_to_differ(loud, 0.02, 0.95, 0.8) > 5000  # type: ignore[operator]
 
 
 def test_the_grid_has_every_kind() -> None:
@@ -123,15 +125,24 @@ def test_the_grid_has_every_kind() -> None:
     assert len(list(benchmark_grid())) == 15
 
 
-@pytest.mark.parametrize("cell", [ComparisonCell("many differ", 0.0, 400), ComparisonCell("several answers", 0.2, 400)], ids=str)
+MANY = ComparisonCell("many differ", 0.0, 400)
+
+
+@cache
+def measured(cell: ComparisonCell) -> dict[str, float]:
+    """Measure a slice of the comparisons."""
+    return measure_comparison(cell, 150, TUNING_SEED)
+
+
+@pytest.mark.parametrize("cell", [MANY, ComparisonCell("several answers", 0.2, 400)], ids=str)
 def test_a_slice_of_the_comparisons_keeps_what_is_promised(cell: ComparisonCell) -> None:
-    found = measure_comparison(cell, 150, TUNING_SEED)
+    found = measured(cell)
     assert broken_comparison(cell, found, 150) == []
     assert found["held"] >= 0.93
 
 
 def test_looking_often_at_an_ordinary_interval_errs_often() -> None:
-    assert measure_comparison(ComparisonCell("many differ", 0.0, 400), 150, TUNING_SEED)["once"] > 0.12
+    assert measured(MANY)["once"] > 0.12
 
 
 def test_a_slice_of_the_benchmarks_keeps_what_is_promised() -> None:

@@ -94,7 +94,9 @@ def draw_sides(rng: np.random.Generator, patients: int, first: float, second: fl
     return one.ravel(), np.where(right, (taken < np.clip(second + shift, 0, 1)).astype(float), np.nan).ravel()
 
 
-@pytest.mark.parametrize(("patients", "first", "second"), [(12, 0.5, 0.5), (40, 0.5, 0.5), (40, 0.3, 0.7), (40, 0.95, 0.95)])
+@pytest.mark.parametrize(
+    ("patients", "first", "second"), [(12, 0.5, 0.5), pytest.param(40, 0.5, 0.5, marks=pytest.mark.long), (40, 0.3, 0.7), (40, 0.95, 0.95)]
+)
 def test_the_interval_holds_the_true_difference_and_the_test_its_level(patients: int, first: float, second: float) -> None:
     rng, held, rejected, studies = np.random.default_rng(7), 0, 0, 300
     shift = np.random.default_rng(2).normal(0, 0.15, 100_000)
@@ -120,7 +122,9 @@ def draw_wordings(rng: np.random.Generator, patients: int, fall: float) -> np.nd
     return (rng.random((patients, 2, 4)) < chance[:, None, :]).astype(float).reshape(-1, 4)
 
 
-@pytest.mark.parametrize(("patients", "fall"), [(40, 0.0), (120, 0.0), (120, 0.05), (40, 0.2), (120, 0.2)])
+@pytest.mark.parametrize(
+    ("patients", "fall"), [(40, 0.0), (40, 0.2), *(pytest.param(120, fall, marks=pytest.mark.long) for fall in (0.0, 0.05, 0.2))]
+)
 def test_the_interval_of_a_spread_holds_the_true_spread_and_its_test_the_level(patients: int, fall: float) -> None:
     rng, held, rejected, studies = np.random.default_rng(3), 0, 0, 200
     chance = np.random.default_rng(4).beta(2, 2, 200_000)

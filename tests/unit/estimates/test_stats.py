@@ -193,7 +193,7 @@ def test_models_join_the_tier_of_the_best_unless_they_differ_from_it() -> None:
 
 def test_a_clear_difference_has_a_p_value_below_the_number_of_draws_that_is_no_smaller_than_the_exact_one() -> None:
     rng, settings = np.random.default_rng(3), IntervalSettings(resamples=500)
-    signs = 1 - 2 * ((np.arange(2**18)[:, None] >> np.arange(18)) & 1)
+    signs = 1.0 - 2 * ((np.arange(2**18)[:, None] >> np.arange(18)) & 1)
     smaller = 0
     for _ in range(40):
         sums = rng.normal(rng.uniform(0, 3), 0.4, 18)
