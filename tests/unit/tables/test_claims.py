@@ -217,9 +217,11 @@ def test_an_interval_that_holds_zero_takes_a_claim_back(drawn, kind: str) -> Non
         assert {row.significant for row in found if row.p_value == 1e-6} == {significant}
 
 
-def test_three_equal_models_on_two_benchmarks_hardly_ever_differ() -> None:
-    found = measure_claims(12, 0.6, 60, MENDING_SEED)
-    assert found["any"] <= 0.1
+@pytest.mark.parametrize(("studies", "most"), [(20, 3), pytest.param(60, 6, marks=pytest.mark.long)])
+def test_three_equal_models_on_two_benchmarks_hardly_ever_differ(studies: int, most: int) -> None:
+    """Where a study in twenty has a claim, 97 of 100 such series have no more of them."""
+    found = measure_claims(12, 0.6, studies, MENDING_SEED)
+    assert found["any"] <= most / studies
     assert found["uncorrected"] > found["any"]
 
 

@@ -77,7 +77,7 @@ def test_every_contrast_is_against_the_told_findings_of_the_patient() -> None:
     assert {first for first, _ in CONTRASTS.values()} == {"d"}
 
 
-@pytest.mark.parametrize("name", ["no effect", "no effect, misled by another's findings"])
+@pytest.mark.parametrize("name", [pytest.param("no effect", marks=pytest.mark.long), "no effect, misled by another's findings"])
 def test_without_an_effect_a_share_is_seldom_headlined(name: str) -> None:
     """A slice of `perf/perception_split.py`: with a chance of 2.5 %, 15 of 200 or more come once in 4,000."""
     found = measure(30, 0.6, EFFECTS[name], 200, seed=3)

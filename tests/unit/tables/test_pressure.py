@@ -127,9 +127,10 @@ def test_who_answers_by_content_names_every_place_equally_often_and_the_same_opt
     assert rows["steady", "order_consistency"].value == 1.0
 
 
-def test_the_bias_of_a_lover_of_the_first_option_is_recovered_in_its_interval() -> None:
+@pytest.mark.parametrize("studies", [10, pytest.param(30, marks=pytest.mark.long)])
+def test_the_bias_of_a_lover_of_the_first_option_is_recovered_in_its_interval(studies: int) -> None:
     """It names the first option in 60 % of the answers, and else in a quarter: 70 %."""
-    truth, held, studies = FIRST + (1 - FIRST) / 4, 0, 30
+    truth, held = FIRST + (1 - FIRST) / 4, 0
     for seed in range(studies):
         study = scripted_study(PATIENTS, {"m": loves_first}, arms=["full", *SHUFFLES], seed=seed)
         rows = by_measure(pressure_rows(study))
@@ -142,12 +143,13 @@ def test_the_bias_of_a_lover_of_the_first_option_is_recovered_in_its_interval() 
     assert held >= stats.binom.ppf(0.001, studies, 0.95)
 
 
-def test_a_model_without_a_bias_is_rarely_said_to_have_one() -> None:
+@pytest.mark.parametrize("studies", [20, pytest.param(60, marks=pytest.mark.long)])
+def test_a_model_without_a_bias_is_rarely_said_to_have_one(studies: int) -> None:
     found = 0
-    for seed in range(60):
+    for seed in range(studies):
         study = scripted_study(20, {"m": guesses}, arms=["full", *SHUFFLES], seed=seed)
         found += (by_measure(pressure_rows(study))["m", "place_bias"].p_value or 0) < 0.05
-    assert found <= stats.binom.ppf(0.999, 60, 0.05)
+    assert found <= stats.binom.ppf(0.999, studies, 0.05)
 
 
 def test_fewer_orders_than_options_are_balanced_over_the_items() -> None:
@@ -188,11 +190,12 @@ def guesses(seen: Seen, rng: np.random.Generator) -> str:
     return str(rng.choice(DISEASES))
 
 
-def test_what_repeats_do_without_a_suggestion_stands_beside_what_suggestions_do() -> None:
+@pytest.mark.parametrize("patients", [20, pytest.param(60, marks=pytest.mark.long)])
+def test_what_repeats_do_without_a_suggestion_stands_beside_what_suggestions_do(patients: int) -> None:
     """A guesser of four names a given one in a quarter, suggested or not; of the diagnoses no rival is among the four."""
     found = defaultdict[str, list[float]](list)
     for seed in range(8):
-        study = scripted_study(60, {"m": guesses}, arms=["full", *PRESSURE[:2]], samples=3, seed=seed)
+        study = scripted_study(patients, {"m": guesses}, arms=["full", *PRESSURE[:2]], samples=3, seed=seed)
         for row in pressure_rows(study):
             found[row.measure].append(row.value or 0.0)
     outcomes = study.benchmarks["b"].outcomes
