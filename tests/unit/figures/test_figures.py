@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -110,13 +109,13 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     return {number: root / str(number) for number in (0, 1, 3, 20)}
 
 
-def test_a_title_with_dollar_signs_is_drawn_as_it_is_written(tables: dict[int, Path], tmp_path: Path) -> None:
-    r"""Two dollar signs and a backslash are a formula to matplotlib: there was a traceback, and no report."""
-    shutil.copytree(tables[3], tmp_path / "tables")
-    for path in (tmp_path / "tables").glob("*.csv"):
-        path.write_text(re.sub(r"\bm00\b|\bdeep\b", r"$\\wrong$ 5", path.read_text()))
-    draw_figures(tmp_path / "tables", tmp_path / "drawn")
-    assert r"$\wrong$ 5" in "".join(path.read_text() for path in (tmp_path / "drawn").glob("*.svg"))
+@pytest.fixture(scope="module")
+def drawn(tables: dict[int, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """Draw the figures of no model, one and three; do not change them."""
+    root = tmp_path_factory.mktemp("drawn")
+    for number in (0, 1, 3):
+        draw_figures(tables[number], root / str(number))
+    return {number: root / str(number) for number in (0, 1, 3)}
 
 
 def rows_of(folder: Path, name: str) -> list[Row]:
@@ -124,15 +123,14 @@ def rows_of(folder: Path, name: str) -> list[Row]:
 
 
 @pytest.mark.parametrize("number", [0, 1, 3])
-def test_every_figure_is_drawn_and_drawn_alike(number: int, tables: dict[int, Path], tmp_path: Path) -> None:
-    draw_figures(tables[number], tmp_path / "first")
+def test_every_figure_is_drawn_and_drawn_alike(number: int, tables: dict[int, Path], drawn: dict[int, Path], tmp_path: Path) -> None:
     if number == 1:
-        draw_figures(tables[number], tmp_path / "second")
+        draw_figures(tables[number], tmp_path)
     page = ""
     for name, figure in FIGURES.items():
-        text = (tmp_path / "first" / f"{name}.svg").read_text(encoding="utf-8")
+        text = (drawn[number] / f"{name}.svg").read_text(encoding="utf-8")
         if number == 1:
-            assert text == (tmp_path / "second" / f"{name}.svg").read_text(encoding="utf-8")
+            assert text == (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
         assert f'<title id="title">{figure.title}</title>' in text
         assert re.search(r'<desc id="desc">[^<]{10,}\.</desc>', text)
         assert "style=" not in text
@@ -239,19 +237,38 @@ def test_labels_of_twenty_marks_cover_no_mark_and_no_other_label_and_stay_inside
     assert not [(a, b) for a in range(20) for b in range(20) if (boxes[a][0] < marks[b]).all() and (boxes[a][1] > marks[b]).all()]
 
 
-def test_every_figure_names_models_by_title_and_in_one_order(tmp_path: Path) -> None:
-    fill(tmp_path / "tables", MODELS[:3])
-    board = read_table(tmp_path / "tables" / "leaderboard.csv")
-    titles = {"m00": "Third", "m01": "First", "m02": "Second", "prior": "Best constant answer"}
+FORMULA = r"$\wrong$ 5"
+
+
+@pytest.fixture(scope="module")
+def titled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Draw the figures of three models with titles, of which the first in the tables is a baseline; a benchmark is named like a formula."""
+    root = tmp_path_factory.mktemp("titled")
+    fill(root / "tables", MODELS[:3])
+    board = read_table(root / "tables" / "leaderboard.csv")
+    titles = {"m00": f"Third {FORMULA}", "m01": "First", "m02": "Second", "prior": "Best constant answer"}
     baseline = {"m00": "true"}
     write(
-        tmp_path / "tables",
+        root / "tables",
         "leaderboard",
         [row | {"title": titles[row["model"]], "baseline": baseline.get(row["model"], "false")} for row in board],
     )
-    draw_figures(tmp_path / "tables", tmp_path / "drawn")
+    for path in (root / "tables").glob("*.csv"):
+        path.write_text(re.sub(r"\bdeep\b", lambda _: FORMULA, path.read_text()))
+    draw_figures(root / "tables", root / "drawn")
+    return root / "drawn"
+
+
+def test_a_title_with_dollar_signs_is_drawn_as_it_is_written(titled: Path) -> None:
+    r"""Two dollar signs and a backslash are a formula to matplotlib: there was a traceback, and no report."""
+    drawn = "".join(path.read_text() for path in titled.glob("*.svg"))
+    assert FORMULA in drawn
+    assert f"Third {FORMULA}" in drawn
+
+
+def test_every_figure_names_models_by_title_and_in_one_order(titled: Path) -> None:
     for name in sorted(set(FIGURES) - {"case_flow", "trust", "leaderboard"}):
-        shown = texts(tmp_path / "drawn" / f"{name}.svg")
+        shown = texts(titled / f"{name}.svg")
         assert not [text for text in shown if re.search(r"\bm0\d\b", text)], name
         # without the numbers that a matrix puts behind a name, and what an axis adds
         order = [title for text in shown for title in ("First", "Second", "Third") if text.startswith(title)]
@@ -355,11 +372,9 @@ def test_coordinates_are_hundredths_of_a_pixel_and_numbers_in_words_stay_as_they
     assert '<text x="550.53" y="1.5">p 0.0012</text><g transform="rotate(-90 1.23 2)"/>' in plain
 
 
-def test_what_is_drawn_for_a_model_carries_its_name(tmp_path: Path) -> None:
-    fill(tmp_path, MODELS[:3])
-    draw_figures(tmp_path, tmp_path / "drawn")
+def test_what_is_drawn_for_a_model_carries_its_name(drawn: dict[int, Path]) -> None:
     for name in ("leaderboard", "axes", "arms", "passk", "slices", "errors", "decomposition", "risk_coverage", "reliability", "heatmap"):
-        text = (tmp_path / "drawn" / f"{name}.svg").read_text(encoding="utf-8")
+        text = (drawn[3] / f"{name}.svg").read_text(encoding="utf-8")
         assert set(re.findall(r'data-model="([^"]*)"', text)) == set(MODELS[:3]) | ({"prior"} if 'data-model="prior' in text else set()), (
             name
         )
