@@ -41,7 +41,7 @@ def exam(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     for kind, record in (("scores", Score), ("responses", Response)):
         path = root / "results" / kind / BREADTH / "alpha.parquet"
         write_records(path, record, [of_nobody(row) for row in read_records(path, record)], key=response_key)
-    return root, build(root, ("alpha",))
+    return root, build(root, ("alpha",), figures=("leaderboard",))
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """Make an internal page of few patients, or of 12 with groups of few."""
     root = tmp_path_factory.mktemp("few")
     write_study(root, models=("alpha", "beta"), patients=request.param)
-    return request.param, root, build(root, ("alpha", "beta"))
+    return request.param, root, build(root, ("alpha", "beta"), figures=("heatmap", "slices"))
 
 
 def test_every_table_of_rates_has_the_mark() -> None:
@@ -104,7 +104,7 @@ def test_figures_say_how_many_of_their_values_are_of_few_patients(made: tuple[in
 
 def test_a_public_page_hides_them_whoever_the_patients_are(tmp_path: Path) -> None:
     write_study(tmp_path, models=("alpha",), patients=12, kind="phantom")
-    text = build(tmp_path, ("alpha",), "--profile", "public")
+    text = build(tmp_path, ("alpha",), "--profile", "public", figures=("slices",))
     hidden = 0
     for table in MARKED:
         for row in rows_of(tmp_path, table):

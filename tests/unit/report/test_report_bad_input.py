@@ -6,18 +6,18 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import pytest
-from jinja2 import Environment
 
 import build_report
 import build_tables
 import record_provenance
+from fixtures.report import MARGIN
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.style import styled
@@ -163,7 +163,7 @@ def build(root: Path, models: tuple[str, ...] = MODELS, benchmarks: tuple[str, .
         "--out-metrics",
         str(results / "metrics.json"),
     ]
-    assert build_tables.main(["--root", str(root), *run, *files, "--resamples", "100"]) == 0
+    assert build_tables.main(["--root", str(root), *run, *files, "--resamples", "100", "--margin", MARGIN]) == 0
     (results / "figures").mkdir()
     for name, figure in FIGURES.items():
         rows = figure.keep(read_table(results / "tables" / f"{figure.table}.csv"))
@@ -192,20 +192,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("whole")
     write_study(root, models=MODELS, patients=3)
     return root
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _templates_are_compiled_once() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        original, compiled = Environment.compile, dict[object, Any]()
-
-        def compile_once(self: Environment, source: str, *names: Any) -> Any:
-            if source not in compiled:
-                compiled[source] = original(self, source, *names)
-            return compiled[source]
-
-        patch.setattr(Environment, "compile", compile_once)
-        yield
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -143,7 +143,7 @@ KINDS: dict[str, tuple[Family, Runner] | None] = {
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("families") / "made"
-    write_study(root, models=("alpha",), patients=6)
+    write_study(root, models=("alpha",), patients=6, arms=("full",))
     return root
 
 
@@ -234,7 +234,7 @@ def test_pages_that_define_pass_at_1_speak_of_places_too(name: str) -> None:
 
 @pytest.mark.parametrize(("kind", "number", "mark"), [("patient", 7, "<10"), ("phantom", 4, "4")])
 def test_a_public_run_hides_pass_at_5_of_few_patients_in_every_table(tmp_path: Path, kind: str, number: int, mark: str) -> None:
-    write_study(tmp_path, models=("alpha",), patients=30, kind=kind)
+    write_study(tmp_path, models=("alpha",), patients=30, kind=kind, arms=("full",))
     few = {f"case{place:02d}" for place in range(number)}
     for path, record in ((tmp_path / "data" / "items", Item), (tmp_path / "results" / "scores" / DEPTH, Score)):
         file = path / f"{DEPTH if record is Item else 'alpha'}.parquet"

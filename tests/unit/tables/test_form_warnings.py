@@ -59,7 +59,7 @@ CUT = {"parse_status": ParseStatus.FAILED, "passed": False, "state": "truncated"
 
 
 def test_a_model_that_is_not_read_is_warned_of_beside_its_rank_and_on_the_first_screen(tmp_path: Path) -> None:
-    write_study(tmp_path, models=MODELS, patients=6)
+    write_study(tmp_path, models=MODELS, patients=6, arms=("full",))
     number = changed(tmp_path, lambda row: row.repeat < 2, **UNREAD)
     blocks = blocks_of(build(tmp_path, MODELS, figures=False))
     row = board(tmp_path)
@@ -93,7 +93,7 @@ def test_a_model_that_is_not_read_is_warned_of_beside_its_rank_and_on_the_first_
 
 
 def test_a_model_that_is_often_cut_off_is_warned_of(tmp_path: Path) -> None:
-    write_study(tmp_path, models=MODELS, patients=6)
+    write_study(tmp_path, models=MODELS, patients=6, arms=("full",))
     changed(tmp_path, lambda row: row.repeat == 0, **CUT, text="")
     changed(tmp_path, lambda row: row.repeat == 1, **CUT, text="The lesion is")
     blocks = blocks_of(build(tmp_path, MODELS, figures=False))
@@ -108,7 +108,7 @@ def test_a_model_that_is_often_cut_off_is_warned_of(tmp_path: Path) -> None:
 
 
 def test_a_few_unread_answers_make_no_warning_and_the_badge_stays_green(tmp_path: Path) -> None:
-    write_study(tmp_path, models=MODELS, patients=6)
+    write_study(tmp_path, models=MODELS, patients=6, arms=("full",))
     changed(tmp_path, lambda row: row.case_id == "case00" and row.repeat == 0, **UNREAD)
     blocks = blocks_of(build(tmp_path, MODELS, figures=False))
     assert 0 < float(board(tmp_path)["unread_fraction"]) <= 0.1
@@ -118,7 +118,7 @@ def test_a_few_unread_answers_make_no_warning_and_the_badge_stays_green(tmp_path
 
 
 def test_form_forgiven_ranks_and_form_counted_stands_beside_it(tmp_path: Path) -> None:
-    write_study(tmp_path, models=MODELS, patients=6)
+    write_study(tmp_path, models=MODELS, patients=6, arms=("full",))
     changed(tmp_path, lambda _: True, passed=True, parse_status=ParseStatus.STRICT)
     changed(tmp_path, lambda row: row.repeat > 0, parse_status=ParseStatus.REPAIRED)
     block = blocks_of(build(tmp_path, MODELS, figures=False))["leaderboard"]
@@ -134,7 +134,7 @@ def test_form_forgiven_ranks_and_form_counted_stands_beside_it(tmp_path: Path) -
 
 
 def test_a_letter_against_its_words_is_counted_apart(tmp_path: Path) -> None:
-    write_study(tmp_path, models=MODELS, patients=6)
+    write_study(tmp_path, models=MODELS, patients=6, arms=("full",))
     number = changed(tmp_path, lambda row: row.case_id == "case01", parse_status=ParseStatus.CONTRADICTED, passed=True)
     block = blocks_of(build(tmp_path, MODELS, figures=False))["leaderboard"]
     row = board(tmp_path)
@@ -146,9 +146,9 @@ def test_a_letter_against_its_words_is_counted_apart(tmp_path: Path) -> None:
 
 
 def test_of_a_model_without_an_answer_every_number_is_empty(tmp_path: Path) -> None:
-    write_study(tmp_path, models=MODELS, patients=6)
+    write_study(tmp_path, models=MODELS, patients=6, arms=("full",))
     lose_answers(tmp_path, "beta")
-    build(tmp_path, MODELS)
+    build(tmp_path, MODELS, figures=False)
     row = board(tmp_path)
     known = {
         "expected",
@@ -196,9 +196,9 @@ def test_a_run_without_models_is_told_to_name_some(tmp_path: Path) -> None:
 
 
 def test_the_warning_stands_where_a_public_run_hides_the_numbers(tmp_path: Path) -> None:
-    write_study(tmp_path, models=MODELS, patients=6, kind="patient")
+    write_study(tmp_path, models=MODELS, patients=6, kind="patient", arms=("full",))
     changed(tmp_path, lambda row: row.repeat < 2, **UNREAD)
-    build(tmp_path, MODELS, "--profile", "public")
+    build(tmp_path, MODELS, "--profile", "public", figures=False)
     row = board(tmp_path)
     assert "warning: more than 10 % of the answers are unread" in row["note"]
     assert not row["unread_fraction"].startswith("0.")
@@ -210,7 +210,7 @@ def leak(item: str, severity: str = "answer", arms: tuple[str, ...] = ("full",),
 
 
 def test_items_that_state_their_answer_are_counted_on_the_first_screen_and_accepted_or_disclosed_ones_are_not(tmp_path: Path) -> None:
-    write_study(tmp_path, models=MODELS, patients=6)
+    write_study(tmp_path, models=MODELS, patients=6, arms=("full",))
     items = [item.item_id for item in read_records(tmp_path / "data" / "items" / f"{DEPTH}.parquet", Item)]
     stated = (leak(items[0]), leak(items[0], "code"), leak(items[1], "alias", ("full", "no_image")))
     other = (

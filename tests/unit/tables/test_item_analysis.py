@@ -202,7 +202,7 @@ def test_the_sentence_counts_the_flags() -> None:
     ("kind", "profile", "shown"), [("phantom", "public", True), ("patient", "public", False), ("patient", "internal", True)]
 )
 def test_single_items_of_patients_are_not_in_a_public_run(tmp_path: Path, kind: str, profile: str, *, shown: bool) -> None:
-    write_study(tmp_path, patients=24, kind=kind)
+    write_study(tmp_path, models=("alpha", "beta"), patients=24, kind=kind, arms=("full",))
     settings = IntervalSettings(resamples=50)
     study = read_study(tmp_path, [DEPTH], ["alpha", "beta"], ["rubric"], vocabulary=Path("config/vocabulary.yaml"), settings=settings)
     write_tables(study, tmp_path / "tables", tmp_path / "metrics.json", Release(profile))

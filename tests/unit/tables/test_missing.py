@@ -116,7 +116,7 @@ def capped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, st
     root = tmp_path_factory.mktemp("capped")
     write_study(root, models=MODELS, patients=6)
     assert lose(root, lambda row: row.case_id not in ("case00", "case01")) == 40
-    return root, blocks_of(build(root, MODELS))
+    return root, blocks_of(build(root, MODELS, figures=("leaderboard", "heatmap", "slices")))
 
 
 def test_above_the_limit_no_table_has_a_rate_but_its_bounds(capped: tuple[Path, dict[str, str]]) -> None:
@@ -218,7 +218,7 @@ def test_below_the_limit_nothing_changes(tmp_path: Path) -> None:
 
 
 def study_of(root: Path, graders: tuple[str, ...], settings: IntervalSettings) -> Study:
-    return read_study(root, [DEPTH, BREADTH], MODELS, graders, vocabulary=Path("config/vocabulary.yaml"), settings=settings)
+    return read_study(root, [DEPTH, BREADTH], MODELS, graders, vocabulary=Path("config/vocabulary.yaml"), settings=settings, margin=0.3)
 
 
 def written(root: Path, study: Study) -> dict[str, list[dict[str, str]]]:

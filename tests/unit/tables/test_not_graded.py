@@ -42,7 +42,7 @@ def rows_of(root: Path, name: str, model: str = "beta") -> list[dict[str, str]]:
 
 
 def test_the_share_of_answers_not_graded_stands_beside_every_rate(tmp_path: Path) -> None:
-    write_study(tmp_path, models=MODELS, patients=6)
+    write_study(tmp_path, models=MODELS, patients=6, arms=("full",))
     number = unread(tmp_path, "beta", lambda row: row.case_id == "case00" and row.repeat == 0)
     blocks = blocks_of(build(tmp_path, MODELS, figures=False))
     block = blocks["leaderboard"]

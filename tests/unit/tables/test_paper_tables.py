@@ -18,6 +18,7 @@ import build_tables
 import compare_published
 from conftest import ROOT
 from fixtures import tables as tables_fixtures
+from fixtures.report import MARGIN
 from neuralmedbench.config.load import load_published
 from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.records.items import Item, Level
@@ -75,6 +76,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
         "config/vocabulary.yaml",
         "--resamples",
         "100",
+        "--margin",
+        MARGIN,
         "--out-tables",
         str(folder),
         "--out-metrics",

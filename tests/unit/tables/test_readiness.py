@@ -44,7 +44,7 @@ def stated(**limits: float | None) -> ReadinessConfig:
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     """Return a made-up run of 40 patients."""
     root = tmp_path_factory.mktemp("readiness")
-    write_study(root, models=("alpha", "beta"), patients=40)
+    write_study(root, models=("alpha", "beta"), patients=40, arms=("full",))
     settings = IntervalSettings(resamples=50, seed=1)
     return read_study(root, [DEPTH, BREADTH], ("alpha", "beta"), GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=settings)
 

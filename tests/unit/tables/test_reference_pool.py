@@ -30,6 +30,7 @@ from neuralmedbench.records.scores import Rating
 
 ROOT = Path(__file__).parents[3]
 VOCABULARY = ROOT / "config" / "vocabulary" / "neurology.yaml"
+FIGURES = ("leaderboard", "decomposition", "axes", "arms", "passk", "slices", "pairwise", "heatmap")
 NAMED = {name: columns for name, columns in COLUMNS.items() if {"model", "model_a"} & set(columns)}
 
 
@@ -49,7 +50,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for model in ("alpha", "beta")
     ]  # fmt: skip
     write_records(root / "results" / "ratings" / "ratings.parquet", Rating, rated, key=lambda row: row.model)
-    (root / "report.html").write_text(build(root), encoding="utf-8")
+    (root / "report.html").write_text(build(root, figures=FIGURES), encoding="utf-8")
     return root
 
 
@@ -116,7 +117,7 @@ def test_the_report_leaves_a_model_unmarked_where_it_chose_nothing(study: Path) 
     assert not all(marked)
 
 
-@pytest.mark.parametrize("figure", ["leaderboard", "decomposition", "axes", "arms", "passk", "slices", "pairwise", "heatmap"])
+@pytest.mark.parametrize("figure", FIGURES)
 def test_figures_put_a_dagger_behind_the_pool_and_explain_it(study: Path, figure: str) -> None:
     text = (study / "results" / "figures" / f"{figure}.svg").read_text(encoding="utf-8")
     # in the figure of two axes a name stands in every panel, beside its mark

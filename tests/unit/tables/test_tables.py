@@ -13,6 +13,7 @@ import pytest
 
 import build_tables
 import bundle_cases
+from fixtures.report import MARGIN
 from fixtures.tables import ARM_SHIFT, BREADTH, DEPTH, GRADERS, item, lose_answers, score, write_study
 from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.files.tables import read_records, write_records
@@ -23,6 +24,7 @@ from neuralmedbench.records.scores import Grade, ParseStatus, Rating, Score, res
 from neuralmedbench.tables.outcomes import Key, gather_outcomes
 
 MODELS = ("alpha", "beta", "gamma")
+PAIR = ("alpha", "beta")
 
 
 def open_item(number: int, patient: str) -> object:
@@ -110,7 +112,21 @@ def test_an_arm_expects_the_items_that_any_model_was_asked() -> None:
 
 def build(root: Path, models: tuple[str, ...] = MODELS) -> dict[str, list[dict[str, str]]]:
     results = root / "results"
-    arguments = ["--root", str(root), "--benchmarks", DEPTH, BREADTH, "--models", *models, "--graders", *GRADERS, "--resamples", "300"]
+    arguments = [
+        "--root",
+        str(root),
+        "--benchmarks",
+        DEPTH,
+        BREADTH,
+        "--models",
+        *models,
+        "--graders",
+        *GRADERS,
+        "--resamples",
+        "300",
+        "--margin",
+        MARGIN,
+    ]
     arguments += [
         "--vocabulary",
         "config/vocabulary.yaml",
@@ -204,21 +220,21 @@ def test_normal_pressure_is_no_normal_control(study: Path, built: dict[str, list
 
 
 def test_a_model_by_whose_answers_the_items_were_chosen_is_marked(tmp_path: Path) -> None:
-    write_study(tmp_path, patients=3)
+    write_study(tmp_path, models=PAIR, patients=3, arms=("full",))
     path = tmp_path / "config" / "benchmarks" / f"{DEPTH}.yaml"
     path.write_text(path.read_text(encoding="utf-8") + "\nreference_pool: [beta]\n", encoding="utf-8")
-    notes = {row["model"]: row["note"] for row in build(tmp_path)["leaderboard"] if row["benchmark"] == DEPTH}
+    notes = {row["model"]: row["note"] for row in build(tmp_path, PAIR)["leaderboard"] if row["benchmark"] == DEPTH}
     assert "of the pool by which the items were chosen" in notes["beta"]
     assert "pool" not in notes["alpha"]
 
 
 def test_a_model_with_missing_answers_has_bounds_and_no_rank(tmp_path: Path) -> None:
-    write_study(tmp_path, patients=6)
+    write_study(tmp_path, models=PAIR, patients=6, arms=("full",))
     path = tmp_path / "results" / "scores" / DEPTH / "beta.parquet"
     rows = read_records(path, Score)
     lost = [replace(row, missing=True, passed=None, state="failed") if row.case_id == "case00" else row for row in rows]
     write_records(path, Score, lost, key=lambda row: (row.item_id, row.arm, row.repeat))
-    tables = build(tmp_path)
+    tables = build(tmp_path, PAIR)
     beta = next(row for row in tables["leaderboard"] if (row["benchmark"], row["model"]) == (DEPTH, "beta"))
     assert (beta["rank"], beta["tier"], beta["missing"]) == ("", "", "10")
     assert float(beta["best_case"]) == pytest.approx(float(beta["worst_case"]) + 10 / 60, abs=1e-5)
@@ -250,14 +266,14 @@ def test_of_a_model_whose_answers_are_all_missing_no_table_has_a_rate(tmp_path: 
 
 
 def test_a_group_or_an_arm_of_which_every_answer_is_missing_has_no_rate(tmp_path: Path) -> None:
-    write_study(tmp_path, patients=6)
+    write_study(tmp_path, models=PAIR, patients=6)
     path = tmp_path / "results" / "scores" / DEPTH / "beta.parquet"
     lost = [
         replace(row, missing=True, passed=None, state="failed") if row.level == "complex" or row.arm == "no_text" else row
         for row in read_records(path, Score)
     ]
     write_records(path, Score, lost, key=lambda row: (row.item_id, row.arm, row.repeat))
-    rows = [row for row in build(tmp_path)["rates"] if (row["benchmark"], row["model"]) == (DEPTH, "beta")]
+    rows = [row for row in build(tmp_path, PAIR)["rates"] if (row["benchmark"], row["model"]) == (DEPTH, "beta")]
     assert "no_image" in {row["arm"] for row in rows}
     assert "no_text" not in {row["arm"] for row in rows}
     assert {row["value_of_slice"] for row in rows if row["slice"] == "level" and row["metric"] == "pass1"} == {"direct"}
@@ -327,9 +343,9 @@ def test_the_score_of_deidentification_has_the_interval_of_the_phantoms(study: P
 
 
 def test_a_run_without_models_and_a_benchmark_without_answers_give_tables(tmp_path: Path) -> None:
-    write_study(tmp_path, patients=2)
+    write_study(tmp_path, models=PAIR, patients=2)
     write_records(tmp_path / "data" / "gold" / f"{DEPTH}.parquet", Gold, [], key=lambda row: row.item_id)
-    tables = build(tmp_path)
+    tables = build(tmp_path, PAIR)
     rows = [row for row in tables["leaderboard"] if row["benchmark"] == DEPTH]
     assert {row["pass1"] for row in rows} == {""}
     assert "no item has a reference" in rows[0]["note"]

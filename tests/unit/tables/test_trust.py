@@ -81,7 +81,7 @@ def ratings(
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("rated")
-    write_study(place)
+    write_study(place, arms=("full",))
     return place
 
 
@@ -89,7 +89,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def rated(root: Path) -> Rated:
     """Give the study with other ratings: it is read once."""
     vocabulary, settings = Path("config/vocabulary.yaml"), IntervalSettings(resamples=200)
-    study = read_study(root, [DEPTH, BREADTH], MODELS, GRADERS, vocabulary=vocabulary, settings=settings)
+    study = read_study(root, [DEPTH, BREADTH], MODELS, GRADERS, vocabulary=vocabulary, settings=settings, margin=0.3)
     return lambda rows: replace(study, ratings=list(rows))
 
 

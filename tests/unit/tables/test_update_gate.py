@@ -41,7 +41,7 @@ def margins(**changes: Any) -> dict[str, Any]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a made-up run of 60 patients."""
     root = tmp_path_factory.mktemp("gate")
-    write_study(root, models=("alpha",), patients=60)
+    write_study(root, models=("alpha",), patients=60, arms=("full",))
     return root
 
 
