@@ -310,7 +310,8 @@ def plant_in_field(path: Path) -> None:
 )
 def test_an_id_planted_anywhere_is_found_with_file_and_field(closed: Path, tmp_path: Path, file: str, plant: Any, place: str) -> None:
     folder = tmp_path / "exports"
-    shutil.copytree(closed, folder)
+    (folder / file).parent.mkdir(parents=True)
+    shutil.copy(closed / file, folder / file)
     require_no_ids(folder, {"case07", "patient07"})
     plant(folder / file)
     with pytest.raises(DeidentificationError, match=re.escape(place)) as raised:

@@ -90,11 +90,16 @@ def required(name: str) -> list[str]:
         return []
 
 
-def brought(needs: Iterable[str], *, without: frozenset[str] = frozenset()) -> set[str]:
-    """Return the packages that an installation of others brings, themselves included, without those that only the excluded ones bring.
+@functools.cache
+def needed_by(name: str, extras: frozenset[str]) -> list[Requirement]:
+    """Return the requirements of a package with some extras on the machine that the locks are made for, not on this one."""
+    environments = [{**default_environment(), **LOCKED_FOR, "extra": extra} for extra in extras or {""}]
+    found = map(Requirement, required(name))
+    return [further for further in found if further.marker is None or any(map(further.marker.evaluate, environments))]
 
-    Markers are evaluated for the machine that the locks are made for, not for this one.
-    """
+
+def brought(needs: Iterable[str], *, without: frozenset[str] = frozenset()) -> set[str]:
+    """Return the packages that an installation of others brings, themselves included, without those that only the excluded ones bring."""
     ahead, seen = [Requirement(need) for need in needs], set()
     while ahead:
         requirement = ahead.pop()
@@ -102,10 +107,7 @@ def brought(needs: Iterable[str], *, without: frozenset[str] = frozenset()) -> s
         if (name, frozenset(requirement.extras)) in seen:
             continue
         seen.add((name, frozenset(requirement.extras)))
-        for further in map(Requirement, [] if name in without else required(name)):
-            environments = [{**default_environment(), **LOCKED_FOR, "extra": extra} for extra in requirement.extras or {""}]
-            if further.marker is None or any(map(further.marker.evaluate, environments)):
-                ahead.append(further)
+        ahead += () if name in without else needed_by(name, frozenset(requirement.extras))
     return {name for name, _ in seen}
 
 
@@ -186,9 +188,10 @@ def licence_of(name: str) -> str:
     package = metadata.distribution(name)
     stated = [package.metadata.get(key, "") for key in ("License-Expression", "License")]  # some packages put the whole licence text here
     stated += [kind for kind in package.metadata.get_all("Classifier") or [] if kind.startswith("License ::")]
+    if in_a_line := " ".join(text for text in stated if "\n" not in text).strip():
+        return in_a_line
     texts = [file for file in package.files or [] if re.search(r"\.dist-info/.*(licen[sc]e|copying)", str(file), re.IGNORECASE)]
-    in_a_line = " ".join(text for text in stated if "\n" not in text)
-    return in_a_line.strip() or " ".join(file.read_text(encoding="utf-8") for file in texts)
+    return " ".join(file.read_text(encoding="utf-8") for file in texts)
 
 
 def test_what_runs_holds_no_gpl_package_but_those_that_dvc_brings() -> None:

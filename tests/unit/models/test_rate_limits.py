@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import datetime
 import math
+import multiprocessing
 import os
 import random
 import signal
-import subprocess
-import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
 from fixtures.models import model_config
 from neuralmedbench.config.pipeline import RateLimit
 from neuralmedbench.errors import ConfigError
@@ -220,43 +219,40 @@ def test_a_book_that_has_grown_long_begins_anew_when_nothing_in_it_counts(limits
     assert len(read_log(tmp_path / "rates" / "g.jsonl")) == 1
 
 
-ASK = """
-import asyncio, os, sys
-from pathlib import Path
-from neuralmedbench.config.pipeline import RateLimit
-from neuralmedbench.models import rate_limits
+def ask_within(book: Path, limit: str, dies_at: int, begin: Connection) -> None:
+    """Make 30 calls within a limit of 40 in half a second; the process dies in one of them."""
+    rate_limits.WINDOW_S, rate_limits.POLL_S = 0.5, 0.05
+    limits = RateLimits("g", RateLimit(**{limit: 40}), book)
 
-rate_limits.WINDOW_S, rate_limits.POLL_S = 0.5, 0.05
-limits = rate_limits.RateLimits("g", RateLimit(**{sys.argv[4]: 40}), Path(sys.argv[1]))
+    async def ask(number: int) -> None:
+        grant = await limits.wait(8)
+        if number == dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        limits.settle(grant, 2)
 
-async def ask(number):
-    grant = await limits.wait(8)
-    if number == int(sys.argv[3]):
-        os.kill(os.getpid(), 9)
-    limits.settle(grant, 2)
+    async def run() -> None:
+        await asyncio.gather(*map(ask, range(30)))
 
-async def run():
-    await asyncio.gather(*(ask(number) for number in range(int(sys.argv[2]))))
-
-print("ready", flush=True)
-sys.stdin.readline()
-asyncio.run(run())
-"""
+    begin.recv()
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("limit", ["requests_per_minute", "tokens_per_minute"])
 def test_three_processes_together_never_pass_a_limit_and_one_that_is_killed_counts(tmp_path, limit):
     book = tmp_path / "g.jsonl"
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
-    arguments = (("30", "-1", limit), ("30", "-1", limit), ("30", "5", limit))
+    context = multiprocessing.get_context("fork")
+    pipes = [context.Pipe() for _ in range(3)]
     jobs = [
-        subprocess.Popen([sys.executable, "-c", ASK, str(book), *own], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for own in arguments
+        context.Process(target=ask_within, args=(book, limit, dies_at, there))
+        for dies_at, (_, there) in zip((-1, -1, 5), pipes, strict=True)
     ]
-    assert [job.stdout.readline() for job in jobs] == ["ready\n"] * 3
     for job in jobs:
-        job.communicate("go\n", timeout=60)
-    assert [job.returncode for job in jobs] == [0, 0, -signal.SIGKILL]
+        job.start()
+    for here, _ in pipes:
+        here.send("go")
+    for job in jobs:
+        job.join(60)
+    assert [job.exitcode for job in jobs] == [0, 0, -signal.SIGKILL]
     lines = read_log(book)
     calls = [line for line in lines if "at" in line]
     assert len(calls) == 30 + 30 + 6

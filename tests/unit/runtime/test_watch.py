@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import logging
+import multiprocessing
 import os
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from itertools import pairwise
@@ -15,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from conftest import ROOT
 from neuralmedbench.cli.main import GROUPS, main
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.console import Progress
@@ -325,32 +323,29 @@ def test_plain_lines_come_at_every_look_and_end_with_the_run(tmp_path: Path, mon
     ]
 
 
-WRITER = """
-import os, sys, time
-from neuralmedbench.errors import ConfigError
-from neuralmedbench.models.console import Progress
-with open(os.devnull, "w") as log, Progress(sys.argv[1], 300, log, place=("demo", sys.argv[1], "")) as progress:
-    for number in range(300):
-        failed = number % 10 == 0
-        progress.count("failed" if failed else "ok", 0.01, from_ledger=False, reason="Timeout (no status)" if failed else "")
-        progress._report.write(progress._progress())
-"""
+def write_as_a_job(name: str) -> None:
+    with Path(os.devnull).open("w", encoding="utf-8") as log, Progress(name, 300, log, place=("demo", name, "")) as progress:
+        for number in range(300):
+            failed = number % 10 == 0
+            progress.count("failed" if failed else "ok", 0.01, from_ledger=False, reason="Timeout (no status)" if failed else "")
+            progress._report.write(progress._progress())
 
 
 def test_two_jobs_of_different_processes_are_never_seen_torn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(RUN_VARIABLE, "0/1/20261126T120000Z-0a")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "scripts"))
     place = tmp_path / job_progress.PLACE
     with progress_folder() as folder:
         write_run(folder, RunProgress(asks=[("demo", "a", "", "running"), ("demo", "b", "", "running")]))
-        jobs = [subprocess.Popen([sys.executable, "-c", WRITER, name]) for name in "ab"]
+        jobs = [multiprocessing.get_context("fork").Process(target=write_as_a_job, args=(name,)) for name in "ab"]
+        for job in jobs:
+            job.start()
         counts: list[tuple[int, ...]] = []
-        while any(job.poll() is None for job in jobs):
+        while any(job.is_alive() for job in jobs):
             snapshot = look(place)
             assert snapshot
             counts.append(tuple(snapshot.jobs[key][0].done for key in sorted(snapshot.jobs)))
-        assert [job.returncode for job in jobs] == [0, 0]
+        assert [job.exitcode for job in jobs] == [0, 0]
     assert all(len(later) >= len(former) for former, later in pairwise(counts)), "no job is lost from sight"
     assert shown(place)[3:5] == [f"{name}      demo       ending  270 of 300  30                 3.00" for name in "ab"]
     assert read_progress(folder) == [], "the run's own line shows what still asks"
