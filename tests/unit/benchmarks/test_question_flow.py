@@ -14,6 +14,7 @@ from fixtures.tables import BREADTH, write_study
 from neuralmedbench.benchmarks.question_items import build_questions, question_outcomes, read_questions
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import DataError
+from neuralmedbench.figures import gallery
 from neuralmedbench.files.cases import write_pictures
 from neuralmedbench.files.json_files import write_json_record, write_lines
 from neuralmedbench.records.case import PictureFate, PictureManifest, State
@@ -62,7 +63,10 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
     manifest = PictureManifest(benchmark=BREADTH, stage="deidentify", source_sha256="0" * 64, pictures=PICTURES)
     write_pictures(root / "data" / "deidentified" / BREADTH / "pictures.json", manifest)
-    (root / "report.html").write_text(build(root), encoding="utf-8")
+    (root / "report.html").write_text(build(root, figures=False), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gallery, "FIGURES", {"case_flow": gallery.FIGURES["case_flow"]})
+        gallery.draw_figures(root / "results" / "tables", root / "results" / "figures")
     return root
 
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
-from fixtures.imaging import LESION_MM, Shot, normalise, write_shots
+from fixtures.imaging import LESION_MM, NINE, Shot, nine_scans, normalise, write_shots
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.known_lesions import KnownLesion
 from neuralmedbench.imaging.alter import mirrored
@@ -23,17 +23,6 @@ from neuralmedbench.records.items import ItemImage
 
 pytestmark = pytest.mark.slow
 
-SHOTS = [
-    Shot("T1w", "3d", order="RAS"),
-    Shot("ceT1w", "2d", order="LAS"),
-    Shot("T2w", "2d", order="RAS", turn_deg=(3.0, -2.0, 4.0), shift_mm=(6.0, -5.0, 8.0)),
-    Shot("FLAIR", "coronal", order="LAS"),
-    Shot("dwi", "2d", order="LAS"),
-    Shot("ADC", "2d", order="RAS"),
-    Shot("SWI", "3d", order="LAS"),
-    Shot("PDw", "sagittal", order="ASL"),
-    Shot("CT", "2d", order="LPS", tilt_deg=(-15.0, 0.0, 0.0)),
-]
 POLICIES = ("uniform", pytest.param("content", marks=pytest.mark.long), "three_plane", "lesion")
 DARK = ("T1w", "ADC", "SWI")
 """Sequences in which the lesion is dark."""
@@ -42,18 +31,16 @@ WELL_INSIDE_MM = 6.0
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """A case with a lesion on the patient's left, in nine sequences, planes and index orders."""
-    folder = tmp_path_factory.mktemp("orientation")
-    normalise(write_shots(folder, SHOTS), folder / "normalised")
-    return folder
+    return nine_scans(tmp_path_factory, worker_id)
 
 
 @pytest.fixture(scope="module", params=POLICIES)
-def cut(request: pytest.FixtureRequest, folder: Path) -> tuple[Path, tuple[Slice, ...]]:
+def cut(request: pytest.FixtureRequest, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[Slice, ...]]:
     policy = SlicePolicy(policy=request.param, per_sequence=14, field_of_view_mm=230.0, side_marker=True, sent_px=224)
     case = read_case(folder / "normalised" / "case.json")
-    out = folder / request.param
+    out = tmp_path_factory.mktemp(request.param)
     return out, cut_slices(case, folder / "normalised", out / "png", policy, KnownLesion(LESION_MM, 22.0))
 
 
@@ -101,12 +88,12 @@ def test_a_lesion_on_the_patients_left_is_on_the_right_half_of_every_picture(cut
         assert height > 25, f"{entry.image_id}: the lesion is not there"
         assert LESION_MM[0] - 18 < column < LESION_MM[0] + 12, f"{entry.image_id}: the lesion is not on the viewer's right"
         seen.add(entry.sequence.value)
-    assert seen >= {shot.sequence for shot in SHOTS} - {"PDw"}, "the sagittal scan is looked at below"
+    assert seen >= {shot.sequence for shot in NINE} - {"T2w"}, "the sagittal scan is looked at below"
 
 
 def test_a_sagittal_picture_shows_the_lesion_on_the_left_of_the_patient_alone(cut: tuple[Path, tuple[Slice, ...]]) -> None:
     out, slices = cut
-    sagittal = [entry for entry in slices if entry.plane is Plane.SAGITTAL and entry.sequence.value == "PDw"]
+    sagittal = [entry for entry in slices if entry.plane is Plane.SAGITTAL and entry.sequence.value == "T2w"]
     left, right = (
         [
             (entry, relief(np.asarray(Image.open(out / entry.path)), entry))
@@ -173,7 +160,7 @@ def test_the_mirrored_arm_shows_the_lesion_on_the_left_half_with_readable_letter
             assert height > 25, f"{entry.image_id}: the lesion is not there"
             assert -LESION_MM[0] - 12 < column < -LESION_MM[0] + 18, f"{entry.image_id}: the lesion is not on the viewer's left"
             seen.add(entry.sequence.value)
-    assert seen >= {shot.sequence for shot in SHOTS} - {"PDw"}
+    assert seen >= {shot.sequence for shot in NINE} - {"T2w"}
 
 
 @pytest.mark.parametrize("side_px", [0, 224])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from cut_slices import main as cut_slices
-from fixtures.imaging import LESION_MM, LESION_RADIUS_MM, Shot, normalise, write_shots
+from fixtures.imaging import LESION_MM, LESION_RADIUS_MM, Shot, nine_scans, normalise, part_of, write_shots
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.digests import sha256_of_files
@@ -27,12 +27,6 @@ from neuralmedbench.imaging.side_letters import mark_sides
 from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Slice
 
 pytestmark = pytest.mark.slow
-
-SHOTS = [
-    Shot("T1w", "3d", order="RAS"),
-    Shot("FLAIR", "2d", order="LAS", turn_deg=(4.0, 0.0, 0.0), shift_mm=(6.0, -5.0, 9.0)),
-    Shot("CT", "2d"),
-]
 
 
 def cut(normalised: Path, out: Path, *arguments: str) -> CaseRecord:
@@ -57,10 +51,10 @@ def grey_of(out: Path, entry: Slice) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def normalised(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("policies")
-    normalise(write_shots(folder, SHOTS), folder / "normalised")
-    return folder / "normalised" / "case.json"
+def normalised(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    folder = tmp_path_factory.mktemp("policies") / "normalised"
+    part_of(nine_scans(tmp_path_factory, worker_id), folder, "T1w", "PDw", "CT")
+    return folder / "case.json"
 
 
 def write_answers(folder: Path, position: str = "38 10 22", case_id: str = "case01", *, beside: bool = False) -> list[str]:
@@ -133,22 +127,21 @@ def test_content_pictures_show_the_same_places_in_every_sequence_and_are_the_sam
     assert sha256_of_files(tmp_path / "one") == sha256_of_files(tmp_path / "two")
     uniform = cut(normalised, tmp_path / "uniform")
     places = {
-        sequence: [entry.position_mm for entry in record.slices if entry.sequence is sequence]
-        for sequence in (Sequence.T1W, Sequence.FLAIR)
+        sequence: [entry.position_mm for entry in record.slices if entry.sequence is sequence] for sequence in (Sequence.T1W, Sequence.PDW)
     }
-    assert np.allclose(places[Sequence.T1W], places[Sequence.FLAIR], atol=2.6)
+    assert np.allclose(places[Sequence.T1W], places[Sequence.PDW], atol=2.6)
     assert places[Sequence.T1W] != [entry.position_mm for entry in uniform.slices if entry.sequence is Sequence.T1W]
     assert not any(entry.oracle for entry in record.slices)
 
 
 def test_three_planes_are_native_where_the_scan_is_isotropic_and_say_so_where_it_is_not(normalised: Path, tmp_path: Path) -> None:
     record = cut(normalised, tmp_path, "--policy", "three_plane")
-    for sequence, resampled in ((Sequence.T1W, False), (Sequence.FLAIR, True)):
+    for sequence, resampled in ((Sequence.T1W, False), (Sequence.PDW, True)):
         planes = {plane: [entry for entry in record.slices if (entry.sequence, entry.plane) == (sequence, plane)] for plane in Plane}
         assert [len(entries) for entries in planes.values()] == [5, 5, 5]
         assert not any(entry.resampled for entry in planes[Plane.AXIAL])
         assert all(entry.resampled is resampled for plane in (Plane.CORONAL, Plane.SAGITTAL) for entry in planes[plane])
-    coronal = next(entry for entry in record.slices if (entry.sequence, entry.plane) == (Sequence.FLAIR, Plane.CORONAL))
+    coronal = next(entry for entry in record.slices if (entry.sequence, entry.plane) == (Sequence.PDW, Plane.CORONAL))
     assert coronal.native_mm_per_px == pytest.approx((5.0, 2.0))
     assert coronal.mm_per_px == pytest.approx(2.0), "the thick rows are interpolated, the head keeps its shape"
     assert grey_of(tmp_path, coronal).shape == (115, 115)
@@ -158,18 +151,18 @@ def test_a_head_has_the_same_shape_in_a_thin_and_a_thick_scan(normalised: Path, 
     """True aspect: the height of the brain in a coronal picture of 5 mm slices is that of the 2.4 mm scan."""
     record = cut(normalised, tmp_path, "--policy", "three_plane", "--sent-px", "230")
     heights = {}
-    for sequence in (Sequence.T1W, Sequence.FLAIR):
+    for sequence in (Sequence.T1W, Sequence.PDW):
         middle = [entry for entry in record.slices if (entry.sequence, entry.plane) == (sequence, Plane.CORONAL)][2]
         rows = np.flatnonzero((grey_of(tmp_path, middle) > 60).sum(axis=1) > 20)
         heights[sequence] = rows[-1] - rows[0]
         assert middle.mm_per_px == pytest.approx(1.0, abs=0.02)
-    assert heights[Sequence.T1W] == pytest.approx(heights[Sequence.FLAIR], abs=14)
+    assert heights[Sequence.T1W] == pytest.approx(heights[Sequence.PDW], abs=14)
 
 
 def test_slices_around_the_lesion_are_marked_as_oracle(normalised: Path, tmp_path: Path) -> None:
     record = cut(normalised, tmp_path / "out", *write_answers(tmp_path / "config"))
     assert all(entry.oracle for entry in record.slices)
-    for sequence in (Sequence.T1W, Sequence.FLAIR):
+    for sequence in (Sequence.T1W, Sequence.PDW):
         positions = [entry.position_mm for entry in record.slices if entry.sequence is sequence]
         assert len(positions) >= 4
         assert all(abs(position - LESION_MM[2]) <= 11 + 2.6 for position in positions)
@@ -239,8 +232,8 @@ def test_answers_that_cannot_be_read_are_told_without_their_values(tmp_path: Pat
 def test_a_montage_holds_the_single_pictures_with_gaps_and_lists_their_places(normalised: Path, tmp_path: Path) -> None:
     single = cut(normalised, tmp_path / "single")
     whole = cut(normalised, tmp_path / "montage", "--layout", "montage")
-    (entry,) = [entry for entry in whole.slices if entry.sequence is Sequence.FLAIR]
-    parts = [part for part in single.slices if part.sequence is Sequence.FLAIR]
+    (entry,) = [entry for entry in whole.slices if entry.sequence is Sequence.PDW]
+    parts = [part for part in single.slices if part.sequence is Sequence.PDW]
     assert [(tile.index, tile.position_mm) for tile in entry.tiles] == [(part.index, part.position_mm) for part in parts]
     grey, side = grey_of(tmp_path / "montage", entry), grey_of(tmp_path / "single", parts[0]).shape[0]
     assert grey.shape == (2 * side + 4, 3 * side + 4 * 2), "five tiles: three columns, two rows"
@@ -287,7 +280,8 @@ def test_ct_is_shown_in_the_windows_that_are_asked_for(normalised: Path, tmp_pat
     assert len({entry.image_id for entry in record.slices}) == len(record.slices)
     by_window = {entry.window_name: grey_of(tmp_path, entry) for entry in ct if entry.index == ct[2].index}
     assert (by_window["brain"] == 255).mean() > (by_window["bone"] == 255).mean(), "bone is not white in its own window"
-    assert {entry.window_name for entry in record.slices if entry.sequence is not Sequence.CT} == {"own"}
+    others = {(entry.sequence, entry.window_name) for entry in record.slices if entry.sequence is not Sequence.CT}
+    assert others == {(Sequence.T1W, "shared"), (Sequence.PDW, "own")}, "the T1 shares its window with the one after contrast agent"
 
 
 def test_letters_are_drawn_only_where_no_brain_is() -> None:

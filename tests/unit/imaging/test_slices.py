@@ -9,7 +9,7 @@ from PIL import Image
 from scipy.ndimage import uniform_filter
 
 from cut_slices import main as cut_slices
-from fixtures.imaging import Shot, normalise, write_shots
+from fixtures.imaging import nine_scans, part_of
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.digests import sha256_of, sha256_of_files
@@ -19,13 +19,7 @@ from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Slice, Stat
 
 pytestmark = pytest.mark.slow
 
-SHOTS = [
-    Shot("T1w", "3d", order="RAS"),
-    Shot("T2w", "2d", order="LAS"),
-    Shot("FLAIR", "2d", order="LPS", turn_deg=(4.0, 0.0, 0.0), shift_mm=(14.0, -10.0, 17.0)),
-    Shot("dwi", "2d", order="LAS", shift_mm=(0.0, 4.0, -3.0)),
-]
-SEQUENCES = [shot.sequence for shot in SHOTS]
+SEQUENCES = ("T1w", "ceT1w", "PDw", "dwi")
 
 
 def run(normalised: Path, out: Path, per_sequence: int = 6) -> CaseRecord:
@@ -44,11 +38,15 @@ def run(normalised: Path, out: Path, per_sequence: int = 6) -> CaseRecord:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A case with a lesion on the patient's left, in four sequences, from the de-identified scans to the pictures."""
+def scans(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    return nine_scans(tmp_path_factory, worker_id)
+
+
+@pytest.fixture(scope="module")
+def folder(scans: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A case with a lesion on the patient's left, in four sequences, normalised and as pictures."""
     folder = tmp_path_factory.mktemp("slices")
-    case = write_shots(folder, SHOTS)
-    normalise(case, folder / "normalised")
+    part_of(scans, folder / "normalised", *SEQUENCES)
     run(folder / "normalised" / "case.json", folder / "cut")
     return folder
 
@@ -90,9 +88,9 @@ def test_all_sequences_show_the_same_places(folder: Path, sequence: str) -> None
 
 def test_a_picture_is_a_native_slice_seen_through_one_window(folder: Path) -> None:
     case = read_case(folder / "normalised" / "case.json")
-    series = next(entry for entry in case.series if entry.sequence is Sequence.FLAIR)
+    series = next(entry for entry in case.series if entry.sequence is Sequence.PDW)
     voxels = sitk.GetArrayFromImage(sitk.ReadImage((folder / "normalised" / series.path).as_posix())).astype(np.float32)
-    shown = pictures(folder, "FLAIR")
+    shown = pictures(folder, "PDw")
     assert len({entry.window for entry, _ in shown}) == 1
     for entry, grey in shown:
         native = to_grey(voxels[entry.index], entry.window)
@@ -103,8 +101,8 @@ def test_a_picture_is_a_native_slice_seen_through_one_window(folder: Path) -> No
         assert grey.shape == (115, 115)
 
 
-def test_every_picture_leads_back_to_the_deidentified_volume(folder: Path) -> None:
-    source = read_case(folder / "sub-case01" / "case.json")
+def test_every_picture_leads_back_to_the_deidentified_volume(scans: Path, folder: Path) -> None:
+    source = read_case(scans / "sub-case01" / "case.json")
     volumes = {entry.sequence: source.files[entry.path] for entry in source.series}
     case = read_case(folder / "cut" / "case.json")
     assert len({entry.image_id for entry in case.slices}) == len(case.slices) == 24
@@ -130,9 +128,8 @@ def test_a_case_with_too_few_slices_is_quarantined_and_keeps_no_picture(folder: 
     assert list((tmp_path / "png").iterdir()) == []
 
 
-def test_a_sagittal_scan_is_shown_in_its_own_plane_beside_axial_ones(tmp_path: Path) -> None:
-    case = write_shots(tmp_path, [Shot("T1w", "3d", order="RAS"), Shot("T2w", "sagittal", order="ASL")])
-    normalise(case, tmp_path / "normalised")
+def test_a_sagittal_scan_is_shown_in_its_own_plane_beside_axial_ones(scans: Path, tmp_path: Path) -> None:
+    part_of(scans, tmp_path / "normalised", "T1w", "T2w")
     record = run(tmp_path / "normalised" / "case.json", tmp_path / "cut", per_sequence=30)
     planes = {entry.sequence: entry.plane for entry in record.slices}
     assert planes == {Sequence.T1W: Plane.AXIAL, Sequence.T2W: Plane.SAGITTAL}

@@ -13,7 +13,7 @@ import pytest
 import SimpleITK as sitk
 from PIL import Image
 
-from fixtures.imaging import LESION_MM, LESION_RADIUS_MM, Shot, normalise, write_shots
+from fixtures.imaging import LESION_MM, LESION_RADIUS_MM, nine_scans, normalise, part_of
 from neuralmedbench.files.cases import read_case, write_case
 from neuralmedbench.imaging.choose import SlicePolicy
 from neuralmedbench.imaging.scans import Scan, centre_points, load_scan, nearest_slices, transform_points
@@ -178,17 +178,11 @@ def test_the_black_between_and_around_the_slices_of_a_montage_is_no_place_in_the
 
 
 @pytest.fixture(scope="module")
-def phantom_case(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def phantom_case(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """Give the folder of a normalised phantom, scanned in three planes and two positions."""
-    folder = tmp_path_factory.mktemp("phantom")
-    shots = [
-        Shot("T1w", "3d", order="RAS"),
-        Shot("FLAIR", "2d", order="LAS", turn_deg=(3.0, -2.0, 4.0), shift_mm=(6.0, -5.0, 8.0)),
-        Shot("dwi", "coronal", order="LAS"),
-        Shot("PDw", "sagittal", order="ASL"),
-    ]
-    normalise(write_shots(folder, shots), folder / "normalised")
-    return folder / "normalised"
+    folder = tmp_path_factory.mktemp("phantom") / "normalised"
+    part_of(nine_scans(tmp_path_factory, worker_id), folder, "T1w", "PDw", "FLAIR", "T2w")
+    return folder
 
 
 @pytest.mark.slow

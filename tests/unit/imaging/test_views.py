@@ -11,7 +11,7 @@ import SimpleITK as sitk
 from PIL import Image
 
 from cut_slices import main as cut_slices
-from fixtures.imaging import LESION_MM, Shot, normalise, write_shots
+from fixtures.imaging import LESION_MM, nine_scans, part_of
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.digests import sha256_of
@@ -24,17 +24,16 @@ from neuralmedbench.records.views import CT_WINDOW_NAMES, MR_WINDOWS, SliceView,
 
 pytestmark = pytest.mark.slow
 
-SHOTS = [Shot("T1w", "3d", order="RAS"), Shot("FLAIR", "2d", turn_deg=(4.0, 0.0, 0.0), shift_mm=(14.0, -10.0, 17.0)), Shot("dwi", "2d")]
 RULES = ViewRules(planes=("axial", "coronal", "sagittal"), windows=(*MR_WINDOWS, *CT_WINDOW_NAMES), zooms=(1, 2, 4))
 POLICY = SlicePolicy(policy="uniform", per_sequence=6, field_of_view_mm=230.0)
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """Give a project with one normalised case, and its slices in `cut/`."""
     root = tmp_path_factory.mktemp("views")
     folder = root / "data/normalised/demo/sub-case01"
-    normalise(write_shots(root / "shots", SHOTS), folder)
+    part_of(nine_scans(tmp_path_factory, worker_id), folder, "T1w", "PDw", "dwi")
     arguments = ["--case", str(folder / "case.json"), "--per-sequence", "6"]
     assert cut_slices([*arguments, "--out-pictures", str(root / "cut/png"), "--out", str(root / "cut/case.json")]) == 0
     return root
@@ -62,12 +61,12 @@ def view(scan: ViewScan, number: int, plane: str = "axial", **changes: object) -
 
 def test_a_view_is_the_slice_of_the_volume_byte_for_byte(root, case, scans, service) -> None:
     """By hand, with numpy alone: take the slice, cut the square about the middle, map the window to grey."""
-    series = next(entry for entry in case.series if entry.sequence == "FLAIR")
+    series = next(entry for entry in case.series if entry.sequence == "PDw")
     folder = root / "data/normalised/demo/sub-case01"
     voxels = sitk.GetArrayFromImage(sitk.ReadImage(str(folder / series.path)))
     low, high = series.window
-    place = service._opened(scans["FLAIR"]).places["axial"][11]
-    grey = service.grey(view(scans["FLAIR"], 12))
+    place = service._opened(scans["PDw"]).places["axial"][11]
+    grey = service.grey(view(scans["PDw"], 12))
     top, left = (round(middle - (len(grey) - 1) / 2) for middle in place.centre)
     expected = np.full(grey.shape, voxels.min())
     for row in range(len(grey)):
@@ -82,12 +81,12 @@ def test_views_equal_the_pictures_of_the_slices_stage(root, scans, service) -> N
     cut = read_case(root / "cut/case.json").slices
     other = [entry for entry in cut if service(view(scans[entry.sequence], entry.index + 1)) != entry.sha256]
     assert len(cut) >= 16
-    assert {entry.sequence for entry in cut} == {"T1w", "FLAIR", "dwi"}
+    assert {entry.sequence for entry in cut} == {"T1w", "PDw", "dwi"}
     # a thick turned slice lies under two thin ones of the scan that leads; the middle of one of them may be a pixel beside that of the other
     assert len(other) <= 1
     for entry in other:
-        assert entry.sequence == "FLAIR"
-        one, two = np.asarray(Image.open(root / "cut" / entry.path)), service.grey(view(scans["FLAIR"], entry.index + 1))
+        assert entry.sequence == "PDw"
+        one, two = np.asarray(Image.open(root / "cut" / entry.path)), service.grey(view(scans["PDw"], entry.index + 1))
         shifts = [np.roll(two, (down, right), (0, 1)) for down in (-1, 0, 1) for right in (-1, 0, 1)]
         assert any(np.array_equal(one[2:-2, 2:-2], moved[2:-2, 2:-2]) for moved in shifts)
     written = root / view(scans["T1w"], cut[0].index + 1).path
@@ -103,7 +102,7 @@ def test_a_new_service_cuts_equal_bytes(root, scans, service) -> None:
 
 
 @pytest.mark.parametrize("plane", ["axial", "coronal", "sagittal"])
-@pytest.mark.parametrize("name", ["T1w", "FLAIR"])
+@pytest.mark.parametrize("name", ["T1w", "PDw"])
 def test_a_place_in_the_patient_is_where_the_list_says(scans, service, plane, name) -> None:
     """The lesion is brightest (darkest in T1) at the place that the listed geometry gives, also in a zoomed view about it."""
     scan = scans[name]
@@ -138,7 +137,7 @@ def test_only_what_the_rules_name_is_listed(root, case) -> None:
 
 
 def test_a_window_brightens_what_is_dark(scans, service) -> None:
-    means = [service.grey(replace(view(scans["FLAIR"], 15), window=name)).mean() for name in ("dark", "own", "bright")]
+    means = [service.grey(replace(view(scans["PDw"], 15), window=name)).mean() for name in ("dark", "own", "bright")]
     assert means[0] > means[1] > means[2]
 
 
