@@ -145,7 +145,10 @@ def render(source: PageSource) -> str:
     }
     # checklists and cards come last: an answer counts as one only if the rest of this page has it
     sections = _sections(environment, [block for block in blocks if block.id not in ANSWER_BLOCKS], context)
-    context["source"] = with_answers_on_page(source, filled_elements(sections))
+    sheets = [*source.checklists, *(form for forms in source.cards.values() for form in forms)]
+    named = {name.partition(".")[0] for sheet in sheets for item in sheet.items for name in item.elements}
+    filled = filled_elements({block: html for block, html in sections.items() if block in named})
+    context["source"] = with_answers_on_page(source, filled)
     sections |= _sections(environment, [block for block in blocks if block.id in ANSWER_BLOCKS], context)
     context["folded"] = folded(blocks, source, sections)
     page = environment.get_template("page.html.j2")

@@ -186,7 +186,7 @@ def test_the_page_shows_the_two_cases_in_the_place_of_a_rate(capped: tuple[Path,
 
 
 def test_no_sentence_states_the_worst_case(tmp_path: Path) -> None:
-    write_study(tmp_path, models=MODELS, patients=6)
+    write_study(tmp_path, models=MODELS, patients=6, arms=("full",))
     for model in MODELS:
         lose(tmp_path, lambda row: row.repeat > 2, model=model)
     blocks = blocks_of(build(tmp_path, MODELS, figures=False))
@@ -199,7 +199,7 @@ def test_no_sentence_states_the_worst_case(tmp_path: Path) -> None:
 
 
 def test_below_the_limit_nothing_changes(tmp_path: Path) -> None:
-    write_study(tmp_path, models=MODELS, patients=6)
+    write_study(tmp_path, models=MODELS, patients=6, arms=("full",))
     assert lose(tmp_path, lambda row: (row.case_id, row.family, row.repeat) == ("case00", "differential_diagnosis", 0)) == 1
     settings = IntervalSettings(resamples=100, max_missing_fraction=1 / 60)
     study = study_of(tmp_path, ("rubric",), settings)
@@ -228,7 +228,7 @@ def written(root: Path, study: Study) -> dict[str, list[dict[str, str]]]:
 
 def test_answers_that_no_grader_of_the_run_may_judge_are_named_with_the_reason_and_the_next_step(tmp_path: Path) -> None:
     """The second grader of the fixture passes every planted rival, so it is not used; without the first one nobody decides."""
-    write_study(tmp_path, models=MODELS, patients=6)
+    write_study(tmp_path, models=MODELS, patients=6, arms=("full",))
     changes: Cells = {"passed": None, "core_diagnosis": None, "main_condition": None}
     change(tmp_path, lambda row: row.repeat < 4, **changes)
     number = change(tmp_path, lambda row: row.repeat < 4 and row.case_id < "case03", parse_status=ParseStatus.FAILED)
@@ -255,7 +255,7 @@ def test_answers_that_no_grader_of_the_run_may_judge_are_named_with_the_reason_a
 
 
 def test_a_grade_that_was_not_given_is_no_grader_that_is_not_used(tmp_path: Path) -> None:
-    write_study(tmp_path, models=MODELS, patients=6)
+    write_study(tmp_path, models=MODELS, patients=6, arms=("full",))
     change(tmp_path, lambda row: row.repeat < 2, passed=None, core_diagnosis=None, main_condition=None)
     tables = written(tmp_path, study_of(tmp_path, ("rubric",), IntervalSettings(resamples=100)))
     board = next(row for row in tables["leaderboard"] if (row["benchmark"], row["model"]) == (DEPTH, "beta"))
@@ -288,7 +288,7 @@ def test_cases_whose_answers_could_not_be_read_are_not_counted_as_never_passed(m
 
 
 def test_cases_of_which_an_answer_is_missing_are_not_counted_as_never_passed(tmp_path: Path) -> None:
-    write_study(tmp_path, models=(*MODELS, "gamma"), patients=4)
+    write_study(tmp_path, models=(*MODELS, "gamma"), patients=4, arms=("full",))
     for model in MODELS:
         change(tmp_path, lambda row: row.case_id == "case00", model=model, passed=False)
         change(tmp_path, lambda row: row.case_id == "case01", model=model, passed=True)
