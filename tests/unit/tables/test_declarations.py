@@ -42,6 +42,7 @@ def made(root: Path) -> Results:
         GRADERS,
         vocabulary=Path("config/vocabulary.yaml"),
         settings=IntervalSettings(resamples=20, seed=1),
+        margin=0.3,
     )
     results = Results(study)
     for table in TABLES:

@@ -14,7 +14,6 @@ from scipy import stats
 from fixtures.claims import null_study, results_of
 from fixtures.models import Server, model_config, reply, running_server
 from fixtures.pressure import (
-    ARMS,
     DISEASES,
     FIRST,
     PRESSURE,
@@ -256,7 +255,7 @@ def test_the_sentence_says_which_suggestions_move_a_model_only_after_the_correct
         "Yields takes over a wrong suggestion instead of 0 % (0 % to 8 %) of its right answers, and a right one instead of 100 % (92 % to 100 %)"
         " of its wrong ones: right ones move it more."
     )
-    study = scripted_study(PATIENTS, {"yields": gives_in, "firm": steady}, arms=ARMS)
+    study = scripted_study(PATIENTS, {"yields": gives_in, "firm": steady}, arms=["full", *PRESSURE, *SHUFFLES])
     assert "the two are not significantly different." in said_of(study)
     assert "That the place of an option moves a model was not shown." in said_of(study)
     study = scripted_study(PATIENTS, {"first": loves_first}, arms=["full", *SHUFFLES])

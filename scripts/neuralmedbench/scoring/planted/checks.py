@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -57,6 +58,7 @@ class EditCheck:
         return self.n > 0 and self.interval(confidence)[1] < floor
 
 
+@lru_cache(maxsize=10_000)
 def criterion_kind(criterion: str) -> str:
     """Return the kind of a criterion: what stands before its number or its sequence.
 
