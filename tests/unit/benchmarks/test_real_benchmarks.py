@@ -16,6 +16,7 @@ from fixtures.scoring import RESPONSE, vocabulary
 from neuralmedbench.benchmarks.item_set import BenchmarkItems
 from neuralmedbench.prompts.conversations import start_and_facts
 from neuralmedbench.records.items import Runner
+from neuralmedbench.records.questions import ImportRecord
 from neuralmedbench.scoring.scores import score_responses
 
 REAL = Path(os.environ.get("NMB_REAL_BENCHMARKS", ""))
@@ -35,8 +36,14 @@ def constant(made: BenchmarkItems, letter: str) -> float:
     return sum(found.values()) / len(found)
 
 
-def test_the_hard_questions_come_in_from_the_repository_itself_and_all_are_asked(tmp_path: Path) -> None:
-    record, made = imported("medagentsbench", REAL / "medagentsbench", tmp_path)
+@pytest.fixture(scope="module")
+def hard(tmp_path_factory: pytest.TempPathFactory) -> tuple[ImportRecord, BenchmarkItems]:
+    """Import the hard questions."""
+    return imported("medagentsbench", REAL / "medagentsbench", tmp_path_factory.mktemp("hard"))
+
+
+def test_the_hard_questions_come_in_from_the_repository_itself_and_all_are_asked(hard: tuple[ImportRecord, BenchmarkItems]) -> None:
+    record, made = hard
     assert (record.found, record.imported, record.refused) == (594, 594, ())
     folders = Counter(item.tags[0].removeprefix("folder:") for item in made.items)
     assert folders == {"medbullets": 89, "mmlu": 73, "afrimedqa": 32, "pubmedqa": 100, "mmlu-pro": 100, "medqa": 100, "medmcqa": 100}
@@ -48,10 +55,15 @@ def test_the_hard_questions_come_in_from_the_repository_itself_and_all_are_asked
     assert sum(count - 1 for count in same.values()) == 20
 
 
-@pytest.mark.parametrize("model", ["o3-mini", "DeepSeek-R1", "gpt-4o", "gpt-4o-mini", "claude-3-5-sonnet"])
-def test_published_answers_to_the_hard_questions_have_the_rate_of_the_authors_rule(tmp_path: Path, model: str) -> None:
+@pytest.mark.parametrize(
+    "model",
+    ["o3-mini", "gpt-4o", *(pytest.param(name, marks=pytest.mark.long) for name in ("DeepSeek-R1", "gpt-4o-mini", "claude-3-5-sonnet"))],
+)
+def test_published_answers_to_the_hard_questions_have_the_rate_of_the_authors_rule(
+    hard: tuple[ImportRecord, BenchmarkItems], model: str
+) -> None:
     """Their rule: the predicted letter is the key."""
-    _, made = imported("medagentsbench", REAL / "medagentsbench", tmp_path)
+    _, made = hard
     answers, right = {}, {}
     for path in (REAL / "medagentsbench" / "output").glob(f"*/{model}-*.json"):
         if path.name.startswith(f"{model}-{path.parent.name}-"):  # gpt-4o-mini is another model

@@ -234,7 +234,7 @@ def test_no_diagnosis_of_the_vocabulary_is_taken_for_a_name_even_in_capitals() -
 @pytest.mark.parametrize("piece", ["A1-", "a@", "Abcd Efgh ", "1234 ", "a.", "MRN ", '"Abc '])
 def test_a_text_that_never_completes_a_pattern_is_read_in_finite_time(piece: str) -> None:
     """A pattern with catastrophic backtracking would never return."""
-    assert clean_note(piece * 4000, SHIFT, None).source == piece * 4000
+    assert clean_note(piece * 1500, SHIFT, None).source == piece * 1500
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252", "latin-1"])
