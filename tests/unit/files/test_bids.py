@@ -12,16 +12,15 @@ from pathlib import Path
 import pytest
 
 from describe_scans import main as describe_scans
-from fixtures.imaging import Shot, normalise, scan
+from fixtures.imaging import nine_scans, normalise, part_of
 from neuralmedbench.cli.cases import export_bids
 from neuralmedbench.deid.file_names import bids_names
 from neuralmedbench.deid.headers.cleaner import clean_sidecar
 from neuralmedbench.files.bids import NOT_BIDS, Participant, describe_participant
-from neuralmedbench.files.cases import CaseRow, write_case, write_case_table
+from neuralmedbench.files.cases import CaseRow, read_case, write_case, write_case_table
 from neuralmedbench.files.digests import sha256_of_files
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.files.volumes import write_volume
-from neuralmedbench.records.case import CaseRecord, Sequence, Series, State
+from neuralmedbench.records.case import CaseRecord, Sequence, State
 from neuralmedbench.runtime.atomic_write import write_text
 
 pytestmark = pytest.mark.slow
@@ -30,17 +29,19 @@ SEQUENCES = {"one": ("T1w", "ceT1w", "dwi", "ADC", "SWI"), "two": ("CT",)}
 VALIDATOR = shutil.which("bids-validator-deno")
 
 
-def write_case_folder(root: Path, case_id: str) -> CaseRecord:
-    """Write a de-identified case as its stage does: names, sidecars, texts and pictures for the reviewer."""
+def write_case_folder(root: Path, case_id: str, scans: Path) -> CaseRecord:
+    """Write a de-identified case of some of the nine scans as its stage does: names, sidecars, texts and pictures for the reviewer."""
     series = tuple(
-        Series(series_id=f"series-{number:02d}", path="", modality="CT" if "CT" in name else "MR", sequence=Sequence(name), b_value=1000.0)
-        for number, name in enumerate(SEQUENCES[case_id], start=1)
+        replace(entry, path="", b_value=1000.0)
+        for entry in read_case(scans / "sub-case01" / "case.json").series
+        if entry.sequence in SEQUENCES[case_id]
     )
     case = CaseRecord(benchmark="demo", case_id=case_id, patient_id=f"p-{case_id}", stage="deidentify", series=series)
     folder, names = root / f"sub-{case_id}", bids_names(case)
     for entry in series:
         stem = folder / names[entry.series_id]
-        write_volume(stem.with_name(f"{stem.name}.nii.gz"), scan(Shot(entry.sequence.value, "2d")))
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(next(scans.glob(f"sub-case01/anat/*_{entry.sequence.value}.nii.gz")), stem.with_name(f"{stem.name}.nii.gz"))
         write_json(stem.with_name(f"{stem.name}.json"), clean_sidecar(None, modality=entry.modality))
         if entry.sequence is Sequence.DWI:
             write_text(stem.with_name(f"{stem.name}.bval"), "1000\n")
@@ -57,13 +58,16 @@ def write_case_folder(root: Path, case_id: str) -> CaseRecord:
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """Two cases and a quarantined one, de-identified, described, normalised and exported."""
     folder = tmp_path_factory.mktemp("bids")
     raw, table = folder / "data" / "deidentified" / "demo", folder / "config" / "benchmarks" / "demo.cases.tsv"
+    scans, normalised = nine_scans(tmp_path_factory, worker_id), folder / "data" / "normalised" / "demo"
     for case_id in SEQUENCES:
-        write_case_folder(raw, case_id)
-        normalise(raw / f"sub-{case_id}" / "case.json", folder / "data" / "normalised" / "demo" / f"sub-{case_id}")
+        write_case_folder(raw, case_id, scans)
+    record = part_of(scans, normalised / "sub-one", *SEQUENCES["one"], case_id="one")
+    write_case(normalised / "sub-one" / "case.json", replace(record, series=tuple(replace(one, b_value=1000.0) for one in record.series)))
+    normalise(raw / "sub-two" / "case.json", normalised / "sub-two")
     lost = CaseRecord(benchmark="demo", case_id="lost", patient_id="p", stage="deidentify", state=State.QUARANTINED, reason="no series")
     for stage in ("deidentified", "normalised"):
         (folder / "data" / stage / "demo" / "sub-lost").mkdir()

@@ -1,18 +1,22 @@
 from __future__ import annotations
 
+import json
+import shutil
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import SimpleITK as sitk
 
-from fixtures.imaging import LESION_MM, Shot, brain_of, motion, normalise, scan, write_shots
+from fixtures.imaging import LESION_MM, NINE, Shot, brain_of, motion, nine_scans, normalise, scan, write_shots
 from neuralmedbench.atlas.fit import GRID_MM, fit_template
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.config.pipeline import SEQUENCE_ORDER
 from neuralmedbench.errors import DataError
-from neuralmedbench.files.cases import read_case
-from neuralmedbench.files.digests import sha256_of, sha256_of_files
+from neuralmedbench.files.cases import read_case, write_case
+from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.volumes import image_like
 from neuralmedbench.imaging.normalise import correct_bias, find_brain, order_series
 from neuralmedbench.imaging.quality import plane_of
@@ -23,6 +27,11 @@ from neuralmedbench.records.case import Plane, Sequence, Series, State
 pytestmark = pytest.mark.slow
 
 T1W = Shot("T1w", "2d")
+
+
+@pytest.fixture(scope="module")
+def scans(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    return nine_scans(tmp_path_factory, worker_id)
 
 
 def worst_error_mm(matrix: np.ndarray, shot: Shot) -> float:
@@ -76,25 +85,50 @@ def test_a_bias_field_is_bias_corrected_and_the_grid_is_kept() -> None:
     assert (flat.GetOrigin(), flat.GetSpacing(), flat.GetSize()) == (image.GetOrigin(), image.GetSpacing(), image.GetSize())
 
 
-def test_a_case_is_normalised_the_same_twice_and_the_chain_of_digests_holds(tmp_path: Path) -> None:
-    moved = Shot("FLAIR", "2d", order="LAS", turn_deg=(5.0, 0.0, 3.0), shift_mm=(4.0, 0.0, 12.0))
-    case = write_shots(tmp_path, [moved, Shot("T1w", "2d", order="RAS"), Shot("CT", "2d")])
-    one, two = normalise(case, tmp_path / "one"), normalise(case, tmp_path / "two")
-    assert sha256_of_files(tmp_path / "one") == sha256_of_files(tmp_path / "two")
-    assert one == two
-    assert [entry.sequence for entry in one.series] == [Sequence.T1W, Sequence.FLAIR, Sequence.CT]
-    sources = {entry.series_id: case.parent / entry.path for entry in read_case(case).series}
-    assert all(entry.volume_sha256 == sha256_of(sources[entry.series_id]) for entry in one.series)
-    reference, flair, ct = one.series
-    assert np.array_equal(read_rigid(tmp_path / "one", reference), np.eye(4))
-    assert worst_error_mm(read_rigid(tmp_path / "one", flair), moved) < 1.5
-    assert flair.quality["shift_mm"] > 10
-    assert "patient_moved" in flair.flags
-    assert {entry.plane for entry in one.series} == {Plane.AXIAL}
-    native = sitk.GetArrayFromImage(sitk.ReadImage((tmp_path / "one" / ct.path).as_posix()))
+def test_a_scan_is_normalised_the_same_twice_whatever_is_beside_it(scans: Path, tmp_path: Path) -> None:
+    whole = read_case(scans / "sub-case01" / "case.json")
+    kept = ("T1w", "ceT1w", "PDw", "CT")
+    write_case(tmp_path / "case.json", replace(whole, series=tuple(entry for entry in whole.series if entry.sequence in kept)))
+    shutil.copytree(scans / "sub-case01" / "anat", tmp_path / "anat")
+    again, first = normalise(tmp_path / "case.json", tmp_path / "again"), read_case(scans / "normalised" / "case.json")
+    assert [entry.sequence.value for entry in again.series] == list(kept)
+    assert again.series == tuple(entry for entry in first.series if entry.sequence in kept)
+    assert again.quality == first.quality
+    one, two = (written(folder) for folder in (scans / "normalised", tmp_path / "again"))
+    numbers, less = (json.loads(files.pop("review/quality.json")) for files in (one, two))
+    assert less.items() <= numbers.items()
+    assert len(less) == len(again.series) + 1
+    assert len(two) > 20
+    assert two.items() <= one.items()
+    packed, fewer = (zipfile.ZipFile(folder / "review.zip") for folder in (scans / "normalised", tmp_path / "again"))
+    for member in fewer.infolist():
+        assert (member.date_time, member.external_attr) == ((1980, 1, 1, 0, 0, 0), packed.getinfo(member.filename).external_attr)
+        if member.filename != "quality.json":
+            assert fewer.read(member) == two[f"review/{member.filename}"]
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    """Return the files of a normalised case, but for its record and its pack, which are of all series."""
+    paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in paths.items() if name not in ("case.json", "review.zip")}
+
+
+def test_what_is_written_of_a_case_leads_back_to_its_scans(scans: Path) -> None:
+    record, folder = read_case(scans / "normalised" / "case.json"), scans / "normalised"
+    moved = next(shot for shot in NINE if shot.sequence == "PDw")
+    sources = {entry.series_id: scans / "sub-case01" / entry.path for entry in read_case(scans / "sub-case01" / "case.json").series}
+    assert all(entry.volume_sha256 == sha256_of(sources[entry.series_id]) for entry in record.series)
+    reference, scan_moved, ct = (next(entry for entry in record.series if entry.sequence == name) for name in ("T1w", "PDw", "CT"))
+    assert reference is record.series[0]
+    assert np.array_equal(read_rigid(folder, reference), np.eye(4))
+    assert worst_error_mm(read_rigid(folder, scan_moved), moved) < 1.5
+    assert scan_moved.quality["shift_mm"] > 10
+    assert "patient_moved" in scan_moved.flags
+    assert (scan_moved.plane, ct.plane) == (Plane.AXIAL, Plane.AXIAL)
+    native = sitk.GetArrayFromImage(sitk.ReadImage((folder / ct.path).as_posix()))
     raw = sitk.GetArrayFromImage(sitk.ReadImage(sources[ct.series_id].as_posix()))
     assert np.array_equal(native, raw), "Hounsfield units stay what they are"
-    copy = sitk.ReadImage((tmp_path / "one" / "volumes" / f"{flair.series_id}_space-ref.nii").as_posix())
+    copy = sitk.ReadImage((folder / "volumes" / f"{scan_moved.series_id}_space-ref.nii").as_posix())
     lesion = copy.TransformPhysicalPointToIndex(LESION_MM)
     assert copy[lesion] > 1.5 * np.median(sitk.GetArrayFromImage(copy)[brain_of(T1W, copy)])
 

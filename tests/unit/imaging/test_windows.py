@@ -9,7 +9,7 @@ import pytest
 import SimpleITK as sitk
 from PIL import Image
 
-from fixtures.imaging import CE_GAIN, CE_OFFSET, LESION_MM, Shot, normalise, write_shots
+from fixtures.imaging import CE_GAIN, CE_OFFSET, LESION_MM, Shot, nine_scans, part_of, write_shots
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.volumes import image_like, read_volume
 from neuralmedbench.imaging import normalise as stage
@@ -19,13 +19,11 @@ from neuralmedbench.imaging.slices import cut_slices
 from neuralmedbench.imaging.windows import CT_WINDOWS, match_units, shared_window, window_of
 from neuralmedbench.records.case import CaseRecord, Sequence
 
-SHOTS = [Shot("T1w", "2d"), Shot("ceT1w", "2d", order="LAS", shift_mm=(3.0, 2.0, 4.0)), Shot("ADC", "2d"), Shot("dwi", "2d")]
-
 
 @pytest.fixture(scope="module")
-def case(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CaseRecord]:
-    folder = tmp_path_factory.mktemp("windows")
-    return folder / "normalised", normalise(write_shots(folder, SHOTS), folder / "normalised")
+def case(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> tuple[Path, CaseRecord]:
+    folder = tmp_path_factory.mktemp("windows") / "normalised"
+    return folder, part_of(nine_scans(tmp_path_factory, worker_id), folder, "T1w", "ceT1w", "ADC", "dwi")
 
 
 @pytest.fixture
