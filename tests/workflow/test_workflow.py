@@ -6,7 +6,6 @@ import csv
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -166,17 +165,6 @@ def test_the_default_configuration_can_be_planned_on_a_fresh_copy(project: Path,
     plan = run_snakemake(project, "-n", "--configfile", "config/config.yaml")
     assert plan.returncode == 0, plan.stdout[-2000:] + plan.stderr[-2000:]
     assert "build_report" in plan.stdout
-
-
-def test_snakemake_lint_finds_nothing(project: Path, run_snakemake: Snakemake) -> None:
-    done = run_snakemake(project, "--lint")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-
-
-def test_the_workflow_files_are_formatted() -> None:
-    files = [str(ROOT / "Snakefile"), *map(str, sorted((ROOT / "rules").glob("*.smk")))]
-    done = subprocess.run([str(Path(sys.executable).parent / "snakefmt"), "--check", *files], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 def test_the_cluster_profile_judges_a_run_by_the_same_rules() -> None:
