@@ -186,7 +186,9 @@ def test_the_leaderboard_has_pass_at_5_of_the_row_of_ranked_differentials(made: 
     assert (board[0]["differential_items"], board[0]["differential_patients"], board[0]["n_items"]) == ("6", "6", "12")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.long) if kind in ("diagnosis", "localisation") else kind for kind in KINDS]
+)
 def test_every_definition_on_the_page_names_what_its_items_ask_for_and_nothing_else(kind: str, made: Path, tmp_path: Path) -> None:
     root = tmp_path / "study"
     shutil.copytree(made, root)

@@ -245,7 +245,7 @@ def test_the_report_compares_revisions_and_says_so_when_there_is_nothing_to_comp
 
 
 def test_a_public_report_does_not_list_flipped_cases_of_patients(tmp_path: Path) -> None:
-    write_study(tmp_path, models=("alpha",), patients=6, kind="patient")
+    write_study(tmp_path, models=("alpha",), patients=6, kind="patient", arms=("full",))
     add_earlier(tmp_path, "alpha")
     page = build(tmp_path, ("alpha",), "--profile", "public", figures=False)
     section = page.split('<section id="changed"')[1].split("</section>")[0]
