@@ -139,8 +139,9 @@ def plural(term: str) -> str:
 
 
 def test_the_plural_of_a_name_is_the_name() -> None:
-    changed = [(entry, plural(term), term) for entry, term in IN_FULL if normal_form(term) in english_forms()]
-    assert sum(new != term for _, new, term in changed) > 600
+    english = [(entry, term) for entry, term in IN_FULL if normal_form(term) in english_forms()]
+    changed = [(entry, plural(term), term) for entry, term in english[:: min(STEP, 3)]]
+    assert sum(new != term for _, new, term in changed) > 600 / min(STEP, 3)
     assert [new for entry, new, _ in changed if not right(new, entry)] == []
 
 

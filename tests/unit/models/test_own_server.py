@@ -68,7 +68,7 @@ def wait_until_gone(folder: Path) -> None:
     end = time.monotonic() + 30
     while left := processes_of(folder):
         assert time.monotonic() < end, left
-        time.sleep(0.02)
+        time.sleep(0.1)
 
 
 def test_a_server_is_started_asked_and_ended_with_a_child_that_ignores_the_end(stub, tmp_path, monkeypatch, capfd):
@@ -185,7 +185,7 @@ def test_a_job_that_is_asked_to_end_ends_its_server(stub, tmp_path, number, load
     end = time.monotonic() + 30
     while not (processes_of(stub.parent) if load else asked_in(asked)):
         assert time.monotonic() < end
-        time.sleep(0.02)
+        time.sleep(0.05)
     job.send_signal(number)
     assert job.wait(30) == code
     wait_until_gone(stub.parent)
