@@ -44,12 +44,11 @@ def worst_error_mm(matrix: np.ndarray, shot: Shot) -> float:
 @pytest.mark.parametrize(
     "shot",
     [
-        Shot("T2w", "2d", turn_deg=(3.0, -2.0, 4.0), shift_mm=(2.0, -3.0, 4.0)),
-        Shot("FLAIR", "2d", turn_deg=(9.0, 3.0, -5.0), shift_mm=(5.0, 6.0, -17.0)),
-        Shot("dwi", "2d", shift_mm=(0.0, -30.0, 45.0)),
-        Shot("CT", "2d", turn_deg=(-6.0, 0.0, 4.0), shift_mm=(8.0, 0.0, 10.0)),
+        pytest.param(Shot("T2w", "2d", turn_deg=(3.0, -2.0, 4.0), shift_mm=(2.0, -3.0, 4.0)), marks=pytest.mark.long, id="a little"),
+        pytest.param(Shot("FLAIR", "2d", turn_deg=(9.0, 3.0, -5.0), shift_mm=(5.0, 6.0, -17.0)), id="as the real glioma"),
+        pytest.param(Shot("dwi", "2d", shift_mm=(0.0, -30.0, 45.0)), id="far"),
+        pytest.param(Shot("CT", "2d", turn_deg=(-6.0, 0.0, 4.0), shift_mm=(8.0, 0.0, 10.0)), marks=pytest.mark.long, id="another modality"),
     ],
-    ids=["a little", "as the real glioma", "far", "another modality"],
 )
 def test_a_known_motion_is_recovered(shot: Shot) -> None:
     fixed = scan(T1W)
@@ -60,7 +59,7 @@ def test_a_known_motion_is_recovered(shot: Shot) -> None:
     assert np.allclose(found.matrix[:3, :3] @ found.matrix[:3, :3].T, np.eye(3), atol=1e-4)
 
 
-@pytest.mark.parametrize("sequence", ["T1w", "T2w", "CT"])
+@pytest.mark.parametrize("sequence", ["T1w", pytest.param("T2w", marks=pytest.mark.long), "CT"])
 def test_the_brain_is_outlined(sequence: str) -> None:
     shot = Shot(sequence, "2d", turn_deg=(-8.0, 3.0, 2.0))
     image = scan(shot)
