@@ -255,12 +255,10 @@ def patients_needed(margin: float, changes: Changes, alpha: float, power: float,
     while high - low > max(within * high, 1):
         middle = (low + high) // 2
         low, high = (low, middle) if power_at(middle, margin, changes, alpha) >= power else (middle, high)
-    if within:
-        return high
     # power is a saw: a few patients more may have less of it
-    while fails := [more for more in range(high + 1, high + 8) if power_at(more, margin, changes, alpha) < power]:
+    while fails := [more for more in range(high + 1, high + 8) if not within and power_at(more, margin, changes, alpha) < power]:
         high = fails[-1] + 1
-    return high
+    return high if high <= MOST_PATIENTS else None
 
 
 def patients_to_differ(gaps: Floats, difference: float, confidence: float, power: float) -> int | None:

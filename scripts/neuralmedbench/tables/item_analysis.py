@@ -12,7 +12,7 @@ import numpy as np
 from neuralmedbench.estimates.comparisons import patient_gaps
 from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_intervals
-from neuralmedbench.estimates.noninferiority import patients_to_differ
+from neuralmedbench.estimates.noninferiority import MOST_PATIENTS, patients_to_differ
 from neuralmedbench.estimates.over_models import FEWEST_MODELS, Discrimination, guessing_p, item_discriminations
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Runner
@@ -217,6 +217,8 @@ def _plan_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[CasePlanRow]:
             more=None if needed is None else max(needed - patients, 0),
             note="no two models with answers of enough patients"
             if len(gaps) < FEWEST
+            else f"more than {MOST_PATIENTS:,} patients"
+            if needed is None
             else FEW_IN_PART.format(FEWEST)
             if gaps is whole and own is not whole and len(own) < FEWEST
             else "",

@@ -17,6 +17,7 @@ from fixtures.items import benchmark_config
 from fixtures.tables import DEPTH, item, score, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.items import Family, Gold, Level, Runner
+from neuralmedbench.tables import item_analysis
 from neuralmedbench.tables.contrasts import model_pairs, pairwise_rows
 from neuralmedbench.tables.item_analysis import (
     BLIND,
@@ -170,6 +171,12 @@ def test_a_part_with_few_patients_is_planned_by_the_whole() -> None:
     assert (few.n_patients, few.needed) == (4, rows["all", "all"].needed)
     assert few.note == "spread of the whole benchmark, as fewer than 5 answered both"
     assert {row.note for row in plan_rows(study_of({"m0": [True] * 8}))} == {"no two models with answers of enough patients"}
+
+
+def test_a_part_that_needs_more_patients_than_anybody_has_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(item_analysis, "patients_to_differ", lambda *_: None)
+    whole = next(iter(plan_rows(study_of({"m0": [True] * 8, "m1": [False] * 8}))))
+    assert (whole.needed, whole.more, whole.note) == (None, None, "more than 20,000 patients")
 
 
 def test_pairs_have_an_interval_that_holds_at_all_looks_and_it_is_wider() -> None:
