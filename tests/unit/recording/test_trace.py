@@ -67,8 +67,9 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_study(root, models=MODELS)
     # one answer is refused, one is missing
     scores, responses = read_records(root / SCORES, Score), read_records(root / RESPONSES, Response)
-    scores[3] = replace(scores[3], state="refused", passed=False)
-    scores[4] = replace(scores[4], state="failed", missing=True, passed=None)
+    refused, lost = [number for number, row in enumerate(scores) if row.arm == "full"][3:5]
+    scores[refused] = replace(scores[refused], state="refused", passed=False)
+    scores[lost] = replace(scores[lost], state="failed", missing=True, passed=None)
     responses = [replace(row, call_keys=(f"{number:064x}",)) for number, row in enumerate(responses)]
     with open_ledger(root / f"data/ledger/{DEPTH}/alpha.jsonl") as book:
         for row in responses:
