@@ -9,6 +9,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,16 @@ def test_no_word_that_the_project_writes_is_a_leak_whoever_has_it_as_a_name(case
     from_headers = {"Ingenia", "T1", "TRA", "ORIGINAL", "PRIMARY", "age", "years"}
     found = {word for word in words if name_parts(word) and find_leaks(case, Identity(names=(word,)))}
     assert found == from_headers
+
+
+def test_an_id_like_the_version_of_an_installed_tool_is_no_leak_there_and_elsewhere_it_is(tmp_path: Path) -> None:
+    folder = write_case(tmp_path)
+    installed = version("dcm2niix")
+    like_it = Identity(numbers=(installed,))
+    assert find_leaks(folder, like_it) == ()
+    tools = read_json(folder / "review" / "tools.json")
+    write_json(folder / "review" / "tools.json", {**tools, "numpy": installed})
+    assert [leak.place for leak in find_leaks(folder, like_it)] == ["numpy"]
 
 
 def in_path(folder: Path, name: str) -> str:
