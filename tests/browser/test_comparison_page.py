@@ -148,7 +148,10 @@ def page(compared: Path) -> Iterator[Browser]:
 
 @needs_browser
 @pytest.mark.browser
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 1440), ("light", 390), ("dark", 390)])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [("light", 1440), ("dark", 390), *(pytest.param(*one, marks=pytest.mark.long) for one in (("dark", 1440), ("light", 390)))],
+)
 def test_a_checker_of_accessibility_finds_nothing(page: Browser, scheme: str, width: int) -> None:
     axe = pytest.importorskip("axe_core_python", reason="axe is a package of the development environment: make setup")
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
