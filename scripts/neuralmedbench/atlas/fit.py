@@ -257,10 +257,8 @@ def polish_fit(rough: sitk.Image, transform: sitk.Transform) -> sitk.AffineTrans
 
     Parameters
     ----------
-    rough : SimpleITK.Image
-        The scan, as for `fit_template`.
-    transform : SimpleITK.Transform
-        Result of `fit_template` for it.
+    rough, transform : SimpleITK.Image, SimpleITK.Transform
+        As for `fit_quality`.
 
     Returns
     -------

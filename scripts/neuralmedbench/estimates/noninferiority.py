@@ -256,7 +256,7 @@ def patients_needed(margin: float, changes: Changes, alpha: float, power: float,
         middle = (low + high) // 2
         low, high = (low, middle) if power_at(middle, margin, changes, alpha) >= power else (middle, high)
     # power is a saw: a few patients more may have less of it
-    while fails := [more for more in range(high + 1, high + 8) if not within and power_at(more, margin, changes, alpha) < power]:
+    while not within and (fails := [more for more in range(high + 1, high + 8) if power_at(more, margin, changes, alpha) < power]):
         high = fails[-1] + 1
     return high if high <= MOST_PATIENTS else None
 

@@ -133,7 +133,7 @@ _schemas: dict[type, pa.Schema] = {}
 
 
 def arrow_schema(record: type) -> pa.Schema:
-    """Return the Arrow schema of a record, columns in the order of its fields; derived once, which took a twentieth of the time of the tables."""
+    """Return the Arrow schema of a record, columns in the order of its fields; to derive it for each file would take a twentieth of the time of the tables."""
     import pyarrow as pa
 
     if record not in _schemas:
