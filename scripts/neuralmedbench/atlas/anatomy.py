@@ -106,7 +106,7 @@ def face_regions(x: Floats, y: Floats, z: Floats) -> tuple[Floats, Floats]:
     ----------
     x, y, z : ndarray of float32
         Coordinates in MNI152, LPS+, mm (y to the back, z upwards): the nasion lies near y = -85, z = -25, the ears near
-        x = +-75, z = -40, the chin near z = -110.
+        x = +-75, z = -40, in children as low as z = -95, the chin near z = -110.
 
     Returns
     -------
@@ -115,5 +115,5 @@ def face_regions(x: Floats, y: Floats, z: Floats) -> tuple[Floats, Floats]:
     """
     # intersection of half-spaces: maximum of their signed distances
     front = np.maximum(z - 5.0, y + 20.0 + 0.45 * (z + 20.0))
-    ears = np.maximum(np.maximum(68.0 - np.abs(x), np.abs(z + 37.5) - 45.0), np.abs(y - 25.0) - 45.0)
+    ears = np.maximum(np.maximum(66.0 - np.abs(x), np.abs(z + 47.5) - 55.0), np.abs(y - 25.0) - 45.0)
     return front, ears

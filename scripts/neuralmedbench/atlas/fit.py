@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from itertools import permutations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,9 +45,9 @@ TILTS = (-0.3, 0.0, 0.3)
 """Start angles of nodding, in rad."""
 STEPS = (0.16, 0.08, 0.08, 6.0, 6.0, 8.0, 0.06)
 """First steps: three rotations in rad, three shifts in mm, logarithm of the scale."""
-LOG_SCALE, LOG_SCALE_SPREAD = -0.04, 0.09
-"""Gaussian prior (mean, SD) of the logarithm of an adult brain's size relative to the template, which is larger than most; without it a fit may
-take the scalp for the brain."""
+LOG_SCALES, LOG_SCALE_SPREAD = (-0.04, -0.20, -0.36, -0.52), 0.09
+"""Gaussian priors (means, SD) of the logarithm of a brain's size relative to the template, which is larger than
+most: adult, toddler, infant, newborn. Without a prior a fit may take the scalp for the brain."""
 MOVES = (0.04, 0.04, 0.04, 3.0, 3.0, 3.0, 0.03, 0.03, 0.03, 0.03)
 """First steps of polishing: three rotations in rad, three shifts in mm, logarithms of three stretches, shear of y along z."""
 SHAPE = (6, 7, 8, 9)
@@ -65,6 +67,16 @@ RIVAL_MM, MAX_RIVAL = 6.0, 0.83
 0.87 and more."""
 MIN_THICK_MM = 20.0
 """Thinner slabs fit in many positions."""
+CLEAR_AGREEMENT = 0.45
+"""A fit with less agreement (nats) is searched for again from every height; whole heads in slices of up to 5.5 mm reach 0.46 to 1."""
+SIZE_RIVAL, LEAST_RIVAL = 0.9, 0.65
+"""A size whose best agreement reaches the first part of the best of all is a rival of it; worse ones than the second are not polished."""
+UPPER_MM = 110.0
+"""The upper part of an adult's head, which centres a start."""
+POSE_GRID_MM, POSE_HEIGHTS_MM, POSE_CLIMBS = 10.0, (95.0, 65.0, 35.0), 4
+"""Of `fit_in_pose`: voxel size at which starts are compared, heights of turned ones, and the number of starts that are searched from."""
+MAX_TURN_DEG = 50.0
+"""Largest angle between a head and its header: chins on chests and tilted heads reach 35 degrees. Beyond it the header is wrong."""
 
 
 def fit_template(rough: sitk.Image) -> sitk.Transform:
@@ -92,16 +104,43 @@ def fit_template(rough: sitk.Image) -> sitk.Transform:
     refined from it; if the affine one is implausible or no better, the similarity is kept.
     """
     use_one_thread()
-    similar = _search(template_head(SEARCH_GRID_MM), rough)
-    head = template_head(GRID_MM)
-    reached = agreement(head, rough, similar)
+    points = _foreground_points(rough)
+    by_size = sorted((_climb_size(rough, points, size) for size in LOG_SCALES), key=lambda best: -best[0])
+    value, log_scale, similar = by_size[0]
+    fitted, reached = _refined(rough, similar)
     if reached <= 0:
         message = "the template does not fit: the scan shows too little of a head"
         raise DataError(message)
+    # where sizes are rivals, or thick slices and slabs give many maxima, the best one shows only after the polish
+    rivals = [best for best in by_size if best[0] > SIZE_RIVAL * value]
+    if reached < CLEAR_AGREEMENT:
+        sizes = {LOG_SCALES[0], log_scale}
+        rivals += [_climb_size(rough, points, size, (height,)) for size in sorted(sizes) for height in HEIGHTS_MM]
+    if len(rivals) == 1:
+        return fitted.GetInverse()
+    return _best_polished(rough, [pose for other, _, pose in rivals if other > LEAST_RIVAL * value])
+
+
+def _best_polished(rough: sitk.Image, poses: list[sitk.Similarity3DTransform]) -> sitk.AffineTransform:
+    """Refine and polish several poses; returns the best as `fit_template` does, polished until it gains nothing."""
+    fits = [polish_fit(rough, _refined(rough, pose)[0].GetInverse()) for pose in poses]
+    reached = [fit_quality(rough, fit)["agreement"] for fit in fits]
+    best = int(np.argmax(reached))
+    fit, before = fits[best], 0.0
+    while reached[best] > before:
+        before = reached[best]
+        fit = polish_fit(rough, fit)
+        reached[best] = fit_quality(rough, fit)["agreement"]
+    return fit
+
+
+def _refined(rough: sitk.Image, similar: sitk.Similarity3DTransform) -> tuple[sitk.Transform, float]:
+    """Refine a similarity to an affine transform where that is plausible and better; returns it with its agreement."""
+    head = template_head(GRID_MM)
+    reached = agreement(head, rough, similar)
     affine = _refine_affine(head, rough, similar)
-    kept = _plausible(affine, similar) and agreement(head, rough, affine) > reached
-    fitted: sitk.Transform = affine if kept else similar
-    return fitted.GetInverse()
+    better = agreement(head, rough, affine)
+    return (affine, better) if _plausible(affine, similar) and better > reached else (similar, reached)
 
 
 def _refine_affine(head: Target, moving: sitk.Image, start: sitk.Similarity3DTransform) -> sitk.AffineTransform:
@@ -120,38 +159,145 @@ def _as_affine(similar: sitk.Similarity3DTransform) -> sitk.AffineTransform:
     return transform
 
 
-def _similarity(pose: Pose) -> sitk.Similarity3DTransform:
-    """Build the transform from template to scan: rotations in rad, shift of the brain's centre in mm, natural logarithm of the scale."""
+def _similarity(pose: Pose, turn: Matrix | None = None) -> sitk.Similarity3DTransform:
+    """Build the transform from template to scan.
+
+    `pose`: rotations in rad, shift of the brain's centre in mm, natural logarithm of the scale. `turn`: a rotation after them, shape (3, 3).
+    """
     import SimpleITK as sitk
 
-    turn = sitk.Euler3DTransform()
-    turn.SetRotation(*pose[:3])
+    tilt = sitk.Euler3DTransform()
+    tilt.SetRotation(*pose[:3])
+    linear = np.exp(pose[6]) * np.array(tilt.GetMatrix())
     transform = sitk.Similarity3DTransform()
     transform.SetCenter(BRAIN_CENTRE)
-    transform.SetMatrix((np.exp(pose[6]) * np.array(turn.GetMatrix())).tolist())
+    transform.SetMatrix((linear if turn is None else (turn @ linear.reshape(3, 3)).ravel()).tolist())
     transform.SetTranslation(pose[3:6])
     return transform
 
 
-def _search(head: Target, moving: sitk.Image) -> sitk.Similarity3DTransform:
-    """Search for the best pose from a fixed list of heights and tilts (a slab may lie anywhere, and heads nod) with decreasing steps.
+def _starts(
+    points: npt.NDArray[np.float64], turn: Matrix, log_scale: float, heights_mm: Pose, tilts: Pose
+) -> list[Pose]:
+    """Return poses in which the upper part of a head of this size lies above the brain, centred in the other directions.
+
+    `points`: of the head, shape (N, 3), mm. `turn`: rotation from template to scan, shape (3, 3).
+    """
+    across, along, up = (points @ axis for axis in turn.T)
+    size = float(np.exp(log_scale - LOG_SCALES[0]))
+    top = float(np.percentile(up, 99.5))
+    upper = up > top - UPPER_MM * size
+    x, y = (float(np.percentile(side[upper], [2, 98]).mean()) for side in (across, along))
+    starts: list[Pose] = []
+    height_of_centre = np.array([0.0, 0.0, BRAIN_CENTRE[2]])
+    for height in heights_mm:
+        lower = (1 - size) * (height - BRAIN_CENTRE[2])
+        shift = turn @ np.array([x, y, top - height + lower]) + (turn @ height_of_centre - BRAIN_CENTRE)
+        starts.extend((tilt, 0.0, 0.0, *shift.tolist(), log_scale) for tilt in tilts)
+    return starts
+
+
+def _climb_size(
+    moving: sitk.Image,
+    points: npt.NDArray[np.float64],
+    log_scale: float,
+    heights_mm: Pose = HEIGHTS_MM,
+) -> tuple[float, float, sitk.Similarity3DTransform]:
+    """Search for an upright head of about this size (a slab may lie anywhere, and heads nod).
+
+    Returns the agreement weighted by the prior of the size, the size, and the pose.
+    """
+    return _climb(moving, np.eye(3), log_scale, _starts(points, np.eye(3), log_scale, heights_mm, TILTS))
+
+
+def _climb(
+    moving: sitk.Image, turn: Matrix, log_scale: float, starts: list[Pose]
+) -> tuple[float, float, sitk.Similarity3DTransform]:
+    """Search from these starts, like `_climb_size`, for a head that is turned.
 
     The search is derivative-free because the agreement is weighted by the part of the head that is covered. Gradient descent on mutual
     information alone moves a slab out of the head and hardly rotates it.
     """
-    # starts: the head's upper part lies above the template's brain, centred in x and y
-    points = _foreground_points(moving)
-    top = float(np.percentile(points[:, 2], 99.5))
-    upper = points[points[:, 2] > top - 110]
-    x, y = (float(np.percentile(upper[:, axis], [2, 98]).mean()) for axis in (0, 1))
+    head = template_head(SEARCH_GRID_MM)
 
     def value(pose: Pose) -> float:
-        unusual = (pose[6] - LOG_SCALE) / LOG_SCALE_SPREAD
-        return agreement(head, moving, _similarity(pose)) * float(np.exp(-0.5 * unusual**2))
+        unusual = (pose[6] - log_scale) / LOG_SCALE_SPREAD
+        return agreement(head, moving, _similarity(pose, turn)) * float(np.exp(-0.5 * unusual**2))
 
-    middle = (x, y - BRAIN_CENTRE[1])
-    starts: list[Pose] = [(tilt, 0.0, 0.0, *middle, top - height, LOG_SCALE) for height in HEIGHTS_MM for tilt in TILTS]
-    return _similarity(climb(value, starts, STEPS))
+    best = climb(value, starts, STEPS)
+    return value(best), log_scale, _similarity(best, turn)
+
+
+@cache
+def _turns() -> tuple[Matrix, ...]:
+    """Return the 23 rotations of a cube but the upright one, shape (3, 3)."""
+    turns = []
+    for order in permutations(np.eye(3)):
+        for signs in product((1.0, -1.0), repeat=3):
+            turn = np.array(order) * np.array(signs)[:, None]
+            if np.linalg.det(turn) > 0 and np.trace(turn) < 3:
+                turns.append(turn)
+    return tuple(turns)
+
+
+@dataclass(frozen=True)
+class PosedFit:
+    """A fit from starts of a given orientation.
+
+    Attributes
+    ----------
+    transform : SimpleITK.AffineTransform
+        Maps points of the scan to the template, polished.
+    angle_deg : float
+        Angle between the head and its header.
+    agreement, covered : float
+        As in `fit_quality`.
+    """
+
+    transform: sitk.AffineTransform
+    angle_deg: float
+    agreement: float
+    covered: float
+
+
+def fit_in_pose(rough: sitk.Image, *, turned: bool) -> PosedFit | None:
+    """Fit the template from starts of every size, at a coarser grid than `fit_template`.
+
+    Parameters
+    ----------
+    rough : SimpleITK.Image
+        The scan, or the depth below its skin, on a coarse grid, 0 to 255.
+    turned : bool
+        True: the head is turned against its header by more than `MAX_TURN_DEG`, as if supine had been entered for prone.
+
+    Returns
+    -------
+    PosedFit or None
+        The best fit; None if no search ends in such a pose.
+    """
+    use_one_thread()
+    points, coarse, head = _foreground_points(rough), template_head(POSE_GRID_MM), template_head(SEARCH_GRID_MM)
+    heights, tilts = (POSE_HEIGHTS_MM, (0.0,)) if turned else (HEIGHTS_MM, TILTS)
+    starts = []
+    for turn in _turns() if turned else (np.eye(3),):
+        for log_scale in LOG_SCALES:
+            for start in _starts(points, turn, log_scale, heights, tilts):
+                starts.append((agreement(coarse, rough, _similarity(start, turn)), turn, log_scale, start))
+    starts.sort(key=lambda entry: -entry[0])
+    poses = [_climb(rough, turn, log_scale, [start])[2] for _, turn, log_scale, start in starts[:POSE_CLIMBS]]
+    poses = [pose for pose in poses if (_angle_deg(as_matrix(pose)[:3, :3]) > MAX_TURN_DEG) == turned]
+    if not poses:
+        return None
+    best = polish_fit(rough, max(poses, key=lambda pose: agreement(head, rough, pose)).GetInverse())
+    quality = fit_quality(rough, best)
+    angle = _angle_deg(as_matrix(best.GetInverse())[:3, :3])
+    return PosedFit(best, round(angle, 1), quality["agreement"], quality["covered"])
+
+
+def _angle_deg(linear: npt.NDArray[np.float64]) -> float:
+    """Return the angle of the rotation closest to a linear map, shape (3, 3)."""
+    left, _, right = np.linalg.svd(linear)
+    return float(np.degrees(np.arccos(np.clip((np.trace(left @ right) - 1) / 2, -1, 1))))
 
 
 def _foreground_points(moving: sitk.Image) -> npt.NDArray[np.float64]:

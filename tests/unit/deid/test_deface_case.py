@@ -114,7 +114,7 @@ def test_a_slab_takes_the_fit_of_a_whole_head_and_is_flagged(whole: Head, sequen
 def test_a_slab_alone_loses_less_of_the_face() -> None:
     scanned = cut(moved("FLAIR"), LOW)
     alone = deface(scanned.volume)
-    assert alone.flags == ("front_surface_removed",)
+    assert alone.flags == ("outer_layer_removed",)
     assert "deface_fit_series" not in alone.quality
     assert alone.mask[scanned.true("face")].mean() < 0.9
 
@@ -126,20 +126,20 @@ def test_a_slab_without_overlap_is_located_by_position_only_in_the_same_frame_of
     assert "deface_rival" not in there.quality
     assert there.mask[scanned.true("face")].mean() >= 0.95
     for frame in ("elsewhere", ""):
-        assert deface(scanned.volume, heads=[replace(whole, frame=frame)], frame=frame and "room").flags == ("front_surface_removed",)
+        assert deface(scanned.volume, heads=[replace(whole, frame=frame)], frame=frame and "room").flags == ("outer_layer_removed",)
 
 
 def test_a_slab_that_shows_the_brain_is_never_located_by_position_alone(whole: Head, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neuralmedbench.atlas.fit.MAX_RIVAL", 0.0)
     scanned = cut(moved("FLAIR"), MIDDLE)
-    assert deface(scanned.volume, heads=[whole], frame="room").flags == ("front_surface_removed",)
+    assert deface(scanned.volume, heads=[whole], frame="room").flags == ("outer_layer_removed",)
 
 
 def test_a_slab_that_shows_no_face_is_treated_like_a_single_one(whole: Head) -> None:
     scanned = cut(moved("FLAIR"), HIGH)
     assert not scanned.true("face").any()
     defaced = deface(scanned.volume, heads=[whole])
-    assert defaced.flags == ("front_surface_removed",)
+    assert defaced.flags == ("outer_layer_removed",)
     assert not defaced.mask[scanned.true("brain")].any()
 
 
@@ -160,7 +160,7 @@ def test_a_head_at_another_position_is_still_located(whole: Head) -> None:
 
 def test_a_borrowed_fit_that_would_leave_a_face_is_not_used(whole: Head, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neuralmedbench.deid.faces.deface.what_is_left", lambda level, seen: {"face_surface_left": 0.5})
-    assert deface(cut(moved("FLAIR"), LOW).volume, heads=[whole]).flags == ("front_surface_removed",)
+    assert deface(cut(moved("FLAIR"), LOW).volume, heads=[whole]).flags == ("outer_layer_removed",)
     with pytest.raises(DeidentificationError, match="no scalp to go by"):
         deface(cut(moved("ADC"), LOW).volume, is_map=True, heads=[whole])
 

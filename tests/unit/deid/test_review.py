@@ -299,7 +299,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory, normalised: Path, changed: 
     """Make a case of one scan with a note, all review files and one chosen slice."""
     folder = tmp_path_factory.mktemp("data")
     series = Series(
-        series_id="series-01", path="a.nii.gz", modality="MR", sequence=Sequence.T1W, flags=("front_surface_removed", "brain_hidden"),
+        series_id="series-01", path="a.nii.gz", modality="MR", sequence=Sequence.T1W, flags=("outer_layer_removed", "brain_hidden"),
         quality={"brain_ml": 1350.0, "brain_hidden_ml": 13.5, "brain_removed_ml": 0.0},
     )  # fmt: skip
     base = CaseRecord(benchmark="mine", case_id="c1", patient_id="p1", stage="deidentify")

@@ -95,7 +95,7 @@ def no_face(volume: Volume, **_: Any) -> DefacedScan:
 
 
 def front_alone(volume: Volume, **_: Any) -> DefacedScan:
-    return DefacedScan(volume, ("front_surface_removed",), {}, np.zeros(volume.voxels.shape, bool))
+    return DefacedScan(volume, ("outer_layer_removed",), {}, np.zeros(volume.voxels.shape, bool))
 
 
 def bug(volume: Volume, **_: Any) -> DefacedScan:

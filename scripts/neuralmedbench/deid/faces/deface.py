@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.deid.faces.face_check import face_left_by_surface
 from neuralmedbench.deid.faces.face_measures import (
     Floats,
     HeadView,
     face_level,
     face_shell,
     filled_in,
-    front_shell,
+    outer_shell,
     on_grid,
     scalp_shows,
     skin_depth,
@@ -37,10 +38,13 @@ SKULL_MARGIN_MM = 9.0
 """Beyond this distance from the template's brain everything is skull and scalp."""
 STRIPPED_OUTSIDE, STRIPPED_ZERO = 0.06, 0.35
 """A scan is skull-stripped if less than the first part of it lies outside the brain and more than the second part is exactly background."""
-VESSELS_ONLY = 0.1
-"""A scan with a smaller part of its voxels above background shows no surface, for example an angiogram after thresholding."""
+SPARSE, THIN_MM = 0.1, 15.0
+"""A scan has no surface of a head, for example an angiogram after thresholding, if a smaller part of its voxels is above background and its
+largest object is nowhere deeper: vessels reach 8 mm, the brain of a newborn 31 mm, and a head may fill 7 % of a large field of view."""
 MAX_LEFT, MIN_RECESS_MM = 0.15, 10.0
 """Limits of `what_is_left`: at most this part of the face's skin may remain, and nose and mouth must end at least this far behind the forehead."""
+MAX_LEFT_BY_SURFACE = 0.3
+"""The same where the surface of the head shows a face: 0.1 in heads whose face is gone, 0.7 and more where the fit was wrong."""
 NEXT_STEP = "look at the scan, and exclude the case or its series"
 CORE_MM, REACH_MM, BELOW_SKIN_MM = 6.0, 9.0, 6.0
 """Tissue this deep in the fitted brain gives the greys of the brain; it is followed this far beyond the fitted surface, but not near the skin."""
@@ -68,7 +72,7 @@ class DefacedScan:
     volume : Volume
         The scan; geometry as before, removed voxels at the scan's own background value.
     flags : tuple of str
-        `no_head_outside_brain`, `no_surface` (nothing to remove), `front_surface_removed` (no trusted fit, see `deface`),
+        `no_head_outside_brain`, `no_surface` (nothing to remove), `outer_layer_removed` (no trusted fit, see `deface`),
         `face_fit_borrowed` (the scan shows too little of the head to be fitted, so the fit of another scan was used), `brain_hidden`
         (hidden text covers some of the brain, within the limit).
     quality : dict of str to float
@@ -108,21 +112,25 @@ def deface(
 
     The packaged average brain is fitted to the scan. Its face region is mapped to the native grid and cleared; near the fitted brain only
     an outer layer below the scan's own skin is cleared. All scans of a case show the same head, so a trusted fit of one scan is tried on
-    the next, and a slab, which shows too little to be fitted, always borrows one. If no fit is trusted, the outer layer of the front of the
-    head is removed instead, which is thinner than the distance to the brain. Skull-stripped scans are recognised and left unchanged.
+    the next, and a slab, which shows too little to be fitted, always borrows one. If no fit is trusted, the outer layer of the head is
+    removed instead, on all sides, which is thinner than the distance to the brain. Skull-stripped scans are recognised and left unchanged.
     """
+    import SimpleITK as sitk
+
     # 1. is there a head, and where?
     image = _as_image(volume if hidden is None else Volume(filled_in(volume.voxels, hidden), volume.affine))
-    if _is_sparse(volume.voxels):
+    skin = skin_depth(image)
+    sparse = float((volume.voxels != volume.voxels.min()).mean()) < SPARSE
+    if sparse and float(sitk.GetArrayViewFromImage(skin).max()) < THIN_MM:
         return _untouched(volume, "no_surface", {})
     try:
-        found = locate(image, heads, frame)
+        found = locate(image, skin, heads, frame)
     except DataError:
         message = f"the face could not be located (the template does not fit the scan): {NEXT_STEP}"
         raise DeidentificationError(message) from None
     under = None if hidden is None or not hidden.any() else as_mask_image(hidden, image)
     if not found.trusted:
-        return _without_front(volume, image, found, under, is_map=is_map)
+        return _without_skin(volume, image, found, under, is_map=is_map)
     if _is_stripped(volume.voxels, image, found.seen):
         return _untouched(volume, "no_head_outside_brain", found.quality | _brain_loss(image, found, None, under))
     # 2. the face is where the level set is <= 0
@@ -136,20 +144,25 @@ def deface(
             return deface(volume, is_map=is_map, name=name, frame=frame, hidden=hidden)
         message = f"a face still stands out after defacing (face_surface_left and face_recess_mm are out of limits): {NEXT_STEP}"
         raise DeidentificationError(message)
+    # 4. look for a face again, by the surface of the head alone
+    by_surface = 0.0 if is_map else face_left_by_surface(skin, level)
+    if by_surface > MAX_LEFT_BY_SURFACE:
+        message = f"the surface of the head still shows a face after defacing ({by_surface:.0%} of its skin remains): {NEXT_STEP}"
+        raise DeidentificationError(message)
     measured = _measured(found, level, left) | _brain_loss(image, found, level, under)
     cleared = _cleared(volume, on_grid(level, found.seen, image), (), measured)
     return replace(cleared, head=None if is_map else Head(name, frame, found.rough, found.transform))
 
 
 def _slab(volume: Volume, image: sitk.Image, found: FaceLocation, level: Floats, under: sitk.Image | None, *, is_map: bool) -> DefacedScan:
-    """Remove the face of a slab by another scan's fit; if a face would remain, or none is in view, remove the skin of its front part."""
+    """Remove the face of a slab by another scan's fit; if a face would remain, or none is in view, remove its skin."""
     if not is_map and scalp_shows(image, found.seen.grid):
         level = np.minimum(level, face_shell(found.seen))
     left = what_is_left(level, found.seen)
     left.pop("face_recess_mm", None)  # the forehead against which it is measured may be out of view
     face = on_grid(level, found.seen, image)
     if left.get("face_surface_left", 0.0) > MAX_LEFT or not face.any():
-        return _without_front(volume, image, found, under, is_map=is_map)
+        return _without_skin(volume, image, found, under, is_map=is_map)
     measured = _measured(found, level, left) | _brain_loss(image, found, level, under)
     return _cleared(volume, face, ("face_fit_borrowed",), measured)
 
@@ -186,19 +199,15 @@ def _cleared(volume: Volume, face: Mask, flags: tuple[str, ...], quality: dict[s
     )
 
 
-def _without_front(volume: Volume, image: sitk.Image, found: FaceLocation, under: sitk.Image | None, *, is_map: bool) -> DefacedScan:
+def _without_skin(volume: Volume, image: sitk.Image, found: FaceLocation, under: sitk.Image | None, *, is_map: bool) -> DefacedScan:
     """Remove only the outer layer, which contains no brain: a fit that is off by centimetres would remove some."""
     if is_map or not scalp_shows(image, found.seen.grid):
         message = f"the face could not be located (implausible fit of the template, and no scalp to go by): {NEXT_STEP}"
         raise DeidentificationError(message)
     skin = skin_depth(image, bulk=True) if volume.voxels.min() < CT_AIR_HU else found.seen.grid  # head holders show in CT
-    level = spared(front_shell(skin), brain_tissue(image, found.seen, fitted=False), found.seen)
+    level = spared(outer_shell(skin), brain_tissue(image, found.seen, fitted=False), found.seen)
     measured = found.quality | _brain_loss(image, found, level, under)
-    return _cleared(volume, on_grid(level, found.seen, image), ("front_surface_removed",), measured)
-
-
-def _is_sparse(voxels: npt.NDArray[Any]) -> bool:
-    return float((voxels != voxels.min()).mean()) < VESSELS_ONLY
+    return _cleared(volume, on_grid(level, found.seen, image), ("outer_layer_removed",), measured)
 
 
 def _as_image(volume: Volume) -> sitk.Image:
@@ -246,7 +255,7 @@ def brain_tissue(image: sitk.Image, seen: HeadView, *, fitted: bool = True) -> M
     cross = ndimage.generate_binary_structure(3, 1)
     labels, count = ndimage.label(ndimage.binary_erosion(like, cross, iterations=BRIDGE_STEPS))
     if not count:
-        return inside if fitted else core
+        return inside if fitted else core & (seen.skin > BELOW_SKIN_MM)
     sizes = np.bincount(labels[core], minlength=count + 1)
     sizes[0] = 0
     grown = ndimage.binary_dilation(labels == sizes.argmax(), cross, iterations=BRIDGE_STEPS) & like
@@ -254,10 +263,10 @@ def brain_tissue(image: sitk.Image, seen: HeadView, *, fitted: bool = True) -> M
 
 
 def spared(level: Floats, brain: Mask, seen: HeadView) -> Floats:
-    """Exclude the brain and the voxels beside it from a level set, but not the skin; in distorted scans the brain comes close to it."""
+    """Exclude the brain and two voxels beside it from a level set, but not the skin; in distorted scans the brain comes close to it."""
     from scipy import ndimage
 
-    near = ndimage.binary_dilation(brain, ndimage.generate_binary_structure(3, 3)) & (seen.skin > BELOW_SKIN_MM)
+    near = ndimage.binary_dilation(brain, ndimage.generate_binary_structure(3, 3), iterations=2) & (seen.skin > BELOW_SKIN_MM)
     return np.where(near, np.maximum(level, np.float32(1)), level)
 
 

@@ -53,8 +53,8 @@ SCALP_LAYERS, SKULL_LAYERS, LAYERS = 5, 9, 13
 DIP, RISE, CLEAR_DIP, CT_SKULL_HU = 1.25, 1.1, 1.9, 200.0
 MIN_BONE = 0.1
 """Least part of a layer of a CT that is bone: 0.3 in a slab of the base of the skull, 0.9 in one of the vault, 0 without a skull."""
-SHELL_MM, FRONT_PART = 10.0, 0.72
-"""Thickness of the outer layer, and how far it reaches from nose to back: the ears end at about 60 %, at 70 % if the nose is out of view."""
+SHELL_MM = 10.0
+"""Thickness of the outer layer."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def face_level(seen: HeadView, distances: dict[str, float]) -> Floats:
 
 
 def face_shell(seen: HeadView) -> Floats:
-    """Compute a level set, like `face_level`, of the outer layer of the face alone: as thick as `front_shell`, away from the fitted brain."""
+    """Compute a level set, like `face_level`, of the outer layer of the face alone: as thick as `outer_shell`, away from the fitted brain."""
     front, ears = face_regions(seen.x, seen.y, seen.z)
     shell = np.maximum(np.minimum(front, ears), np.maximum(SHELL_MARGIN_MM - seen.brain, seen.skin - SHELL_MM))
     return np.asarray(shell, dtype=np.float32)
@@ -222,7 +222,8 @@ def _head(coarse: sitk.Image, *, bulk: bool) -> Mask:
         cross = ndimage.generate_binary_structure(3, 1)
         whole = np.pad(shown, THIN_STEPS, mode="edge")  # a slab goes on beyond its first and last slice
         opened = ndimage.binary_opening(whole, cross, iterations=THIN_STEPS)
-        shown = _largest(opened[(slice(THIN_STEPS, -THIN_STEPS),) * 3])
+        thick = _largest(opened[(slice(THIN_STEPS, -THIN_STEPS),) * 3])
+        shown = shown & ndimage.binary_dilation(thick, cross, iterations=THIN_STEPS)
     up = 2 - _axis(coarse, 2)
     return _largest(np.moveaxis(_filled(np.moveaxis(shown, up, 0)), 0, up))
 
@@ -298,22 +299,12 @@ def scalp_shows(image: sitk.Image, depth: sitk.Image) -> bool:
     return bool(medians[scalp] > CLEAR_DIP * dark or (medians[scalp] > DIP * dark and medians[skull:].max() > RISE * dark))
 
 
-def front_shell(depth: sitk.Image) -> npt.NDArray[np.float32]:
-    """Compute a level set of the outer layer of the front part of the head: skin, nose and ears, at any height of a slab.
+def outer_shell(depth: sitk.Image) -> npt.NDArray[np.float32]:
+    """Compute a level set of the outer layer of the head on all sides, with nose and ears: no fit and no header must say where its front is.
 
     `depth`: result of `skin_depth` for a scan that shows the scalp. Returns float32, shape (Z, Y, X), on the same grid, mm: 0 or less in the
-    layer and in the air in front of it. The brain lies deeper than `SHELL_MM` below the skin, so no fit is needed to spare it.
+    layer and in the air around it. The brain lies deeper than `SHELL_MM` below the skin.
     """
     import SimpleITK as sitk
 
-    level = sitk.GetArrayFromImage(depth) - np.float32(SHELL_MM)
-    front = _axis(depth, 1)
-    axis = 2 - front
-    profile = np.flatnonzero((level > -SHELL_MM).any(axis=tuple(other for other in range(3) if other != axis)))
-    first, last = int(profile[0]), int(profile[-1])
-    if np.array(depth.GetDirection()).reshape(3, 3)[1, front] > 0:  # rows run from front to back
-        back = slice(first + round(FRONT_PART * (last - first)), None)
-    else:
-        back = slice(0, last - round(FRONT_PART * (last - first)))
-    np.moveaxis(level, axis, 0)[back] = SHELL_MM
-    return np.asarray(level)
+    return np.asarray(sitk.GetArrayFromImage(depth) - np.float32(SHELL_MM))

@@ -8,19 +8,22 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuralmedbench.atlas.fit import GRID_MM, fit_quality, fit_template, is_best_here, polish_fit, shape_gain, transfer_fit
+from neuralmedbench.atlas.fit import GRID_MM, fit_in_pose, fit_quality, fit_template, is_best_here, polish_fit, shape_gain, transfer_fit
 from neuralmedbench.atlas.matching import coarse_head
-from neuralmedbench.deid.faces.face_measures import HeadView, skin_depth, skin_distances, view_head
-from neuralmedbench.errors import DataError
+from neuralmedbench.deid.faces.face_measures import HeadView, skin_distances, view_head
+from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files import dicom
 from neuralmedbench.records.case import Sequence, Series
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
 
-PLAUSIBLE_SCALE = (0.75, 1.3)
+PLAUSIBLE_SCALE = (0.5, 1.3)
+"""Sizes of a brain relative to the template, from newborns to adults."""
 WHOLE_HEAD, MIN_OVERLAP, MIN_AGREEMENT = 0.8, 0.9, 0.2
 """A fit is trusted if at least these parts of the template's brain are in view and not background, and the agreement (nats) is reached."""
+ADULT_SCALE, WHOLE_SMALL_HEAD = 0.85, 0.95
+"""A fit of a smaller brain than the first must cover the second part of it: a slab of an adult also resembles a whole small head."""
 NO_BRAIN = 0.001
 """Below this part of the template's brain in view, a scan counts as showing no brain."""
 UNEVEN_MM = 12.0
@@ -31,7 +34,14 @@ MAX_SOURCES = 2
 """Number of the case's heads whose fit is tried."""
 SLAB_MM = 120.0
 """A scan whose slices span less shows too little of a head to pass on its fit."""
+TURNED, UNCLEAR, CLEARLY_TURNED = 1.1, 0.95, 0.45
+"""A turned fit wins where its agreement is the first part of the upright one's, and is a rival from the second on. Heads that lie as their
+header says had at most 0.87, turned ones at least 1.14, bottles and balls 0.96 to 1.07. In a slab it must reach the third, in nats."""
 LIKE_THE_TEMPLATE = (Sequence.T1W, Sequence.CE_T1W)
+
+
+class TurnedHeadError(DeidentificationError):
+    """Raised for a head that does not lie as its header says: what is left and right of it cannot be known, in any series of the case."""
 
 
 def defacing_order(series: Several[Series]) -> list[Series]:
@@ -104,14 +114,15 @@ class FaceLocation:
     source_series: str = ""
 
 
-def locate(image: sitk.Image, heads: Several[Head] = (), frame: str = "") -> FaceLocation:
+def locate(image: sitk.Image, skin: sitk.Image, heads: Several[Head] = (), frame: str = "") -> FaceLocation:
     """Locate the brain, and with it the face.
 
-    `image`: 3-D scan of a head or a brain, float32, LPS+. `heads`: tried in this order. Returns the first trusted fit of: another head's;
+    `image`: 3-D scan of a head or a brain, float32, LPS+. `skin`: result of `skin_depth` for it. `heads`: tried in this order. Returns the first trusted fit of: another head's;
     the scan's own; another head's, searched from the scan's own; and, if by its positions the scan shows no brain, that of a head in the
-    same frame of reference. If none is trusted, returns the scan's own. Raises DataError if the template does not fit and no head can be used.
+    same frame of reference. If none is trusted, returns the scan's own. Raises DataError if the template does not fit and no head can be used,
+    TurnedHeadError if the head does not lie as its header says.
     """
-    rough, skin = coarse_head(image, GRID_MM), skin_depth(image)
+    rough = coarse_head(image, GRID_MM)
     # all scans of a case show the same head: a trusted fit of another scan comes first
     found = _by_others(rough, skin, heads)
     if found is not None:
@@ -123,10 +134,34 @@ def locate(image: sitk.Image, heads: Several[Head] = (), frame: str = "") -> Fac
         if placed is None:
             raise
         return placed
+    _require_upright(rough, own)
     if own.trusted:
         return own
     # an untrusted fit still helps as a start for the fits of other heads
     return _by_others(rough, skin, heads, own.transform) or _by_place(rough, skin, heads, frame) or own
+
+
+def _require_upright(rough: sitk.Image, upright: FaceLocation) -> None:
+    """Raise TurnedHeadError if the scan agrees better with a turned head, DeidentificationError if with both alike, as a bottle does."""
+    turned = fit_in_pose(rough, turned=True)
+    if turned is None:
+        return
+    rival = turned.agreement / max(upright.quality["deface_agreement"], 1e-6)
+    if rival >= UNCLEAR and (again := fit_in_pose(rough, turned=False)) is not None:
+        rival = min(rival, turned.agreement / again.agreement)
+    clear = upright.whole or (turned.agreement >= CLEARLY_TURNED and turned.covered >= WHOLE_HEAD)
+    if clear and rival >= TURNED:
+        message = (
+            f"the head is turned by {turned.angle_deg:.0f} degrees against its header, so that left and right cannot be known:"
+            " correct the orientation where the scan was exported, or exclude the case"
+        )
+        raise TurnedHeadError(message)
+    if upright.whole and rival >= UNCLEAR:
+        message = (
+            f"the template fits as well turned by {turned.angle_deg:.0f} degrees: the scan shows no head, or one that does not lie as its"
+            " header says; look at the scan, and exclude the case or its series"
+        )
+        raise DeidentificationError(message)
 
 
 def _by_others(rough: sitk.Image, skin: sitk.Image, heads: Several[Head], guess: sitk.Transform | None = None) -> FaceLocation | None:
@@ -157,7 +192,7 @@ def _judge(rough: sitk.Image, skin: sitk.Image, transform: sitk.AffineTransform)
     distances = skin_distances(seen)
     quality = {f"deface_{name}": fit[name] for name in ("scale", "covered", "overlap", "agreement")}
     quality["deface_uneven_mm"] = round(_uneven(distances), 1)
-    whole = fit["covered"] >= WHOLE_HEAD
+    whole = fit["covered"] >= (WHOLE_HEAD if fit["scale"] >= ADULT_SCALE else WHOLE_SMALL_HEAD)
     trusted = whole and _is_plausible(quality) and fit["agreement"] >= MIN_AGREEMENT and is_best_here(rough, transform)
     return FaceLocation(rough, transform, seen, distances, quality, trusted, whole)
 

@@ -19,7 +19,7 @@ from neuralmedbench.files.plain_pictures import write_levels
 from neuralmedbench.files.raw_folder import read_descriptions, unused_images
 from neuralmedbench.runtime.atomic_write import partial_folder
 
-NO_FACE_FOUND = frozenset({"no_surface", "front_surface_removed"})
+NO_FACE_FOUND = frozenset({"no_surface", "outer_layer_removed"})
 """Flags of a scan whose face was not located: enough for one that a person sees as a surface, not for a preview."""
 
 

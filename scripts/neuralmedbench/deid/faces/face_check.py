@@ -1,0 +1,46 @@
+"""Look for a face once more after its removal, by the surface of the head alone: neither greys nor the fit of the removal are used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralmedbench.atlas.fit import SEARCH_GRID_MM, fit_in_pose
+from neuralmedbench.deid.faces.face_measures import Floats, view_head, what_is_left
+from neuralmedbench.files.volumes import grid_over, image_like, resample_to
+
+if TYPE_CHECKING:
+    import SimpleITK as sitk
+
+GREY_PER_MM = 4.0
+"""Grey of the picture of depths that is fitted; the template's shells and brain have one grey each, by their depth too."""
+
+
+def face_left_by_surface(skin: sitk.Image, level: Floats) -> float:
+    """Measure which part of the face's skin remains where the surface of the head shows a face.
+
+    The template is fitted to the depth below the skin, from starts of every size, upright and turned.
+
+    Parameters
+    ----------
+    skin : SimpleITK.Image
+        Result of `face_measures.skin_depth` for the scan before the removal.
+    level : ndarray of float32, shape (Z, Y, X)
+        Level set of what was removed, on the grid of `skin`.
+
+    Returns
+    -------
+    float
+        Remaining fraction, as in `face_measures.what_is_left`; 0 if the scan does not show the height of a face.
+    """
+    import SimpleITK as sitk
+
+    coarse = resample_to(skin, grid_over(skin, SEARCH_GRID_MM))
+    depth = np.clip(GREY_PER_MM * sitk.GetArrayFromImage(coarse), 0, 255).astype(np.float32)
+    surface = image_like(depth, coarse)
+    fits = [fit for fit in (fit_in_pose(surface, turned=False), fit_in_pose(surface, turned=True)) if fit is not None]
+    if not fits:
+        return 0.0
+    best = max(fits, key=lambda fit: fit.agreement)
+    return what_is_left(level, view_head(skin, best.transform)).get("face_surface_left", 0.0)
