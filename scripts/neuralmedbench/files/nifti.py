@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import DataError
-from neuralmedbench.records.case import NoHead
+from neuralmedbench.files.nifti_geometry import affine_of
+from neuralmedbench.records.case import NoHead, VoxelSizes
 from neuralmedbench.runtime.atomic_write import atomic_file
 
 MAX_VOXELS = 300_000_000
@@ -30,8 +31,8 @@ BLOCK = 2**21
 """Voxels that are decompressed, scaled or compressed at a time."""
 LPS_TO_RAS = np.array([-1.0, -1.0, 1.0])
 """Signs of x, y and z by which DICOM's coordinates become those of NIfTI, and back."""
-FLAT = 0.1
-"""Smallest volume of a voxel relative to a box with the same sides; a shear by 45 degrees leaves 0.7."""
+NIFTI_1, NIFTI_2 = b"n+1\0", b"n+2\0"
+"""Magic words of one-file NIfTI: at byte 344 of version 1, at byte 4 of version 2."""
 
 
 @dataclass(frozen=True)
@@ -54,41 +55,56 @@ class TooManyVoxelsError(DataError):
     """A volume has more than `MAX_VOXELS`."""
 
 
-def read_nifti(path: Path, what: str = "the file") -> Volume:
+def read_nifti(path: Path, what: str = "the file", sizes: VoxelSizes | None = None) -> Volume:
     """Read a NIfTI file; `what` names it where it is larger than `MAX_VOXELS`, by its header, before more of it is decompressed.
+
+    `sizes`: statement of the header that counts where its voxel sizes differ.
 
     Raises
     ------
     DataError
-        If it is damaged, too large, not a volume, or has no orientation.
+        If it is damaged, too large, not a volume, or its header does not say where it lies (`nifti_geometry.affine_of`).
     OSError
         If the disk cannot be read, which is no fault of the file.
     """
     import nibabel
 
-    make: Any = nibabel.Nifti1Header
     try:
         with path.open("rb") as stored, _unpacked(stored) as file:
-            header = make(file.read(make.sizeof_hdr))
+            header = _read_header(file)
+            pixdim = np.abs(np.asarray(header["pixdim"][1:4], dtype=np.float64))
+            header.check_fix()  # replaces sizes of 0
             _check_size(header, what)
             voxels = _voxels(header, file)
+            _check_volume(voxels)
+            affine = affine_of(header, pixdim, sizes)
     except (nibabel.spatialimages.HeaderDataError, nibabel.wrapstruct.WrapStructError, EOFError, ValueError, zlib.error):
         message = "damaged NIfTI file"
         raise DataError(message) from None
     if voxels.ndim > 3:  # axes beyond the third are volumes
         voxels = voxels.reshape(*voxels.shape[:3], -1)
         voxels = voxels[..., 0] if voxels.shape[3] == 1 else voxels
+    return Volume(voxels, affine)
+
+
+def _read_header(file: BinaryIO) -> Any:
+    """Read the header of a NIfTI file of either version, as stored."""
+    import nibabel
+
+    kind: Any = nibabel.Nifti1Header
+    start = file.read(kind.sizeof_hdr)
+    if start[4:8] == NIFTI_2:
+        kind = nibabel.Nifti2Header
+        start += file.read(kind.sizeof_hdr - len(start))
+    return kind(start, check=False)
+
+
+def _check_volume(voxels: npt.NDArray[Any]) -> None:
+    """Refuse what is no volume of grey values."""
+    if voxels.dtype.kind == "c":
+        raise DataError(NoHead.COMPLEX)
     if voxels.ndim < 3 or min(voxels.shape[:3]) < 2 or voxels.dtype.kind not in "iuf":
         raise DataError(NoHead.NOT_A_VOLUME)
-    if not int(header["qform_code"]) and not int(header["sform_code"]):
-        message = "left and right cannot be known: the file says nothing about its orientation (qform and sform codes are 0)"
-        raise DataError(message)
-    affine = np.asarray(header.get_best_affine())
-    sizes = np.linalg.norm(affine[:3, :3], axis=0)
-    if not np.isfinite(affine).all() or abs(np.linalg.det(affine[:3, :3])) <= FLAT * sizes.prod():
-        message = "its header gives no volume: the voxels have no extent in one direction (sform, qform)"
-        raise DataError(message)
-    return Volume(voxels, affine)
 
 
 @contextmanager

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.files import dicom
+from neuralmedbench.files.nifti import LPS_TO_RAS
+from neuralmedbench.files.nifti_geometry import MAX_TURN_DEG, SAME_SIZE
 from neuralmedbench.records.case import PLANES_ACROSS, Plane
 
 if TYPE_CHECKING:
@@ -93,6 +96,24 @@ def measure_affine(affine: npt.NDArray[np.float64], shape: SequenceOf[int]) -> G
     quality = {"slices": float(shape[stack]), "pixel_mm": round(others, 4), "spacing_mm": round(float(sizes[stack]), 3)}
     plane = None if isotropic else _plane(axis, float(sizes[stack]), others)
     return Geometry(int(shape[stack]), 1, plane, quality=quality)
+
+
+def contradicts_sidecar(affine: npt.NDArray[np.float64], fields: Mapping[str, Any]) -> bool:
+    """Return whether a converter's sidecar gives a slice distance, or a plane of the slices, that no axis of a NIfTI file has.
+
+    Converters and later tools exchange and reverse axes, so that neither their order nor their directions count.
+    """
+    lengths = np.linalg.norm(affine[:3, :3], axis=0)
+    spacing = fields.get("SpacingBetweenSlices")
+    if isinstance(spacing, int | float) and spacing and (np.abs(lengths / abs(spacing) - 1) > SAME_SIZE).all():
+        return True
+    cosines = fields.get("ImageOrientationPatientDICOM")
+    is_orientation = isinstance(cosines, list) and all(isinstance(cosine, int | float) for cosine in cosines)
+    normal = slice_normal(cosines) if is_orientation else None
+    if normal is None:
+        return False
+    along = np.abs((normal * LPS_TO_RAS) @ (affine[:3, :3] / lengths)).max()
+    return bool(along < np.cos(np.radians(MAX_TURN_DEG)))
 
 
 def is_mosaic(header: Dataset) -> bool:

@@ -18,9 +18,9 @@ from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
 from neuralmedbench.files.volumes import CT_AIR_HU
 from neuralmedbench.ingest.bids import label_bids
 from neuralmedbench.ingest.conversion import B0, read_b_values, regrid_series, strongest_weighting, trace_image, weighted_volume
-from neuralmedbench.ingest.geometry import Geometry, is_mosaic, measure_affine, measure_dicom
+from neuralmedbench.ingest.geometry import Geometry, contradicts_sidecar, is_mosaic, measure_affine, measure_dicom
 from neuralmedbench.ingest.pixels import check_size, copy_dicom, is_blank, split_cut_off, split_duplicates
-from neuralmedbench.ingest.raw_files import FILE_NAMES, RawScan, read_sidecar, stem_of
+from neuralmedbench.ingest.raw_files import FILE_NAMES, RawScan, merge_sidecars, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries
 from neuralmedbench.ingest.sequences import (
     BY_PERSON,
@@ -32,7 +32,7 @@ from neuralmedbench.ingest.sequences import (
     label_sequence,
     plain_words,
 )
-from neuralmedbench.records.case import MIN_SLICES, NoHead, Sequence, Series
+from neuralmedbench.records.case import MIN_SLICES, NoHead, Sequence, Series, VoxelSizes
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -77,21 +77,28 @@ class _Description:
     b_value: float | None = None
 
 
-def import_series(series: RawSeries, folder: Path, label: SequenceLabel | None, others: SeriesOfCase) -> ImportedSeries:
+def import_series(
+    series: RawSeries, folder: Path, label: SequenceLabel | None, others: SeriesOfCase, *, sizes: VoxelSizes | None = None
+) -> ImportedSeries:
     """Copy a series to `folder`/<series_id>, or convert it to `folder`/<series_id>.nii.gz.
 
-    `label` is a person's; None if the files decide. An unusable series raises DataError, whose message becomes the reason of its files.
+    `label` is a person's; None if the files decide. `sizes` is what counts in a NIfTI header whose voxel sizes differ.
+    An unusable series raises DataError, whose message becomes the reason of its files.
     """
-    return _import_nifti(series, folder, label) if series.header is None else _import_dicom(series, folder, label, others)
+    if series.header is None:
+        return _import_nifti(series, folder, label, sizes)
+    return _import_dicom(series, folder, label, others)
 
 
-def _import_nifti(series: RawSeries, folder: Path, label: SequenceLabel | None) -> ImportedSeries:
+def _import_nifti(series: RawSeries, folder: Path, label: SequenceLabel | None, sizes: VoxelSizes | None) -> ImportedSeries:
     path = series.scans[0].path
-    volume = read_nifti(path, f"file {series.scans[0].number} of the case")
+    volume = read_nifti(path, f"file {series.scans[0].number} of the case", sizes)
     check_voxels(volume.voxels)
     sidecars = [sidecar.path for sidecar in series.sidecars if sidecar.is_json]
     modality, by_name = label_nifti(stem_of(path), volume.voxels, sidecars, by_a_person=label is not None)
     label = _check_known(completed(label, by_name))
+    if contradicts_sidecar(volume.affine, merge_sidecars(sidecars)):
+        label = replace(label, flags=(*label.flags, "sidecar_geometry_disagrees"))
     gradients = next((sidecar.path for sidecar in reversed(series.sidecars) if sidecar.path.suffix.lower() == ".bval"), None)
     volume, b_value = volume_3d(volume, label.sequence, gradients, plain_words(stem_of(path)))
     return ImportedSeries(_write_volume(_Description(series.series_id, label, modality, b_value), folder, volume))
@@ -280,13 +287,8 @@ def label_nifti(
 
 
 def read_sidecars(paths: Iterable[Path]) -> tuple[str, Physics]:
-    """Return the words and the physics of BIDS sidecars, whose times are in s; DataError if one is not a JSON object.
-
-    Later sidecars override earlier ones, key by key (BIDS inheritance).
-    """
-    fields: dict[str, Any] = {}
-    for path in paths:
-        fields |= read_sidecar(path)
+    """Return the words and the physics of BIDS sidecars, whose times are in s; DataError if one is not a JSON object."""
+    fields = merge_sidecars(paths)
     seconds = [fields.get(key) for key in ("RepetitionTime", "EchoTime", "InversionTime")]
     repetition, echo, inversion = (1000.0 * value if isinstance(value, int | float) else None for value in seconds)
     flip, agent, technique = fields.get("FlipAngle"), fields.get("ContrastBolusIngredient"), fields.get("ScanningSequence")

@@ -251,6 +251,14 @@ def read_sidecar(path: Path) -> dict[str, Any]:
     return fields
 
 
+def merge_sidecars(paths: Iterable[Path]) -> dict[str, Any]:
+    """Return the fields of sidecars from far to near, of which later ones override earlier ones (BIDS inheritance); DataError as in `read_sidecar`."""
+    fields: dict[str, Any] = {}
+    for path in paths:
+        fields |= read_sidecar(path)
+    return fields
+
+
 def stem_of(path: Path) -> str:
     """Return the file name without `.nii`, `.nii.gz`, `.bval`..."""
     name = path.name

@@ -12,9 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fixtures.deid import NOTE, head_voxels, write_config, write_nifti_file
+import ingest_case
+from fixtures.deid import NOTE, head_voxels, write_config, write_index, write_nifti_file
 from fixtures.raw import ingest, write_series
+from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.raw_folder import RawFile, RawIndex, read_raw_index, write_raw_index
 from neuralmedbench.ingest.bids import entities_of, label_bids
@@ -151,8 +154,6 @@ def test_a_table_gives_loose_files_their_case_kind_and_day(tmp_path: Path) -> No
 
 
 def test_the_day_of_a_table_is_what_the_dates_of_a_record_are_counted_from(tmp_path: Path) -> None:
-    import ingest_case
-
     path = write_nifti_file(tmp_path / "p_T1w.nii.gz", head_voxels())
     index = RawIndex(
         case_id="c0ffee", patient_id="beef", files=(RawFile(path=path.as_posix(), sha256=sha256_of(path)),), scan_date="20300506"
@@ -270,6 +271,41 @@ def test_voxels_that_cannot_be_shown_are_a_reason_and_the_rest_goes_on(tmp_path:
         "not a grey volume (a single picture, or colours)",
         "damaged NIfTI file",
     ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "flags"),
+    [
+        ({"SpacingBetweenSlices": 7.0, "ImageOrientationPatientDICOM": [1, 0, 0, 0, 1, 0]}, ()),
+        ({"SpacingBetweenSlices": -7.0, "ImageOrientationPatientDICOM": [0, 1, 0, 0, 0, -1]}, ()),
+        ({"SpacingBetweenSlices": 5.6}, ("sidecar_geometry_disagrees",)),
+        ({"ImageOrientationPatientDICOM": [1, 0, 0, 0, 0.866, 0.5]}, ("sidecar_geometry_disagrees",)),
+        ({"SpacingBetweenSlices": "7", "ImageOrientationPatientDICOM": ["1", 0, 0, 0, 1, 0]}, ()),
+        ({"SpacingBetweenSlices": None, "ImageOrientationPatientDICOM": 6}, ()),
+    ],
+)
+def test_a_sidecar_that_contradicts_the_geometry_flags_the_scan(tmp_path: Path, fields: dict[str, object], flags: tuple[str, ...]) -> None:
+    path = write_nifti_file(tmp_path / "raw" / "a_T1w.nii.gz", head_voxels())
+    beside = path.with_name("a_T1w.json")
+    beside.write_text(json.dumps(fields), encoding="utf-8")
+    assert ingest(tmp_path, [path, beside]).series[0].flags == flags
+
+
+@pytest.mark.parametrize(("chosen", "spacing"), [(None, None), ("sform", 7.0), ("pixdim", 5.0)])
+def test_voxel_sizes_are_chosen_once_for_a_benchmark(tmp_path: Path, chosen: str | None, spacing: float | None) -> None:
+    path = write_nifti_file(tmp_path / "raw" / "a_T1w.nii", head_voxels())
+    with path.open("r+b") as file:
+        file.seek(76 + 12)  # pixdim[3]
+        file.write(np.float32(5.0).tobytes())
+    config = write_config(tmp_path / "config", tmp_path / "raw", **({"voxel_sizes": chosen} if chosen else {}))
+    out = tmp_path / "ingested" / "case.json"
+    command = ["--benchmark", "mine", "--case", "c0ffee", "--files", str(write_index(tmp_path, [path])), "--out", str(out)]
+    assert ingest_case.main([*command, *load_benchmark(config, "mine").ingest_arguments]) == 0
+    case = read_case(out)
+    if spacing is None:
+        assert "3.5 x 3.5 x 7 mm by the sform (code 1), 3.5 x 3.5 x 5 mm by pixdim" in case.reason
+    else:
+        assert case.series[0].quality["spacing_mm"] == spacing
 
 
 T2_LIKE, T1_LIKE = {"EchoTime": 0.1, "RepetitionTime": 5.0}, {"EchoTime": 0.01, "RepetitionTime": 0.5}

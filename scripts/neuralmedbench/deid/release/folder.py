@@ -126,7 +126,8 @@ def _release_case(
     index = with_facts(listed.index, listed.facts, private)
     base = CaseRecord(benchmark=NAME, case_id=index.case_id, patient_id=index.patient_id, stage="ingest", source_sha256=index.source_sha256)
     write_identity(private / "identity.json", Identity())
-    ingested = quarantine_on_error(base, lambda: ingest_case(base, index, private, private, NamedKinds(listed.overrides)))
+    named = NamedKinds(listed.overrides)
+    ingested = quarantine_on_error(base, lambda: ingest_case(base, index, private, private, named, sizes=settings.voxel_sizes))
     left_out: dict[str, str] = {}
     if ingested.state is State.QUARANTINED:
         return ingested, ingested, left_out
