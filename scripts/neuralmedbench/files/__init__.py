@@ -15,8 +15,7 @@ identity: GENERIC, Identity, MIN_DIGITS, MIN_SEPARABLE, ORDINARY, fold, identity
 inside: file_inside, resolve_links
 json_files: place_of_fault, read_json, read_json_record, read_lines, record_adapter, write_json, write_json_record, write_lines
 known_lesions: KnownLesion, LesionMask, MASK_SUFFIX, read_known_lesion, read_lesion_mask
-nifti: LPS_TO_RAS, MAX_VOXELS, Volume, nifti_image, read_nifti, write_nifti
-nifti_geometry: MAX_TURN_DEG, SAME_SIZE
+nifti: LPS_TO_RAS, MAX_TURN_DEG, MAX_VOXELS, NIFTI_2, SAME_SIZE, Volume, nifti_image, read_nifti, write_nifti
 packs: SUFFIX, pack_absent, packed_files, packed_outs, unpack_absent, unpack_cases, write_pack, write_zip
 pages: THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
 plain_pictures: GLYPHS, GREYS, Levels, MAX_BYTES, MIME_AND_SUFFIX, TOO_LARGE, count_pictures, lettered, mime_type, open_picture, outlined, picture_head, picture_manifest, side_by_side, to_levels, write_grey, write_levels, write_picture

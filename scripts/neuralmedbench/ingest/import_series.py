@@ -18,7 +18,7 @@ from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
 from neuralmedbench.files.volumes import CT_AIR_HU
 from neuralmedbench.ingest.bids import label_bids
 from neuralmedbench.ingest.conversion import B0, read_b_values, regrid_series, strongest_weighting, trace_image, weighted_volume
-from neuralmedbench.ingest.geometry import Geometry, contradicts_sidecar, is_mosaic, measure_affine, measure_dicom
+from neuralmedbench.ingest.geometry import Geometry, check_field, contradicts_sidecar, is_mosaic, measure_affine, measure_dicom
 from neuralmedbench.ingest.pixels import check_size, copy_dicom, is_blank, split_cut_off, split_duplicates
 from neuralmedbench.ingest.raw_files import FILE_NAMES, RawScan, merge_sidecars, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries
@@ -47,6 +47,8 @@ MASK = re.compile(r"\b(?:mask|brainmask|seg|segmentation|label|labels|roi|lesion
 CT_WORDS = re.compile(r"\b(?:ct|cta|cect|ncct)\b")
 WHO = re.compile(r"^(?:(?:sub|ses)(?:-[A-Za-z0-9+]+|[_ ]?\d[A-Za-z0-9]*)_)+", re.IGNORECASE)
 """Subject and session at the start of a name: a `sub` is not a subtraction."""
+MAX_VALUE = 1e12
+"""Largest voxel: the sum of the squares of all voxels still is a 32-bit float."""
 MAX_MASK_VALUES = 8
 """A volume with at most so many different values is a mask or a label map."""
 
@@ -138,6 +140,7 @@ def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, 
     geometry = measure_dicom([scan.header for scan in scans if scan.header is not None])
     mosaic = is_mosaic(header)
     if not mosaic:
+        check_field(_sides_mm(header, geometry))
         _check_places(geometry, because)
     described = _Description(series.series_id, label, dicom.text(header, "Modality"), b_value)
     # 7. Several volumes are diffusion, converted to one trace image while the vendor's headers are available.
@@ -194,8 +197,16 @@ def _check_places(geometry: Geometry, because: str) -> None:
         raise DataError(message)
 
 
+def _sides_mm(header: Dataset, geometry: Geometry) -> list[float]:
+    """Return the sides of the field of view of a DICOM series in mm."""
+    pixels = [dicom.number(header, side) or 0.0 for side in ("Rows", "Columns")]
+    across = [number * geometry.quality["pixel_mm"] for number in pixels]
+    return [*across, geometry.slices * geometry.quality["spacing_mm"]]
+
+
 def _write_volume(described: _Description, folder: Path, volume: Volume, measured: Geometry | None = None) -> Series:
     name = f"{described.series_id}.nii.gz"
+    check_field(np.linalg.norm(volume.affine[:3, :3], axis=0) * volume.voxels.shape[:3])
     write_nifti(folder / name, volume)
     geometry = measure_affine(volume.affine, volume.voxels.shape)
     if measured is not None:
@@ -250,11 +261,14 @@ def _series(described: _Description, path: str, geometry: Geometry, acquisition:
 
 
 def check_voxels(voxels: npt.NDArray[Any]) -> None:
-    """Refuse a volume with non-finite voxels, or with one value only."""
+    """Refuse a volume with non-finite or huge voxels, or with one value only."""
     if voxels.dtype.kind == "f" and (bad := int(voxels.size - np.isfinite(voxels).sum())):
         message = (
             f"{bad} of {voxels.size} voxels are no numbers (NaN or infinite); write 0 where they are background and list the cases again"
         )
+        raise DataError(message)
+    if (largest := max(abs(float(voxels.min())), float(voxels.max()))) > MAX_VALUE:
+        message = f"voxels reach {largest:.3g}; at most {MAX_VALUE:.0e} is read: scale them and list the cases again"
         raise DataError(message)
     if voxels.min() == voxels.max():
         message = "all voxels are equal; the scan shows nothing"

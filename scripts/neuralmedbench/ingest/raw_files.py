@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.inside import resolve_links
+from neuralmedbench.files.nifti import NIFTI_2
 from neuralmedbench.files.raw_folder import RawIndex
 from neuralmedbench.records.case import NoHead
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 NIFTI_SUFFIXES = (".nii", ".nii.gz")
 SIDECAR_SUFFIXES = (".bval", ".bvec", ".json")
 """Files with the gradients and the acquisition of a NIfTI file."""
-NIFTI_1, NIFTI_2, TWO_FILES = b"n+1\0", b"n+2\0", b"ni1\0"
+NIFTI_1, TWO_FILES = b"n+1\0", b"ni1\0"
 HEAD = 540
 """Bytes of the longest header (NIfTI-2)."""
 OTHER_FORMATS = (

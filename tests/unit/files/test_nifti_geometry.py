@@ -148,9 +148,9 @@ def test_sizes_that_differ_are_refused_with_both_unless_one_is_chosen(tmp_path: 
     path = write(tmp_path / "a.nii", sform=longer(1.25), codes=codes)
     with pytest.raises(DataError) as error:
         read_nifti(path)
-    qform = f"qform (code {codes[1]})" if codes[1] else "no qform"
+    qform = f" and the qform (code {codes[1]})" if codes[1] else ""
     assert str(error.value) == (
-        f"voxel sizes disagree: 1 x 1.25 x 3.75 mm by the sform (code {codes[0]}), 1 x 1.25 x 3 mm by pixdim ({qform});"
+        f"voxel sizes disagree: 1 x 1.25 x 3.75 mm by the sform (code {codes[0]}), 1 x 1.25 x 3 mm by pixdim{qform};"
         " convert the scan again from its DICOM files, or say which counts for all scans (voxel_sizes)"
     )
     assert sizes_of(path, "sform") == [1.0, 1.25, 3.75]
