@@ -32,6 +32,7 @@ from neuralmedbench.deid.texts import clean_texts
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.bids import write_trace_gradients
+from neuralmedbench.files.cases import foreign_input
 from neuralmedbench.files.dcm2niix import convert_largest
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
@@ -108,7 +109,8 @@ def clean_scans(cleaning: Cleaning) -> tuple[Series, ...]:
     failed: list[DataError] = []
     for series in defacing_order(case.series):
         try:
-            written = write_scan(series, cleaning.out / names[series.series_id], cleaning)
+            with foreign_input():
+                written = write_scan(series, cleaning.out / names[series.series_id], cleaning)
         except TextFoundError as error:
             failed.append(error)  # counted as dropped
             cleaning.excluded[series.series_id] = _reason(series, error)

@@ -6,7 +6,8 @@ import csv
 import re
 import shutil
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,7 +31,7 @@ KINDS = tuple(sequence.value for sequence in Sequence if sequence is not Sequenc
 """Sequences that an override can name."""
 LEFT_OUT = "none"
 """Override of a series that is not to be used."""
-UNFORESEEN = "a file of the case is damaged in a way that nothing expected; leave it out, or see the traceback with NMB_DEBUG=1"
+UNFORESEEN = "a file is damaged in a way that nothing expects; leave it out, or see the traceback with NMB_DEBUG=1"
 NO_MEMORY = "allocate memory"
 """Words of SimpleITK, which has no class of its own for a machine without memory."""
 AGENT = re.compile(r"[A-Za-z0-9]+")
@@ -134,32 +135,42 @@ def quarantine_on_error(base: CaseRecord, step: Callable[[], CaseRecord]) -> Cas
     Errors that are not are raised again: of the machine, the installation and the configuration, and a full disk even if the step wrapped it.
     """
     try:
-        return step()
+        with foreign_input():
+            return step()
     except (DataError, DeidentificationError) as error:
-        problem = error
+        if full := full_disk_cause(error):
+            raise full from None
+        return replace(
+            base,
+            state=State.QUARANTINED,
+            reason=str(error),
+            leaks=error.leaks if isinstance(error, IdentityLeaksError) else base.leaks,
+            quarantined_by=base.stage,
+            series=(),
+            slices=(),
+            pictures=tuple(picture.kept_back(f"its case was kept back: {error}") for picture in base.pictures),
+            notes=(),
+            record="",
+        )
+
+
+@contextmanager
+def foreign_input() -> Iterator[None]:
+    """Turn any error that a library raises over a damaged file into a DataError without its message, which may hold a header value.
+
+    Errors of the machine, the installation and the pipeline itself pass; the traceback is shown to who asks for it.
+    """
+    try:
+        yield
     except (PipelineError, OSError, MemoryError, ImportError):
         raise
-    except Exception as error:  # libraries raise any class on a hostile file, and their messages may hold a header value
+    except Exception as error:
         if NO_MEMORY in str(error):
             raise
         if is_debugging():
             traceback.print_exc()
-        problem = DataError(f"{type(error).__name__} in {_place_of(error)}: {UNFORESEEN}")
-        problem.__cause__ = error
-    if full := full_disk_cause(problem):
-        raise full from None
-    return replace(
-        base,
-        state=State.QUARANTINED,
-        reason=str(problem),
-        leaks=problem.leaks if isinstance(problem, IdentityLeaksError) else base.leaks,
-        quarantined_by=base.stage,
-        series=(),
-        slices=(),
-        pictures=tuple(picture.kept_back(f"its case was kept back: {problem}") for picture in base.pictures),
-        notes=(),
-        record="",
-    )
+        message = f"{type(error).__name__} in {_place_of(error)}: {UNFORESEEN}"
+        raise DataError(message) from error
 
 
 def _place_of(error: Exception) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.case_flow import PHANTOM
+from neuralmedbench.files.cases import foreign_input
 from neuralmedbench.files.identity import Identity, write_identity
 from neuralmedbench.files.raw_folder import RawFile, RawIndex
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
@@ -119,7 +120,8 @@ def ingest_case(
     excluded = dict(result.excluded)  # reasons by file number
     for series in result.series:
         try:
-            imported = import_series(series, out / "series", named.label_of(series), others, sizes=sizes)
+            with foreign_input():
+                imported = import_series(series, out / "series", named.label_of(series), others, sizes=sizes)
         except DataError as error:
             refused[series.series_id] = str(error)
             excluded.update(dict.fromkeys(series.numbers, f"{series.series_id}: {error}"))

@@ -45,6 +45,7 @@ DIFFUSION = frozenset({Sequence.DWI, Sequence.ADC})
 
 MASK = re.compile(r"\b(?:mask|brainmask|seg|segmentation|label|labels|roi|lesion|dseg|probseg|\w*mask)\b")
 CT_WORDS = re.compile(r"\b(?:ct|cta|cect|ncct)\b")
+MULTI_ECHO = re.compile(r"\b(?:multi ?echo(?:es)?|mecho|me ?gre|me ?se|all ?echoes)\b")
 WHO = re.compile(r"^(?:(?:sub|ses)(?:-[A-Za-z0-9+]+|[_ ]?\d[A-Za-z0-9]*)_)+", re.IGNORECASE)
 """Subject and session at the start of a name: a `sub` is not a subtraction."""
 MAX_VALUE = 1e12
@@ -99,10 +100,13 @@ def _import_nifti(series: RawSeries, folder: Path, label: SequenceLabel | None, 
     sidecars = [sidecar.path for sidecar in series.sidecars if sidecar.is_json]
     modality, by_name = label_nifti(stem_of(path), volume.voxels, sidecars, by_a_person=label is not None)
     label = _check_known(completed(label, by_name))
-    if contradicts_sidecar(volume.affine, merge_sidecars(sidecars)):
+    fields, words = merge_sidecars(sidecars), plain_words(stem_of(path))
+    if volume.voxels.ndim == 4 and (isinstance(fields.get("EchoTime"), list) or MULTI_ECHO.search(words)):
+        raise DataError(NoHead.ECHOES.format(volume.voxels.shape[3]))
+    if contradicts_sidecar(volume.affine, fields):
         label = replace(label, flags=(*label.flags, "sidecar_geometry_disagrees"))
     gradients = next((sidecar.path for sidecar in reversed(series.sidecars) if sidecar.path.suffix.lower() == ".bval"), None)
-    volume, b_value = volume_3d(volume, label.sequence, gradients, plain_words(stem_of(path)))
+    volume, b_value = volume_3d(volume, label.sequence, gradients, words)
     return ImportedSeries(_write_volume(_Description(series.series_id, label, modality, b_value), folder, volume))
 
 

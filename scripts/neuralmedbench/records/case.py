@@ -56,6 +56,7 @@ class NoHead(StrEnum):
     MOSAIC = "a mosaic that is no diffusion scan"
     VOLUMES = "a series of {} volumes that is no diffusion scan"
     VOLUMES_WITHOUT_WEIGHTS = "a series of {} volumes without b-values"
+    ECHOES = "a series of {} echoes: store one of them as a scan of its own"
     NOT_KNOWN = "kind of scan not known"
     EMPTY = "empty file (0 bytes)"
     OFFICE = "an office document or table: save a note as .txt, a record as record.csv"

@@ -241,7 +241,7 @@ def test_an_error_that_nothing_foresaw_keeps_its_case_back_and_says_no_value(
     monkeypatch.setenv("NMB_DEBUG", str(int(debug)))
     case = quarantine_on_error(CaseRecord(benchmark="b", case_id="c", patient_id="p", stage="ingest"), fail)
     assert (case.state, case.quarantined_by) == (State.QUARANTINED, "ingest")
-    assert case.reason.startswith("IndexError in files/cases.py: a file of the case is damaged in a way that nothing expected")
+    assert case.reason.startswith("IndexError in files/cases.py: a file is damaged in a way that nothing expects")
     assert "Vandermeer" not in case.reason
     assert ("Vandermeer" in capsys.readouterr().err) is debug
 
