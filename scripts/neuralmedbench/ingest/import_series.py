@@ -99,10 +99,10 @@ def _import_nifti(series: RawSeries, folder: Path, label: SequenceLabel | None, 
     check_voxels(volume.voxels)
     sidecars = [sidecar.path for sidecar in series.sidecars if sidecar.is_json]
     modality, by_name = label_nifti(stem_of(path), volume.voxels, sidecars, by_a_person=label is not None)
-    label = _check_known(completed(label, by_name))
     fields, words = merge_sidecars(sidecars), plain_words(stem_of(path))
     if volume.voxels.ndim == 4 and (isinstance(fields.get("EchoTime"), list) or MULTI_ECHO.search(words)):
         raise DataError(NoHead.ECHOES.format(volume.voxels.shape[3]))
+    label = _check_known(completed(label, by_name))
     if contradicts_sidecar(volume.affine, fields):
         label = replace(label, flags=(*label.flags, "sidecar_geometry_disagrees"))
     gradients = next((sidecar.path for sidecar in reversed(series.sidecars) if sidecar.path.suffix.lower() == ".bval"), None)
