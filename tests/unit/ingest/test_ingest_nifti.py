@@ -295,7 +295,8 @@ def test_files_of_other_programs_are_named_for_what_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "fields"), [("a_T2starw", {"EchoTime": [0.005, 0.01]}), ("a_multi-echo_SWI", {}), ("sub-01_MEGRE", {"EchoTime": [0.005, 0.01]})]
+    ("name", "fields"),
+    [("a_T2starw", {"EchoTime": [0.005, 0.01]}), ("a_multi-echo_SWI", {}), ("sub-01_MEGRE", {"EchoTime": [0.005, 0.01]})],
 )
 def test_echoes_are_no_volumes_without_b_values(tmp_path: Path, name: str, fields: dict[str, object]) -> None:
     path = write_nifti_file(tmp_path / "raw" / f"{name}.nii.gz", np.stack([head_voxels()] * 2, axis=3))
