@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import logging
 import math
 import zlib
 from collections.abc import Iterator
@@ -42,6 +43,8 @@ MM_OF_UNIT = {1: 1000.0, 3: 0.001}
 SCANNER, TEMPLATES = 1, range(3, 6)
 """Codes of transforms: to the scanner's coordinates, or to those of an average head."""
 AGAIN = "convert the scan again from its DICOM files"
+QUIET = logging.Logger(__name__, logging.CRITICAL + 1)
+"""Takes what nibabel says about headers that it corrects."""
 NIFTI_2 = b"n+2\0"
 """Magic word of one-file NIfTI-2, at byte 4."""
 
@@ -84,7 +87,7 @@ def read_nifti(path: Path, what: str = "the file", sizes: VoxelSizes | None = No
         with path.open("rb") as stored, _unpacked(stored) as file:
             header = _read_header(file)
             pixdim = np.abs(np.asarray(header["pixdim"][1:4], dtype=np.float64))
-            header.check_fix()  # replaces sizes of 0
+            header.check_fix(QUIET)  # replaces sizes of 0
             _check_size(header, what)
             voxels = _voxels(header, file)
             _check_volume(voxels)
