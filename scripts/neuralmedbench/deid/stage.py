@@ -29,10 +29,9 @@ from neuralmedbench.deid.leaks import require_clean
 from neuralmedbench.deid.review.pieces import REVIEW, write_header_piece, write_scan_pieces, write_tools_piece
 from neuralmedbench.deid.review.previews import write_previews
 from neuralmedbench.deid.texts import clean_texts
-from neuralmedbench.errors import DataError, DeidentificationError
+from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.bids import write_trace_gradients
-from neuralmedbench.files.cases import foreign_input
 from neuralmedbench.files.dcm2niix import convert_largest
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
@@ -83,7 +82,7 @@ def deidentify_case(case: CaseRecord, source: Path, out: Path, policy: CleaningP
             cleaning.checks["notes_without_known_names"] += len(notes)
         # last check: any identifier that the steps above missed quarantines the case
         accepted = require_clean(cleaning)
-    except (DataError, DeidentificationError):
+    except Exception:  # whatever it was, files that were not searched must not stay
         empty_outputs(out)
         raise
     counts = {**reported_checks(cleaning.checks, policy.subjects), "leaks": 0}
@@ -109,8 +108,7 @@ def clean_scans(cleaning: Cleaning) -> tuple[Series, ...]:
     failed: list[DataError] = []
     for series in defacing_order(case.series):
         try:
-            with foreign_input():
-                written = write_scan(series, cleaning.out / names[series.series_id], cleaning)
+            written = write_scan(series, cleaning.out / names[series.series_id], cleaning)
         except TextFoundError as error:
             failed.append(error)  # counted as dropped
             cleaning.excluded[series.series_id] = _reason(series, error)

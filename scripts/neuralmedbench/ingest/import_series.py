@@ -144,8 +144,8 @@ def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, 
     geometry = measure_dicom([scan.header for scan in scans if scan.header is not None])
     mosaic = is_mosaic(header)
     if not mosaic:
-        check_field(_sides_mm(header, geometry))
         _check_places(geometry, because)
+        check_field(_sides_mm(header, geometry))
     described = _Description(series.series_id, label, dicom.text(header, "Modality"), b_value)
     # 7. Several volumes are diffusion, converted to one trace image while the vendor's headers are available.
     if mosaic or geometry.volumes > 1:

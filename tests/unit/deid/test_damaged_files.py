@@ -15,7 +15,7 @@ import pytest
 from pydicom.uid import ExplicitVRLittleEndian
 
 from fixtures.deid import KEY, flat_deface, head_voxels, write_nifti_file
-from fixtures.raw import ball, make_slice, save, write_enhanced, write_series
+from fixtures.raw import ball, ingest, make_slice, save, write_enhanced, write_series
 from neuralmedbench.config.deidentification import DeidentificationConfig, header_options
 from neuralmedbench.deid import stage
 from neuralmedbench.deid.cleaning import CleaningPolicy
@@ -25,6 +25,7 @@ from neuralmedbench.deid.release.dry_run import dry_run
 from neuralmedbench.deid.release.folder import release_folder
 from neuralmedbench.deid.release.settings import ReleaseSettings
 from neuralmedbench.errors import DataError
+from neuralmedbench.files.cases import quarantine_on_error
 from neuralmedbench.ingest.case_tables import numbered_pseudonyms
 from neuralmedbench.ingest.geometry import check_field
 from neuralmedbench.ingest.listing import list_cases
@@ -140,6 +141,25 @@ def test_a_file_without_what_the_cleaner_writes_leaves_its_case_out_of_a_dry_run
     result = dry_run(tmp_path, numbered_pseudonyms(), CleaningPolicy(key=b"", profile="pseudonymised", options=OPTIONS))
     assert [reason.partition(":")[0] for reason in result.left_out] == ["AttributeError in deid/headers/cleaner.py"]
     assert len({decision.case for decision in result.decisions}) == 1
+
+
+def test_an_error_that_nothing_foresaw_leaves_no_file_that_was_not_searched(
+    tmp_path: Path, flat_deface: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search for leaks is the last step: what was written before an earlier one broke off may name the patient."""
+
+    def fail(cleaning: object) -> None:
+        assert list((tmp_path / "out").rglob("*.nii.gz"))
+        message = "Vandermeer"
+        raise IndexError(message)
+
+    case = ingest(tmp_path, write_series(tmp_path / "raw"))
+    monkeypatch.setattr(stage, "clean_texts", fail)
+    policy = CleaningPolicy(key=KEY, profile="pseudonymised", options=OPTIONS)
+    done = quarantine_on_error(case, lambda: stage.deidentify_case(case, tmp_path / "ingested", tmp_path / "out", policy))
+    assert (done.state, done.series) == (State.QUARANTINED, ())
+    assert "Vandermeer" not in done.reason
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
 
 
 def damaged_dicom(content: bytes, rng: random.Random) -> bytes:
