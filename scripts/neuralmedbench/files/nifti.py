@@ -43,6 +43,7 @@ MM_OF_UNIT = {1: 1000.0, 3: 0.001}
 SCANNER, TEMPLATES = 1, range(3, 6)
 """Codes of transforms: to the scanner's coordinates, or to those of an average head."""
 AGAIN = "convert the scan again from its DICOM files"
+NO_EXTENT = f"its header gives no volume: the voxels have no extent in one direction ({{}}); {AGAIN}"
 QUIET = logging.Logger(__name__, logging.CRITICAL + 1)
 """Takes what nibabel says about headers that it corrects."""
 NIFTI_2 = b"n+2\0"
@@ -188,6 +189,8 @@ def _affine_of(header: Any, pixdim: Matrix, chosen: VoxelSizes | None = None) ->
         _check_sides(sform, qform)
         used = qform if sform.code in TEMPLATES and qform.code == SCANNER else sform
     assert used is not None
+    if sform is None and not (pixdim > 0).all():
+        raise DataError(NO_EXTENT.format("pixdim"))
     sizes = np.where(pixdim > 0, pixdim * mm, used.lengths)
     if sform is None or not _differ(sform, sizes):
         return used.affine
@@ -211,8 +214,7 @@ def _form(header: Any, name: str, mm: float) -> _Form | None:
     affine = np.asarray(getattr(header, f"get_{name}")(), dtype=np.float64)
     affine[:3] *= mm
     if not (np.isfinite(affine).all() and _volume(affine) > FLAT * np.linalg.norm(affine[:3, :3], axis=0).prod()):
-        message = f"its header gives no volume: the voxels have no extent in one direction ({name}); {AGAIN}"
-        raise DataError(message)
+        raise DataError(NO_EXTENT.format(name))
     return _Form(name, code, affine)
 
 

@@ -138,6 +138,12 @@ def test_signs_and_absence_of_pixdim_say_nothing_about_sizes(tmp_path: Path) -> 
         assert sizes_of(path) == list(SIZES)
 
 
+def test_a_qform_alone_without_voxel_sizes_gives_no_volume(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.nii", codes=(0, 1), pixdim=np.array([1, 1, 0, 3, 1, 0, 0, 0]))
+    with pytest.raises(DataError, match=r"the voxels have no extent in one direction \(pixdim\)"):
+        read_nifti(path)
+
+
 def longer(factor: float) -> Any:
     """The plain affine with slices further apart."""
     return PLAIN @ np.diag([1, 1, factor, 1])
