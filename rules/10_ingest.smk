@@ -28,11 +28,11 @@ rule ingest_case:
         overrides=lambda wildcards: write_overrides(
             RUN.case(wildcards.benchmark, wildcards.case).sequence_overrides
         ),
-        mapped=lambda wildcards: RUN.benchmarks[wildcards.benchmark].mapped,
+        reading=lambda wildcards: RUN.benchmarks[wildcards.benchmark].ingest_arguments,
         code=code_hash("ingest_case"),
     shell:
         "python scripts/ingest_case.py --benchmark {wildcards.benchmark} --case {wildcards.case}"
-        " --files data/raw/{wildcards.benchmark}/{wildcards.case}/files.json --overrides={params.overrides:q} {params.mapped}"
+        " --files data/raw/{wildcards.benchmark}/{wildcards.case}/files.json --overrides={params.overrides:q} {params.reading}"
         " --out {output.case} &> {log}"
 
 

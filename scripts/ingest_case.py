@@ -4,6 +4,7 @@ import argparse
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.files.cases import quarantine_on_error, read_overrides, write_case
@@ -11,7 +12,7 @@ from neuralmedbench.files.identity import Identity, write_identity
 from neuralmedbench.files.raw_folder import read_raw_index
 from neuralmedbench.ingest.cases import ingest_case, new_case
 from neuralmedbench.ingest.persons_labels import NamedKinds
-from neuralmedbench.records.case import State
+from neuralmedbench.records.case import State, VoxelSizes
 from neuralmedbench.runtime.commands import run_command
 
 
@@ -22,6 +23,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--files", type=Path, required=True, help="private index of the case's raw files (files.json)")
     parser.add_argument("--overrides", default="", help="sequence labels set by a person: series-02=FLAIR;series-03=T1w")
     parser.add_argument("--mapped", metavar="DIGEST", help="read `sequence_map` from the benchmark's YAML file; its words are in no log")
+    parser.add_argument("--voxel-sizes", choices=get_args(VoxelSizes), help="what counts in NIfTI headers whose voxel sizes differ")
     parser.add_argument("--config", type=Path, default=Path("config"), help="folder of the configuration")
     parser.add_argument(
         "--out", type=Path, required=True, help="case.json to write; series/, text/ and identity.json are written next to it"
@@ -37,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     base = new_case(args.benchmark, args.case, index)
     mapping = load_benchmark(args.config, args.benchmark).sequence_map if args.mapped else ()
     named = NamedKinds(read_overrides(args.overrides), mapping)
-    case = quarantine_on_error(base, lambda: ingest_case(base, index, args.files.parent, folder, named))
+    case = quarantine_on_error(base, lambda: ingest_case(base, index, args.files.parent, folder, named, sizes=args.voxel_sizes))
     if case.state is State.QUARANTINED:
         make_empty(folder)
     write_case(args.out, case)

@@ -66,7 +66,8 @@ def build_cases(
     lesions: list[ShownLesion] = []
     for source in sources:
         answer = answers.get(source.case.case_id)
-        mask = read_lesion_mask(Path(config.lesion_masks), source.case.case_id) if answer and config.lesion_masks else None
+        masks = config.lesion_masks if answer else None
+        mask = read_lesion_mask(Path(masks), source.case.case_id, config.voxel_sizes) if masks else None
         lesion = lesion_of(answer, vocabulary) if answer else None
         on_pictures = picture_lesions(lesion, source.images, mask)
         # the position of a picture that was not cut from a scan is unknown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -122,6 +123,11 @@ def build_questions(
         ]
         for exemplar in (False, True)
     }
+    reasons = Counter(reason for step, reason in question_outcomes(asked, manifest.pictures) if step == "quarantined_picture")
+    if reasons and not built[False]:
+        reason, number = reasons.most_common(1)[0]
+        message = f"{benchmark}: no item: a picture of {number} of {len(asked.questions)} questions was kept back: {reason}"
+        raise DataError(message)
     ids = {item.item_id for item in built[False]}
     # ids of items have the benchmark as prefix
     gold = {f"{benchmark}/{row.item_id}": replace(row, item_id=f"{benchmark}/{row.item_id}") for row in asked.gold}

@@ -22,6 +22,9 @@ DEID = VerbGroup("deid", "remove patient identifiers, and sign the review")
     argument("--linkage", type=Path, help="private table of the random ids (profile safe_harbor); created if absent"),
     argument("--options", nargs="+", help="options of DICOM PS3.15 by code (default: all that the profile allows)"),
     argument("--elements", type=Path, help="YAML file with own rules for single elements (docs/own-data.md, Own rules)"),
+    argument(
+        "--voxel-sizes", choices=("sform", "pixdim"), help="what counts in NIfTI headers whose voxel sizes differ (default: not used)"
+    ),
     argument("--work", type=Path, help="private folder for intermediate files, which show faces (default: the system's temporary folder)"),
     example="--in /data/raw --out /data/clean --format bids --key-file ~/mine.key --audit ~/audit.json",
 )
@@ -38,7 +41,9 @@ def deidentify_folder(args: Namespace) -> int:
     private = {"--key-file": args.key_file, "--linkage": args.linkage, "--notes": args.notes, "--work": args.work}
     # no private file may lie in the output folder
     check_paths(args.source, args.out, private, args.audit)
-    settings = make_settings(args.format, args.profile, args.key_file, args.linkage, args.options, elements=args.elements)
+    settings = make_settings(
+        args.format, args.profile, args.key_file, args.linkage, args.options, elements=args.elements, voxel_sizes=args.voxel_sizes
+    )
     audit = release_folder(args.source, args.out, settings, args.notes, args.work)
     write_release_audit(args.audit, audit)
     print(", ".join(f"{number} {what}" for what, number in summarise_release(audit).items()))

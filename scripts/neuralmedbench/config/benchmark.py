@@ -13,7 +13,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from neuralmedbench.config.deidentification import DeidentificationConfig, Profile, Subjects, header_options
 from neuralmedbench.config.section import Name, Section
 from neuralmedbench.files.digests import sha256_of_value
-from neuralmedbench.records.case import Plane
+from neuralmedbench.records.case import Plane, VoxelSizes
 from neuralmedbench.records.coordinates import Convention
 from neuralmedbench.records.items import Arm, Axis, Kind, Strategy
 from neuralmedbench.records.views import ViewRules
@@ -121,6 +121,11 @@ class BenchmarkConfig(Section):
     sequence_map: tuple[MappedSequence, ...] = Field(
         (),
         description="Kinds of scans by words of their headers, for all cases; entries of `sequence_overrides` in the case table precede it.",
+    )
+    voxel_sizes: VoxelSizes | None = Field(
+        None,
+        description="Statement that counts in NIfTI headers whose voxel sizes differ by more than 2 %: the `sform`, or `pixdim` (the sizes of"
+        " the qform); absent: such a scan is not used, and its reason names both.",
     )
     key_file: str | None = Field(None, description="File with the secret key of the pseudonyms; required for own data.")
     allowed_destinations: tuple[str, ...] = Field(
@@ -285,10 +290,11 @@ class BenchmarkConfig(Section):
         return ["--views", json.dumps(asdict(self.view_rules))] if self.view_rules else []
 
     @property
-    def mapped(self) -> list[str]:
-        """Command arguments for `sequence_map`: its digest, so that a change labels all scans again; empty without one."""
+    def ingest_arguments(self) -> list[str]:
+        """Command arguments for reading scans: the digest of `sequence_map`, so that a change labels all scans again, and `voxel_sizes`."""
         entries = [entry.model_dump(mode="json") for entry in self.sequence_map]
-        return ["--mapped", sha256_of_value(entries)] if entries else []
+        mapped = ["--mapped", sha256_of_value(entries)] if entries else []
+        return [*mapped, *(["--voxel-sizes", self.voxel_sizes] if self.voxel_sizes else [])]
 
     @property
     def has_cases(self) -> bool:

@@ -200,7 +200,7 @@ def _clean_case(case: CaseRecord, source: Path, out: Path, policy: CleaningPolic
         # pictures have no headers, so the patient's name is not known for certain
         cleaning.checks["notes_without_known_names"] += len(notes)
         accepted = require_clean(cleaning)
-    except (DataError, DeidentificationError):
+    except Exception:  # whatever it was, files that were not searched must not stay
         shutil.rmtree(out, ignore_errors=True)
         raise
     counts = {**reported_checks(cleaning.checks, policy.subjects), "leaks": 0}

@@ -29,7 +29,7 @@ from neuralmedbench.deid.leaks import require_clean
 from neuralmedbench.deid.review.pieces import REVIEW, write_header_piece, write_scan_pieces, write_tools_piece
 from neuralmedbench.deid.review.previews import write_previews
 from neuralmedbench.deid.texts import clean_texts
-from neuralmedbench.errors import DataError, DeidentificationError
+from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.bids import write_trace_gradients
 from neuralmedbench.files.dcm2niix import convert_largest
@@ -82,7 +82,7 @@ def deidentify_case(case: CaseRecord, source: Path, out: Path, policy: CleaningP
             cleaning.checks["notes_without_known_names"] += len(notes)
         # last check: any identifier that the steps above missed quarantines the case
         accepted = require_clean(cleaning)
-    except (DataError, DeidentificationError):
+    except Exception:  # whatever it was, files that were not searched must not stay
         empty_outputs(out)
         raise
     counts = {**reported_checks(cleaning.checks, policy.subjects), "leaks": 0}

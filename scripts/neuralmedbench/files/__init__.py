@@ -5,7 +5,7 @@ Doors
 answer_key: NAME, contains_planted, find_planted, plain, read_answer_key, searchable, write_answer_key
 bids: OLDEST, UNKNOWN, Participant, describe_participant, read_participants, write_description, write_trace_gradients
 case_flow: MIN_PATIENTS, PHANTOM, case_outcome, counts_as_patient, flow_of_cases, stopping_share
-cases: CASE_STAGES, CaseRow, KINDS, LEFT_OUT, case_files, case_table, quarantine_on_error, read_audit, read_case, read_case_table, read_overrides, read_pictures, run_case_stage, split_override, unlisted_cases, unlisted_notice, write_audit, write_case, write_case_table, write_overrides, write_pictures
+cases: CASE_STAGES, CaseRow, KINDS, LEFT_OUT, case_files, case_table, foreign_input, quarantine_on_error, read_audit, read_case, read_case_table, read_overrides, read_pictures, run_case_stage, split_override, unlisted_cases, unlisted_notice, write_audit, write_case, write_case_table, write_overrides, write_pictures
 dcm2niix: convert_largest
 dicom: DEFLATED, MEDIA_DIRECTORY, PREAMBLE, TooLargeError, check_file_size, elements, first_header, header_and_length, header_bytes, looks_like_dicom, number, numbers, read_dicom, read_header, text, texts, value
 digests: bytes_with_digest, sha256_of, sha256_of_files, sha256_of_value
@@ -15,7 +15,7 @@ identity: GENERIC, Identity, MIN_DIGITS, MIN_SEPARABLE, ORDINARY, fold, identity
 inside: file_inside, resolve_links
 json_files: place_of_fault, read_json, read_json_record, read_lines, record_adapter, write_json, write_json_record, write_lines
 known_lesions: KnownLesion, LesionMask, MASK_SUFFIX, read_known_lesion, read_lesion_mask
-nifti: LPS_TO_RAS, MAX_VOXELS, Volume, nifti_image, read_nifti, write_nifti
+nifti: LPS_TO_RAS, MAX_TURN_DEG, MAX_VOXELS, NIFTI_2, SAME_SIZE, Volume, nifti_image, read_nifti, write_nifti
 packs: SUFFIX, pack_absent, packed_files, packed_outs, unpack_absent, unpack_cases, write_pack, write_zip
 pages: THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
 plain_pictures: GLYPHS, GREYS, Levels, MAX_BYTES, MIME_AND_SUFFIX, TOO_LARGE, count_pictures, lettered, mime_type, open_picture, outlined, picture_head, picture_manifest, side_by_side, to_levels, write_grey, write_levels, write_picture

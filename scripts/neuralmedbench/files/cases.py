@@ -5,16 +5,19 @@ from __future__ import annotations
 import csv
 import re
 import shutil
-from collections.abc import Callable, Iterable
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from neuralmedbench.errors import ConfigError, DataError, DeidentificationError, IdentityLeaksError
+from neuralmedbench.errors import ConfigError, DataError, DeidentificationError, IdentityLeaksError, PipelineError
 from neuralmedbench.files.digests import sha256_of, sha256_of_files, sha256_of_value
 from neuralmedbench.files.json_files import read_json_record, write_json_record
 from neuralmedbench.files.packs import PACKED, SUFFIX, write_pack
 from neuralmedbench.records.case import Audit, CaseRecord, PictureManifest, Sequence, State
 from neuralmedbench.runtime.atomic_write import write_tsv
+from neuralmedbench.runtime.commands import is_debugging
 from neuralmedbench.runtime.storage import full_disk_cause
 
 REMEDY = "run its stage again"
@@ -28,6 +31,9 @@ KINDS = tuple(sequence.value for sequence in Sequence if sequence is not Sequenc
 """Sequences that an override can name."""
 LEFT_OUT = "none"
 """Override of a series that is not to be used."""
+UNFORESEEN = "a file is damaged in a way that nothing expects; leave it out, or see the traceback with NMB_DEBUG=1"
+NO_MEMORY = "allocate memory"
+"""Words of SimpleITK, which has no class of its own for a machine without memory."""
 AGENT = re.compile(r"[A-Za-z0-9]+")
 CONTRAST_KINDS = (Sequence.CE_T1W.value, Sequence.CE_CT.value)
 """Sequences after which an override can name the contrast agent."""
@@ -108,7 +114,7 @@ def run_case_stage(
 
     Notes
     -----
-    Only `DataError` and `DeidentificationError` quarantine; anything else fails the job.
+    As in `quarantine_on_error`: an error of the disk, the memory, the installation or the configuration fails the job.
     """
     case = read_case(previous)
     base = replace(case, stage=stage, source_sha256=sha256_of(previous), files={}, checks={}, fates=())
@@ -124,12 +130,13 @@ def run_case_stage(
 
 
 def quarantine_on_error(base: CaseRecord, step: Callable[[], CaseRecord]) -> CaseRecord:
-    """Return the result of `step`, or `base` as quarantined if it raises a DataError or DeidentificationError.
+    """Return the result of `step`, or `base` as quarantined if it raises an error that is about this case.
 
-    A full disk never quarantines a case: it is raised again, even if the step wrapped it in one of these errors.
+    Errors that are not are raised again: of the machine, the installation and the configuration, and a full disk even if the step wrapped it.
     """
     try:
-        return step()
+        with foreign_input():
+            return step()
     except (DataError, DeidentificationError) as error:
         if full := full_disk_cause(error):
             raise full from None
@@ -145,6 +152,32 @@ def quarantine_on_error(base: CaseRecord, step: Callable[[], CaseRecord]) -> Cas
             notes=(),
             record="",
         )
+
+
+@contextmanager
+def foreign_input() -> Iterator[None]:
+    """Turn any error that a library raises over a damaged file into a DataError without its message, which may hold a header value.
+
+    Errors of the machine, the installation and the pipeline itself pass; the traceback is shown to who asks for it.
+    """
+    try:
+        yield
+    except (PipelineError, OSError, MemoryError, ImportError):
+        raise
+    except Exception as error:
+        if NO_MEMORY in str(error):
+            raise
+        if is_debugging():
+            traceback.print_exc()
+        message = f"{type(error).__name__} in {_place_of(error)}: {UNFORESEEN}"
+        raise DataError(message) from error
+
+
+def _place_of(error: Exception) -> str:
+    """Return the module of the library in which an error was raised, without its line."""
+    library = Path(__file__).parents[1]
+    files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
+    return next(file.relative_to(library).as_posix() for file in reversed(files) if file.is_relative_to(library))
 
 
 def case_table(config: Path, benchmark: str) -> Path:

@@ -26,6 +26,8 @@ DEFLATED = "1.2.840.10008.1.2.1.99"
 """Transfer syntax of files whose whole content is deflated."""
 PREAMBLE = 128
 MAGIC = b"DICM"
+DELIMITERS = 0xFFFE
+"""Group of the elements that begin and end items and sequences; outside of a sequence they mean nothing."""
 MEDIA_DIRECTORY = "1.2.840.10008.1.3.10"
 
 
@@ -119,6 +121,8 @@ def _read(content: bytes, *, pixels: bool) -> tuple[Dataset, int]:
     except Exception as error:  # pydicom raises many classes on damaged files, with header values in their messages
         message = f"damaged DICOM file ({type(error).__name__})"
         raise DataError(message) from None
+    for tag in [tag for tag in header.keys() if tag.group == DELIMITERS]:  # noqa: SIM118 (a Dataset iterates over decoded elements)
+        del header[tag]
     if not text(header, "SOPClassUID"):
         directory = (
             value(header, "DirectoryRecordSequence") is not None or text(header.file_meta, "MediaStorageSOPClassUID") == MEDIA_DIRECTORY

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.records.case import VoxelSizes
 
 MASK_SUFFIX = ".nii.gz"
 
@@ -73,7 +74,7 @@ def read_known_lesion(config: Path, benchmark: str, case_id: str) -> KnownLesion
     words = (rows[0].get("lesion_position_mm") or "").split() if rows else []
     if not words:
         masks = settings.get("lesion_masks") if rows else None
-        mask = read_lesion_mask(Path(masks), case_id) if masks else None
+        mask = read_lesion_mask(Path(masks), case_id, settings.get("voxel_sizes")) if masks else None
         return mask.place if mask else None
     try:
         x, y, z = (float(word) for word in words)
@@ -113,8 +114,10 @@ class LesionMask:
         return KnownLesion((x, y, z), max(width, depth, height), (width, depth, height))
 
 
-def read_lesion_mask(folder: Path, case_id: str) -> LesionMask | None:
+def read_lesion_mask(folder: Path, case_id: str, sizes: VoxelSizes | None = None) -> LesionMask | None:
     """Read the marked voxels of a case from `<folder>/<case_id>.nii.gz`; every voxel that is not 0 is marked.
+
+    `sizes`: statement that counts in a header whose voxel sizes differ.
 
     Returns
     -------
@@ -132,7 +135,7 @@ def read_lesion_mask(folder: Path, case_id: str) -> LesionMask | None:
     if not path.is_file():
         return None
     try:
-        volume = read_nifti(path, "the lesion mask")
+        volume = read_nifti(path, "the lesion mask", sizes)
     except DataError as error:
         message = f"the lesion mask of case {case_id}: {error}"
         raise DataError(message) from None

@@ -78,7 +78,7 @@ def open_picture(content: bytes) -> Image:
         If it is not a picture, is damaged, has several frames (an animation, pages), or is larger than `MAX_PIXELS`.
     """
     from PIL import Image as Pillow
-    from PIL import ImageOps, UnidentifiedImageError
+    from PIL import ImageOps
 
     try:
         with Pillow.open(io.BytesIO(content), formats=FORMATS) as picture:
@@ -91,7 +91,9 @@ def open_picture(content: bytes) -> Image:
                 raise DataError(message)
             upright = ImageOps.exif_transpose(picture)
             return _plain(upright)
-    except (UnidentifiedImageError, OSError, EOFError, SyntaxError, ValueError, Pillow.DecompressionBombError):
+    except (DataError, MemoryError):
+        raise
+    except Exception:  # Pillow raises many classes for other files and damaged ones
         message = "not a picture, or a damaged one"
         raise DataError(message) from None
 
@@ -119,7 +121,6 @@ def picture_head(content: bytes) -> PictureHead:
         If it is not a picture, or larger than `MAX_PIXELS`.
     """
     from PIL import Image as Pillow
-    from PIL import UnidentifiedImageError
 
     try:
         with warnings.catch_warnings():
@@ -127,11 +128,13 @@ def picture_head(content: bytes) -> PictureHead:
             picture = Pillow.open(io.BytesIO(content), formats=FORMATS)
         with picture:
             head = PictureHead(picture.width, picture.height, MIME_AND_SUFFIX.get(picture.format or "", UNKNOWN_FORMAT)[1])
-    except (UnidentifiedImageError, OSError, EOFError, SyntaxError, ValueError):
-        message = "not a picture, or a damaged one"
-        raise DataError(message) from None
     except (Pillow.DecompressionBombError, Pillow.DecompressionBombWarning):
         raise DataError(_too_many_pixels()) from None
+    except MemoryError:
+        raise
+    except Exception:  # as in `open_picture`
+        message = "not a picture, or a damaged one"
+        raise DataError(message) from None
     if head.width * head.height > MAX_PIXELS:
         raise DataError(_too_many_pixels())
     return head

@@ -32,6 +32,11 @@ OTHER_FOLDERS = {
 }
 """Folders of a BIDS data set without raw scans."""
 MARKER = "dataset_description.json"
+METADATA_NAME = re.compile(
+    r"(?:[^_]+-[^_]+_)*(?:participants|samples|sessions|scans|events|beh|channels|electrodes|coordsystem|aslcontext|physio|stim)"
+    r"\.(?:json|tsv|tsv\.gz)"
+)
+"""Names of tables of a BIDS data set, and of the files that explain their columns: they describe no single scan."""
 
 
 def entities_of(name: str) -> dict[str, str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.case_flow import PHANTOM
+from neuralmedbench.files.cases import foreign_input
 from neuralmedbench.files.identity import Identity, write_identity
 from neuralmedbench.files.raw_folder import RawFile, RawIndex
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
@@ -26,7 +27,7 @@ from neuralmedbench.ingest.raw_files import FileKind, RawScan, checked_bytes, lo
 from neuralmedbench.ingest.raw_series import RawSeries, sort_into_series
 from neuralmedbench.ingest.sequences import plain_words
 from neuralmedbench.ingest.series_fates import series_fates
-from neuralmedbench.records.case import CaseRecord, FileFate, Series, SeriesFate, State
+from neuralmedbench.records.case import CaseRecord, FileFate, Series, SeriesFate, State, VoxelSizes
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -60,7 +61,9 @@ def new_case(benchmark: str, case_id: str, index: RawIndex) -> CaseRecord:
     )
 
 
-def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, named: NamedKinds) -> CaseRecord:
+def ingest_case(
+    base: CaseRecord, index: RawIndex, root: Path, out: Path, named: NamedKinds, *, sizes: VoxelSizes | None = None
+) -> CaseRecord:
     """Copy the usable scans, notes and record of one case to neutral names.
 
     Parameters
@@ -75,6 +78,8 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, named:
         Folder to fill: `series/`, `text/`, `identity.json`, and `unused/` and `descriptions.json` for previews.
     named : NamedKinds
         Kinds that a person named, where the headers do not say.
+    sizes : VoxelSizes, optional
+        Statement that counts in NIfTI headers whose voxel sizes differ.
 
     Returns
     -------
@@ -115,7 +120,8 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, named:
     excluded = dict(result.excluded)  # reasons by file number
     for series in result.series:
         try:
-            imported = import_series(series, out / "series", named.label_of(series), others)
+            with foreign_input():
+                imported = import_series(series, out / "series", named.label_of(series), others, sizes=sizes)
         except DataError as error:
             refused[series.series_id] = str(error)
             excluded.update(dict.fromkeys(series.numbers, f"{series.series_id}: {error}"))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
+from neuralmedbench.files.nifti import LPS_TO_RAS, MAX_TURN_DEG, SAME_SIZE
 from neuralmedbench.records.case import PLANES_ACROSS, Plane
 
 if TYPE_CHECKING:
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 
 UIH_GRID = (0x0065, 0x1051)
 """UIH's private sequence with the positions of the tiles of a grid; the image itself has none."""
+FIELD_ML = 1, 2_000_000
+"""Volume of a field of view: more than three thin slices of a small brain, less than two whole bodies."""
 SAME_PLACE_MM = 0.02
 UNEVEN = 0.25
 """Slices are uneven if one is further from an even grid than this fraction of the spacing."""
@@ -93,6 +99,35 @@ def measure_affine(affine: npt.NDArray[np.float64], shape: SequenceOf[int]) -> G
     quality = {"slices": float(shape[stack]), "pixel_mm": round(others, 4), "spacing_mm": round(float(sizes[stack]), 3)}
     plane = None if isotropic else _plane(axis, float(sizes[stack]), others)
     return Geometry(int(shape[stack]), 1, plane, quality=quality)
+
+
+def check_field(sides_mm: Iterable[float]) -> None:
+    """Refuse a field of view, by its sides in mm, in which no head lies: its lengths are in another unit, or wrong."""
+    millilitres = math.prod(sides_mm) / 1000
+    if not FIELD_ML[0] <= millilitres <= FIELD_ML[1]:
+        message = (
+            f"its field of view holds {millilitres:.3g} ml, that of a scan {FIELD_ML[0]} to {FIELD_ML[1]} ml: correct its voxel sizes or"
+            " their unit, and list the cases again"
+        )
+        raise DataError(message)
+
+
+def contradicts_sidecar(affine: npt.NDArray[np.float64], fields: Mapping[str, Any]) -> bool:
+    """Return whether a converter's sidecar gives a slice distance, or a plane of the slices, that no axis of a NIfTI file has.
+
+    Converters and later tools exchange and reverse axes, so that neither their order nor their directions count.
+    """
+    lengths = np.linalg.norm(affine[:3, :3], axis=0)
+    spacing = fields.get("SpacingBetweenSlices")
+    if isinstance(spacing, int | float) and spacing and (np.abs(lengths / abs(spacing) - 1) > SAME_SIZE).all():
+        return True
+    cosines: Any = fields.get("ImageOrientationPatientDICOM")
+    is_orientation = isinstance(cosines, list) and all(isinstance(cosine, int | float) for cosine in cosines)
+    normal = slice_normal(cosines) if is_orientation else None
+    if normal is None:
+        return False
+    along = np.abs((normal * LPS_TO_RAS) @ (affine[:3, :3] / lengths)).max()
+    return bool(along < np.cos(np.radians(MAX_TURN_DEG)))
 
 
 def is_mosaic(header: Dataset) -> bool:

@@ -18,9 +18,9 @@ from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
 from neuralmedbench.files.volumes import CT_AIR_HU
 from neuralmedbench.ingest.bids import label_bids
 from neuralmedbench.ingest.conversion import B0, read_b_values, regrid_series, strongest_weighting, trace_image, weighted_volume
-from neuralmedbench.ingest.geometry import Geometry, is_mosaic, measure_affine, measure_dicom
+from neuralmedbench.ingest.geometry import Geometry, check_field, contradicts_sidecar, is_mosaic, measure_affine, measure_dicom
 from neuralmedbench.ingest.pixels import check_size, copy_dicom, is_blank, split_cut_off, split_duplicates
-from neuralmedbench.ingest.raw_files import FILE_NAMES, RawScan, read_sidecar, stem_of
+from neuralmedbench.ingest.raw_files import FILE_NAMES, RawScan, merge_sidecars, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries
 from neuralmedbench.ingest.sequences import (
     BY_PERSON,
@@ -32,7 +32,7 @@ from neuralmedbench.ingest.sequences import (
     label_sequence,
     plain_words,
 )
-from neuralmedbench.records.case import MIN_SLICES, NoHead, Sequence, Series
+from neuralmedbench.records.case import MIN_SLICES, NoHead, Sequence, Series, VoxelSizes
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -45,8 +45,11 @@ DIFFUSION = frozenset({Sequence.DWI, Sequence.ADC})
 
 MASK = re.compile(r"\b(?:mask|brainmask|seg|segmentation|label|labels|roi|lesion|dseg|probseg|\w*mask)\b")
 CT_WORDS = re.compile(r"\b(?:ct|cta|cect|ncct)\b")
+MULTI_ECHO = re.compile(r"\b(?:multi ?echo(?:es)?|mecho|me ?gre|me ?se|all ?echoes)\b")
 WHO = re.compile(r"^(?:(?:sub|ses)(?:-[A-Za-z0-9+]+|[_ ]?\d[A-Za-z0-9]*)_)+", re.IGNORECASE)
 """Subject and session at the start of a name: a `sub` is not a subtraction."""
+MAX_VALUE = 1e12
+"""Largest voxel: the sum of the squares of all voxels still is a 32-bit float."""
 MAX_MASK_VALUES = 8
 """A volume with at most so many different values is a mask or a label map."""
 
@@ -77,23 +80,33 @@ class _Description:
     b_value: float | None = None
 
 
-def import_series(series: RawSeries, folder: Path, label: SequenceLabel | None, others: SeriesOfCase) -> ImportedSeries:
+def import_series(
+    series: RawSeries, folder: Path, label: SequenceLabel | None, others: SeriesOfCase, *, sizes: VoxelSizes | None = None
+) -> ImportedSeries:
     """Copy a series to `folder`/<series_id>, or convert it to `folder`/<series_id>.nii.gz.
 
-    `label` is a person's; None if the files decide. An unusable series raises DataError, whose message becomes the reason of its files.
+    `label` is a person's; None if the files decide. `sizes` is what counts in a NIfTI header whose voxel sizes differ.
+    An unusable series raises DataError, whose message becomes the reason of its files.
     """
-    return _import_nifti(series, folder, label) if series.header is None else _import_dicom(series, folder, label, others)
+    if series.header is None:
+        return _import_nifti(series, folder, label, sizes)
+    return _import_dicom(series, folder, label, others)
 
 
-def _import_nifti(series: RawSeries, folder: Path, label: SequenceLabel | None) -> ImportedSeries:
+def _import_nifti(series: RawSeries, folder: Path, label: SequenceLabel | None, sizes: VoxelSizes | None) -> ImportedSeries:
     path = series.scans[0].path
-    volume = read_nifti(path, f"file {series.scans[0].number} of the case")
+    volume = read_nifti(path, f"file {series.scans[0].number} of the case", sizes)
     check_voxels(volume.voxels)
     sidecars = [sidecar.path for sidecar in series.sidecars if sidecar.is_json]
     modality, by_name = label_nifti(stem_of(path), volume.voxels, sidecars, by_a_person=label is not None)
+    fields, words = merge_sidecars(sidecars), plain_words(stem_of(path))
+    if volume.voxels.ndim == 4 and (isinstance(fields.get("EchoTime"), list) or MULTI_ECHO.search(words)):
+        raise DataError(NoHead.ECHOES.format(volume.voxels.shape[3]))
     label = _check_known(completed(label, by_name))
+    if contradicts_sidecar(volume.affine, fields):
+        label = replace(label, flags=(*label.flags, "sidecar_geometry_disagrees"))
     gradients = next((sidecar.path for sidecar in reversed(series.sidecars) if sidecar.path.suffix.lower() == ".bval"), None)
-    volume, b_value = volume_3d(volume, label.sequence, gradients, plain_words(stem_of(path)))
+    volume, b_value = volume_3d(volume, label.sequence, gradients, words)
     return ImportedSeries(_write_volume(_Description(series.series_id, label, modality, b_value), folder, volume))
 
 
@@ -132,6 +145,7 @@ def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, 
     mosaic = is_mosaic(header)
     if not mosaic:
         _check_places(geometry, because)
+        check_field(_sides_mm(header, geometry))
     described = _Description(series.series_id, label, dicom.text(header, "Modality"), b_value)
     # 7. Several volumes are diffusion, converted to one trace image while the vendor's headers are available.
     if mosaic or geometry.volumes > 1:
@@ -187,8 +201,16 @@ def _check_places(geometry: Geometry, because: str) -> None:
         raise DataError(message)
 
 
+def _sides_mm(header: Dataset, geometry: Geometry) -> list[float]:
+    """Return the sides of the field of view of a DICOM series in mm."""
+    pixels = [dicom.number(header, side) or 0.0 for side in ("Rows", "Columns")]
+    across = [number * geometry.quality["pixel_mm"] for number in pixels]
+    return [*across, geometry.slices * geometry.quality["spacing_mm"]]
+
+
 def _write_volume(described: _Description, folder: Path, volume: Volume, measured: Geometry | None = None) -> Series:
     name = f"{described.series_id}.nii.gz"
+    check_field(np.linalg.norm(volume.affine[:3, :3], axis=0) * volume.voxels.shape[:3])
     write_nifti(folder / name, volume)
     geometry = measure_affine(volume.affine, volume.voxels.shape)
     if measured is not None:
@@ -243,11 +265,14 @@ def _series(described: _Description, path: str, geometry: Geometry, acquisition:
 
 
 def check_voxels(voxels: npt.NDArray[Any]) -> None:
-    """Refuse a volume with non-finite voxels, or with one value only."""
+    """Refuse a volume with non-finite or huge voxels, or with one value only."""
     if voxels.dtype.kind == "f" and (bad := int(voxels.size - np.isfinite(voxels).sum())):
         message = (
             f"{bad} of {voxels.size} voxels are no numbers (NaN or infinite); write 0 where they are background and list the cases again"
         )
+        raise DataError(message)
+    if (largest := max(abs(float(voxels.min())), float(voxels.max()))) > MAX_VALUE:
+        message = f"voxels reach {largest:.3g}; at most {MAX_VALUE:.0e} is read: scale them and list the cases again"
         raise DataError(message)
     if voxels.min() == voxels.max():
         message = "all voxels are equal; the scan shows nothing"
@@ -280,13 +305,8 @@ def label_nifti(
 
 
 def read_sidecars(paths: Iterable[Path]) -> tuple[str, Physics]:
-    """Return the words and the physics of BIDS sidecars, whose times are in s; DataError if one is not a JSON object.
-
-    Later sidecars override earlier ones, key by key (BIDS inheritance).
-    """
-    fields: dict[str, Any] = {}
-    for path in paths:
-        fields |= read_sidecar(path)
+    """Return the words and the physics of BIDS sidecars, whose times are in s; DataError if one is not a JSON object."""
+    fields = merge_sidecars(paths)
     seconds = [fields.get(key) for key in ("RepetitionTime", "EchoTime", "InversionTime")]
     repetition, echo, inversion = (1000.0 * value if isinstance(value, int | float) else None for value in seconds)
     flip, agent, technique = fields.get("FlipAngle"), fields.get("ContrastBolusIngredient"), fields.get("ScanningSequence")

@@ -17,7 +17,7 @@ from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.identity import MIN_SEPARABLE
 from neuralmedbench.files.plain_pictures import MAX_BYTES, TOO_LARGE, picture_head
 from neuralmedbench.files.raw_folder import RawFile, RawIndex, RawPicture
-from neuralmedbench.ingest.bids import MARKER, other_folder, read_participants
+from neuralmedbench.ingest.bids import MARKER, METADATA_NAME, other_folder, read_participants
 from neuralmedbench.ingest.grouping import (
     METADATA,
     NOTE_SUFFIXES,
@@ -107,7 +107,8 @@ def find_cases(source: Path) -> FolderContents:
         place = PurePosixPath(path.relative_to(source).as_posix())
         if path.name in NOT_DATA:
             continue
-        if reason := other_folder(place, roots) or (METADATA if place.parent in roots and path.suffix == ".tsv" else ""):
+        is_metadata = METADATA_NAME.fullmatch(path.name) or (place.parent in roots and path.suffix == ".tsv")
+        if reason := other_folder(place, roots) or (METADATA if is_metadata else ""):
             left_out[path] = reason
         elif (path.suffix.lower() in NOTE_SUFFIXES or path.name == RECORD_NAME) and not _is_dicom(path):
             if reason := _why_unread(path):

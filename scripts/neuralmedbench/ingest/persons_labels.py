@@ -16,7 +16,7 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.cases import KINDS, LEFT_OUT, split_override
 from neuralmedbench.ingest.grouping import CaseFiles
-from neuralmedbench.ingest.raw_files import frames_of, read_sidecar, stem_of
+from neuralmedbench.ingest.raw_files import frames_of, merge_sidecars, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries, sort_into_series
 from neuralmedbench.ingest.sequences import BY_MAP, BY_PERSON, SequenceLabel, b_value_of, label_of_header
 from neuralmedbench.records.case import Sequence
@@ -144,9 +144,7 @@ def _values(series: RawSeries, keys: set[str]) -> dict[str, tuple[str, ...]]:
     """Return the values of keys in the header of a series, or in the sidecars and the name of a NIfTI file."""
     if series.header is not None:
         return {key: dicom.texts(series.header, key) for key in keys}
-    fields: dict[str, object] = {}
-    for sidecar in series.sidecars:  # from far to near
-        fields |= read_sidecar(sidecar.path) if sidecar.is_json else {}
+    fields = merge_sidecars(sidecar.path for sidecar in series.sidecars if sidecar.is_json)
     fields[FILE_NAME] = stem_of(series.scans[0].path)
     found = {key: fields.get(key) for key in keys}
     return {key: () if value is None else tuple(map(str, value if isinstance(value, list) else [value])) for key, value in found.items()}

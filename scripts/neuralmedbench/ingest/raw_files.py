@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
+from neuralmedbench.files.cases import foreign_input
 from neuralmedbench.files.inside import resolve_links
+from neuralmedbench.files.nifti import NIFTI_2
 from neuralmedbench.files.raw_folder import RawIndex
 from neuralmedbench.records.case import NoHead
 
@@ -29,16 +31,24 @@ if TYPE_CHECKING:
 NIFTI_SUFFIXES = (".nii", ".nii.gz")
 SIDECAR_SUFFIXES = (".bval", ".bvec", ".json")
 """Files with the gradients and the acquisition of a NIfTI file."""
-NIFTI_1, NIFTI_2, TWO_FILES = b"n+1\0", b"n+2\0", b"ni1\0"
+NIFTI_1, TWO_FILES, TWO_FILES_2 = b"n+1\0", b"ni1\0", b"ni2\0"
 HEAD = 540
 """Bytes of the longest header (NIfTI-2)."""
 OTHER_FORMATS = (
-    ("NRRD", b"NRRD", ""),
-    ("MetaImage", b"ObjectType", ""),
-    ("PAR/REC", b"# === DATA DESC", ""),
-    ("MGH", b"\0\0\0\1", (".mgh", ".mgz")),
+    ("NRRD", b"NRRD", "", "3D Slicer"),
+    ("MetaImage", b"ObjectType", "", "3D Slicer"),
+    ("PAR/REC", b"# === DATA DESC", "", "dcm2niix"),
+    ("PAR/REC", b"", ".rec", "dcm2niix"),
+    ("MGH", b"\0\0\0\1", (".mgh", ".mgz"), "mri_convert of FreeSurfer"),
+    ("MINC", b"CDF", (".mnc", ".mnc.gz"), "mnc2nii"),
+    ("MINC", b"\x89HDF", ".mnc", "mnc2nii"),
+    ("AFNI", b"", (".head", ".brik", ".brik.gz"), "3dAFNItoNIFTI of AFNI"),
+    ("MRtrix", b"mrtrix image", "", "mrconvert of MRtrix"),
+    ("ECAT", b"MATRIX7", "", "ecat2nii of TPCCLIB"),
 )
-"""Name, start (unzipped) and suffixes of scans in formats that are not read here."""
+"""Name, start (unzipped) and suffixes of scans in formats that are not read here, and the program that converts them."""
+ANALYZE = b"\x5c\1\0\0", b"\0\0\1\x5c"
+"""Length of the header (348), with which files of Analyze begin, as those of NIfTI do."""
 OFFICE_PARTS = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"word/", b"xl/", b"ppt/", b"mimetype")
 """Names with which office documents, which are zip archives, begin."""
 FIRST_NAME = 30
@@ -55,7 +65,8 @@ TOO_LONG = f"a text of more than {MAX_TEXT_BYTES // 10**6} MB; keep what belongs
 FILE_NAMES = "numbered_files.tsv"
 """Paths of a case's files by number, for people; beside the private index."""
 
-PAIR = "NIfTI in two files (.hdr and .img): convert it to one .nii"
+PAIR = "NIfTI in two files (.hdr and .img): convert it to one .nii; fslchfiletype of FSL does it"
+NO_SIDES = "a scan in another format (Analyze), which does not say which side is left: use its DICOM files"
 MISNAMED = "named as NIfTI, but it holds none (damaged, or another format)"
 
 
@@ -149,10 +160,15 @@ def load_raw_files(index: RawIndex, root: Path) -> list[RawScan]:
 
 
 def frames_of(scan: RawScan) -> Iterable[RawScan]:
-    """Split a multi-frame object into its frames; return anything else unchanged."""
+    """Split a multi-frame object into its frames; return anything else unchanged, and as no scan what cannot be split."""
     if scan.header is None or not holds_frames(scan.header):
         return [scan]
-    return [replace(scan, header=header, frame=frame, whole=scan.header) for frame, header in enumerate(frame_headers(scan.header))]
+    try:
+        with foreign_input():
+            headers = list(frame_headers(scan.header))
+    except DataError as error:
+        return [replace(scan, header=None, kind=FileKind.OTHER, why_not=f"not a scan: {error}")]
+    return [replace(scan, header=header, frame=frame, whole=scan.header) for frame, header in enumerate(headers)]
 
 
 def path_inside(root: Path, path: str, what: str) -> Path:
@@ -193,21 +209,41 @@ def read_raw_file(number: int, path: Path, sha256: str = "", what: str = "a file
 
 def _why_no_nifti(start: bytes, path: Path) -> str:
     """Return why a file is not a NIfTI file, by its first bytes; empty if it is one."""
+    name = path.name.lower()
+    if name.endswith((".img", ".img.gz")) and (header := _header_of_voxels(path)):
+        return header
     zipped = start[:2] == b"\x1f\x8b"
     head = _unzipped(start) if zipped else start[:HEAD]
     if head[344:348] == NIFTI_1 or head[4:8] == NIFTI_2:
         return ""
-    other = next((name for name, magic, suffixes in OTHER_FORMATS if head.startswith(magic) and path.name.lower().endswith(suffixes)), "")
+    formats = (
+        f"a scan in another format ({name_of_format}): convert it to NIfTI, or use its DICOM files; {program} converts it"
+        for name_of_format, magic, suffixes, program in OTHER_FORMATS
+        if head.startswith(magic) and name.endswith(suffixes)
+    )
+    other = next(formats, "")
     # the first reason that applies is returned
     reasons = (
         (NoHead.EMPTY, not start),
-        (PAIR, head[344:348] == TWO_FILES),
-        (MISNAMED, path.name.lower().endswith(NIFTI_SUFFIXES)),
-        (f"a scan in another format ({other}): convert it to NIfTI, or use its DICOM files", bool(other)),
+        (PAIR, head[344:348] == TWO_FILES or head[4:8] == TWO_FILES_2),
+        (MISNAMED, name.endswith(NIFTI_SUFFIXES)),
+        (NO_SIDES, head.startswith(ANALYZE) and name.endswith((".hdr", ".hdr.gz"))),
+        (other, bool(other)),
         (NoHead.OFFICE, start.startswith(OLD_OFFICE) or start.startswith(OFFICE_PARTS, FIRST_NAME)),
         (NoHead.ARCHIVE, zipped or start.startswith(ARCHIVES)),
     )
     return next((reason for reason, applies in reasons if applies), NoHead.NO_SCAN)
+
+
+def _header_of_voxels(path: Path) -> str:
+    """Return why the header beside the voxels of a scan in two files (.hdr and .img) is no NIfTI file; empty without one."""
+    stem = path.name.lower().rpartition(".img")[0]
+    headers = (file for file in path.parent.iterdir() if file.name.lower() in {f"{stem}.hdr", f"{stem}.hdr.gz"})
+    header = next(headers, None)
+    if header is None:
+        return ""
+    with header.open("rb") as file:
+        return _why_no_nifti(file.read(START), header)
 
 
 def _unzipped(start: bytes) -> bytes:
@@ -248,6 +284,14 @@ def read_sidecar(path: Path) -> dict[str, Any]:
     if not isinstance(fields, dict):
         message = "the sidecar beside a scan is not a JSON object"
         raise DataError(message)
+    return fields
+
+
+def merge_sidecars(paths: Iterable[Path]) -> dict[str, Any]:
+    """Return the fields of sidecars from far to near, of which later ones override earlier ones (BIDS inheritance); DataError as in `read_sidecar`."""
+    fields: dict[str, Any] = {}
+    for path in paths:
+        fields |= read_sidecar(path)
     return fields
 
 

@@ -7,7 +7,7 @@ answer_leaks: AcceptedLeak, AcceptedLeaks, AnswerLeak, AnswerLeaks, SEVERITIES
 arm_changes: DENIAL, NONE_ARM, OTHER_SIDE, SHUFFLED, SUGGESTS, AlteredPicture, altered_key, as_asked, by_digest, is_movable, option_name, order_under, rival, suggestion_words, wrong_gold
 blinding: hide_names
 bundle: BundleCandidate, BundleGrade, BundleImage, BundleResponse, BundleTurn, CaseBundle
-case: Audit, CT_SEQUENCES, CaseRecord, FileFate, MIN_SLICES, NoHead, PLANES_ACROSS, PictureFate, PictureManifest, Plane, Sequence, Series, SeriesFate, Slice, SliceRow, State, Tile
+case: Audit, CT_SEQUENCES, CaseRecord, FileFate, MIN_SLICES, NoHead, PLANES_ACROSS, PictureFate, PictureManifest, Plane, Sequence, Series, SeriesFate, Slice, SliceRow, State, Tile, VoxelSizes
 checklist: ONLY_IN_CHECKLISTS, PLACES, SECTIONS, with_places
 columns: ANSWER_COLUMNS, ANSWER_KEY_COLUMNS, PICTURE_COLUMNS, RECORD_COLUMNS, UNKNOWN_DAY
 coordinates: Convention, full_scale, half_width_px, to_fractions, to_picture

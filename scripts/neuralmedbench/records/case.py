@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Literal
 
 from neuralmedbench.records.answer_key import ScoreRow
 from neuralmedbench.records.review import AcceptedIdentityLeak, IdentityLeak, OwnRule
@@ -12,6 +13,8 @@ from neuralmedbench.records.views import ViewRules
 SCHEMA_VERSION = 3
 MIN_SLICES = 3
 """Fewer slices are no volume."""
+VoxelSizes = Literal["sform", "pixdim"]
+"""Statement of a NIfTI header that counts where its voxel sizes differ."""
 
 
 class NoHead(StrEnum):
@@ -47,11 +50,13 @@ class NoHead(StrEnum):
     NEITHER_MR_NOR_CT = "neither an MR nor a CT image"
     LOCALIZER = "localizer"
     NOT_A_VOLUME = "not a grey volume (a single picture, or colours)"
+    COMPLEX = "complex numbers, not grey values: store their magnitude as a scan of its own"
     FEW_SLICES = f"fewer than {MIN_SLICES} slices"
     MASK = "a mask, not a scan"
     MOSAIC = "a mosaic that is no diffusion scan"
     VOLUMES = "a series of {} volumes that is no diffusion scan"
     VOLUMES_WITHOUT_WEIGHTS = "a series of {} volumes without b-values"
+    ECHOES = "a series of {} echoes: store one of them as a scan of its own"
     NOT_KNOWN = "kind of scan not known"
     EMPTY = "empty file (0 bytes)"
     OFFICE = "an office document or table: save a note as .txt, a record as record.csv"

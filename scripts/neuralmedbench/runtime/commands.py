@@ -26,6 +26,11 @@ ZONE = (Path("data/raw"), Path("data/ingested"))
 OTHERS = 0o077
 
 
+def is_debugging(arguments: Sequence[str] | None = None) -> bool:
+    """Return whether tracebacks are shown: `--debug` among the arguments (by default those of the process), or NMB_DEBUG=1."""
+    return "--debug" in (sys.argv if arguments is None else arguments) or os.environ.get(DEBUG_VARIABLE) == "1"
+
+
 def run_command(main: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None = None) -> int:
     """Run a command as the only writer of its outputs; print an error that the user can correct as one line on standard error.
 
@@ -42,7 +47,7 @@ def run_command(main: Callable[[Sequence[str] | None], int], argv: Sequence[str]
         Exit code: 0, or that of the error's class.
     """
     given = list(sys.argv[1:] if argv is None else argv)
-    debug = "--debug" in given or os.environ.get(DEBUG_VARIABLE) == "1"
+    debug = is_debugging(given)
     arguments = [argument for argument in given if argument != "--debug"]
     outputs = outputs_of(arguments)
     ledgers = [Path(value) for name, value in pairwise(arguments) if name == LEDGER]

@@ -81,6 +81,15 @@ def test_fates_are_those_that_the_items_are_built_by(study: Path) -> None:
     assert fates["d"] == ("quarantined_picture", ABSENT), "the first of its pictures that is lacking"
 
 
+def test_a_set_without_a_usable_picture_says_why_none_is_used(study: Path) -> None:
+    asked = read_questions(study / "data" / "questions" / "b")
+    with_pictures = replace(asked, questions=tuple(one for one in asked.questions if one.images))
+    lost = tuple(replace(one, state=State.QUARANTINED, reason=BURNED) for one in PICTURES)
+    manifest = PictureManifest(benchmark=BREADTH, stage="deidentify", source_sha256="0" * 64, pictures=lost)
+    with pytest.raises(DataError, match=f"b: no item: a picture of 6 of 6 questions was kept back: {BURNED}"):
+        build_questions("b", load_benchmark(study / "config", BREADTH), with_pictures, manifest, Path())
+
+
 def test_the_case_flow_counts_questions_with_their_reasons_and_nothing_is_lost(study: Path) -> None:
     rows = list(csv.DictReader((study / "results" / "tables" / "case_flow.csv").open(encoding="utf-8")))
     found = {(row["step"], row["reason"]): int(row["n"]) for row in rows if row["unit"] == "question"}

@@ -206,7 +206,7 @@ def test_a_quarantined_case_is_passed_on_with_the_stage_that_stopped_it(tmp_path
 
 
 @pytest.mark.parametrize("error", [DataError, DeidentificationError])
-def test_only_mistakes_in_the_data_quarantine(error: type[Exception]) -> None:
+def test_mistakes_in_the_data_quarantine(error: type[Exception]) -> None:
     def fail() -> CaseRecord:
         message = "no usable series"
         raise error(message)
@@ -215,12 +215,35 @@ def test_only_mistakes_in_the_data_quarantine(error: type[Exception]) -> None:
     assert quarantine_on_error(case, fail).reason == "no usable series"
 
 
-def test_a_full_disk_or_a_bug_fails_the_job() -> None:
+@pytest.mark.parametrize(
+    "error",
+    [OSError("disk"), MemoryError(), ImportError("package"), ConfigError("key"), KeyboardInterrupt(), SystemExit(1),
+     RuntimeError("Exception thrown in SimpleITK Resample: Failed to allocate memory for image.")],
+)  # fmt: skip
+def test_a_fault_of_the_machine_or_the_installation_fails_the_job(error: BaseException) -> None:
     def fail() -> CaseRecord:
-        raise OSError
+        raise error
 
-    with pytest.raises(OSError):  # noqa: PT011
+    with pytest.raises(type(error)):
         quarantine_on_error(CaseRecord(benchmark="b", case_id="c", patient_id="p", stage="ingest"), fail)
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_an_error_that_nothing_foresaw_keeps_its_case_back_and_says_no_value(
+    debug: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A library's message may hold a header value; the traceback is there for who asks for it."""
+
+    def fail() -> CaseRecord:
+        message = "Vandermeer"
+        raise IndexError(message)
+
+    monkeypatch.setenv("NMB_DEBUG", str(int(debug)))
+    case = quarantine_on_error(CaseRecord(benchmark="b", case_id="c", patient_id="p", stage="ingest"), fail)
+    assert (case.state, case.quarantined_by) == (State.QUARANTINED, "ingest")
+    assert case.reason.startswith("IndexError in files/cases.py: a file is damaged in a way that nothing expects")
+    assert "Vandermeer" not in case.reason
+    assert ("Vandermeer" in capsys.readouterr().err) is debug
 
 
 def test_case_json_carries_the_digest_of_every_file_beside_it(tmp_path: Path) -> None:

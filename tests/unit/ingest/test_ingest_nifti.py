@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
+import struct
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fixtures.deid import NOTE, head_voxels, write_config, write_nifti_file
+import ingest_case
+from fixtures.deid import NOTE, head_voxels, write_config, write_index, write_nifti_file
 from fixtures.raw import ingest, write_series
+from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.raw_folder import RawFile, RawIndex, read_raw_index, write_raw_index
 from neuralmedbench.ingest.bids import entities_of, label_bids
@@ -22,6 +27,7 @@ from neuralmedbench.ingest.case_tables import keyed_pseudonyms
 from neuralmedbench.ingest.grouping import CaseFiles
 from neuralmedbench.ingest.import_series import label_nifti
 from neuralmedbench.ingest.listing import find_cases, list_cases
+from neuralmedbench.ingest.raw_files import read_raw_file
 from neuralmedbench.ingest.sequences import Physics
 from neuralmedbench.records.case import CaseRecord, Sequence, State
 
@@ -151,8 +157,6 @@ def test_a_table_gives_loose_files_their_case_kind_and_day(tmp_path: Path) -> No
 
 
 def test_the_day_of_a_table_is_what_the_dates_of_a_record_are_counted_from(tmp_path: Path) -> None:
-    import ingest_case
-
     path = write_nifti_file(tmp_path / "p_T1w.nii.gz", head_voxels())
     index = RawIndex(
         case_id="c0ffee", patient_id="beef", files=(RawFile(path=path.as_posix(), sha256=sha256_of(path)),), scan_date="20300506"
@@ -212,6 +216,11 @@ def zip_of(*names: str) -> bytes:
     return stream.getvalue()
 
 
+def pair_header(magic: bytes, *, big: bool = False) -> bytes:
+    """Return the header of a scan in two files."""
+    return struct.pack(">i" if big else "<i", 348).ljust(344, b"\0") + magic
+
+
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
@@ -228,6 +237,25 @@ def zip_of(*names: str) -> bytes:
         ("study.zip", zip_of("IM0001"), "an archive or a compressed file: unpack it beside the others"),
         ("scan.mgz", gzip.compress(b"\0\0\0\1" + b"\0" * 600, mtime=0), "a scan in another format (MGH): convert it to NIfTI"),
         ("scan.nrrd", b"NRRD0004\n", "a scan in another format (NRRD): convert it to NIfTI, or use its DICOM files"),
+        (
+            "tiny.mnc",
+            b"CDF\x01" + b"\0" * 600,
+            "a scan in another format (MINC): convert it to NIfTI, or use its DICOM files; mnc2nii converts it",
+        ),
+        ("tiny.mnc", b"\x89HDF\r\n\x1a\n" + b"\0" * 600, "(MINC)"),
+        ("a+orig.HEAD", b"\ntype = string-attribute\n", "(AFNI): convert it to NIfTI, or use its DICOM files; 3dAFNItoNIFTI of AFNI"),
+        ("a+orig.BRIK", b"\1\2" * 300, "(AFNI)"),
+        ("a+tlrc.BRIK.gz", gzip.compress(b"\1\2" * 300, mtime=0), "(AFNI)"),
+        ("dwi.mif", b"mrtrix image\ndim: 4,4,4\n", "(MRtrix)"),
+        ("dwi.mif.gz", gzip.compress(b"mrtrix image\ndim: 4,4,4\n", mtime=0), "(MRtrix)"),
+        ("pet.v", b"MATRIX72v" + b"\0" * 600, "(ECAT)"),
+        ("scan.rec", b"\1\2" * 300, "(PAR/REC): convert it to NIfTI, or use its DICOM files; dcm2niix converts it"),
+        ("scan.hdr", pair_header(b"\0" * 4), "(Analyze), which does not say which side is left: use its DICOM files"),
+        ("scan.hdr", pair_header(b"\0" * 4, big=True), "(Analyze)"),
+        ("scan.hdr", pair_header(b"ni1\0"), "NIfTI in two files (.hdr and .img): convert it to one .nii; fslchfiletype of FSL does it"),
+        ("scan.hdr.gz", gzip.compress(pair_header(b"ni1\0"), mtime=0), "NIfTI in two files"),
+        ("scan.hdr", struct.pack("<i", 540) + b"ni2\0\r\n\x1a\n" + b"\0" * 532, "NIfTI in two files"),
+        ("scan.img", b"\1\2" * 300, "not a scan (neither readable DICOM nor NIfTI)"),
         ("slice.dcm", b"Patient: Vandermeer", "not a scan (neither readable DICOM nor NIfTI)"),
         ("slice.dcm", b"\0" * 128 + b"DICM" + b"\xff" * 50, ""),
     ],
@@ -242,6 +270,52 @@ def test_what_is_no_scan_is_set_aside_and_the_rest_goes_on(tmp_path: Path, name:
     assert "Vandermeer" not in case.fates[1].reason
     found = find_cases(tmp_path / "raw")
     assert reason in found.left_out[tmp_path / "raw" / name]
+
+
+@pytest.mark.parametrize(("magic", "reason"), [(b"ni1\0", "NIfTI in two files"), (b"\0" * 4, "Analyze")])
+@pytest.mark.parametrize(("header", "voxels"), [("s.hdr", "s.img"), ("S.HDR", "S.IMG"), ("s.hdr.gz", "s.img.gz")])
+def test_the_voxels_of_a_scan_in_two_files_are_named_by_its_header(
+    tmp_path: Path, magic: bytes, reason: str, header: str, voxels: str
+) -> None:
+    pack = gzip.compress if header.endswith(".gz") else bytes
+    (tmp_path / header).write_bytes(pack(pair_header(magic)))
+    (tmp_path / voxels).write_bytes(pack(b"\1\2" * 300))
+    assert reason in read_raw_file(1, tmp_path / voxels).why_not
+
+
+@pytest.mark.skipif(not os.environ.get("NMB_FOUND_SCANS"), reason="NMB_FOUND_SCANS names no folder of scans")
+def test_files_of_other_programs_are_named_for_what_they_are() -> None:
+    folder = Path(os.environ["NMB_FOUND_SCANS"]) / "other-formats"
+    reasons = {path.name: read_raw_file(1, path).why_not for path in folder.iterdir()}
+    words = {
+        "analyze.hdr": "Analyze", "example4d+orig.BRIK.gz": "AFNI", "example4d+orig.HEAD": "AFNI", "ras.hdr": "NIfTI in two files",
+        "ras.img": "NIfTI in two files", "test.mgz": "MGH", "tiny.mnc": "MINC",
+    }  # fmt: skip
+    assert {name: word for name, word in words.items() if word not in reasons[name]} == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [("a_T2starw", {"EchoTime": [0.005, 0.01]}), ("a_multi-echo_SWI", {}), ("sub-01_MEGRE", {"EchoTime": [0.005, 0.01]})],
+)
+def test_echoes_are_no_volumes_without_b_values(tmp_path: Path, name: str, fields: dict[str, object]) -> None:
+    path = write_nifti_file(tmp_path / "raw" / f"{name}.nii.gz", np.stack([head_voxels()] * 2, axis=3))
+    beside = path.with_name(f"{name}.json")
+    beside.write_text(json.dumps(fields), encoding="utf-8")
+    reason = ingest(tmp_path, [path, beside]).reason
+    assert "a series of 2 echoes: store one of them as a scan of its own" in reason
+
+
+def test_tables_of_a_bids_data_set_are_no_sidecars(tmp_path: Path) -> None:
+    source = bids(tmp_path / "source")
+    names = ("sub-01/ses-a/sub-01_ses-a_scans.json", "sub-01/ses-a/sub-01_ses-a_scans.tsv", "sub-01/sub-01_sessions.tsv",
+             "sub-01/sub-01_sessions.json", "sub-02/sub-02_task-rest_run-1_events.tsv", "task-rest_events.json", "participants.json",
+             "sub-02/func/sub-02_task-rest_physio.tsv.gz")  # fmt: skip
+    for name in names:
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).write_text("{}", encoding="utf-8")
+    left_out = find_cases(source).left_out
+    assert {left_out[source / name] for name in names} == {"metadata of a BIDS data set"}
 
 
 def test_voxels_that_cannot_be_shown_are_a_reason_and_the_rest_goes_on(tmp_path: Path) -> None:
@@ -270,6 +344,41 @@ def test_voxels_that_cannot_be_shown_are_a_reason_and_the_rest_goes_on(tmp_path:
         "not a grey volume (a single picture, or colours)",
         "damaged NIfTI file",
     ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "flags"),
+    [
+        ({"SpacingBetweenSlices": 7.0, "ImageOrientationPatientDICOM": [1, 0, 0, 0, 1, 0]}, ()),
+        ({"SpacingBetweenSlices": -7.0, "ImageOrientationPatientDICOM": [0, 1, 0, 0, 0, -1]}, ()),
+        ({"SpacingBetweenSlices": 5.6}, ("sidecar_geometry_disagrees",)),
+        ({"ImageOrientationPatientDICOM": [1, 0, 0, 0, 0.866, 0.5]}, ("sidecar_geometry_disagrees",)),
+        ({"SpacingBetweenSlices": "7", "ImageOrientationPatientDICOM": ["1", 0, 0, 0, 1, 0]}, ()),
+        ({"SpacingBetweenSlices": None, "ImageOrientationPatientDICOM": 6}, ()),
+    ],
+)
+def test_a_sidecar_that_contradicts_the_geometry_flags_the_scan(tmp_path: Path, fields: dict[str, object], flags: tuple[str, ...]) -> None:
+    path = write_nifti_file(tmp_path / "raw" / "a_T1w.nii.gz", head_voxels())
+    beside = path.with_name("a_T1w.json")
+    beside.write_text(json.dumps(fields), encoding="utf-8")
+    assert ingest(tmp_path, [path, beside]).series[0].flags == flags
+
+
+@pytest.mark.parametrize(("chosen", "spacing"), [(None, None), ("sform", 7.0), ("pixdim", 5.0)])
+def test_voxel_sizes_are_chosen_once_for_a_benchmark(tmp_path: Path, chosen: str | None, spacing: float | None) -> None:
+    path = write_nifti_file(tmp_path / "raw" / "a_T1w.nii", head_voxels())
+    with path.open("r+b") as file:
+        file.seek(76 + 12)  # pixdim[3]
+        file.write(np.float32(5.0).tobytes())
+    config = write_config(tmp_path / "config", tmp_path / "raw", **({"voxel_sizes": chosen} if chosen else {}))
+    out = tmp_path / "ingested" / "case.json"
+    command = ["--benchmark", "mine", "--case", "c0ffee", "--files", str(write_index(tmp_path, [path])), "--out", str(out)]
+    assert ingest_case.main([*command, *load_benchmark(config, "mine").ingest_arguments]) == 0
+    case = read_case(out)
+    if spacing is None:
+        assert "3.5 x 3.5 x 7 mm by the sform (code 1), 3.5 x 3.5 x 5 mm by pixdim" in case.reason
+    else:
+        assert case.series[0].quality["spacing_mm"] == spacing
 
 
 T2_LIKE, T1_LIKE = {"EchoTime": 0.1, "RepetitionTime": 5.0}, {"EchoTime": 0.01, "RepetitionTime": 0.5}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.ingest.pictures import ingest_pictures
@@ -127,6 +127,18 @@ def test_animations_and_pages_are_refused(tmp_path: Path, kind: str) -> None:
         encode(frames[0].convert("RGB"), kind, save_all=True, append_images=[one.convert("RGB") for one in frames[1:]])
     )
     assert take(tmp_path, "a")[0].reason == "several pictures in one file (an animation, or pages); store the one that is meant"
+
+
+def test_whatever_the_decoder_raises_the_picture_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A TypeError, for example, for a TIFF without its size."""
+
+    def fail(picture: Image.Image) -> None:
+        message = "Vandermeer"
+        raise TypeError(message)
+
+    monkeypatch.setattr(ImageOps, "exif_transpose", fail)
+    (tmp_path / "a.tif").write_bytes(encode(Image.fromarray(RAMP), "TIFF"))
+    assert take(tmp_path, "a.tif")[0].reason == "not a picture, or a damaged one"
 
 
 def test_what_is_no_picture_is_refused_and_the_rest_goes_on(tmp_path: Path) -> None:

@@ -34,9 +34,9 @@ def write_map(tmp_path: Path, text: str = MAP, source: Path | None = None) -> Pa
 
 def ingested(tmp_path: Path, files: list[Path], overrides: str = "", text: str = MAP) -> CaseRecord:
     config = write_map(tmp_path, text)
-    mapped = load_benchmark(config, "mine").mapped
+    reading = load_benchmark(config, "mine").ingest_arguments
     out = tmp_path / "ingested" / "case.json"
-    arguments = ["--benchmark", "mine", "--case", "c0ffee", "--files", str(write_index(tmp_path, files)), "--config", str(config), *mapped]
+    arguments = ["--benchmark", "mine", "--case", "c0ffee", "--files", str(write_index(tmp_path, files)), "--config", str(config), *reading]
     assert ingest_case.main([*arguments, "--overrides", overrides, "--out", str(out)]) == 0
     return read_case(out)
 

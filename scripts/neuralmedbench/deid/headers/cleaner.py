@@ -134,7 +134,7 @@ class HeaderCleaner:
         self._start = study_start(dataset, self._rules.dates)
         if dataset.original_encoding[0] is False and any(element.VR is None for element in map(dataset.get_item, list(dataset.keys()))):
             # explicit VR by its transfer syntax, implicit by its bytes: such elements can be written only after decoding
-            list(dataset.iterall())
+            list(dicom.elements(dataset))
         self._clean_items(dataset, top=True)
         del self._counts[KEPT]
         dataset.PatientID = dataset.PatientName = self._rules.patient_id

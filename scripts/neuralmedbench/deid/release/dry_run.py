@@ -13,6 +13,8 @@ from neuralmedbench.deid.headers.diff import ACTIONS, changes, reason_of, snapsh
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
+from neuralmedbench.files.cases import foreign_input
+from neuralmedbench.files.raw_folder import RawIndex
 from neuralmedbench.ingest.cases import collect_identity
 from neuralmedbench.ingest.listing import Pseudonyms, list_cases
 from neuralmedbench.ingest.raw_files import FileKind, load_raw_files
@@ -79,23 +81,34 @@ def dry_run(source: Path, pseudonyms: Pseudonyms, policy: CleaningPolicy) -> Dry
         result.others["notes: cleaned as texts"] += len(index.notes)
         result.others["records: cleaned as tables"] += index.record is not None
         try:
-            scans = load_raw_files(index, Path())
+            with foreign_input():
+                part = _dry_run_case(index, policy)
         except DataError as error:
-            result.left_out[str(error).partition(":")[2].strip() or str(error)] += len(index.files)
-            continue
-        excluded = sort_into_series(scans).excluded
-        rules = policy.rules_of(index.patient_id, collect_identity(scans, index.scan_date))
-        cleaner = HeaderCleaner(rules)
-        for number, scan in {scan.number: scan for scan in scans}.items():
-            if number in excluded:
-                result.left_out[excluded[number]] += 1
-            elif scan.header is not None:
-                result.decisions += _decisions(scan.path, cleaner, rules, (index.case_id, number))
-            elif scan.kind is FileKind.NIFTI:
-                result.others["NIfTI files: voxels and geometry stay, all texts of the header go"] += 1
-            elif scan.kind is FileKind.SIDECAR:
-                result.others["sidecars of NIfTI files: read, and not published"] += 1
+            result.left_out[str(error)] += len(index.files)
+        else:
+            result.decisions += part.decisions
+            result.left_out += part.left_out
+            result.others += part.others
     result.others = +result.others
+    return result
+
+
+def _dry_run_case(index: RawIndex, policy: CleaningPolicy) -> DryRun:
+    """Return what would be done to the files of one case."""
+    result = DryRun()
+    scans = load_raw_files(index, Path())
+    excluded = sort_into_series(scans).excluded
+    rules = policy.rules_of(index.patient_id, collect_identity(scans, index.scan_date))
+    cleaner = HeaderCleaner(rules)
+    for number, scan in {scan.number: scan for scan in scans}.items():
+        if number in excluded:
+            result.left_out[excluded[number]] += 1
+        elif scan.header is not None:
+            result.decisions += _decisions(scan.path, cleaner, rules, (index.case_id, number))
+        elif scan.kind is FileKind.NIFTI:
+            result.others["NIfTI files: voxels and geometry stay, all texts of the header go"] += 1
+        elif scan.kind is FileKind.SIDECAR:
+            result.others["sidecars of NIfTI files: read, and not published"] += 1
     return result
 
 

@@ -29,7 +29,7 @@ from neuralmedbench.deid.texts import clean_texts
 from neuralmedbench.deid.values import DateShift, parse_day
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files import dicom
-from neuralmedbench.files.cases import quarantine_on_error
+from neuralmedbench.files.cases import foreign_input, quarantine_on_error
 from neuralmedbench.files.digests import sha256_of_files
 from neuralmedbench.files.identity import Identity, identity_pattern, read_identity, write_identity
 from neuralmedbench.files.nifti import LPS_TO_RAS, Volume
@@ -126,7 +126,8 @@ def _release_case(
     index = with_facts(listed.index, listed.facts, private)
     base = CaseRecord(benchmark=NAME, case_id=index.case_id, patient_id=index.patient_id, stage="ingest", source_sha256=index.source_sha256)
     write_identity(private / "identity.json", Identity())
-    ingested = quarantine_on_error(base, lambda: ingest_case(base, index, private, private, NamedKinds(listed.overrides)))
+    named = NamedKinds(listed.overrides)
+    ingested = quarantine_on_error(base, lambda: ingest_case(base, index, private, private, named, sizes=settings.voxel_sizes))
     left_out: dict[str, str] = {}
     if ingested.state is State.QUARANTINED:
         return ingested, ingested, left_out
@@ -209,7 +210,8 @@ def clean_dicom_case(cleaning: Cleaning) -> dict[str, str]:
             continue
         is_map = series.sequence is Sequence.ADC
         try:
-            clean_dicom_series(raw, target, cleaning.rules, cleaning.checks, is_map=is_map, heads=cleaning.heads)
+            with foreign_input():
+                clean_dicom_series(raw, target, cleaning.rules, cleaning.checks, is_map=is_map, heads=cleaning.heads)
         except (DataError, DeidentificationError) as error:
             excluded[series.series_id] = str(error)
             shutil.rmtree(target, ignore_errors=True)

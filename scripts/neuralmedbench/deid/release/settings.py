@@ -13,6 +13,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.pseudonyms import read_key
 from neuralmedbench.ingest.case_tables import keyed_pseudonyms, linked_pseudonyms
 from neuralmedbench.ingest.listing import Pseudonyms
+from neuralmedbench.records.case import VoxelSizes
 
 DEMO_KEY = Path("config/demo.key")
 
@@ -35,6 +36,8 @@ class ReleaseSettings:
         Returns patient and case pseudonym for a patient's and a study's id.
     elements : tuple of ElementRule
         Own rules for single elements of headers.
+    voxel_sizes : VoxelSizes or None
+        Statement that counts in NIfTI headers whose voxel sizes differ.
     """
 
     form: str
@@ -43,6 +46,7 @@ class ReleaseSettings:
     options: tuple[str, ...]
     pseudonyms: Pseudonyms
     elements: tuple[ElementRule, ...] = ()
+    voxel_sizes: VoxelSizes | None = None
 
     @property
     def policy(self) -> CleaningPolicy:
@@ -66,7 +70,14 @@ def read_header_rules(profile: str, options: list[str] | None, elements: Path | 
 
 
 def make_settings(
-    form: str, profile: str, key_file: Path, linkage: Path | None, options: list[str] | None, *, elements: Path | None = None
+    form: str,
+    profile: str,
+    key_file: Path,
+    linkage: Path | None,
+    options: list[str] | None,
+    *,
+    elements: Path | None = None,
+    voxel_sizes: VoxelSizes | None = None,
 ) -> ReleaseSettings:
     """Check the arguments and build the settings.
 
@@ -82,6 +93,8 @@ def make_settings(
         Codes of options of PS3.15; None means all that the profile allows.
     elements : Path or None
         File of own rules for single elements.
+    voxel_sizes : VoxelSizes or None
+        As in `ReleaseSettings`.
 
     Raises
     ------
@@ -104,7 +117,7 @@ def make_settings(
     except (OSError, ValueError):  # the messages of these errors would show the contents of the table
         message = "--linkage: the table of the ids cannot be read; give the file that this command wrote, or a new path"
         raise ConfigError(message) from None
-    return ReleaseSettings(form, profile, key, header_options(profile, wanted), pseudonyms, wanted.elements)
+    return ReleaseSettings(form, profile, key, header_options(profile, wanted), pseudonyms, wanted.elements, voxel_sizes)
 
 
 def check_paths(source: Path, out: Path, private: dict[str, Path | None], audit: Path) -> None:

@@ -12,6 +12,7 @@ from neuralmedbench.deid.headers.element_values import clean_description
 from neuralmedbench.deid.review.pieces import PREVIEW, REVIEW, SERIES, preview_views, upright
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files import dicom
+from neuralmedbench.files.cases import foreign_input
 from neuralmedbench.files.dcm2niix import convert_largest
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.nifti import Volume, read_nifti
@@ -35,14 +36,13 @@ def write_previews(cleaning: Cleaning) -> None:
     for fate in cleaning.case.raw_series:
         if fate.reason and not fate.no_preview:
             try:
-                volume = _shown(cleaning, fate.series_id)
+                with foreign_input():
+                    volume = _shown(cleaning, fate.series_id)
             except TextFoundError:
                 entries[fate.series_id]["no_preview"] = "text"
             except DeidentificationError:
                 entries[fate.series_id]["no_preview"] = "face"
-            except (OSError, MemoryError):  # a fault of the machine, not of the data
-                raise
-            except Exception:  # an unused series of any form must not stop its case
+            except DataError:
                 entries[fate.series_id]["no_preview"] = "unreadable"
             else:
                 write_levels(cleaning.out / REVIEW / f"{fate.series_id}_{PREVIEW}", preview_views(*upright(volume)))

@@ -31,6 +31,7 @@ FLAGS = {
     "brain_hidden": "hidden text covers a small part of its brain: see how much, and whether a finding lies there",
     "burned_in_text_hidden": "text was burned into it and was hidden: look at the rim and at the chosen pictures",
     "words_and_physics_disagree": "its description and its acquisition parameters name different kinds of scan",
+    "sidecar_geometry_disagrees": "the sidecar gives another distance or plane of the slices than the scan; the scan's were used",
     "positions_and_thickness_disagree": "the distance between slices differs from their stated thickness; the positions were used",
     "uneven_spacing": "its slices are unevenly spaced",
     "missing_slices": "slices are missing",
