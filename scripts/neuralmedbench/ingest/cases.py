@@ -126,6 +126,8 @@ def ingest_case(base: CaseRecord, index: RawIndex, root: Path, out: Path, named:
             for number in series.numbers:
                 if number not in imported.excluded:
                     by_file.setdefault(number, []).append(series.series_id)
+    # a copy of an excluded file has the reason of that file
+    excluded |= {number: _plain(excluded[first]) for number, first in result.first_copies.items() if first in excluded}
     fates = _file_fates(len(index.files), by_file, excluded)
     case = replace(
         base,

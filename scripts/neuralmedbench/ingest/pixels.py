@@ -15,10 +15,11 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.nifti import MAX_VOXELS
 from neuralmedbench.ingest.raw_files import RawScan
-from neuralmedbench.ingest.raw_series import RawSeries
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
+
+    from neuralmedbench.ingest.raw_series import RawSeries
 
 CONVERTIBLE = frozenset({
     "1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.840.10008.1.2.2", "1.2.840.10008.1.2.5", "1.2.840.10008.1.2.4.50",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fixtures.raw import CORONAL, SAGITTAL, Stack, ball, ct_tags, ingest, make_slice, save, write_series
+from fixtures.raw import AXIAL, CORONAL, SAGITTAL, Stack, ball, ct_tags, ingest, make_slice, save, write_series
 from neuralmedbench.files.case_flow import NO_HEAD, PHANTOM, counts_as_patient
 from neuralmedbench.ingest.raw_series import OBJECT_NAMES
 from neuralmedbench.records.case import State
@@ -119,6 +120,60 @@ def test_a_few_slices_in_three_planes_are_a_localizer_whatever_they_are_called(t
         stack = Stack(slices=3, orientation=orientation)
         files += write_series(tmp_path / str(number), stack, first=1 + 3 * number, SeriesInstanceUID="1.2.3")
     assert "localizer (few slices in several planes)" in ingest(tmp_path, files).reason
+
+
+@pytest.mark.parametrize(
+    ("pictures", "first"),
+    [((SAGITTAL,), 30), ((SAGITTAL,), -5), ((SAGITTAL, CORONAL), 30), ((CORONAL, CORONAL, CORONAL), 30)],
+    ids=["last", "first", "two planes", "three"],
+)
+def test_reference_pictures_in_another_plane_are_the_localizer_of_a_stack(
+    tmp_path: Path, pictures: tuple[tuple[int, ...], ...], first: int
+) -> None:
+    """Toshiba and Canon write one into each series."""
+    files = write_series(tmp_path / "raw", Stack(slices=20), SeriesInstanceUID="1.2.3")
+    for number, orientation in enumerate(pictures):
+        files += write_series(tmp_path / "raw", Stack(slices=1, orientation=orientation), first=first + number, SeriesInstanceUID="1.2.3")
+    case = ingest(tmp_path, files)
+    assert [series.quality["slices"] for series in case.series] == [20]
+    reason = f"localizer ({len(pictures)} of {20 + len(pictures)} images, in another plane)"
+    assert case.raw_files == {"used": 20, reason: len(pictures)}
+
+
+def test_a_reference_picture_in_the_same_plane_is_no_slice_of_the_stack(tmp_path: Path) -> None:
+    files = write_series(tmp_path / "raw", Stack(slices=20), SeriesInstanceUID="1.2.3")
+    files += write_series(tmp_path / "raw", Stack(slices=1), first=30, SeriesInstanceUID="1.2.3", PixelSpacing=[8, 8], voxels=ball(1) + 1)
+    assert ingest(tmp_path, files).raw_files == {"fewer than 3 slices": 1, "used": 20}
+
+
+def test_three_planes_of_fifteen_images_are_a_localizer(tmp_path: Path) -> None:
+    files = []
+    for number, orientation in enumerate((AXIAL, SAGITTAL, CORONAL)):
+        files += write_series(tmp_path / "raw", Stack(slices=15, orientation=orientation), first=1 + 15 * number, SeriesInstanceUID="1.2.3")
+    assert ingest(tmp_path, files).raw_files == {"localizer (few slices in several planes)": 45}
+
+
+def test_different_images_with_one_uid_are_used_by_position_and_copies_are_not(tmp_path: Path) -> None:
+    files = write_series(tmp_path / "raw" / "1", Stack(slices=12), SOPInstanceUID="1.2.3")
+    files += [shutil.copy(path, tmp_path / "raw" / f"again-{path.name}") for path in files[:2]]
+    case = ingest(tmp_path, files)
+    assert case.series[0].quality["slices"] == 12
+    assert case.raw_files == {"duplicate of another file": 2, "used": 12}
+
+
+@pytest.mark.parametrize(
+    ("tags", "reason"),
+    [
+        ({"ImageType": ["ORIGINAL", "PRIMARY", "LOCALIZER"]}, "localizer"),
+        ({"SeriesDescription": "t1 map"}, "kind of scan not known"),
+    ],
+)
+def test_a_copy_of_an_excluded_file_has_the_reason_of_that_file(tmp_path: Path, tags: dict[str, Any], reason: str) -> None:
+    files = write_series(tmp_path / "raw" / "1", **tags)
+    files += [shutil.copy(path, tmp_path / "raw" / f"{number}-{path.name}") for path in files for number in range(3)]
+    case = ingest(tmp_path, files)
+    assert case.reason.startswith(f"no usable series among 32 files: {reason}")
+    assert not counts_as_patient(case)
 
 
 def test_a_case_with_files_of_two_patients_is_quarantined_without_naming_them(tmp_path: Path) -> None:
