@@ -15,7 +15,7 @@ import numpy.typing as npt
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
-from neuralmedbench.files.volumes import CT_AIR_HU
+from neuralmedbench.files.volumes import CT_AIR_HU, is_ct
 from neuralmedbench.ingest.bids import label_bids
 from neuralmedbench.ingest.conversion import B0, read_b_values, regrid_series, strongest_weighting, trace_image, weighted_volume
 from neuralmedbench.ingest.geometry import Geometry, is_mosaic, measure_affine, measure_dicom
@@ -24,6 +24,7 @@ from neuralmedbench.ingest.raw_files import FILE_NAMES, RawScan, read_sidecar, s
 from neuralmedbench.ingest.raw_series import RawSeries
 from neuralmedbench.ingest.sequences import (
     BY_PERSON,
+    DISAGREE,
     Physics,
     SequenceLabel,
     b_value_of,
@@ -31,6 +32,7 @@ from neuralmedbench.ingest.sequences import (
     label_of_header,
     label_sequence,
     plain_words,
+    sequence_by_words,
 )
 from neuralmedbench.records.case import MIN_SLICES, NoHead, Sequence, Series
 
@@ -268,19 +270,30 @@ def label_nifti(
 ) -> tuple[str, SequenceLabel]:
     """Return modality (`MR` or `CT`) and label of a NIfTI file, by name (without suffix, BIDS or not), sidecars and voxels.
 
-    Voxels in Hounsfield units make it a CT, whatever its name. Sidecars are ordered from far to near. With a label by a person it may look
+    Sidecars are ordered from far to near. With a label by a person it may look
     like a mask; otherwise DataError for a mask. DataError also for an invalid sidecar.
     """
     words = plain_words(WHO.sub("", name))
     if not by_a_person and is_mask(words, voxels):
         raise DataError(NoHead.MASK)
-    modality = "CT" if CT_WORDS.search(words) or float(voxels.min()) < CT_AIR_HU else "MR"
-    texts, physics = read_sidecars(sidecars)
-    return modality, label_bids(name, modality, physics) or label_sequence(modality, words, physics, texts)
+    stated, texts, physics = read_sidecars(sidecars)
+    modality, flags = modality_of(stated or ("CT" if CT_WORDS.search(words) else ""), words, voxels)
+    label = label_bids(name, modality, physics) or label_sequence(modality, words, physics, texts)
+    return modality, replace(label, flags=tuple(dict.fromkeys((*label.flags, *flags))))
 
 
-def read_sidecars(paths: Iterable[Path]) -> tuple[str, Physics]:
-    """Return the words and the physics of BIDS sidecars, whose times are in s; DataError if one is not a JSON object.
+def modality_of(stated: str, words: str, voxels: npt.NDArray[Any]) -> tuple[str, tuple[str, ...]]:
+    """Return the modality of a volume as it is `stated`, else by its greys, with a flag where the greys contradict that or its `words`."""
+    in_hu = is_ct(voxels)
+    if stated:
+        return stated, (DISAGREE,) if in_hu and stated == "MR" else ()
+    if in_hu:
+        return "CT", (DISAGREE,) if sequence_by_words(words) else ()
+    return "MR", ("negative_voxels",) if float(voxels.min()) < CT_AIR_HU else ()
+
+
+def read_sidecars(paths: Iterable[Path]) -> tuple[str, str, Physics]:
+    """Return modality (`MR`, `CT` or empty), words and physics of BIDS sidecars, whose times are in s; DataError if one is no JSON object.
 
     Later sidecars override earlier ones, key by key (BIDS inheritance).
     """
@@ -299,7 +312,9 @@ def read_sidecars(paths: Iterable[Path]) -> tuple[str, Physics]:
         flip_deg=float(flip) if isinstance(flip, int | float) else None,
     )
     texts = [fields.get(key) for key in ("SeriesDescription", "ProtocolName", "SequenceName")]
-    return plain_words(*(value for value in texts if isinstance(value, str))), physics
+    modality = fields.get("Modality")
+    words = plain_words(*(value for value in texts if isinstance(value, str)))
+    return modality if modality in {"MR", "CT"} else "", words, physics
 
 
 def volume_3d(volume: Volume, sequence: Sequence, gradients: Path | None, words: str) -> tuple[Volume, float | None]:

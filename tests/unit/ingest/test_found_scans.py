@@ -28,3 +28,8 @@ def test_images_with_one_uid_are_used_by_position(tmp_path: Path) -> None:
     case = ingest(tmp_path, files_of("one-uid-for-all"))
     assert case.series[0].quality["slices"] == 29
     assert case.raw_files == {"used": 29}
+
+
+def test_a_few_negative_voxels_make_no_ct(tmp_path: Path) -> None:
+    series = ingest(tmp_path, files_of("mr-with-negative-voxels")).series[0]
+    assert (series.sequence, series.modality, series.flags) == (Sequence.T1W, "MR", ("negative_voxels",))

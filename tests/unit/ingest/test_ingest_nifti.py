@@ -132,6 +132,64 @@ def test_a_subject_is_not_taken_for_a_subtraction(name: str, expected: Sequence)
     assert label_nifti(name, head_voxels())[1].sequence is expected
 
 
+def ct_voxels() -> np.ndarray:
+    """A head in HU: air around it, fat, brain and skull."""
+    voxels = np.full((48, 56, 20), -1000.0)
+    voxels[8:40, 8:48] = -80
+    voxels[10:38, 10:46] = 700
+    voxels[12:36, 12:44] = 35
+    return voxels + np.random.default_rng(3).normal(0, 5, voxels.shape)
+
+
+def ringing(voxels: np.ndarray) -> np.ndarray:
+    """Add negative voxels around bright ones, as interpolation does."""
+    noise = np.random.default_rng(3).normal(0, 300, voxels.shape)
+    return np.where(noise < -600, noise, voxels)
+
+
+GREYS = {
+    "ct": ct_voxels(),
+    "padded": np.where(np.hypot(*np.meshgrid(range(-24, 24), range(-28, 28), indexing="ij"))[..., None] > 27, -3024, ct_voxels()),
+    "clipped to 0": np.maximum(ct_voxels(), 0),
+    "clipped to -200": np.maximum(ct_voxels(), -200),
+    "ringing": ringing(head_voxels().astype(float) * 20),
+    "one voxel": np.where(np.arange(48 * 56 * 20).reshape(48, 56, 20) == 9, -700.0, head_voxels()),
+    "phase": np.random.default_rng(3).uniform(-4096, 4095, (48, 56, 20)),
+    "z-scores": np.random.default_rng(3).normal(0, 1, (48, 56, 20)),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "greys", "modality", "sequence", "flags"),
+    [
+        ("scan", "ct", "CT", Sequence.CT, ()),
+        ("scan", "padded", "CT", Sequence.CT, ()),
+        ("head_ct", "clipped to 0", "CT", Sequence.CT, ()),
+        ("head_ct", "clipped to -200", "CT", Sequence.CT, ()),
+        ("sub-01_ct", "clipped to 0", "CT", Sequence.CT, ()),
+        ("scan", "clipped to 0", "MR", Sequence.UNKNOWN, ()),
+        ("anatomical_T1w", "ct", "CT", Sequence.CT, ("words_and_physics_disagree",)),
+        ("sub-01_T1w", "ct", "CT", Sequence.T1W, ("words_and_physics_disagree",)),
+        ("anatomical_T1w", "one voxel", "MR", Sequence.T1W, ("negative_voxels",)),
+        ("sub-01_T1w", "ringing", "MR", Sequence.T1W, ("negative_voxels",)),
+        ("scan", "phase", "MR", Sequence.UNKNOWN, ("negative_voxels",)),
+        ("t2_flair", "z-scores", "MR", Sequence.FLAIR, ()),
+    ],
+)
+def test_the_greys_of_a_whole_scan_make_it_a_ct_and_single_negative_voxels_do_not(
+    name: str, greys: str, modality: str, sequence: Sequence, flags: tuple[str, ...]
+) -> None:
+    label = label_nifti(name, GREYS[greys])
+    assert (label[0], label[1].sequence, label[1].flags) == (modality, sequence, flags)
+
+
+@pytest.mark.parametrize(("stated", "flags"), [("CT", ()), ("MR", ("words_and_physics_disagree",))])
+def test_a_sidecar_states_the_modality(tmp_path: Path, stated: str, flags: tuple[str, ...]) -> None:
+    (tmp_path / "scan.json").write_text(json.dumps({"Modality": stated, "SeriesDescription": "T1"}))
+    modality, label = label_nifti("scan", ct_voxels(), [tmp_path / "scan.json"])
+    assert (modality, label.flags) == (stated, flags)
+
+
 def test_contrast_in_a_free_entity_alone_is_flagged(tmp_path: Path) -> None:
     label = label_bids("sub-01_acq-postgad_T1w", "MR", Physics())
     assert label is not None
