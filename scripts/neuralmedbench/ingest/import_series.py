@@ -184,7 +184,7 @@ def _check_places(geometry: Geometry, because: str) -> None:
         raise DataError(message)
     if "missing_slices" in geometry.flags:
         number = int(geometry.quality["missing_slices"])
-        missing = f"{number} slice{'s are' if number > 1 else ' is'} missing between the others"
+        missing = f"{number} slice{'s are' if number > 1 else ' is'} missing {geometry.gaps}"
         message = f"{missing}{reason or '; copy the whole series again'}"
         raise DataError(message)
 
