@@ -17,6 +17,7 @@ from neuralmedbench.files import dicom
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
 from neuralmedbench.files.volumes import CT_AIR_HU, is_ct
 from neuralmedbench.ingest.bids import label_bids
+from neuralmedbench.ingest.body_parts import other_part
 from neuralmedbench.ingest.conversion import B0, read_b_values, regrid_series, strongest_weighting, trace_image, weighted_volume
 from neuralmedbench.ingest.geometry import Geometry, is_mosaic, measure_affine, measure_dicom
 from neuralmedbench.ingest.pixels import check_size, copy_dicom, is_blank, split_cut_off, split_duplicates
@@ -25,6 +26,8 @@ from neuralmedbench.ingest.raw_series import RawSeries
 from neuralmedbench.ingest.sequences import (
     BY_PERSON,
     DISAGREE,
+    OTHER_TYPES,
+    PHYSICS_ALONE,
     Physics,
     SequenceLabel,
     b_value_of,
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 
 REFORMATTED = frozenset({"MPR", "CSA MPR", "PROJECTION IMAGE", "MIP", "REFORMATTED"})
 REFORMATTED_WORDS = re.compile(r"\b(?:mpr|reformat\w*|recon\w*|curved|average)\b")
+NAMES = ("SeriesDescription", "ProtocolName")
 DIFFUSION = frozenset({Sequence.DWI, Sequence.ADC})
 
 
@@ -92,6 +96,8 @@ def _import_nifti(series: RawSeries, folder: Path, label: SequenceLabel | None) 
     volume = read_nifti(path, f"file {series.scans[0].number} of the case")
     check_voxels(volume.voxels)
     sidecars = [sidecar.path for sidecar in series.sidecars if sidecar.is_json]
+    if label is None or BY_PERSON not in label.flags:
+        _check_body_part(str(sidecar_fields(sidecars).get("BodyPartExamined", "")))
     modality, by_name = label_nifti(stem_of(path), volume.voxels, sidecars, by_a_person=label is not None)
     label = _check_known(completed(label, by_name))
     gradients = next((sidecar.path for sidecar in reversed(series.sidecars) if sidecar.path.suffix.lower() == ".bval"), None)
@@ -106,9 +112,14 @@ def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, 
     # 1. A series that was sent twice is used once, unless a person labelled the copy.
     if (label is None or BY_PERSON not in label.flags) and series.series_id in others.copies:
         raise DataError(NoHead.SENT_AGAIN.format(others.copies[series.series_id]))
-    # 2. Its sequence must be known, from a person or from words and physics of the header.
+    # 2. It must not show another part of the body, and its sequence be known: by a person, or by words and physics of the header.
+    if label is None or BY_PERSON not in label.flags:
+        _check_body_part(dicom.text(header, "BodyPartExamined"))
     weights = [b_value_of(scan.header) for scan in series.scans if scan.header is not None]
-    label = _check_known(completed(label, label_of_header(header, weights)))
+    by_header = label_of_header(header, weights)
+    if PHYSICS_ALONE in by_header.flags and _has_other_echoes(series, others.series):
+        by_header = SequenceLabel(Sequence.UNKNOWN, other=NoHead.FIELD_MAP)
+    label = _check_known(completed(label, by_header))
     # 3. A series computed from another one of the case is not used.
     if _is_reformatted(series, others.series):
         raise DataError(NoHead.REFORMATTED)
@@ -198,9 +209,30 @@ def _write_volume(described: _Description, folder: Path, volume: Volume, measure
     return _series(described, f"series/{name}", geometry)
 
 
+def _check_body_part(text: str) -> None:
+    if part := other_part(text):
+        message = (
+            f"{NoHead.OTHER_PART}: {part} (BodyPartExamined); name its kind in `sequence_overrides` of the case table if it shows the head"
+        )
+        raise DataError(message)
+
+
+def _has_other_echoes(series: RawSeries, others: list[RawSeries]) -> bool:
+    """Return whether the case has the same scan with another echo time, or its phase: magnitudes of field maps have the timing of T1."""
+    header = series.header
+    for other in others:
+        if header is None or other.header is None or other is series:
+            continue
+        same = all(dicom.text(header, name) == dicom.text(other.header, name) for name in ("StudyInstanceUID", *NAMES, "RepetitionTime"))
+        phase = OTHER_TYPES[NoHead.PHASE] & set(dicom.texts(other.header, "ImageType"))
+        if same and (phase or dicom.number(header, "EchoTime") != dicom.number(other.header, "EchoTime")):
+            return True
+    return False
+
+
 def _check_known(label: SequenceLabel) -> SequenceLabel:
     if label.sequence is Sequence.UNKNOWN:
-        message = f"{NoHead.NOT_KNOWN}: name it in `sequence_map`, or in `sequence_overrides` of the case table, if it shall be used"
+        message = f"{label.other}: name it in `sequence_map`, or in `sequence_overrides` of the case table, if it shall be used"
         raise DataError(message)
     return label
 
@@ -293,13 +325,8 @@ def modality_of(stated: str, words: str, voxels: npt.NDArray[Any]) -> tuple[str,
 
 
 def read_sidecars(paths: Iterable[Path]) -> tuple[str, str, Physics]:
-    """Return modality (`MR`, `CT` or empty), words and physics of BIDS sidecars, whose times are in s; DataError if one is no JSON object.
-
-    Later sidecars override earlier ones, key by key (BIDS inheritance).
-    """
-    fields: dict[str, Any] = {}
-    for path in paths:
-        fields |= read_sidecar(path)
+    """Return modality (`MR`, `CT` or empty), words and physics of BIDS sidecars, whose times are in s; DataError if one is no JSON object."""
+    fields = sidecar_fields(paths)
     seconds = [fields.get(key) for key in ("RepetitionTime", "EchoTime", "InversionTime")]
     repetition, echo, inversion = (1000.0 * value if isinstance(value, int | float) else None for value in seconds)
     flip, agent, technique = fields.get("FlipAngle"), fields.get("ContrastBolusIngredient"), fields.get("ScanningSequence")
@@ -315,6 +342,14 @@ def read_sidecars(paths: Iterable[Path]) -> tuple[str, str, Physics]:
     modality = fields.get("Modality")
     words = plain_words(*(value for value in texts if isinstance(value, str)))
     return modality if modality in {"MR", "CT"} else "", words, physics
+
+
+def sidecar_fields(paths: Iterable[Path]) -> dict[str, Any]:
+    """Merge sidecars: later ones override earlier ones, key by key (BIDS inheritance)."""
+    fields: dict[str, Any] = {}
+    for path in paths:
+        fields |= read_sidecar(path)
+    return fields
 
 
 def volume_3d(volume: Volume, sequence: Sequence, gradients: Path | None, words: str) -> tuple[Volume, float | None]:

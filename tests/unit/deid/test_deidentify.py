@@ -409,4 +409,5 @@ def test_a_record_keeps_plain_values_and_drops_what_names_a_person() -> None:
 
 def test_descriptors_keep_words_about_scans_and_ages_are_top_coded() -> None:
     assert clean_descriptor("AX T2_FLAIR Vandermeer 4821337 5mm") == "AX T2 FLAIR 5mm"
+    assert clean_descriptor("AX T1post Vandermeer") == "AX T1post"
     assert [top_code_age(age) for age in ("094Y", "089Y", "007M", "x")] == ["090Y", "089Y", "007M", ""]

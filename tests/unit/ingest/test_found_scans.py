@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.raw import ingest
+from neuralmedbench.files.case_flow import counts_as_patient
 from neuralmedbench.records.case import Sequence
 
 SCANS = Path(os.environ.get("NMB_FOUND_SCANS", ""))
@@ -33,3 +34,9 @@ def test_images_with_one_uid_are_used_by_position(tmp_path: Path) -> None:
 def test_a_few_negative_voxels_make_no_ct(tmp_path: Path) -> None:
     series = ingest(tmp_path, files_of("mr-with-negative-voxels")).series[0]
     assert (series.sequence, series.modality, series.flags) == (Sequence.T1W, "MR", ("negative_voxels",))
+
+
+def test_the_magnitude_of_a_field_map_is_no_t1(tmp_path: Path) -> None:
+    case = ingest(tmp_path, files_of("bottle-as-head"))
+    assert case.reason.startswith("no usable series among 60 files: field map")
+    assert not counts_as_patient(case)

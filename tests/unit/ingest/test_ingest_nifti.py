@@ -114,6 +114,8 @@ def test_a_sidecar_tells_the_kind_of_a_scan_whose_name_says_nothing(tmp_path: Pa
         ("sub-01_magnitude1", Sequence.UNKNOWN),
         ("sub-01_inv-1_MP2RAGE", Sequence.UNKNOWN),
         ("sub-01_ce-iodine_ct", Sequence.CE_CT),
+        ("sub-01_acq-tof_angio", Sequence.ANGIO),
+        ("sub-01_rec-mip_angio", Sequence.UNKNOWN),
     ],
 )
 def test_bids_names_are_read_by_suffix_and_entities(name: str, expected: Sequence) -> None:
@@ -126,7 +128,8 @@ def test_bids_names_are_read_by_suffix_and_entities(name: str, expected: Sequenc
 @pytest.mark.parametrize(
     ("name", "expected"),
     [("sub_01_T1", Sequence.T1W), ("sub01_FLAIR", Sequence.FLAIR), ("sub-control_head_T2", Sequence.T2W), ("subtraction_T1", Sequence.UNKNOWN),
-     ("sub_T1_post", Sequence.UNKNOWN), ("p7_T1_post", Sequence.CE_T1W), ("p7_scan", Sequence.UNKNOWN)],
+     ("sub_T1_post", Sequence.UNKNOWN), ("p7_T1_post", Sequence.CE_T1W), ("p7_scan", Sequence.UNKNOWN), ("p7_MRA", Sequence.ANGIO),
+     ("p7_MRA_MIP", Sequence.UNKNOWN)],
 )  # fmt: skip
 def test_a_subject_is_not_taken_for_a_subtraction(name: str, expected: Sequence) -> None:
     assert label_nifti(name, head_voxels())[1].sequence is expected
@@ -188,6 +191,15 @@ def test_a_sidecar_states_the_modality(tmp_path: Path, stated: str, flags: tuple
     (tmp_path / "scan.json").write_text(json.dumps({"Modality": stated, "SeriesDescription": "T1"}))
     modality, label = label_nifti("scan", ct_voxels(), [tmp_path / "scan.json"])
     assert (modality, label.flags) == (stated, flags)
+
+
+def test_a_sidecar_that_names_another_part_of_the_body_sets_the_scan_aside(tmp_path: Path) -> None:
+    path = write_nifti_file(tmp_path / "raw" / "p7_T1.nii.gz", head_voxels())
+    beside = path.with_name("p7_T1.json")
+    beside.write_text(json.dumps({"BodyPartExamined": "KNEE"}))
+    assert "shows another part of the body: knee" in ingest(tmp_path, [path, beside]).reason
+    beside.write_text(json.dumps({"BodyPartExamined": "BRAIN"}))
+    assert ingest(tmp_path, [path, beside]).state is State.OK
 
 
 def test_contrast_in_a_free_entity_alone_is_flagged(tmp_path: Path) -> None:
