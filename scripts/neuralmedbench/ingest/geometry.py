@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.records.case import PLANES_ACROSS, Plane
 
@@ -128,6 +129,15 @@ def slice_position(header: Dataset, first: Dataset) -> float:
     if normal is None or len(origin) != 3:
         return 0.0
     return sum(cosine * place for cosine, place in zip(normal, origin, strict=True))
+
+
+def place_of(header: Dataset | None) -> tuple[float, ...]:
+    """Return position, orientation and size of an image; only images with equal ones are compared."""
+    if header is None:
+        message = "an image without a header has no place"
+        raise DataError(message)
+    numbers = (*dicom.numbers(header, "ImagePositionPatient"), *dicom.numbers(header, "ImageOrientationPatient"))
+    return (*(round(number, 2) + 0.0 for number in numbers), *(dicom.number(header, side) or 0.0 for side in ("Rows", "Columns")))
 
 
 def _places(positions: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:

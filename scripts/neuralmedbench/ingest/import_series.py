@@ -17,7 +17,6 @@ from neuralmedbench.files import dicom
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
 from neuralmedbench.files.volumes import CT_AIR_HU, is_ct
 from neuralmedbench.ingest.bids import label_bids
-from neuralmedbench.ingest.body_parts import other_part
 from neuralmedbench.ingest.conversion import B0, read_b_values, regrid_series, strongest_weighting, trace_image, weighted_volume
 from neuralmedbench.ingest.geometry import Geometry, is_mosaic, measure_affine, measure_dicom
 from neuralmedbench.ingest.pixels import check_size, copy_dicom, is_blank, split_cut_off, split_duplicates
@@ -34,6 +33,7 @@ from neuralmedbench.ingest.sequences import (
     completed,
     label_of_header,
     label_sequence,
+    other_part,
     plain_words,
     sequence_by_words,
 )

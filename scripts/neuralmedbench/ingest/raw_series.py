@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from neuralmedbench.files import dicom
 from neuralmedbench.ingest.bids import applies_to, entities_of
-from neuralmedbench.ingest.geometry import is_mosaic, main_axis, slice_position
-from neuralmedbench.ingest.pixels import place_of
+from neuralmedbench.ingest.geometry import is_mosaic, main_axis, place_of, slice_position
 from neuralmedbench.ingest.raw_files import PLAIN, STORAGE, FileKind, RawScan, put_element, stem_of
 from neuralmedbench.ingest.sequences import plain_words
 from neuralmedbench.records.case import NoHead
@@ -156,7 +155,7 @@ def _identity_of(scan: RawScan) -> tuple[object, ...]:
     uid = dicom.text(header, "SOPInstanceUID") if header is not None else ""
     if header is None or not uid:
         return scan.number, scan.frame
-    return uid, *place_of(scan), *(dicom.text(header, keyword) for keyword in NUMBERS_OF_IMAGE)
+    return uid, *place_of(header), *(dicom.text(header, keyword) for keyword in NUMBERS_OF_IMAGE)
 
 
 def _number_frames(scans: list[RawScan]) -> None:

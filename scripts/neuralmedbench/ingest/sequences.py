@@ -131,6 +131,19 @@ AMBIGUOUS = re.compile(r"\bt1 w$|\bpost (?:fossa|fosse)\b.*\bpost\b")
 NOT_IN_THE_BRAIN = re.compile(r"(?:pre|oral)\b.*")
 """An agent that is not there yet, or that is swallowed."""
 
+OTHER_PARTS = {
+    "knee": "knees?|patella|knie|genou|rodilla|ginocchio",
+    "spine": "[ctls]{1,2}spine|spine|cervical|thoracic|dorsal|lumbar|sacral|sacrum|coccyx|[bhl]ws|columna|rachis|wirbelsaule",
+    "chest": "chest|thorax|torax|thorakal|lungs?|heart|cardiac|breasts?|mamma|sternum|ribs?|mediastinum|(?:o?e)sophagus|aorta",
+    "abdomen": "abdomen|abd|abdo|liver|leber|kidneys?|renal|pancreas|spleen|stomach|gallbladder|biliary|bowel|colon",
+    "pelvis": "pelvis|pelv|becken|bassin|bladder|prostate|uterus|rectum|hips?|hufte|hanche|cadera",
+    "shoulder or arm": "shoulders?|schulter|epaule|hombro|clavicle|scapula|humerus|elbows?|forearms?|wrists?|hands?|main|mano|fingers?|thumbs?|arms?",
+    "leg": "legs?|thighs?|femur|tibia|calf|calves|ankles?|f[eo]{2}t|fuss|pied|toes?|heels?|extremity",
+}
+"""Our word for each part, and words of BodyPartExamined (DICOM PS3.16 CID 4030 and common others), without spaces, in lower case."""
+BESIDE = "left|right|upper|lower|both|and|to"
+ANY_PART = "|".join((*OTHER_PARTS.values(), BESIDE))
+
 
 @dataclass(frozen=True)
 class Physics:
@@ -420,3 +433,15 @@ def contrast_given(words: str, agent: str) -> tuple[bool, bool]:
     if by_words is not None and by_agent is not None and by_words != by_agent:
         return False, True
     return bool(by_words or by_agent), False
+
+
+def other_part(text: str) -> str:
+    """Return our word for the part of the body that BodyPartExamined names; empty for the head, several parts with it, and unknown words.
+
+    Examples
+    --------
+    >>> [other_part(text) for text in ("LSPINE", "RIGHT KNEE", "CHESTABDPELVIS", "HEADNECK", "BRAIN", "")]
+    ['spine', 'knee', 'chest', '', '', '']
+    """
+    words = re.sub(r"[^a-z]", "", plain_words(text))
+    return next((part for part, names in OTHER_PARTS.items() if re.fullmatch(rf"(?:{BESIDE})*(?:{names})(?:{ANY_PART})*", words)), "")
