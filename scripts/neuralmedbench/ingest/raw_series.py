@@ -60,8 +60,8 @@ LOCALIZER = re.compile(
 MAX_LOCALIZER_FILES = 45
 NUMBERS_OF_IMAGE = ("InstanceNumber", "AcquisitionNumber", "TemporalPositionIdentifier", "AcquisitionTime", "EchoTime")
 """Elements by which different images at one place differ."""
-STACK_SHARE = 0.8
-"""A smaller series in several planes is a stack with reference pictures if one plane has at least this part of its images."""
+STACK_SHARE, MIN_STACK = 0.8, 8
+"""A smaller series in several planes is a stack with reference pictures if one plane has at least this part and number of its images."""
 SKEW = 0.02
 """Tolerance of the scalar products of direction cosines against those of orthogonal unit vectors."""
 SPLITTING_TYPES = frozenset({
@@ -273,7 +273,7 @@ def split_localizer(scans: list[RawScan]) -> tuple[list[RawScan], list[RawScan]]
     if len(counts) < 2 or len(scans) > MAX_LOCALIZER_FILES:
         return scans, []
     plane, images = counts.most_common(1)[0]
-    if images < STACK_SHARE * len(scans):
+    if images < max(STACK_SHARE * len(scans), MIN_STACK):
         return [], scans
     stack = [scan for scan, other in zip(scans, planes, strict=True) if other in {plane, None}]
     return stack, [scan for scan, other in zip(scans, planes, strict=True) if other not in {plane, None}]

@@ -285,6 +285,12 @@ def test_one_series_that_cannot_be_converted_does_not_stop_the_others(
     assert case.set_aside == {"series-02": "T2w: no program can read it"}
 
 
+def test_an_angiogram_is_named_as_bids_does(tmp_path: Path, run: Callable[..., CaseRecord]) -> None:
+    files = write_dicom_series(tmp_path / "raw" / "1", number=1, slices=6)
+    files += write_dicom_series(tmp_path / "raw" / "2", number=2, slices=7, SeriesDescription="TOF 3D", ProtocolName="TOF")
+    assert [series.path for series in run(files).series] == ["anat/sub-c0ffee_T1w.nii.gz", "anat/sub-c0ffee_angio.nii.gz"]
+
+
 def test_a_series_of_whose_brain_too_much_would_be_lost_is_left_out_with_this_reason(
     tmp_path: Path, run: Callable[..., CaseRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
