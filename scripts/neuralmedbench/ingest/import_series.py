@@ -358,7 +358,9 @@ def volume_3d(volume: Volume, sequence: Sequence, gradients: Path | None, words:
     `gradients` is its `.bval` file, `words` are the `plain_words` of its name. DataError for any other series of volumes.
     """
     if volume.voxels.ndim == 4:
-        if sequence is not Sequence.DWI or gradients is None:
+        if sequence is not Sequence.DWI:
+            raise DataError(NoHead.VOLUMES.format(volume.voxels.shape[3]))
+        if gradients is None:
             raise DataError(NoHead.VOLUMES_WITHOUT_WEIGHTS.format(volume.voxels.shape[3]))
         voxels, b_value = trace_image(volume.voxels, read_b_values(gradients))
         return Volume(voxels, volume.affine), b_value

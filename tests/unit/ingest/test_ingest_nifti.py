@@ -336,7 +336,7 @@ def test_voxels_that_cannot_be_shown_are_a_reason_and_the_rest_goes_on(tmp_path:
         f"2 of {total} voxels are no numbers (NaN or infinite); write 0 where they are background and list the cases again",
         f"1 of {total} voxels are no numbers (NaN or infinite); write 0 where they are background and list the cases again",
         "all voxels are equal; the scan shows nothing",
-        "a series of 2 volumes without b-values",
+        "a series of 2 volumes that is no diffusion scan",
         "not a grey volume (a single picture, or colours)",
         "damaged NIfTI file",
     ]
