@@ -34,7 +34,7 @@ class MappedSequence(Section):
         " or `FileName` (without suffix). `*` stands for any letters, `?` for one, upper and lower case are equal; put patterns in quotes."
         " A number must be equal. All keys must fit; of a list one entry.",
     )
-    sequence: Literal["T1w", "ceT1w", "T2w", "FLAIR", "dwi", "ADC", "SWI", "T2starw", "PDw", "CT", "ceCT", "none"] | None = Field(
+    sequence: Literal["T1w", "ceT1w", "T2w", "FLAIR", "dwi", "ADC", "SWI", "T2starw", "PDw", "angio", "CT", "ceCT", "none"] | None = Field(
         None, description="Kind of the series that fit; `none` leaves them out. Absent: the kind that is recognised."
     )
     contrast_agent: str | None = Field(

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from neuralmedbench.config.section import Name, Section
 
-SEQUENCE_ORDER = ("T1w", "ceT1w", "FLAIR", "T2w", "SWI", "T2starw", "PDw", "dwi", "CT", "ceCT")
+SEQUENCE_ORDER = ("T1w", "ceT1w", "FLAIR", "T2w", "SWI", "T2starw", "PDw", "dwi", "CT", "ceCT", "angio")
 
 
 CtWindow = Literal["brain", "blood", "bone", "soft-tissue", "wide"]

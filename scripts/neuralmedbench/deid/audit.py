@@ -24,6 +24,7 @@ DESCRIPTIONS = {
     "dicom_files_cleaned": "DICOM files that were cleaned",
     "nifti_headers_cleaned": "NIfTI files of which voxels and geometry alone were kept",
     "series_not_convertible": "series that no program could convert",
+    "series_not_deidentified": "series left out because their face could not be located or removed, or because text remained in them",
     "series_with_brain_lost": "series left out because hidden text or the removal of the face would take too much of the brain",
     "faces_removed": "scans of which a face was removed",
     "header_private": "private elements, curves, overlays and bytes of an unknown kind that were removed from DICOM headers",

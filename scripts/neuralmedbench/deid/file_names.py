@@ -14,6 +14,7 @@ BIDS = {
     Sequence.FLAIR: ("anat", "", "FLAIR"),
     Sequence.T2STARW: ("anat", "", "T2starw"),
     Sequence.PDW: ("anat", "", "PDw"),
+    Sequence.ANGIO: ("anat", "", "angio"),
     Sequence.DWI: ("dwi", "", "dwi"),
     Sequence.ADC: ("dwi", "", "ADC"),
     Sequence.SWI: ("swi", "", "swi"),

@@ -38,6 +38,7 @@ from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
 from neuralmedbench.files.packs import SUFFIX
 from neuralmedbench.records.case import CaseRecord, Sequence, Series
 from neuralmedbench.runtime.atomic_write import partial_folder, sweep
+from neuralmedbench.runtime.storage import full_disk_cause
 
 SPACING_TOLERANCE = 0.03
 OUTPUTS = ("anat", "dwi", "swi", "ct", "text", REVIEW)
@@ -69,7 +70,7 @@ def deidentify_case(case: CaseRecord, source: Path, out: Path, policy: CleaningP
     DataError
         If no series can be converted with the geometry of its raw positions.
     DeidentificationError
-        If a face cannot be located, or text in the pixels or an identifying value in any file remains; `out` is then emptied.
+        If in every series a face cannot be located or text remains, or an identifying value remains in any file; `out` is then emptied.
     """
     empty_outputs(out)
     cleaning = begin_cleaning(case, source, out, policy, answer_key)
@@ -101,26 +102,45 @@ def empty_outputs(out: Path) -> None:
 
 
 def clean_scans(cleaning: Cleaning) -> tuple[Series, ...]:
-    """Write all scans of a case with BIDS names; DataError if none could be converted, or all were dropped."""
-    case, checks = cleaning.case, cleaning.checks
-    names = bids_names(case)
+    """Write all scans of a case with BIDS names; raises the first error, with the name of its series, if none is left.
+
+    A series in which a face or text may remain, or that cannot be converted, is set aside without any of its files; the others go on.
+    """
+    case, names = cleaning.case, bids_names(cleaning.case)
     done: dict[str, Series] = {}
-    failed: list[DataError] = []
+    failed: list[DataError | DeidentificationError] = []
     for series in defacing_order(case.series):
+        stem = cleaning.out / names[series.series_id]
         try:
-            written = write_scan(series, cleaning.out / names[series.series_id], cleaning)
-        except TextFoundError as error:
-            failed.append(error)  # counted as dropped
+            written = write_scan(series, stem, cleaning)
+        except (DataError, DeidentificationError) as error:
+            if full := full_disk_cause(error):
+                raise full from None
+            failed.append(type(error)(f"{series.series_id}, {_reason(series, error)}"))
             cleaning.excluded[series.series_id] = _reason(series, error)
-        except DataError as error:  # one unreadable series must not stop the others
-            failed.append(error)
-            checks["series_with_brain_lost" if isinstance(error, BrainLossError) else "series_not_convertible"] += 1
-            cleaning.excluded[series.series_id] = _reason(series, error)
+            if (check := _check_of(error)) is not None:
+                cleaning.checks[check] += 1
+            remove_scan(stem, cleaning.out / REVIEW, series.series_id)
         else:
             done[series.series_id] = replace(written, path=f"{names[series.series_id]}.nii.gz")
     if not done:
         raise failed[0]
     return tuple(done[series.series_id] for series in case.series if series.series_id in done)
+
+
+def _check_of(error: DataError | DeidentificationError) -> str | None:
+    """Return the check under which a series that is set aside is counted; text is counted where it is found."""
+    if isinstance(error, TextFoundError):
+        return None
+    if isinstance(error, BrainLossError):
+        return "series_with_brain_lost"
+    return "series_not_convertible" if isinstance(error, DataError) else "series_not_deidentified"
+
+
+def remove_scan(stem: Path, review: Path, series_id: str) -> None:
+    """Remove all files of a series that is set aside: scan, sidecars and pieces for the reviewer."""
+    for path in (*stem.parent.glob(f"{stem.name}.*"), *review.glob(f"{series_id}_*")):
+        path.unlink()
 
 
 def write_scan(series: Series, stem: Path, cleaning: Cleaning) -> Series:
@@ -213,6 +233,6 @@ def _acquired(work: Path) -> str:
     return "" if header is None else dicom.text(header, "AcquisitionTime")
 
 
-def _reason(series: Series, error: DataError) -> str:
+def _reason(series: Series, error: Exception) -> str:
     """Write why a series is left out as later stages do: with its kind in place of its number."""
     return f"{series.sequence.value}: {str(error).removeprefix(f'{series.series_id}: ')}"

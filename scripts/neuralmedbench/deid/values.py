@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TOP_AGE = 90
 """Ages over 89 identify a person; all become 90 (HIPAA Safe Harbor)."""
 DESCRIPTOR_WORDS = word_set(
-    "t1 t1w t1c t2 t2w t2* t2star pd pdw flair dark fluid dwi adc dti diff diffusion trace tracew swi swan suscept susceptibility",
+    "t1 t1w t1c t1pre t1post t1ce t1gd t1km t2 t2w t2* t2star pd pdw flair dark fluid dwi adc dti diff diffusion trace tracew swi swan suscept susceptibility",
     "ct cta mr mri head brain neuro skull skullbase orbit orbits pituitary temporal cranial axial ax tra transversal sag sagittal cor coronal obl",
     "se tse fse gre ep2d epi ep ir tir tirm stir haste blade propeller space cube vista vibe bravo mprage mpr tfl tfe ffe spgr fspgr fl2d fl3d",
     "2d 3d iso fs fatsat fat sat dixon spair pre post c +c gd gad gadolinium contrast ce km without with plain native nativ wo w o",

@@ -25,7 +25,7 @@ tables: arrow_schema, gc_paused, guard_cell, read_by_item, read_records, read_ta
 templates: Templates, version_of
 texts: UnreadableTextError, decode_text, for_terminal, visible
 vocabulary: diseases_path, names_path, read_urgency, read_vocabulary, urgency_path
-volumes: CT_AIR_HU, Matrix, as_matrix, as_stored, as_transform, centre_of, centre_of_grid, grid_over, homogeneous, image_like, read_volume, resample_to, use_one_thread, write_volume
+volumes: CT_AIR_HU, Matrix, as_matrix, as_stored, as_transform, centre_of, centre_of_grid, grid_over, homogeneous, image_like, is_ct, read_volume, resample_to, use_one_thread, write_volume
 words: AS_EPONYM, EPONYMS, NO_AGENT, UNSTATED_AGENT, is_eponym, word_set
 yaml_text: NestingError, load_yaml, yaml_fault
 """

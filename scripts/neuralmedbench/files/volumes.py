@@ -23,9 +23,28 @@ ORIENTATION = "LPS"
 NIFTI_HEADER_BYTES = 352
 INT16 = np.iinfo(np.int16)
 CT_AIR_HU = -500.0
-"""Air is darker than this in CT; no voxel is in MR."""
+"""Air is darker than this in CT, and tissue of a head brighter."""
+AIR_HU, FAT_HU, SOFT_HU = (-1100.0, -700.0), -200.0, 150.0
+"""Air and lung in CT; fat is brighter than the second value, soft tissue within the third of 0."""
+MIN_AIR, MIN_SOFT = 0.01, 0.2
+"""Smallest parts of air in a CT, and of soft tissue in the rest of it."""
 MIN_STEPS = 256
 """Range of grey values from which a volume is rounded to integers; an ADC map in mm2/s stays below."""
+
+
+def is_ct(voxels: npt.NDArray[np.number]) -> bool:
+    """Return whether the greys of a volume are those of CT, in HU.
+
+    In CT the dark voxels are air or padding, hardly any lie between air and fat, and much of the rest is soft tissue near 0. Single negative
+    voxels of MR (interpolation, filters), phase images and z-scores do not look like this. CT whose air was clipped cannot be recognised.
+    """
+    dark = voxels < CT_AIR_HU
+    air = dark & ((voxels > AIR_HU[0]) & (voxels < AIR_HU[1]) | (voxels == voxels.min()))
+    if air.mean() < MIN_AIR or air.sum() < 0.5 * dark.sum():
+        return False
+    between = np.count_nonzero(voxels < FAT_HU) - np.count_nonzero(dark)
+    soft = np.count_nonzero(np.abs(voxels) <= SOFT_HU)
+    return bool(between < air.sum() and soft >= MIN_SOFT * np.count_nonzero(~dark))
 
 
 def homogeneous(linear: npt.NDArray[np.floating], shift: npt.NDArray[np.floating]) -> Matrix:

@@ -7,21 +7,26 @@ import re
 from pathlib import Path, PurePosixPath
 
 from neuralmedbench.ingest.sequences import CONTRAST_OF, CONTRAST_UNCLEAR, DISAGREE, Physics, SequenceLabel, sequence_by_physics
-from neuralmedbench.records.case import Sequence
+from neuralmedbench.records.case import NoHead, Sequence
 
 NAME = re.compile(r"sub-[A-Za-z0-9+]+(?:_[A-Za-z0-9]+-[A-Za-z0-9+]+)*_([A-Za-z0-9]+)")
 SUFFIXES = {
     "T1w": Sequence.T1W, "T2w": Sequence.T2W, "FLAIR": Sequence.FLAIR, "PDw": Sequence.PDW, "T2starw": Sequence.T2STARW,
     "swi": Sequence.SWI, "dwi": Sequence.DWI, "ADC": Sequence.ADC, "adc": Sequence.ADC, "trace": Sequence.DWI, "ct": Sequence.CT,
-    "CT": Sequence.CT, "UNIT1": Sequence.T1W,
+    "CT": Sequence.CT, "UNIT1": Sequence.T1W, "angio": Sequence.ANGIO,
 }  # fmt: skip
 NOT_STRUCTURAL = frozenset({
     "bold", "cbv", "sbref", "asl", "m0scan", "epi", "magnitude", "magnitude1", "magnitude2", "phase", "phase1", "phase2", "phasediff",
-    "fieldmap", "angio", "T1map", "T2map", "T2starmap", "R1map", "R2map", "PDmap", "MTRmap", "MTsat", "Chimap", "minIP", "MP2RAGE", "VFA",
+    "fieldmap", "T1map", "T2map", "T2starmap", "R1map", "R2map", "PDmap", "MTRmap", "MTsat", "Chimap", "minIP", "MP2RAGE", "VFA",
     "MESE", "MEGRE", "IRT1", "MPM", "MTS", "MTR", "TB1map", "TB1TFL", "RB1map", "pet", "svs", "mrsi", "unloc", "mrsref", "FLASH", "PDT2",
     "inplaneT1", "inplaneT2", "defacemask", "T2star", "FA", "MD", "colFA",
 })  # fmt: skip
 """BIDS suffixes of images that are not structural scans, or may be of several kinds."""
+NAMED = {
+    NoHead.FIELD_MAP: {"epi", "magnitude", "magnitude1", "magnitude2", "phase1", "phase2", "phasediff", "fieldmap"},
+    NoHead.FUNCTIONAL: {"bold", "cbv", "sbref"},
+    NoHead.PERFUSION: {"asl", "m0scan"},
+}
 ENTITIES_OF_MAPS = {"part": {"phase", "real", "imag"}, "inv": set("12345"), "mt": {"on"}, "rec": {"mip", "minip"}}
 OTHER_FOLDERS = {
     "derivatives": "derived data (derivatives of a BIDS data set)",
@@ -90,7 +95,9 @@ def label_bids(name: str, modality: str, physics: Physics) -> SequenceLabel | No
         return None
     entities = entities_of(name)
     if matched[1] in NOT_STRUCTURAL or any(entities.get(key) in values for key, values in ENTITIES_OF_MAPS.items()):
-        return SequenceLabel(Sequence.UNKNOWN)
+        return SequenceLabel(
+            Sequence.UNKNOWN, other=next((name for name, suffixes in NAMED.items() if matched[1] in suffixes), NoHead.NOT_KNOWN)
+        )
     kind = SUFFIXES.get(matched[1])
     if kind is None:
         return None

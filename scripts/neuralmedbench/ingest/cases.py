@@ -132,6 +132,8 @@ def ingest_case(
             for number in series.numbers:
                 if number not in imported.excluded:
                     by_file.setdefault(number, []).append(series.series_id)
+    # a copy of an excluded file has the reason of that file
+    excluded |= {number: _plain(excluded[first]) for number, first in result.first_copies.items() if first in excluded}
     fates = _file_fates(len(index.files), by_file, excluded)
     case = replace(
         base,

@@ -28,6 +28,9 @@ UNEVEN = 0.25
 """Slices are uneven if one is further from an even grid than this fraction of the spacing."""
 SAME_SPACING = 0.1
 """Steps of one block differ by no more than this fraction."""
+ENDS = (("right", "left"), ("front", "back"), ("feet", "head"))
+"""Ends of the axes of LPS+: where each begins and ends."""
+SHOWN_GAPS = 3
 MAX_TILT_DEG = 0.5
 """Up to this tilt, slices of a stack that was rotated by hand are shifted by less than half a pixel."""
 
@@ -48,6 +51,8 @@ class Geometry:
         `positions_and_thickness_disagree`, `uneven_spacing`, `missing_slices`, `gantry_tilt`, `incomplete_volumes`.
     quality : dict of str to float
         `slices`, `spacing_mm`, `pixel_mm`, `missing_slices`, and `tilt_deg` of tilted series.
+    gaps : str
+        Where slices are missing, in words; empty if none is.
     """
 
     slices: int
@@ -55,6 +60,7 @@ class Geometry:
     plane: Plane | None
     flags: tuple[str, ...] = ()
     quality: dict[str, float] = field(default_factory=dict)
+    gaps: str = ""
 
 
 def measure_dicom(headers: SequenceOf[Dataset]) -> Geometry:
@@ -65,20 +71,21 @@ def measure_dicom(headers: SequenceOf[Dataset]) -> Geometry:
     pixel = dicom.number(first, "PixelSpacing") or 0.0
     quality = {"slices": float(len(places)), "pixel_mm": round(pixel, 4)}
     flags: list[str] = []
-    spacing = 0.0
+    spacing, gaps = 0.0, ""
     if len(places) > 1:
         steps = np.diff(places)
         spacing = float(np.median(steps))
         missing = missing_slices(steps, _instance_numbers(headers, first) if counts.max() == 1 else None)
-        quality |= {"spacing_mm": round(spacing, 3), "missing_slices": float(missing)}
+        quality |= {"spacing_mm": round(spacing, 3), "missing_slices": float(missing.sum())}
         # compare with the header, and look for what makes the stack no regular grid
         claimed, tolerance = _claimed_spacing(first)
         if claimed and abs(claimed - spacing) > tolerance * spacing:
             flags.append("positions_and_thickness_disagree")
         if _is_uneven(places):
             flags.append("uneven_spacing")
-        if missing:
+        if missing.any():
             flags.append("missing_slices")
+            gaps = _name_gaps(missing, places, slice_normal(dicom.numbers(first, "ImageOrientationPatient")))
         tilt = _tilt_deg(headers)
         if abs(tilt) > MAX_TILT_DEG:
             quality["tilt_deg"] = round(tilt, 2)
@@ -86,7 +93,7 @@ def measure_dicom(headers: SequenceOf[Dataset]) -> Geometry:
     if counts.min() != counts.max():
         flags.append("incomplete_volumes")
     axis = main_axis(dicom.numbers(first, "ImageOrientationPatient"))
-    return Geometry(len(places), int(counts.max()), _plane(axis, spacing, pixel), tuple(flags), quality)
+    return Geometry(len(places), int(counts.max()), _plane(axis, spacing, pixel), tuple(flags), quality, gaps)
 
 
 def measure_affine(affine: npt.NDArray[np.float64], shape: SequenceOf[int]) -> Geometry:
@@ -158,6 +165,15 @@ def slice_position(header: Dataset, first: Dataset) -> float:
     return sum(cosine * place for cosine, place in zip(normal, origin, strict=True))
 
 
+def place_of(header: Dataset | None) -> tuple[float, ...]:
+    """Return position, orientation and size of an image; only images with equal ones are compared."""
+    if header is None:
+        message = "an image without a header has no place"
+        raise DataError(message)
+    numbers = (*dicom.numbers(header, "ImagePositionPatient"), *dicom.numbers(header, "ImageOrientationPatient"))
+    return (*(round(number, 2) + 0.0 for number in numbers), *(dicom.number(header, side) or 0.0 for side in ("Rows", "Columns")))
+
+
 def _places(positions: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Return the different positions in mm, ascending, and the number of images at each."""
     ordered = np.sort(positions)
@@ -196,8 +212,18 @@ def _claimed_spacing(header: Dataset) -> tuple[float | None, float]:
     return (abs(between), UNEVEN) if between else (dicom.number(header, "SliceThickness"), 0.35)
 
 
-def missing_slices(steps: npt.NDArray[np.float64], numbers: npt.NDArray[np.float64] | None = None) -> int:
-    """Count the slices that are missing between the others.
+def _name_gaps(missing: npt.NDArray[np.int64], places: npt.NDArray[np.float64], normal: SequenceOf[float] | None) -> str:
+    """Say between which slices some are missing, counted along the normal; `places`: positions of the slices in mm."""
+    axis = max(range(3), key=lambda number: abs(normal[number])) if normal else 2
+    start = ENDS[axis][normal is not None and normal[axis] < 0]
+    gaps, heights = np.flatnonzero(missing), places - places[0]
+    named = [f"{place + 1} and {place + 2} ({heights[place]:.0f} to {heights[place + 1]:.0f} mm)" for place in gaps[:SHOWN_GAPS]]
+    more = f", and {len(gaps) - SHOWN_GAPS} more gaps" if len(gaps) > SHOWN_GAPS else ""
+    return f"between slices {', '.join(named)}{more}, counted from the {start} end"
+
+
+def missing_slices(steps: npt.NDArray[np.float64], numbers: npt.NDArray[np.float64] | None = None) -> npt.NDArray[np.int64]:
+    """Count the slices that are missing between the others, by step.
 
     Parameters
     ----------
@@ -208,27 +234,28 @@ def missing_slices(steps: npt.NDArray[np.float64], numbers: npt.NDArray[np.float
 
     Returns
     -------
-    int
-        A sequential scan may be planned in blocks of different spacing, as in head CT; blocks may overlap.
+    ndarray of int, shape (Z - 1,)
+        Number of missing slices in each step. A sequential scan may be planned in blocks of different spacing, as in head CT; blocks may
+        overlap.
 
     Examples
     --------
     >>> missing_slices(np.array([5.0, 5.0, 10.0, 5.0]))
-    1
-    >>> missing_slices(np.array([4.0, 4.0, 4.0, 1.1, 7.0, 7.0, 7.0]))
+    array([0, 0, 1, 0])
+    >>> int(missing_slices(np.array([4.0, 4.0, 4.0, 1.1, 7.0, 7.0, 7.0])).sum())
     0
     """
     blocks = _blocks(steps)
     spacings = np.array([block.spacing for block in blocks])
     covered = sum(block.stop - block.start for block in blocks)
     if len(blocks) < 2 or np.ptp(spacings) <= UNEVEN * spacings.min() or covered < 0.6 * len(steps):
-        return 0 if _has_two_spacings(steps) else _skipped(steps, float(np.median(steps)))
+        return np.zeros(len(steps), dtype=np.int64) if _has_two_spacings(steps) else _skipped(steps, float(np.median(steps)))
     # wide blocks between finer steps are slices that are missing one after the other
-    missing, planned = 0, []
+    missing, planned = np.zeros(len(steps), dtype=np.int64), []
     for block in blocks:
         finer = _spacing_around(steps, block, spacings)
         if finer:
-            missing += _skipped(steps[block.start : block.stop], finer)
+            missing[block.start : block.stop] = _skipped(steps[block.start : block.stop], finer)
         else:
             planned.append(block)
     # steps in no block are gaps within one, or where two meet
@@ -237,10 +264,11 @@ def missing_slices(steps: npt.NDArray[np.float64], numbers: npt.NDArray[np.float
         after = next((block for block in planned if block.start > place), planned[-1])
         low, high = sorted((before.spacing, after.spacing))
         if high - low <= UNEVEN * low:
-            missing += _skipped(steps[place], before.spacing)
+            missing[place] = _skipped(steps[place], before.spacing)
         elif steps[place] > max((1 + UNEVEN) * (low + high) / 2, (1 + SAME_SPACING) * high):  # further apart than slices that touch
-            missing += max(_skipped(steps[place], high), 1)
-    return missing if numbers is None else max(missing, _skipped_numbers(numbers))
+            missing[place] = max(int(_skipped(steps[place], high)), 1)
+    by_number = np.zeros_like(missing) if numbers is None else _skipped_numbers(numbers)
+    return by_number if by_number.sum() > missing.sum() else missing
 
 
 @dataclass(frozen=True)
@@ -270,17 +298,22 @@ def _spacing_around(steps: npt.NDArray[np.float64], block: _Block, spacings: npt
     return float(multiples.max()) if enclosed and len(multiples) else 0.0
 
 
-def _skipped(steps: npt.NDArray[np.float64] | np.float64, spacing: float) -> int:
-    """Return the number of slices of one spacing that steps leave out."""
-    return int(np.maximum(np.round(steps / spacing) - 1, 0).sum())
+def _skipped(steps: npt.NDArray[np.float64] | np.float64, spacing: float) -> npt.NDArray[np.int64]:
+    """Return the number of slices of one spacing that each step leaves out."""
+    return np.maximum(np.round(steps / spacing) - 1, 0).astype(np.int64)
 
 
-def _skipped_numbers(numbers: npt.NDArray[np.float64]) -> int:
-    """Return how many instance numbers are missing if the others follow each other but at a few places within; 0 for other numberings."""
+def _skipped_numbers(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return how many instance numbers are missing in each step if the others follow each other but at a few places within; else 0."""
     jumps = np.flatnonzero(np.abs(np.diff(numbers)) != 1)
-    absent = int(np.ptp(numbers)) + 1 - len(numbers)
+    absent = np.setdiff1d(np.arange(numbers.min(), numbers.max()), numbers)
     within = len(jumps) > 0 and jumps[0] > 0 and jumps[-1] < len(numbers) - 2
-    return absent if within and absent > 0 and max(absent, len(jumps)) <= len(numbers) // 4 else 0
+    skipped = np.zeros(len(numbers) - 1, dtype=np.int64)
+    if within and max(len(absent), len(jumps)) <= len(numbers) // 4:
+        for place in jumps:
+            low, high = sorted(numbers[place : place + 2])
+            skipped[place] = np.count_nonzero((absent > low) & (absent < high))
+    return skipped
 
 
 def _has_two_spacings(steps: npt.NDArray[np.float64]) -> bool:

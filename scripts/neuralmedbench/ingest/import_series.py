@@ -15,7 +15,7 @@ import numpy.typing as npt
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
-from neuralmedbench.files.volumes import CT_AIR_HU
+from neuralmedbench.files.volumes import CT_AIR_HU, is_ct
 from neuralmedbench.ingest.bids import label_bids
 from neuralmedbench.ingest.conversion import B0, read_b_values, regrid_series, strongest_weighting, trace_image, weighted_volume
 from neuralmedbench.ingest.geometry import Geometry, check_field, contradicts_sidecar, is_mosaic, measure_affine, measure_dicom
@@ -24,13 +24,18 @@ from neuralmedbench.ingest.raw_files import FILE_NAMES, RawScan, merge_sidecars,
 from neuralmedbench.ingest.raw_series import RawSeries
 from neuralmedbench.ingest.sequences import (
     BY_PERSON,
+    DISAGREE,
+    OTHER_TYPES,
+    PHYSICS_ALONE,
     Physics,
     SequenceLabel,
     b_value_of,
     completed,
     label_of_header,
     label_sequence,
+    other_part,
     plain_words,
+    sequence_by_words,
 )
 from neuralmedbench.records.case import MIN_SLICES, NoHead, Sequence, Series, VoxelSizes
 
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
 
 REFORMATTED = frozenset({"MPR", "CSA MPR", "PROJECTION IMAGE", "MIP", "REFORMATTED"})
 REFORMATTED_WORDS = re.compile(r"\b(?:mpr|reformat\w*|recon\w*|curved|average)\b")
+NAMES = ("SeriesDescription", "ProtocolName")
 DIFFUSION = frozenset({Sequence.DWI, Sequence.ADC})
 
 
@@ -98,8 +104,10 @@ def _import_nifti(series: RawSeries, folder: Path, label: SequenceLabel | None, 
     volume = read_nifti(path, f"file {series.scans[0].number} of the case", sizes)
     check_voxels(volume.voxels)
     sidecars = [sidecar.path for sidecar in series.sidecars if sidecar.is_json]
-    modality, by_name = label_nifti(stem_of(path), volume.voxels, sidecars, by_a_person=label is not None)
     fields, words = merge_sidecars(sidecars), plain_words(stem_of(path))
+    if label is None or BY_PERSON not in label.flags:
+        _check_body_part(str(fields.get("BodyPartExamined", "")))
+    modality, by_name = label_nifti(stem_of(path), volume.voxels, sidecars, by_a_person=label is not None)
     if volume.voxels.ndim == 4 and (isinstance(fields.get("EchoTime"), list) or MULTI_ECHO.search(words)):
         raise DataError(NoHead.ECHOES.format(volume.voxels.shape[3]))
     label = _check_known(completed(label, by_name))
@@ -117,9 +125,14 @@ def _import_dicom(series: RawSeries, folder: Path, label: SequenceLabel | None, 
     # 1. A series that was sent twice is used once, unless a person labelled the copy.
     if (label is None or BY_PERSON not in label.flags) and series.series_id in others.copies:
         raise DataError(NoHead.SENT_AGAIN.format(others.copies[series.series_id]))
-    # 2. Its sequence must be known, from a person or from words and physics of the header.
+    # 2. It must not show another part of the body, and its sequence be known: by a person, or by words and physics of the header.
+    if label is None or BY_PERSON not in label.flags:
+        _check_body_part(dicom.text(header, "BodyPartExamined"))
     weights = [b_value_of(scan.header) for scan in series.scans if scan.header is not None]
-    label = _check_known(completed(label, label_of_header(header, weights)))
+    by_header = label_of_header(header, weights)
+    if PHYSICS_ALONE in by_header.flags and _has_other_echoes(series, others.series):
+        by_header = SequenceLabel(Sequence.UNKNOWN, other=NoHead.FIELD_MAP)
+    label = _check_known(completed(label, by_header))
     # 3. A series computed from another one of the case is not used.
     if _is_reformatted(series, others.series):
         raise DataError(NoHead.REFORMATTED)
@@ -196,7 +209,7 @@ def _check_places(geometry: Geometry, because: str) -> None:
         raise DataError(message)
     if "missing_slices" in geometry.flags:
         number = int(geometry.quality["missing_slices"])
-        missing = f"{number} slice{'s are' if number > 1 else ' is'} missing between the others"
+        missing = f"{number} slice{'s are' if number > 1 else ' is'} missing {geometry.gaps}"
         message = f"{missing}{reason or '; copy the whole series again'}"
         raise DataError(message)
 
@@ -218,9 +231,30 @@ def _write_volume(described: _Description, folder: Path, volume: Volume, measure
     return _series(described, f"series/{name}", geometry)
 
 
+def _check_body_part(text: str) -> None:
+    if part := other_part(text):
+        message = (
+            f"{NoHead.OTHER_PART}: {part} (BodyPartExamined); name its kind in `sequence_overrides` of the case table if it shows the head"
+        )
+        raise DataError(message)
+
+
+def _has_other_echoes(series: RawSeries, others: list[RawSeries]) -> bool:
+    """Return whether the case has the same scan with another echo time, or its phase: magnitudes of field maps have the timing of T1."""
+    header = series.header
+    for other in others:
+        if header is None or other.header is None or other is series:
+            continue
+        same = all(dicom.text(header, name) == dicom.text(other.header, name) for name in ("StudyInstanceUID", *NAMES, "RepetitionTime"))
+        phase = OTHER_TYPES[NoHead.PHASE] & set(dicom.texts(other.header, "ImageType"))
+        if same and (phase or dicom.number(header, "EchoTime") != dicom.number(other.header, "EchoTime")):
+            return True
+    return False
+
+
 def _check_known(label: SequenceLabel) -> SequenceLabel:
     if label.sequence is Sequence.UNKNOWN:
-        message = f"{NoHead.NOT_KNOWN}: name it in `sequence_map`, or in `sequence_overrides` of the case table, if it shall be used"
+        message = f"{label.other}: name it in `sequence_map`, or in `sequence_overrides` of the case table, if it shall be used"
         raise DataError(message)
     return label
 
@@ -293,19 +327,30 @@ def label_nifti(
 ) -> tuple[str, SequenceLabel]:
     """Return modality (`MR` or `CT`) and label of a NIfTI file, by name (without suffix, BIDS or not), sidecars and voxels.
 
-    Voxels in Hounsfield units make it a CT, whatever its name. Sidecars are ordered from far to near. With a label by a person it may look
+    Sidecars are ordered from far to near. With a label by a person it may look
     like a mask; otherwise DataError for a mask. DataError also for an invalid sidecar.
     """
     words = plain_words(WHO.sub("", name))
     if not by_a_person and is_mask(words, voxels):
         raise DataError(NoHead.MASK)
-    modality = "CT" if CT_WORDS.search(words) or float(voxels.min()) < CT_AIR_HU else "MR"
-    texts, physics = read_sidecars(sidecars)
-    return modality, label_bids(name, modality, physics) or label_sequence(modality, words, physics, texts)
+    stated, texts, physics = read_sidecars(sidecars)
+    modality, flags = modality_of(stated or ("CT" if CT_WORDS.search(words) else ""), words, voxels)
+    label = label_bids(name, modality, physics) or label_sequence(modality, words, physics, texts)
+    return modality, replace(label, flags=tuple(dict.fromkeys((*label.flags, *flags))))
 
 
-def read_sidecars(paths: Iterable[Path]) -> tuple[str, Physics]:
-    """Return the words and the physics of BIDS sidecars, whose times are in s; DataError if one is not a JSON object."""
+def modality_of(stated: str, words: str, voxels: npt.NDArray[Any]) -> tuple[str, tuple[str, ...]]:
+    """Return the modality of a volume as it is `stated`, else by its greys, with a flag where the greys contradict that or its `words`."""
+    in_hu = is_ct(voxels)
+    if stated:
+        return stated, (DISAGREE,) if in_hu and stated == "MR" else ()
+    if in_hu:
+        return "CT", (DISAGREE,) if sequence_by_words(words) else ()
+    return "MR", ("negative_voxels",) if float(voxels.min()) < CT_AIR_HU else ()
+
+
+def read_sidecars(paths: Iterable[Path]) -> tuple[str, str, Physics]:
+    """Return modality (`MR`, `CT` or empty), words and physics of BIDS sidecars, whose times are in s; DataError if one is no JSON object."""
     fields = merge_sidecars(paths)
     seconds = [fields.get(key) for key in ("RepetitionTime", "EchoTime", "InversionTime")]
     repetition, echo, inversion = (1000.0 * value if isinstance(value, int | float) else None for value in seconds)
@@ -319,7 +364,9 @@ def read_sidecars(paths: Iterable[Path]) -> tuple[str, Physics]:
         flip_deg=float(flip) if isinstance(flip, int | float) else None,
     )
     texts = [fields.get(key) for key in ("SeriesDescription", "ProtocolName", "SequenceName")]
-    return plain_words(*(value for value in texts if isinstance(value, str))), physics
+    modality = fields.get("Modality")
+    words = plain_words(*(value for value in texts if isinstance(value, str)))
+    return modality if modality in {"MR", "CT"} else "", words, physics
 
 
 def volume_3d(volume: Volume, sequence: Sequence, gradients: Path | None, words: str) -> tuple[Volume, float | None]:
@@ -328,7 +375,9 @@ def volume_3d(volume: Volume, sequence: Sequence, gradients: Path | None, words:
     `gradients` is its `.bval` file, `words` are the `plain_words` of its name. DataError for any other series of volumes.
     """
     if volume.voxels.ndim == 4:
-        if sequence is not Sequence.DWI or gradients is None:
+        if sequence is not Sequence.DWI:
+            raise DataError(NoHead.VOLUMES.format(volume.voxels.shape[3]))
+        if gradients is None:
             raise DataError(NoHead.VOLUMES_WITHOUT_WEIGHTS.format(volume.voxels.shape[3]))
         voxels, b_value = trace_image(volume.voxels, read_b_values(gradients))
         return Volume(voxels, volume.affine), b_value

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.nifti import MAX_VOXELS
+from neuralmedbench.ingest.geometry import place_of
 from neuralmedbench.ingest.raw_files import RawScan
 from neuralmedbench.ingest.raw_series import RawSeries
 
@@ -204,7 +205,7 @@ def split_duplicates(scans: SequenceOf[RawScan]) -> tuple[tuple[RawScan, ...], t
     """
     places: dict[tuple[float, ...], list[RawScan]] = defaultdict(list)
     for scan in scans:
-        places[place_of(scan)].append(scan)
+        places[place_of(scan.header)].append(scan)
     most = max(len(at_one_place) for at_one_place in places.values())
     if most == 1:
         return tuple(scans), ()
@@ -235,7 +236,7 @@ def repeated_series(series: Iterable[RawSeries]) -> dict[str, str]:
             continue
         places: dict[tuple[float, ...], list[RawScan]] = defaultdict(list)
         for scan in one.scans:
-            places[place_of(scan)].append(scan)
+            places[place_of(scan.header)].append(scan)
         original = next((other for other, theirs in known if set(places) <= set(theirs) and _repeats(places, theirs)), None)
         if original is None:
             known.append((one, places))
@@ -246,13 +247,3 @@ def repeated_series(series: Iterable[RawSeries]) -> dict[str, str]:
 
 def _repeats(places: dict[tuple[float, ...], list[RawScan]], theirs: dict[tuple[float, ...], list[RawScan]]) -> bool:
     return all({pixel_digest(scan) for scan in scans} <= {pixel_digest(scan) for scan in theirs[place]} for place, scans in places.items())
-
-
-def place_of(scan: RawScan) -> tuple[float, ...]:
-    """Return position, orientation and size of an image; only images with equal ones are compared."""
-    header = scan.header
-    if header is None:
-        message = "an image without a header has no place"
-        raise DataError(message)
-    numbers = (*dicom.numbers(header, "ImagePositionPatient"), *dicom.numbers(header, "ImageOrientationPatient"))
-    return (*(round(number, 2) + 0.0 for number in numbers), *(dicom.number(header, side) or 0.0 for side in ("Rows", "Columns")))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuralmedbench.files import dicom
 from neuralmedbench.ingest.bids import applies_to, entities_of
-from neuralmedbench.ingest.geometry import is_mosaic, main_axis, slice_position
+from neuralmedbench.ingest.geometry import is_mosaic, main_axis, place_of, slice_position
 from neuralmedbench.ingest.raw_files import PLAIN, STORAGE, FileKind, RawScan, put_element, stem_of
 from neuralmedbench.ingest.sequences import plain_words
 from neuralmedbench.records.case import NoHead
@@ -59,6 +58,10 @@ LOCALIZER = re.compile(
     r"|plan scan|calibration|asset cal)\b"
 )
 MAX_LOCALIZER_FILES = 45
+NUMBERS_OF_IMAGE = ("InstanceNumber", "AcquisitionNumber", "TemporalPositionIdentifier", "AcquisitionTime", "EchoTime")
+"""Elements by which different images at one place differ."""
+STACK_SHARE, MIN_STACK = 0.8, 8
+"""A smaller series in several planes is a stack with reference pictures if one plane has at least this part and number of its images."""
 SKEW = 0.02
 """Tolerance of the scalar products of direction cosines against those of orthogonal unit vectors."""
 SPLITTING_TYPES = frozenset({
@@ -99,10 +102,11 @@ class RawSeries:
 
 @dataclass
 class RawSeriesList:
-    """All raw files of a case: its series, and the reasons of excluded files by number."""
+    """All raw files of a case: its series, the reasons of excluded files, and the first file of each duplicate, by number."""
 
     series: list[RawSeries] = field(default_factory=list)
     excluded: dict[int, str] = field(default_factory=dict)
+    first_copies: dict[int, int] = field(default_factory=dict)
 
 
 def sort_into_series(scans: Iterable[RawScan]) -> RawSeriesList:
@@ -112,15 +116,16 @@ def sort_into_series(scans: Iterable[RawScan]) -> RawSeriesList:
     """
     result = RawSeriesList()
     groups: dict[tuple[object, ...], list[RawScan]] = defaultdict(list)
-    seen: set[str] = set()
+    firsts: dict[tuple[object, ...], int] = {}
     # DICOM images by series, NIfTI files, sidecars
     volumes: list[RawScan] = []
     sidecars: list[RawScan] = []
     for scan in scans:
         if scan.header is not None:
-            uid = dicom.text(scan.header, "SOPInstanceUID")
-            reason = NoHead.DUPLICATE if uid in seen else exclusion_reason(scan.header)
-            seen |= {uid} - {""}
+            first = firsts.setdefault(_identity_of(scan), scan.number)
+            if first != scan.number:
+                result.first_copies[scan.number] = first
+            reason = NoHead.DUPLICATE if first != scan.number else exclusion_reason(scan.header)
             if reason:
                 result.excluded[scan.number] = reason
             else:
@@ -144,6 +149,15 @@ def sort_into_series(scans: Iterable[RawScan]) -> RawSeriesList:
     return result
 
 
+def _identity_of(scan: RawScan) -> tuple[object, ...]:
+    """Return what only copies of an image share: some anonymisers write one SOPInstanceUID into all files."""
+    header = scan.header
+    uid = dicom.text(header, "SOPInstanceUID") if header is not None else ""
+    if header is None or not uid:
+        return scan.number, scan.frame
+    return uid, *place_of(header), *(dicom.text(header, keyword) for keyword in NUMBERS_OF_IMAGE)
+
+
 def _number_frames(scans: list[RawScan]) -> None:
     """Give the frames of a series in several objects consecutive instance numbers, by which the converter sorts volumes."""
     objects = {scan.number: scan.whole for scan in scans if scan.whole is not None}
@@ -161,13 +175,13 @@ def _number_frames(scans: list[RawScan]) -> None:
 
 
 def _split(scans: list[RawScan], result: RawSeriesList) -> list[tuple[RawScan, ...]]:
-    """Split the images of one SeriesInstanceUID by kind (echo, map, orientation, size); exclude all if it is a localizer."""
+    """Split the images of one SeriesInstanceUID by kind (echo, map, orientation, size, spacing); exclude localizers."""
+    scans, localizer = split_localizer(scans)
+    few = f"{len(localizer)} of {len(scans) + len(localizer)} images, in another plane" if scans else "few slices in several planes"
+    result.excluded.update({scan.number: f"{NoHead.LOCALIZER} ({few})" for scan in localizer})
     parts: dict[tuple[object, ...], list[RawScan]] = defaultdict(list)
     for scan in scans:
         parts[_kind_of_image(scan.header)].append(scan)
-    if is_several_planes([part[0].header for part in parts.values()], len(scans)):
-        result.excluded.update({scan.number: f"{NoHead.LOCALIZER} (few slices in several planes)" for scan in scans})
-        return []
     return [tuple(sorted(part, key=_position_key(part[0].header))) for _, part in sorted(parts.items(), key=lambda part: str(part[0]))]
 
 
@@ -177,7 +191,8 @@ def _kind_of_image(header: Dataset | None) -> tuple[object, ...]:
     orientation = tuple(round(cosine, 1) + 0.0 for cosine in dicom.numbers(header, "ImageOrientationPatient"))
     types = tuple(sorted(SPLITTING_TYPES & {part.replace("_", " ") for part in dicom.texts(header, "ImageType")}))
     echo = round(dicom.number(header, "EchoTime") or 0.0)  # in whole ms
-    return echo, types, orientation, dicom.number(header, "Rows"), dicom.number(header, "Columns")
+    spacing = tuple(round(side, 2) for side in dicom.numbers(header, "PixelSpacing"))
+    return echo, types, orientation, dicom.number(header, "Rows"), dicom.number(header, "Columns"), spacing
 
 
 def _position_key(first: Dataset | None) -> Callable[[RawScan], tuple[float, float, int]]:
@@ -251,7 +266,14 @@ def _named(kind: str) -> str:
     )
 
 
-def is_several_planes(firsts: SequenceOf[Dataset | None], total: int) -> bool:
-    """Return whether a small series has several planes, as only localizers do."""
-    planes = {main_axis(dicom.numbers(header, "ImageOrientationPatient")) for header in firsts if header is not None}
-    return len(planes - {None}) > 1 and total <= MAX_LOCALIZER_FILES
+def split_localizer(scans: list[RawScan]) -> tuple[list[RawScan], list[RawScan]]:
+    """Split a small series in several planes into its stack and its reference pictures; without a stack all of it is a localizer."""
+    planes = [main_axis(dicom.numbers(scan.header, "ImageOrientationPatient")) if scan.header is not None else None for scan in scans]
+    counts = Counter(plane for plane in planes if plane is not None)
+    if len(counts) < 2 or len(scans) > MAX_LOCALIZER_FILES:
+        return scans, []
+    plane, images = counts.most_common(1)[0]
+    if images < max(STACK_SHARE * len(scans), MIN_STACK):
+        return [], scans
+    stack = [scan for scan, other in zip(scans, planes, strict=True) if other in {plane, None}]
+    return stack, [scan for scan, other in zip(scans, planes, strict=True) if other not in {plane, None}]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from neuralmedbench.files import dicom
 from neuralmedbench.files.words import NO_AGENT, UNSTATED_AGENT
-from neuralmedbench.records.case import Sequence
+from neuralmedbench.records.case import NoHead, Sequence
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -24,30 +24,47 @@ WORDS_DISAGREE = "description_and_protocol_disagree"
 CONTRAST_UNCLEAR = "contrast_unclear"
 PHYSICS_ALONE = "kind_by_physics_alone"
 BY_PERSON, BY_MAP = "label_by_a_person", "label_by_sequence_map"
-NOT_A_STRUCTURAL_SCAN = re.compile(
-    r"\b(?:tof|mra|mrv|venc|pcmra|pca|pc ?3d|angio(?:graph\w*)?|perf\w*|dsc|dce|asl|pcasl|bold|fmri|epfid\w*|rest(?:ing)?(?: ?state)?"
-    r"|\w*cb[fv]|mtt|ttp|tmax|mrs|svs|press|spectro(?:scop\w*)?|csi|field ?map(?:ping)?|gre ?field|b0 ?map|b1 ?map|m(?:in)? ?ip\w?|mn?ip|minip"
-    r"|qsm|fa|col ?fa|colou?r|tensor|\w* ?aniso\w*|eadc|exponential|pha(?:se)?|sub|subtr\w*|inv ?\d|apt\w?|stir ?map|r2\*?|calibration|cal"
-    r"|shim|prescan|coil|survey|scout|loc|locali[sz]er|b ?[tf]fe|trufi|balanced|basg|double ir|venogra\w*|t[12]\*? ?map\w*|t2 ?star ?map\w*"
-    r"|t1 images)\b|\bt[12] ?\*? ?maps?\b|(?<!\d)(?<!\d )\bdir\b"
-)
+OTHER_KINDS: tuple[tuple[NoHead, re.Pattern[str]], ...] = tuple((kind, re.compile(rf"\b(?:{words})\b")) for kind, words in (
+    (NoHead.FIELD_MAP, r"field ?map(?:ping)?|fmap|gre ?field\w*|gre ?fm|fm[23]d\w*|\w*b[01] ?maps?"),
+    (NoHead.PERFUSION, r"perf\w*|dsc|dce|\w*asl|\w*cb[fv]|mtt|ttp|tmax"),
+    (NoHead.FUNCTIONAL, r"bold|f[mc]+ri|epfid\w*|rest(?:ing)?(?: ?state)?"),
+    (NoHead.SPECTROSCOPY, r"mrs|svs|press|spectro(?:scop\w*)?|csi"),
+    (NoHead.FLOW, r"venc|pcmra|pca|pc ?3d"),
+    (NoHead.PROJECTION, r"m(?:in)? ?ip\w?|mn?ip|minip"),
+    (NoHead.SUBTRACTION, r"sub|subtr\w*"),
+    (NoHead.PHASE, r"pha(?:se)?|e\d ph"),
+    (NoHead.CALIBRATION, r"calibration|cal|shim|prescan|coil"),
+    (NoHead.LOCALIZER, r"survey|scout|loc|locali[sz]er"),
+    (NoHead.MAP, r"qsm|fa|col ?fa|colou?r|tensor|\w* ?aniso\w*|eadc|exponential|apt\w?|stir ?map|r2\*?|t[12]\*? ?map\w*|t2 ?star ?map\w*|t1 images"),
+    (NoHead.MAP, r"t[12] ?\*? ?maps?"),
+    (NoHead.NOT_KNOWN, r"inv ?\d|b ?[tf]fe|trufi|balanced|basg|double ir|(?<!\d)(?<!\d )dir"),
+))  # fmt: skip
 """Words of scans that have the timing of a structural scan but are not one; `32 dir` counts directions."""
-NOT_A_PLAIN_CT = re.compile(
-    r"\b(?:perf\w*|ctp|neuropct|\w*monitoring|bolus\w*|smart ?prep|test ?inj\w*|timing|iodine|jod\w*|vnc|virtual\w*|mono\w*|\d+ ?kev|m(?:in)?ip"
-    r"|min ip|dose|topogram|scout|surview|z ?eff|overlay|fusion|\w*cb[fv]|mtt|ttp|tmax|vrt?|volume render\w*|bone ?subtract\w*|sub|subtr\w*)\b"
-)
+OTHER_CTS: tuple[tuple[NoHead, re.Pattern[str]], ...] = tuple((kind, re.compile(rf"\b(?:{words})\b")) for kind, words in (
+    (NoHead.PERFUSION, r"perf\w*|ctp|neuropct|\w*cb[fv]|mtt|ttp|tmax"),
+    (NoHead.DUAL_ENERGY, r"iodine|jod\w*|vnc|virtual\w*|mono\w*|\d+ ?kev|z ?eff|overlay|fusion"),
+    (NoHead.PROJECTION, r"m(?:in)?ip|min ip|vrt?|volume render\w*"),
+    (NoHead.SUBTRACTION, r"bone ?subtract\w*|sub|subtr\w*"),
+    (NoHead.CALIBRATION, r"\w*monitoring|bolus\w*|smart ?prep|test ?inj\w*|timing"),
+    (NoHead.DOSE_REPORT, "dose"),
+    (NoHead.LOCALIZER, "topogram|scout|surview"),
+))  # fmt: skip
 """Words of CT series other than plain tissue at one time."""
-MAP_TYPES = frozenset({
-    "P", "PHASE", "PHASE MAP", "R", "I", "REAL", "IMAGINARY", "FA", "EADC", "TENSOR", "MIP", "MNIP", "MINIP", "MIN IP", "PROJECTION IMAGE",
-    "SUBTRACTION", "SUB", "T1 MAP", "T2 MAP", "T2 STAR MAP", "R2 MAP", "RCBF", "RCBV", "PERFUSION", "CT SOM5 MIP",
-})  # fmt: skip
+OTHER_TYPES: dict[NoHead, frozenset[str]] = {
+    NoHead.PHASE: frozenset({"P", "PHASE", "PHASE MAP"}),
+    NoHead.PROJECTION: frozenset({"MIP", "MNIP", "MINIP", "MIN IP", "PROJECTION IMAGE", "CT SOM5 MIP"}),
+    NoHead.SUBTRACTION: frozenset({"SUBTRACTION", "SUB"}),
+    NoHead.PERFUSION: frozenset({"RCBF", "RCBV", "PERFUSION"}),
+    NoHead.MAP: frozenset({"R", "I", "REAL", "IMAGINARY", "FA", "EADC", "TENSOR", "T1 MAP", "T2 MAP", "T2 STAR MAP", "R2 MAP"}),
+}
 """Values of ImageType of images computed from scans."""
 GRADIENT = r"gre|ffe|fl2d|fl3d|flash|me2d|me3d|eg|fe|gradient\w*|gradien\w*|medic|merge"
 WORDS: tuple[tuple[Sequence, re.Pattern[str]], ...] = (
+    (Sequence.ANGIO, re.compile(r"\b(?:tof|mra|mrv|angio(?:gra\w*)?|venogra\w*)\b")),
     (Sequence.ADC, re.compile(r"\b\w{0,2}adc\b|apparent diffusion|\baverage dc\b")),
-    (Sequence.SWI, re.compile(r"\b(?:e?swi\w?|e?swan|ven ?bold|fsbb|suscept\w*)\b")),
+    (Sequence.SWI, re.compile(r"\b(?:e?swi\w?|e?swan|ven ?bold|fsbb|bsi|suscept\w*)\b")),
     (Sequence.T2STARW, re.compile(
-        r"t2 ?\*|\bt2 ?star\w*|\bt2s(?:w)?\b|\b(?:hemo|haemo|heme|merge)\b"
+        r"t2 ?\*|\bt2 ?star\w*|\bt2s(?:w)?\b|\b(?:hemo|haemo|heme|merge)\b|\bmag images\b"
         rf"|\bt2w?\b.*\b(?:{GRADIENT})\b|\b(?:{GRADIENT})\b.*\bt2w?\b"
     )),
     (Sequence.DWI, re.compile(
@@ -62,9 +79,15 @@ WORDS: tuple[tuple[Sequence, re.Pattern[str]], ...] = (
     (Sequence.T2W, re.compile(r"\bs?t2(?:w|c)?\b|\bciss\b|\bci3d\w*|\bfiesta\b|\bdrive\b|\bstir\b|\bhaste\b")),
     (Sequence.PDW, re.compile(r"\b(?:pd(?:w)?|proton density|dp|rho)\b")),
 )  # fmt: skip
-"""First match counts; the order matters: a FLAIR is often called `t2 flair`, and names of diffusion scans contain T2."""
+"""First match counts; the order matters: a FLAIR is often called `t2 flair`, and names of diffusion scans contain T2.
+
+CISS and FIESTA show fluid as T2 does (Chavhan et al., RadioGraphics 2008) and are read for it, DRIVE is a spin echo: T2w, as BIDS has no
+suffix for steady states; other balanced scans stay unknown. `Mag_Images` is the magnitude of Siemens' SWI, a T2*-weighted gradient echo,
+and BSI (blood sensitive imaging) is Hitachi's SWI. BIDS calls TOF and contrast-enhanced MR angiography and venography `angio`.
+"""
 TWO_ECHOES = re.compile(r"\b(?:pd|dp)\w? ?[+/]? ?t2|\bt2\w? ?[+/]? ?(?:pd|dp)|dual echo|double echo")
 """One description for both echoes of a scan: the echo time decides."""
+DUAL_ECHO, B_ZERO = re.compile(r"\b(?:dual|double) echo\b"), re.compile(r"\bb ?0\b")
 RELATED = (
     frozenset({Sequence.ADC, Sequence.DWI}),
     frozenset({Sequence.SWI, Sequence.T2STARW, Sequence.T2W}),
@@ -108,6 +131,19 @@ AMBIGUOUS = re.compile(r"\bt1 w$|\bpost (?:fossa|fosse)\b.*\bpost\b")
 NOT_IN_THE_BRAIN = re.compile(r"(?:pre|oral)\b.*")
 """An agent that is not there yet, or that is swallowed."""
 
+OTHER_PARTS = {
+    "knee": "knees?|patella|knie|genou|rodilla|ginocchio",
+    "spine": "[ctls]{1,2}spine|spine|cervical|thoracic|dorsal|lumbar|sacral|sacrum|coccyx|[bhl]ws|columna|rachis|wirbelsaule",
+    "chest": "chest|thorax|torax|thorakal|lungs?|heart|cardiac|breasts?|mamma|sternum|ribs?|mediastinum|(?:o?e)sophagus|aorta",
+    "abdomen": "abdomen|abd|abdo|liver|leber|kidneys?|renal|pancreas|spleen|stomach|gallbladder|biliary|bowel|colon",
+    "pelvis": "pelvis|pelv|becken|bassin|bladder|prostate|uterus|rectum|hips?|hufte|hanche|cadera",
+    "shoulder or arm": "shoulders?|schulter|epaule|hombro|clavicle|scapula|humerus|elbows?|forearms?|wrists?|hands?|main|mano|fingers?|thumbs?|arms?",
+    "leg": "legs?|thighs?|femur|tibia|calf|calves|ankles?|f[eo]{2}t|fuss|pied|toes?|heels?|extremity",
+}
+"""Our word for each part, and words of BodyPartExamined (DICOM PS3.16 CID 4030 and common others), without spaces, in lower case."""
+BESIDE = "left|right|upper|lower|both|and|to"
+ANY_PART = "|".join((*OTHER_PARTS.values(), BESIDE))
+
 
 @dataclass(frozen=True)
 class Physics:
@@ -149,6 +185,8 @@ class SequenceLabel:
     flags: tuple[str, ...] = ()
     agent: str = ""
     """Contrast agent named by a person."""
+    other: NoHead = NoHead.NOT_KNOWN
+    """What a series of unknown sequence is instead, if that is known."""
 
 
 def label_of_header(header: Dataset, weights: Iterable[float | None] = ()) -> SequenceLabel:
@@ -181,19 +219,25 @@ def label_sequence(modality: str, words: str, physics: Physics, others: str = ""
     # contrast agent first: it applies to CT and MR
     given, unclear = contrast_given(f"{words} {others}".strip(), plain_words(physics.agent))
     contrast_flags = (CONTRAST_UNCLEAR,) if unclear else ()
-    if types & MAP_TYPES:
-        return SequenceLabel(Sequence.UNKNOWN)
+    if (other := _other_scan(modality, words, others, types)) is not None:
+        return SequenceLabel(Sequence.UNKNOWN, other=other)
     if modality == "CT":
-        if NOT_A_PLAIN_CT.search(f"{words} {others}"):
-            return SequenceLabel(Sequence.UNKNOWN)
         phase = re.search(r"\b(?:angio\w*|arteri\w*|venous|venos\w*|portal)\b", words) is not None and not unclear
         return SequenceLabel(Sequence.CE_CT if given or phase else Sequence.CT, contrast_flags)
-    if modality != "MR" or is_not_structural(words) or is_not_structural(others):
-        return SequenceLabel(Sequence.UNKNOWN)
     label = _label_mr(words, others, physics, types)
     if label.sequence not in CONTRAST_OF:
         return label  # contrast agent is only tracked for T1 and CT
     return SequenceLabel(CONTRAST_OF[label.sequence] if given else label.sequence, (*label.flags, *contrast_flags))
+
+
+def _other_scan(modality: str, words: str, others: str, types: frozenset[str]) -> NoHead | None:
+    """Return what a series is that is no scan of tissue or vessels; None if it may be one."""
+    if modality not in {"MR", "CT"}:
+        return NoHead.NOT_KNOWN
+    by_type = next((kind for kind, values in OTHER_TYPES.items() if types & values), None)
+    if by_type is not None:
+        return by_type
+    return kind_of(OTHER_CTS, f"{words} {others}") if modality == "CT" else other_kind(words) or other_kind(others)
 
 
 def _label_mr(words: str, others: str, physics: Physics, types: frozenset[str]) -> SequenceLabel:
@@ -203,6 +247,8 @@ def _label_mr(words: str, others: str, physics: Physics, types: frozenset[str]) 
     # words of the description, else of the protocol, else physics
     first, second = sequence_by_words(words), sequence_by_words(others)
     named = first or second
+    if _is_field_map(named, f"{words} {others}", physics):
+        return SequenceLabel(Sequence.UNKNOWN, other=NoHead.FIELD_MAP)
     if named is None:
         return _by_physics(by_physics, physics)
     if TWO_ECHOES.search(f"{words} {others}") and physics.echo_ms:
@@ -211,6 +257,13 @@ def _label_mr(words: str, others: str, physics: Physics, types: frozenset[str]) 
     if first and second and first is not second and not any({first, second} <= family for family in RELATED):
         flags = (*flags, WORDS_DISAGREE)
     return SequenceLabel(named, flags)
+
+
+def _is_field_map(named: Sequence | None, words: str, physics: Physics) -> bool:
+    """Return whether a gradient echo is a field map although no word says so: two echoes of no named contrast, or B0 without diffusion."""
+    if not physics.is_gradient_echo or physics.b_value:
+        return False
+    return (named is None and DUAL_ECHO.search(words) is not None) or (named is Sequence.DWI and B_ZERO.search(words) is not None)
 
 
 def _by_physics(by_physics: Sequence | None, physics: Physics) -> SequenceLabel:
@@ -222,7 +275,7 @@ def _by_physics(by_physics: Sequence | None, physics: Physics) -> SequenceLabel:
 def _disagree(named: Sequence, by_physics: Sequence | None, physics: Physics) -> bool:
     if named is Sequence.T2W and physics.is_gradient_echo:
         return True  # a gradient echo is never T2-weighted: T2* or a balanced scan
-    if by_physics is None or named in {Sequence.ADC, Sequence.SWI, Sequence.T2STARW}:
+    if by_physics is None or named in {Sequence.ADC, Sequence.SWI, Sequence.T2STARW, Sequence.ANGIO}:
         return False  # timing does not distinguish derived maps and gradient echoes
     if named is Sequence.DWI:
         return by_physics in {Sequence.T1W, Sequence.FLAIR}  # an echo-planar scan without a b-value in its header looks like T2
@@ -239,15 +292,20 @@ def sequence_by_words(words: str) -> Sequence | None:
     >>> sequence_by_words(plain_words("AX_T2_FLAIR"))
     <Sequence.FLAIR: 'FLAIR'>
     """
-    if is_not_structural(words):
+    if other_kind(words) is not None:
         return None
     return next((sequence for sequence, pattern in WORDS if pattern.search(words)), None)
 
 
-def is_not_structural(words: str) -> bool:
-    """Return whether words name a scan other than a structural one or an ADC map."""
+def other_kind(words: str) -> NoHead | None:
+    """Return what words name if it is neither a structural scan nor an angiogram nor an ADC map; None for these, and for other words."""
     rest = re.sub(r"\bven bold\b", "venbold", words)  # venous BOLD is susceptibility-weighted, not functional
-    return NOT_A_STRUCTURAL_SCAN.search(rest) is not None and not re.search(r"\b\w{0,2}adc\b(?! ?fa)", words)
+    return None if re.search(r"\b\w{0,2}adc\b(?! ?fa)", words) else kind_of(OTHER_KINDS, rest)
+
+
+def kind_of(kinds: Iterable[tuple[NoHead, re.Pattern[str]]], words: str) -> NoHead | None:
+    """Return the first kind that words name."""
+    return next((kind for kind, pattern in kinds if pattern.search(words)), None)
 
 
 def sequence_by_physics(physics: Physics) -> Sequence | None:
@@ -375,3 +433,15 @@ def contrast_given(words: str, agent: str) -> tuple[bool, bool]:
     if by_words is not None and by_agent is not None and by_words != by_agent:
         return False, True
     return bool(by_words or by_agent), False
+
+
+def other_part(text: str) -> str:
+    """Return our word for the part of the body that BodyPartExamined names; empty for the head, several parts with it, and unknown words.
+
+    Examples
+    --------
+    >>> [other_part(text) for text in ("LSPINE", "RIGHT KNEE", "CHESTABDPELVIS", "HEADNECK", "BRAIN", "")]
+    ['spine', 'knee', 'chest', '', '', '']
+    """
+    words = re.sub(r"[^a-z]", "", plain_words(text))
+    return next((part for part, names in OTHER_PARTS.items() if re.fullmatch(rf"(?:{BESIDE})*(?:{names})(?:{ANY_PART})*", words)), "")

@@ -14,9 +14,9 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.nifti import Volume, read_nifti, write_nifti
 from neuralmedbench.files.raw_folder import images_folder, write_descriptions
-from neuralmedbench.ingest.geometry import is_mosaic
+from neuralmedbench.ingest.geometry import is_mosaic, place_of
 from neuralmedbench.ingest.import_series import SeriesOfCase, is_mask
-from neuralmedbench.ingest.pixels import check_size, copy_dicom, place_of
+from neuralmedbench.ingest.pixels import check_size, copy_dicom
 from neuralmedbench.ingest.raw_files import FileKind, RawScan, stem_of
 from neuralmedbench.ingest.raw_series import RawSeries
 from neuralmedbench.ingest.sequences import plain_words
@@ -93,7 +93,7 @@ def _keep_images(series: RawSeries, folder: Path) -> str:
             return ""
         first_at_place: dict[tuple[float, ...], RawScan] = {}
         for scan in series.scans:
-            first_at_place.setdefault(place_of(scan), scan)
+            first_at_place.setdefault(place_of(scan.header), scan)
         mosaic = is_mosaic(series.header)
         if len(first_at_place) < MIN_SLICES and not mosaic:
             return f"{NOT_DEFACED} ({NoHead.FEW_SLICES})"

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import nibabel
 import numpy as np
@@ -35,7 +36,7 @@ from neuralmedbench.deid.leaks import find_leaks
 from neuralmedbench.deid.review.sheet import CaseStage, texts_section
 from neuralmedbench.deid.texts import clean_record
 from neuralmedbench.deid.values import DateShift, clean_descriptor, top_code_age
-from neuralmedbench.errors import ConfigError, DataError
+from neuralmedbench.errors import ConfigError, DataError, DeidentificationError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.dcm2niix import ConversionOutput, convert, convert_largest
@@ -284,6 +285,12 @@ def test_one_series_that_cannot_be_converted_does_not_stop_the_others(
     assert case.set_aside == {"series-02": "T2w: no program can read it"}
 
 
+def test_an_angiogram_is_named_as_bids_does(tmp_path: Path, run: Callable[..., CaseRecord]) -> None:
+    files = write_dicom_series(tmp_path / "raw" / "1", number=1, slices=6)
+    files += write_dicom_series(tmp_path / "raw" / "2", number=2, slices=7, SeriesDescription="TOF 3D", ProtocolName="TOF")
+    assert [series.path for series in run(files).series] == ["anat/sub-c0ffee_T1w.nii.gz", "anat/sub-c0ffee_angio.nii.gz"]
+
+
 def test_a_series_of_whose_brain_too_much_would_be_lost_is_left_out_with_this_reason(
     tmp_path: Path, run: Callable[..., CaseRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,6 +308,44 @@ def test_a_series_of_whose_brain_too_much_would_be_lost_is_left_out_with_this_re
     assert "series_not_convertible" not in case.checks
     assert case.set_aside["series-02"].startswith("T2w: text that is burned into the pixels covers 135 ml (10.0%) of the brain")
     assert not list((tmp_path / "deidentified").rglob("*T2w*"))
+
+
+@pytest.mark.parametrize("step", ["deface", "write_scan_pieces"])
+def test_a_series_in_which_a_face_may_remain_is_left_out_with_all_its_files(
+    tmp_path: Path, run: Callable[..., CaseRecord], monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    usual = getattr(stage, step)
+
+    def fail_for_seven(*arguments: Any, **more: Any) -> Any:
+        done = usual(*arguments, **more)
+        volume = next(argument for argument in arguments if isinstance(argument, Volume))
+        if volume.voxels.shape[2] == 7:
+            message = "the face could not be located"
+            raise DeidentificationError(message)
+        return done
+
+    monkeypatch.setattr(stage, step, fail_for_seven)
+    files = write_dicom_series(tmp_path / "raw" / "1", number=1, slices=6)
+    files += write_dicom_series(tmp_path / "raw" / "2", number=2, slices=7, SeriesDescription="T2", ProtocolName="T2")
+    case = run(files)
+    assert [series.path for series in case.series] == ["anat/sub-c0ffee_T1w.nii.gz"]
+    assert case.set_aside == {"series-02": "T2w: the face could not be located"}
+    assert case.checks["series_not_deidentified"] == 1
+    assert not [path for path in (tmp_path / "deidentified").rglob("*") if "T2w" in path.name or "series-02" in path.name]
+
+
+def test_a_case_of_whose_series_none_is_left_names_one(
+    tmp_path: Path, run: Callable[..., CaseRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_face(*_: Any, **__: Any) -> DefacedScan:
+        message = "the face could not be located"
+        raise DeidentificationError(message)
+
+    monkeypatch.setattr(stage, "deface", no_face)
+    case = run(write_dicom_series(tmp_path / "raw", slices=6))
+    assert case.state is State.QUARANTINED
+    assert case.reason == "series-01, T1w: the face could not be located"
+    assert not [path for path in (tmp_path / "deidentified").rglob("*.*") if path.name != "case.json"]
 
 
 def write_into_pixels(paths: list[Path], text: str) -> None:
@@ -370,4 +415,5 @@ def test_a_record_keeps_plain_values_and_drops_what_names_a_person() -> None:
 
 def test_descriptors_keep_words_about_scans_and_ages_are_top_coded() -> None:
     assert clean_descriptor("AX T2_FLAIR Vandermeer 4821337 5mm") == "AX T2 FLAIR 5mm"
+    assert clean_descriptor("AX T1post Vandermeer") == "AX T1post"
     assert [top_code_age(age) for age in ("094Y", "089Y", "007M", "x")] == ["090Y", "089Y", "007M", ""]

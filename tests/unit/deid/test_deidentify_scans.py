@@ -22,7 +22,7 @@ import deidentify_scans
 from conftest import ROOT
 from fixtures.deid import KEY, NOTE, PLANTED, RECORD, head_voxels, write_dicom_series, write_images, write_nifti_file
 from neuralmedbench.deid import stage
-from neuralmedbench.deid.faces.deface import BrainLossError, DefacedScan
+from neuralmedbench.deid.faces.deface import DefacedScan
 from neuralmedbench.deid.headers.rules import HeaderRules, declared
 from neuralmedbench.deid.release import folder as folder_release
 from neuralmedbench.deid.release.folder import clean_dicom_series, stack_images
@@ -269,10 +269,10 @@ def test_two_processes_with_one_key_write_the_same_bytes(tmp_path: Path) -> None
     assert found[0][0].count(b".dcm") == 5
 
 
-def fail(message: str, error: type[Exception] = DeidentificationError) -> Callable[..., DefacedScan]:
+def fail(message: str) -> Callable[..., DefacedScan]:
     def deface(volume: Volume, **_: Any) -> DefacedScan:
         if volume.voxels.shape[2] == 6:
-            raise error(message)
+            raise DeidentificationError(message)
         return removed_front(volume)
 
     return deface
@@ -283,9 +283,7 @@ def test_a_series_that_cannot_be_defaced_is_left_out_with_its_reason(
     tmp_path: Path, hospital: Path, release: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     write_dicom_series(hospital / "VANDERMEER" / "3", number=3, slices=8)
-    # as BIDS, a face that is not found keeps the case back, and brain that would be lost its series
-    error: type[Exception] = DeidentificationError if form == "dicom" else BrainLossError
-    monkeypatch.setattr(folder_release if form == "dicom" else stage, "deface", fail("the face could not be located", error))
+    monkeypatch.setattr(folder_release if form == "dicom" else stage, "deface", fail("the face could not be located"))
     (case,) = release(hospital, form)["cases"].values()
     assert case["series"] == {"series-03": "T1w"}
     assert set(case["series_left_out"]) == {"series-01", "series-02"}
@@ -295,11 +293,22 @@ def test_a_series_that_cannot_be_defaced_is_left_out_with_its_reason(
     assert form == "dicom" or len(written) == 1
 
 
+@pytest.mark.usefixtures("quick")
+def test_images_that_share_a_uid_are_not_written_as_dicom(hospital: Path, release: Callable[..., dict[str, Any]]) -> None:
+    """An archive would keep one of them."""
+    shutil.rmtree(hospital / "VANDERMEER")
+    write_dicom_series(hospital / "VANDERMEER" / "1", slices=8)
+    write_dicom_series(hospital / "VANDERMEER" / "3", number=3, slices=9, SOPInstanceUID="1.2.3")
+    (case,) = release(hospital, "dicom")["cases"].values()
+    assert case["series"] == {"series-01": "T1w"}
+    assert case["series_left_out"]["series-02"].startswith("9 different images share SOPInstanceUIDs: export the series again")
+
+
 def test_a_release_of_which_nothing_is_left_fails_and_its_audit_says_why(
     tmp_path: Path, hospital: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(folder_release, "deface", fail("the face could not be located"))
-    with pytest.raises(DataError, match="none of 1 cases could be released: no series can be given as DICOM: the face"):
+    with pytest.raises(DataError, match="none of 1 cases could be released: no series can be given as DICOM: series-01, T1w: the face"):
         deidentify_scans.main(command(tmp_path, hospital, "dicom"))
     (case,) = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))["cases"].values()
     assert case["state"] == "quarantined"

@@ -24,7 +24,7 @@ from neuralmedbench.records.case import CaseRecord, SeriesFate, State
 
 assert flat_deface
 BOLD = {"SeriesDescription": "ep2d bold Vandermeer", "ProtocolName": "ep2d bold", "StudyTime": "091200"}
-UNKNOWN = "kind of scan not known: name it in `sequence_map`, or in `sequence_overrides` of the case table, if it shall be used"
+FUNCTIONAL = "functional scan: name it in `sequence_map`, or in `sequence_overrides` of the case table, if it shall be used"
 
 
 def defaced(volume: Volume, **_: Any) -> DefacedScan:
@@ -72,7 +72,7 @@ def test_every_series_stands_on_the_sheet_used_or_not_with_its_reason_and_a_prev
     assert case.raw_series == (
         SeriesFate(series_id="series-01", files=6, same_acquisition=("series-02",)),
         SeriesFate(series_id="series-02", files=6, same_acquisition=("series-01",), variant="intensity normalised"),
-        SeriesFate(series_id="series-03", files=6, reason=UNKNOWN),
+        SeriesFate(series_id="series-03", files=6, reason=FUNCTIONAL),
         SeriesFate(series_id="series-04", files=6, **again),
         SeriesFate(series_id="other-01", files=2, reason="localizer", no_preview="neither a face nor text could be removed from it"),
     )
@@ -80,7 +80,7 @@ def test_every_series_stands_on_the_sheet_used_or_not_with_its_reason_and_a_prev
     assert sorted(path.name for path in review.glob("*_preview.png")) == [f"series-0{number}_preview.png" for number in (1, 2, 3)]
     page = sheet(case, tmp_path / "deidentified")
     assert "Series that came in: 5, of which 2 are used" in page
-    for line in (f"not used: {UNKNOWN}", "not used: the same images as series-01, sent again", "not used: localizer", "ep2d, 6 files"):
+    for line in (f"not used: {FUNCTIONAL}", "not used: the same images as series-01, sent again", "not used: localizer", "ep2d, 6 files"):
         assert line in page, line
     assert page.count("the same acquisition as") == 4  # both, under Look twice and in the list
     assert "series-02=none" in page
@@ -143,7 +143,7 @@ def test_the_series_of_a_case_that_is_kept_back_are_named_too(tmp_path: Path, st
     case = clean(tmp_path, study[12:18])
     page = sheet(case, tmp_path / "deidentified")
     assert "Series that came in: 1, of which 0 are used" in page
-    assert f"not used: {UNKNOWN}" in page
+    assert f"not used: {FUNCTIONAL}" in page
     assert "no preview: its case is kept back" in page
 
 

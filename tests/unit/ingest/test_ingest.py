@@ -29,7 +29,7 @@ def test_every_file_of_a_case_is_used_or_set_aside_with_a_reason(tmp_path: Path)
     files = write_dicom_series(raw / "1", number=1)
     files += write_dicom_series(raw / "2", number=2, slices=3, SeriesDescription="localizer", ProtocolName="localizer")
     files += write_dicom_series(raw / "3", number=3, slices=1, SOPClassUID="1.2.840.10008.5.1.4.1.1.7")
-    files += write_dicom_series(raw / "4", number=4, slices=4, SeriesDescription="TOF 3D", ProtocolName="tof", SequenceName="tof")
+    files += write_dicom_series(raw / "4", number=4, slices=4, SeriesDescription="b0 map", ProtocolName="shim", SequenceName="fm2d2")
     (raw / "report.pdf").write_bytes(b"%PDF-1.4")
     (raw / "cut.dcm").write_bytes(files[0].read_bytes()[:200])
     files += [raw / "report.pdf", raw / "cut.dcm"]
@@ -45,7 +45,7 @@ def test_every_file_of_a_case_is_used_or_set_aside_with_a_reason(tmp_path: Path)
     assert reasons.count("screenshot (secondary capture)") == 1
     assert (case.raw_files["used"], case.raw_files["localizer"], sum(case.raw_files.values())) == (20, 3, len(files))
     assert not any(reason.startswith("series-") for reason in case.raw_files)
-    assert sum("kind of scan not known" in reason for reason in reasons) == 4
+    assert sum("field map" in reason for reason in reasons) == 4
     assert sum("not a scan" in reason for reason in reasons) == 2
     assert case.notes == ("text/note-01.txt",)
     assert case.record == "text/record.csv"
@@ -150,7 +150,7 @@ def test_a_diffusion_series_becomes_the_trace_of_its_strongest_weighting(tmp_pat
         ("T2_TSE", Physics(600, 10), Sequence.T2W, True),
         ("", Physics(4000, 100), Sequence.T2W, False),
         ("", Physics(), Sequence.UNKNOWN, False),
-        ("TOF_3D_multi-slab", Physics(21, 3.4), Sequence.UNKNOWN, False),
+        ("TOF_3D_multi-slab", Physics(21, 3.4), Sequence.ANGIO, False),
         ("PosteriorFossa T2", Physics(4000, 90), Sequence.T2W, False),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fixtures.raw import CORONAL, PIXEL_MM, SAGITTAL, Stack, ball, ct_tags, ingest, write_series
+from fixtures.raw import AXIAL, CORONAL, PIXEL_MM, SAGITTAL, Stack, ball, ct_tags, ingest, write_series
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.dcm2niix import ConversionOutput
 from neuralmedbench.files.nifti import Volume, read_nifti
@@ -17,6 +17,7 @@ from neuralmedbench.ingest.geometry import missing_slices
 from neuralmedbench.records.case import Plane, Sequence, State
 
 ROD_MM = (10.0, 20.0)
+FROM_ABOVE = (1, 0, 0, 0, -1, 0)
 """Position of a straight rod along the body, LPS+: left of the middle and behind it."""
 
 
@@ -79,15 +80,25 @@ def test_slices_in_two_blocks_of_different_spacing_are_resampled_and_flagged(tmp
     assert np.allclose(first, ball(16)[0].astype(float) - 1024)
 
 
-@pytest.mark.parametrize("gone", [(7,), (3, 9), (5, 6)])
-def test_missing_slices_are_a_reason_and_the_rest_goes_on(tmp_path: Path, gone: tuple[int, ...]) -> None:
-    files = write_series(tmp_path / "raw" / "1", Stack(slices=14), voxels=ball(14))
+@pytest.mark.parametrize(
+    ("gone", "orientation", "missing"),
+    [
+        ((7,), AXIAL, "1 slice is missing between slices 7 and 8 (30 to 40 mm), counted from the feet end"),
+        ((7,), FROM_ABOVE, "1 slice is missing between slices 7 and 8 (30 to 40 mm), counted from the head end"),
+        ((7,), CORONAL, "1 slice is missing between slices 7 and 8 (30 to 40 mm), counted from the front end"),
+        ((3, 9), AXIAL, "2 slices are missing between slices 3 and 4 (10 to 20 mm), 8 and 9 (40 to 50 mm), counted from the feet end"),
+        ((5, 6), SAGITTAL, "2 slices are missing between slices 5 and 6 (20 to 35 mm), counted from the left end"),
+    ],
+)
+def test_missing_slices_are_a_reason_that_says_where_and_the_rest_goes_on(
+    tmp_path: Path, gone: tuple[int, ...], orientation: tuple[int, ...], missing: str
+) -> None:
+    files = write_series(tmp_path / "raw" / "1", Stack(slices=14, orientation=orientation), voxels=ball(14))
     files = [path for number, path in enumerate(files) if number not in gone]
     files += write_series(tmp_path / "raw" / "2", series=2)
     case = ingest(tmp_path, files)
     assert [series.series_id for series in case.series] == ["series-02"]
-    missing = "1 slice is missing" if len(gone) == 1 else f"{len(gone)} slices are missing"
-    assert case.fates[0].reason == f"series-01: {missing} between the others; copy the whole series again"
+    assert case.fates[0].reason == f"series-01: {missing}; copy the whole series again"
 
 
 def test_slices_that_lack_at_the_ends_cannot_be_noticed(tmp_path: Path) -> None:
@@ -143,7 +154,7 @@ def test_positions_that_do_not_fit_the_slices_are_refused() -> None:
 
 
 def test_missing_slices_are_counted_from_the_distances() -> None:
-    assert missing_slices(np.array([5.0, 5.0, 15.0, 5.0])) == 2
+    assert missing_slices(np.array([5.0, 5.0, 15.0, 5.0])).sum() == 2
 
 
 def positions(*blocks: tuple[float, int], overlap_mm: float = 1.0) -> npt.NDArray[np.float64]:
@@ -162,17 +173,17 @@ def test_blocks_of_different_spacing_are_complete_until_a_slice_is_taken_out(
 ) -> None:
     places = positions(*blocks, overlap_mm=overlap_mm)
     numbers = np.arange(1.0, len(places) + 1)
-    assert missing_slices(np.diff(places), numbers) == 0
-    assert missing_slices(np.diff(places)) == 0
+    assert missing_slices(np.diff(places), numbers).sum() == 0
+    assert missing_slices(np.diff(places)).sum() == 0
     for gone in range(1, len(places) - 1):
-        assert missing_slices(np.diff(np.delete(places, gone)), np.delete(numbers, gone)) == 1, gone
+        assert missing_slices(np.diff(np.delete(places, gone)), np.delete(numbers, gone)).sum() == 1, gone
 
 
 def test_a_block_numbered_from_above_lacks_nothing() -> None:
     places = positions((4.0, 14), (7.0, 14))
     numbers = np.array([*range(1, 15), *range(28, 14, -1)], dtype=float)
-    assert missing_slices(np.diff(places), numbers) == 0
-    assert missing_slices(np.diff(np.delete(places, 13)), np.delete(numbers, 13)) == 1
+    assert missing_slices(np.diff(places), numbers).sum() == 0
+    assert missing_slices(np.diff(np.delete(places, 13)), np.delete(numbers, 13)).sum() == 1
 
 
 def test_an_even_series_lacks_every_slice_that_was_taken_out_of_it() -> None:
@@ -180,12 +191,12 @@ def test_an_even_series_lacks_every_slice_that_was_taken_out_of_it() -> None:
     for _ in range(200):
         places = np.arange(20) * 5 + rng.normal(0, 0.05, 20)
         gone = rng.choice(np.arange(4, 16), size=int(rng.integers(0, 4)), replace=False)
-        assert missing_slices(np.diff(np.delete(places, gone))) == len(gone), gone
+        assert missing_slices(np.diff(np.delete(places, gone))).sum() == len(gone), gone
 
 
 def test_every_second_slice_missing_from_the_middle_is_no_block() -> None:
     places = np.array([0.0, 5, 10, 15, 25, 35, 45, 50, 55, 60])
-    assert missing_slices(np.diff(places)) == 3
+    assert missing_slices(np.diff(places)).sum() == 3
 
 
 def test_a_series_that_the_converter_makes_no_volume_of_is_not_called_a_wrong_nifti_file(tmp_path: Path) -> None:

@@ -120,6 +120,8 @@ def test_a_sidecar_tells_the_kind_of_a_scan_whose_name_says_nothing(tmp_path: Pa
         ("sub-01_magnitude1", Sequence.UNKNOWN),
         ("sub-01_inv-1_MP2RAGE", Sequence.UNKNOWN),
         ("sub-01_ce-iodine_ct", Sequence.CE_CT),
+        ("sub-01_acq-tof_angio", Sequence.ANGIO),
+        ("sub-01_rec-mip_angio", Sequence.UNKNOWN),
     ],
 )
 def test_bids_names_are_read_by_suffix_and_entities(name: str, expected: Sequence) -> None:
@@ -132,10 +134,78 @@ def test_bids_names_are_read_by_suffix_and_entities(name: str, expected: Sequenc
 @pytest.mark.parametrize(
     ("name", "expected"),
     [("sub_01_T1", Sequence.T1W), ("sub01_FLAIR", Sequence.FLAIR), ("sub-control_head_T2", Sequence.T2W), ("subtraction_T1", Sequence.UNKNOWN),
-     ("sub_T1_post", Sequence.UNKNOWN), ("p7_T1_post", Sequence.CE_T1W), ("p7_scan", Sequence.UNKNOWN)],
+     ("sub_T1_post", Sequence.UNKNOWN), ("p7_T1_post", Sequence.CE_T1W), ("p7_scan", Sequence.UNKNOWN), ("p7_MRA", Sequence.ANGIO),
+     ("p7_MRA_MIP", Sequence.UNKNOWN)],
 )  # fmt: skip
 def test_a_subject_is_not_taken_for_a_subtraction(name: str, expected: Sequence) -> None:
     assert label_nifti(name, head_voxels())[1].sequence is expected
+
+
+def ct_voxels() -> np.ndarray:
+    """A head in HU: air around it, fat, brain and skull."""
+    voxels = np.full((48, 56, 20), -1000.0)
+    voxels[8:40, 8:48] = -80
+    voxels[10:38, 10:46] = 700
+    voxels[12:36, 12:44] = 35
+    return voxels + np.random.default_rng(3).normal(0, 5, voxels.shape)
+
+
+def ringing(voxels: np.ndarray) -> np.ndarray:
+    """Add negative voxels around bright ones, as interpolation does."""
+    noise = np.random.default_rng(3).normal(0, 300, voxels.shape)
+    return np.where(noise < -600, noise, voxels)
+
+
+GREYS = {
+    "ct": ct_voxels(),
+    "padded": np.where(np.hypot(*np.meshgrid(range(-24, 24), range(-28, 28), indexing="ij"))[..., None] > 27, -3024, ct_voxels()),
+    "clipped to 0": np.maximum(ct_voxels(), 0),
+    "clipped to -200": np.maximum(ct_voxels(), -200),
+    "ringing": ringing(head_voxels().astype(float) * 20),
+    "one voxel": np.where(np.arange(48 * 56 * 20).reshape(48, 56, 20) == 9, -700.0, head_voxels()),
+    "phase": np.random.default_rng(3).uniform(-4096, 4095, (48, 56, 20)),
+    "z-scores": np.random.default_rng(3).normal(0, 1, (48, 56, 20)),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "greys", "modality", "sequence", "flags"),
+    [
+        ("scan", "ct", "CT", Sequence.CT, ()),
+        ("scan", "padded", "CT", Sequence.CT, ()),
+        ("head_ct", "clipped to 0", "CT", Sequence.CT, ()),
+        ("head_ct", "clipped to -200", "CT", Sequence.CT, ()),
+        ("sub-01_ct", "clipped to 0", "CT", Sequence.CT, ()),
+        ("scan", "clipped to 0", "MR", Sequence.UNKNOWN, ()),
+        ("anatomical_T1w", "ct", "CT", Sequence.CT, ("words_and_physics_disagree",)),
+        ("sub-01_T1w", "ct", "CT", Sequence.T1W, ("words_and_physics_disagree",)),
+        ("anatomical_T1w", "one voxel", "MR", Sequence.T1W, ("negative_voxels",)),
+        ("sub-01_T1w", "ringing", "MR", Sequence.T1W, ("negative_voxels",)),
+        ("scan", "phase", "MR", Sequence.UNKNOWN, ("negative_voxels",)),
+        ("t2_flair", "z-scores", "MR", Sequence.FLAIR, ()),
+    ],
+)
+def test_the_greys_of_a_whole_scan_make_it_a_ct_and_single_negative_voxels_do_not(
+    name: str, greys: str, modality: str, sequence: Sequence, flags: tuple[str, ...]
+) -> None:
+    label = label_nifti(name, GREYS[greys])
+    assert (label[0], label[1].sequence, label[1].flags) == (modality, sequence, flags)
+
+
+@pytest.mark.parametrize(("stated", "flags"), [("CT", ()), ("MR", ("words_and_physics_disagree",))])
+def test_a_sidecar_states_the_modality(tmp_path: Path, stated: str, flags: tuple[str, ...]) -> None:
+    (tmp_path / "scan.json").write_text(json.dumps({"Modality": stated, "SeriesDescription": "T1"}))
+    modality, label = label_nifti("scan", ct_voxels(), [tmp_path / "scan.json"])
+    assert (modality, label.flags) == (stated, flags)
+
+
+def test_a_sidecar_that_names_another_part_of_the_body_sets_the_scan_aside(tmp_path: Path) -> None:
+    path = write_nifti_file(tmp_path / "raw" / "p7_T1.nii.gz", head_voxels())
+    beside = path.with_name("p7_T1.json")
+    beside.write_text(json.dumps({"BodyPartExamined": "KNEE"}))
+    assert "shows another part of the body: knee" in ingest(tmp_path, [path, beside]).reason
+    beside.write_text(json.dumps({"BodyPartExamined": "BRAIN"}))
+    assert ingest(tmp_path, [path, beside]).state is State.OK
 
 
 def test_contrast_in_a_free_entity_alone_is_flagged(tmp_path: Path) -> None:
@@ -340,7 +410,7 @@ def test_voxels_that_cannot_be_shown_are_a_reason_and_the_rest_goes_on(tmp_path:
         f"2 of {total} voxels are no numbers (NaN or infinite); write 0 where they are background and list the cases again",
         f"1 of {total} voxels are no numbers (NaN or infinite); write 0 where they are background and list the cases again",
         "all voxels are equal; the scan shows nothing",
-        "a series of 2 volumes without b-values",
+        "a series of 2 volumes that is no diffusion scan",
         "not a grey volume (a single picture, or colours)",
         "damaged NIfTI file",
     ]

@@ -132,7 +132,7 @@ def test_a_series_with_an_inner_file_that_is_cut_off_is_set_aside_whole(tmp_path
     case = ingest(tmp_path, files)
     assert [series.series_id for series in case.series] == ["series-02"]
     # a truncated deflated file cannot be read at all: its slice is then missing
-    expected = "1 slice is missing between the others"
+    expected = "1 slice is missing between slices 3 and 4 (10 to 20 mm), counted from the feet end"
     if syntax != "deflated":
         expected += ": file 4 of the case is cut off; copy it again (numbered_files.tsv in the case's folder of data/raw has the name)"
     assert expected in case.fates[0].reason

@@ -9,7 +9,16 @@ from functools import cache
 import pytest
 
 from conftest import ROOT
-from neuralmedbench.ingest.sequences import SequenceLabel, contrast_by_agent, contrast_given, label_of_header, plain_words
+from neuralmedbench.ingest.sequences import (
+    Physics,
+    SequenceLabel,
+    contrast_by_agent,
+    contrast_given,
+    label_of_header,
+    label_sequence,
+    plain_words,
+)
+from neuralmedbench.records.case import Sequence
 
 TABLE = ROOT / "tests" / "golden" / "sequence_labels.tsv"
 NUMBERS = {"RepetitionTime": "tr", "EchoTime": "te", "InversionTime": "ti", "FlipAngle": "flip", "DiffusionBValue": "b"}
@@ -66,6 +75,27 @@ def test_the_table_is_as_large_as_it_is_said_to_be() -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("Sag 3D FIESTA-C", Sequence.T2W),
+        ("t2_ciss3d_tra", Sequence.T2W),
+        ("T2W DRIVE IAC", Sequence.T2W),
+        ("3D b-TFE", Sequence.UNKNOWN),
+        ("Mag_Images", Sequence.T2STARW),
+        ("BSI 1.5mm", Sequence.SWI),
+        ("TOF 3D multi slab", Sequence.ANGIO),
+        ("MRV venogram", Sequence.ANGIO),
+        ("3D PC MRV", Sequence.ANGIO),
+        ("3D PCA 30 cm", Sequence.UNKNOWN),
+        ("COW MRA MIP", Sequence.UNKNOWN),
+    ],
+)
+def test_words_of_vendors_are_decided(words: str, expected: Sequence) -> None:
+    """The reasons stand beside the patterns."""
+    assert label_sequence("MR", plain_words(words), Physics()).sequence is expected
+
+
+@pytest.mark.parametrize(
     ("words", "agent", "expected"),
     [
         ("T1 pre and post", "", (False, True)),
@@ -79,6 +109,7 @@ def test_the_table_is_as_large_as_it_is_said_to_be() -> None:
         ("T1 non-contrast", "", (False, False)),
         ("T1 post fossa", "", (False, False)),
         ("造影T1", "", (True, False)),
+        ("T1", "10cc Multihance", (True, False)),
     ],
 )
 def test_contrast_that_is_said_and_denied_is_in_doubt(words: str, agent: str, expected: tuple[bool, bool]) -> None:

@@ -216,7 +216,8 @@ def clean_dicom_case(cleaning: Cleaning) -> dict[str, str]:
             excluded[series.series_id] = str(error)
             shutil.rmtree(target, ignore_errors=True)
     if len(excluded) == len(case.series):
-        message = f"no series can be given as DICOM: {next(iter(excluded.values()))}"
+        first = defacing_order(case.series)[0]
+        message = f"no series can be given as DICOM: {first.series_id}, {first.sequence.value}: {excluded[first.series_id]}"
         raise DataError(message)
     return excluded
 
@@ -236,6 +237,9 @@ def clean_dicom_series(
     hidden = hide_text(stack.volume.voxels, 2, suspect=has_suspect_header(stack.images[0]))
     known = [] if heads is None else heads
     volume = Volume(hidden.voxels, stack.volume.affine)
+    if len({dicom.text(image, "SOPInstanceUID") for image in stack.images}) < len(stack.images):
+        message = f"{len(stack.images)} different images share SOPInstanceUIDs: export the series again, or use --format bids"
+        raise DataError(message)
     under = hidden.burned_in.mask if hidden.burned_in else None
     defaced = deface(volume, is_map=is_map, heads=known, name=target.name, frame=frame_of(source), hidden=under)
     known.extend([defaced.head] if defaced.head else [])

@@ -14,7 +14,7 @@ from neuralmedbench.deid.headers.diff import ACTIONS
 from neuralmedbench.files.json_files import read_json, write_json
 from neuralmedbench.files.nifti import Volume, nifti_image
 from neuralmedbench.files.plain_pictures import GREYS, Levels, side_by_side, to_levels, write_levels
-from neuralmedbench.files.volumes import CT_AIR_HU
+from neuralmedbench.files.volumes import is_ct
 
 Floats = npt.NDArray[np.float32]
 GRID_MM = 1.5
@@ -101,7 +101,7 @@ def surface_views(voxels: Floats, sizes: tuple[float, float, float]) -> Levels:
     grid = _on_even_grid(voxels, sizes)
     smooth = ndimage.gaussian_filter(grid, 1.0)
     low = float(voxels.min())
-    skin = SKIN_HU if low < CT_AIR_HU else low + SKIN * (float(np.percentile(grid, 99)) - low)
+    skin = SKIN_HU if is_ct(voxels) else low + SKIN * (float(np.percentile(grid, 99)) - low)
     parts, _ = ndimage.label(smooth > skin)
     if not parts.any():
         return np.zeros((8, 8), dtype=np.uint8)

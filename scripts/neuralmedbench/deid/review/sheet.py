@@ -41,6 +41,7 @@ FLAGS = {
     "description_and_protocol_disagree": "its description and its protocol name different kinds of scan",
     "kind_by_physics_alone": "its kind was recognised by acquisition parameters alone, no description names it",
     "b0_only": "only the images without diffusion weighting of a diffusion series are present",
+    "negative_voxels": "it holds voxels as dark as air in CT, but neither its name nor its other greys are those of CT",
     "lossy_compression": "its pixels arrived with lossy compression",
     "contrast_unclear": "it is unclear whether contrast medium was given",
     "t1_in_other_units": "T1 before and after contrast are in different units, so they share no window",
