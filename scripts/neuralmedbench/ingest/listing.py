@@ -17,7 +17,7 @@ from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.identity import MIN_SEPARABLE
 from neuralmedbench.files.plain_pictures import MAX_BYTES, TOO_LARGE, picture_head
 from neuralmedbench.files.raw_folder import RawFile, RawIndex, RawPicture
-from neuralmedbench.ingest.bids import MARKER, other_folder, read_participants
+from neuralmedbench.ingest.bids import MARKER, other_folder, participant_facts
 from neuralmedbench.ingest.grouping import (
     METADATA,
     NOTE_SUFFIXES,
@@ -25,10 +25,14 @@ from neuralmedbench.ingest.grouping import (
     STRAY_TEXT,
     UNREADABLE,
     CaseFiles,
+    Notice,
     assign_text,
     group_scans,
     is_readable,
+    joining_rows,
     names_one_patient,
+    patient_notices,
+    root_of,
 )
 from neuralmedbench.ingest.persons_labels import ListedSeries, listed_series, series_of_case
 from neuralmedbench.ingest.raw_files import MAX_TEXT_BYTES, NIFTI_SUFFIXES, TOO_LONG, FileKind, RawScan, read_raw_file, stem_of
@@ -41,6 +45,8 @@ NO_CASE = f"a picture without a case: name it, or its folder, in {FILES_TABLE} (
 IS_DICOM = "DICOM: bring scans as `kind: scans`"
 IN_TWO_CASES = "the same picture (equal bytes) is in two cases: keep it in one"
 TWICE = "the same picture (equal bytes) is in its case already"
+MOST_NAMED = 5
+"""Cases named in one line."""
 UNIQUE = ("StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID")
 """UIDs that no two patients share."""
 Pseudonyms = Callable[[Sequence[tuple[str, str]]], list[tuple[str, str]]]
@@ -59,17 +65,23 @@ class ListedCase:
 
 
 class FolderContents(NamedTuple):
-    """Cases of a folder, and the files that belong to no case, with the reason."""
+    """Cases of a folder, the files that belong to no case, with the reason, and what a person should know."""
 
     cases: list[CaseFiles]
     left_out: dict[Path, str]
+    notices: Sequence[Notice] = ()
 
 
 class Listing(NamedTuple):
-    """Cases of a folder, sorted by case id, and reasons by the path of files that belong to no case."""
+    """Cases of a folder, sorted by case id, and reasons by the path of files that belong to no case.
+
+    `notices`: lines for a person. `joins`: rows of `files.csv`, with paths, that would join cases named in them.
+    """
 
     cases: list[ListedCase]
     left_out: dict[str, str]
+    notices: Sequence[str] = ()
+    joins: Sequence[tuple[str, str, str]] = ()
 
 
 def find_cases(source: Path) -> FolderContents:
@@ -107,7 +119,7 @@ def find_cases(source: Path) -> FolderContents:
         place = PurePosixPath(path.relative_to(source).as_posix())
         if path.name in NOT_DATA:
             continue
-        if reason := other_folder(place, roots) or (METADATA if place.parent in roots and path.suffix == ".tsv" else ""):
+        if reason := other_folder(place, roots) or (METADATA if path.suffix == ".tsv" and root_of(place, roots) is not None else ""):
             left_out[path] = reason
         elif (path.suffix.lower() in NOTE_SUFFIXES or path.name == RECORD_NAME) and not _is_dicom(path):
             if reason := _why_unread(path):
@@ -123,10 +135,14 @@ def find_cases(source: Path) -> FolderContents:
         raise ConfigError(message)
     ordered = [cases[key] for key in sorted(cases)]
     left_out |= {path: STRAY_TEXT for path in texts if not assign_text(path, source, ordered, row_of(table, source, path))}
-    facts = {root: read_participants(source / root) for root in roots}
-    for case in ordered:
-        case.facts = next((facts[root][case.subject] for root in roots if case.subject in facts[root] and root == case.root), {})
-    return FolderContents(ordered, left_out)
+    notices = patient_notices(ordered)
+    for root in sorted(roots):
+        of_root = [case for case in ordered if case.root == root and case.subject]
+        facts, placed = participant_facts(source / root, [(case.subject, case.session) for case in of_root])
+        for case, known in zip(of_root, facts, strict=True):
+            case.facts = known
+        notices += [Notice(text, tuple(of_root[place] for place in places)) for text, places in placed]
+    return FolderContents(ordered, left_out, notices)
 
 
 def _why_unread(path: Path) -> str:
@@ -272,7 +288,9 @@ def list_cases(
     uids: dict[str, list[str]] = defaultdict(list)
     contents = find(source)
     names = pseudonyms([(case.patient, case.study) for case in contents.cases])
+    ids: dict[int, str] = {}
     for case, (patient_id, case_id) in zip(contents.cases, names, strict=True):
+        ids[id(case)] = case_id
         if case_id in listed:
             message = f"two cases get the id {case_id}: a collision of pseudonyms; take another key (--new-key)"
             raise ConfigError(message)
@@ -285,6 +303,7 @@ def list_cases(
             scan_date=_scan_date(case),
             pictures=tuple(_picture(scan.path, case) for scan in case.scans if scan.kind is FileKind.PICTURE),
             words=_words(case, source),
+            held_back=case.held_back,
         )
         for uid in {dicom.text(scan.header, name) for scan in case.scans if scan.header is not None for name in UNIQUE} - {""}:
             uids[uid].append(case_id)
@@ -298,7 +317,19 @@ def list_cases(
     for case_id, others in _same_uids(uids, listed).items():
         listed[case_id] = replace(listed[case_id], index=replace(listed[case_id].index, same_uids=others))
     left_out = {printable_path(path.relative_to(source)): reason for path, reason in sorted(contents.left_out.items())}
-    return Listing([listed[case_id] for case_id in sorted(listed)], left_out)
+    notices = [_line(notice, [ids[id(case)] for case in notice.cases]) for notice in contents.notices]
+    joins: list[tuple[str, str, str]] = []
+    for notice in contents.notices:
+        if notice.joins:
+            joined = set(map(id, notice.cases))
+            apart = [case for case in contents.cases if id(case) not in joined]
+            joins += joining_rows(notice.cases, apart, source)
+    return Listing([listed[case_id] for case_id in sorted(listed)], left_out, notices, joins)
+
+
+def _line(notice: Notice, cases: Sequence[str]) -> str:
+    more = f" and {len(cases) - MOST_NAMED} more" if len(cases) > MOST_NAMED else ""
+    return f"{notice.text}: {', '.join(cases[:MOST_NAMED])}{more}" if cases else notice.text
 
 
 def _same_uids(uids: Mapping[str, list[str]], listed: Mapping[str, ListedCase]) -> dict[str, tuple[str, ...]]:

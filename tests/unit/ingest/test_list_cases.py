@@ -23,7 +23,7 @@ def source(tmp_path: Path) -> Path:
     """A folder with two DICOM studies of one patient, one of another, and two NIfTI subjects."""
     folder = tmp_path / "source"
     write_dicom_series(folder / "deep" / "er" / "a", slices=4)
-    write_dicom_series(folder / "deep" / "b", slices=4, StudyInstanceUID="1.2.3")
+    write_dicom_series(folder / "deep" / "b", slices=4, StudyInstanceUID="1.2.3", AccessionNumber="A20310418")
     write_dicom_series(folder / "other", slices=4, PatientID="OKA-777", PatientName="Okafor^Ngozi")
     for name in ("sub-01_T1w", "sub-01_FLAIR", "p99_T2w"):
         write_nifti_file(folder / "nifti" / f"{name}.nii.gz", head_voxels())
