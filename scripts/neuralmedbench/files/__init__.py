@@ -23,7 +23,7 @@ pseudonyms: DIGITS, case_pseudonym, date_shift_days, device_pseudonym, patient_p
 raw_folder: RawFile, RawIndex, RawPicture, images_folder, read_descriptions, read_raw_index, unused_images, write_descriptions, write_raw_index
 tables: arrow_schema, gc_paused, guard_cell, read_by_item, read_records, read_table, unguard_cell, write_records, write_table
 templates: Templates, version_of
-texts: UnreadableTextError, decode_text, for_terminal, visible
+texts: UnreadableTextError, decode_text, for_terminal, is_scanner_text, visible
 vocabulary: diseases_path, names_path, read_urgency, read_vocabulary, urgency_path
 volumes: CT_AIR_HU, Matrix, as_matrix, as_stored, as_transform, centre_of, centre_of_grid, grid_over, homogeneous, image_like, read_volume, resample_to, use_one_thread, write_volume
 words: AS_EPONYM, EPONYMS, NO_AGENT, UNSTATED_AGENT, is_eponym, word_set

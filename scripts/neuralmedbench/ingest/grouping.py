@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files import dicom
-from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.ingest.bids import applies_to, is_bids, spelling, subject_and_session
 from neuralmedbench.ingest.raw_files import FileKind, RawScan, stem_of
 from neuralmedbench.ingest.source_files import FILES_TABLE, FileRow, row_of
@@ -223,15 +222,6 @@ def joining_rows(cases: Sequence[CaseFiles], others: Sequence[CaseFiles], source
     places = {scan.path if scan.path.parent in taken else scan.path.parent for case in cases for scan in case.scans}
     patient = cases[0].patient if cases[0].held_back else ""
     return [(path.relative_to(source).as_posix(), cases[0].study, patient) for path in sorted(places)]
-
-
-def is_readable(content: bytes) -> bool:
-    """Return whether some bytes are plain text in a known encoding; names in a garbled text could not be detected."""
-    try:
-        decode_text(content)
-    except UnreadableTextError:
-        return False
-    return True
 
 
 def assign_text(path: Path, source: Path, cases: list[CaseFiles], row: FileRow | None) -> bool:

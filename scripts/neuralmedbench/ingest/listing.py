@@ -17,6 +17,7 @@ from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.identity import MIN_SEPARABLE
 from neuralmedbench.files.plain_pictures import MAX_BYTES, TOO_LARGE, picture_head
 from neuralmedbench.files.raw_folder import RawFile, RawIndex, RawPicture
+from neuralmedbench.files.texts import UnreadableTextError, decode_text, is_scanner_text
 from neuralmedbench.ingest.bids import MARKER, other_folder, participant_facts
 from neuralmedbench.ingest.grouping import (
     METADATA,
@@ -28,7 +29,6 @@ from neuralmedbench.ingest.grouping import (
     Notice,
     assign_text,
     group_scans,
-    is_readable,
     joining_rows,
     names_one_patient,
     patient_notices,
@@ -41,6 +41,9 @@ from neuralmedbench.ingest.source_files import FILES_COLUMNS, FILES_TABLE, FileR
 NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})
 """Files that belong to no case."""
 
+ABOUT_FILES = frozenset({"readme", "changes", "changelog", "license", "licence"})
+OF_DATA_SET = f"about the files, no note; name its case in {FILES_TABLE} to use it"
+SCANNER_TEXT = f"scanner text, not used; name its case in {FILES_TABLE} to use it"
 NO_CASE = f"a picture without a case: name it, or its folder, in {FILES_TABLE} (column case)"
 IS_DICOM = "DICOM: bring scans as `kind: scans`"
 IN_TWO_CASES = "the same picture (equal bytes) is in two cases: keep it in one"
@@ -122,7 +125,7 @@ def find_cases(source: Path) -> FolderContents:
         if reason := other_folder(place, roots) or (METADATA if path.suffix == ".tsv" and root_of(place, roots) is not None else ""):
             left_out[path] = reason
         elif (path.suffix.lower() in NOTE_SUFFIXES or path.name == RECORD_NAME) and not _is_dicom(path):
-            if reason := _why_unread(path):
+            if reason := _why_no_text(path, table.get(place.as_posix())):
                 left_out[path] = reason
             else:
                 texts.append(path)
@@ -145,11 +148,19 @@ def find_cases(source: Path) -> FolderContents:
     return FolderContents(ordered, left_out, notices)
 
 
-def _why_unread(path: Path) -> str:
-    """Return why a note or a record cannot be read; empty if it can be."""
+def _why_no_text(path: Path, row: FileRow | None) -> str:
+    """Return why a file is neither a note nor a record; empty if it is one. A row of its own with a case makes it one."""
     if path.stat().st_size > MAX_TEXT_BYTES:
         return TOO_LONG
-    return "" if is_readable(path.read_bytes()) else UNREADABLE
+    try:
+        text = decode_text(path.read_bytes())
+    except UnreadableTextError:
+        return UNREADABLE
+    if path.name == RECORD_NAME or (row is not None and row.case):
+        return ""
+    if path.stem.casefold() in ABOUT_FILES:
+        return OF_DATA_SET
+    return SCANNER_TEXT if is_scanner_text(text) else ""
 
 
 def _is_dicom(path: Path) -> bool:
@@ -206,7 +217,8 @@ def find_picture_cases(source: Path) -> FolderContents:
         message = f"no picture with a case was found below `source`{hint}"
         raise ConfigError(message)
     _check_patients(kept_cases)
-    unread = {path: reason for path in texts if (reason := _why_unread(path))}
+    rows = {path: table.get(path.relative_to(source).as_posix()) for path in texts}
+    unread = {path: reason for path in texts if (reason := _why_no_text(path, rows[path]))}
     left_out |= unread
     left_out |= {
         path: STRAY_TEXT for path in texts if path not in unread and not assign_text(path, source, kept_cases, row_of(table, source, path))
