@@ -7,7 +7,7 @@ bids: OLDEST, UNKNOWN, Participant, describe_participant, read_participants, wri
 case_flow: MIN_PATIENTS, PHANTOM, case_outcome, counts_as_patient, flow_of_cases, stopping_share
 cases: CASE_STAGES, CaseRow, KINDS, LEFT_OUT, case_files, case_table, quarantine_on_error, read_audit, read_case, read_case_table, read_overrides, read_pictures, run_case_stage, split_override, unlisted_cases, unlisted_notice, write_audit, write_case, write_case_table, write_overrides, write_pictures
 dcm2niix: convert_largest
-dicom: DEFLATED, MEDIA_DIRECTORY, PREAMBLE, TooLargeError, check_file_size, elements, first_header, header_and_length, header_bytes, looks_like_dicom, number, numbers, read_dicom, read_header, text, texts, value
+dicom: DEFLATED, MEDIA_DIRECTORY, PREAMBLE, TooLargeError, check_file_size, drop_bulk, elements, first_header, header_and_length, header_bytes, looks_like_dicom, number, numbers, read_dicom, read_header, text, texts, value
 digests: bytes_with_digest, sha256_of, sha256_of_files, sha256_of_value
 dvc_lock: DVC_LOCK, DvcOut, read_dvc_lock
 external_files: GivenAnswer, delimited_rows, json_line_rows, long_cells, read_given

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from neuralmedbench.config.benchmark import MappedSequence
 from neuralmedbench.errors import ConfigError, DataError
@@ -19,6 +19,7 @@ from neuralmedbench.files.plain_pictures import MAX_BYTES, TOO_LARGE, picture_he
 from neuralmedbench.files.raw_folder import RawFile, RawIndex, RawPicture
 from neuralmedbench.files.texts import UnreadableTextError, decode_text, is_scanner_text
 from neuralmedbench.ingest.bids import MARKER, other_folder, participant_facts
+from neuralmedbench.ingest.geometry import UIH_GRID
 from neuralmedbench.ingest.grouping import (
     METADATA,
     NOTE_SUFFIXES,
@@ -35,7 +36,17 @@ from neuralmedbench.ingest.grouping import (
     root_of,
 )
 from neuralmedbench.ingest.persons_labels import ListedSeries, listed_series, series_of_case
-from neuralmedbench.ingest.raw_files import MAX_TEXT_BYTES, NIFTI_SUFFIXES, TOO_LONG, FileKind, RawScan, read_raw_file, stem_of
+from neuralmedbench.ingest.raw_files import (
+    MAX_TEXT_BYTES,
+    NIFTI_SUFFIXES,
+    TOO_LONG,
+    FileKind,
+    RawScan,
+    holds_frames,
+    read_raw_file,
+    stem_of,
+)
+from neuralmedbench.ingest.sequences import B_VALUES
 from neuralmedbench.ingest.source_files import FILES_COLUMNS, FILES_TABLE, FileRow, files_below, printable_path, read_files_table, row_of
 
 NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})
@@ -44,6 +55,8 @@ NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})
 ABOUT_FILES = frozenset({"readme", "changes", "changelog", "license", "licence"})
 OF_DATA_SET = f"about the files, no note; name its case in {FILES_TABLE} to use it"
 SCANNER_TEXT = f"scanner text, not used; name its case in {FILES_TABLE} to use it"
+PRIVATE_IN_USE = frozenset({UIH_GRID, *B_VALUES.values()})
+"""Private elements by which series are sorted and named."""
 NO_CASE = f"a picture without a case: name it, or its folder, in {FILES_TABLE} (column case)"
 IS_DICOM = "DICOM: bring scans as `kind: scans`"
 IN_TWO_CASES = "the same picture (equal bytes) is in two cases: keep it in one"
@@ -118,6 +131,7 @@ def find_cases(source: Path) -> FolderContents:
     roots = {PurePosixPath(path.parent.relative_to(source).as_posix()) for path in files if path.name == MARKER}
     texts: list[Path] = []
     scans: list[RawScan] = []
+    shared: dict[Any, Any] = {}
     for number, path in enumerate(files, start=1):
         place = PurePosixPath(path.relative_to(source).as_posix())
         if path.name in NOT_DATA:
@@ -130,7 +144,11 @@ def find_cases(source: Path) -> FolderContents:
             else:
                 texts.append(path)
         else:
-            scans.append(read_raw_file(number, path))
+            scan = read_raw_file(number, path)
+            # a scanner's own elements take 300 kB a file, and a folder has tens of thousands
+            if scan.header is not None and not holds_frames(scan.header):
+                dicom.drop_bulk(scan.header, PRIVATE_IN_USE, shared)
+            scans.append(scan)
     # scans make the cases; texts and the facts of a BIDS data set are added to them
     cases = group_scans(scans, source, table, roots, left_out)
     if not cases:
@@ -326,6 +344,7 @@ def list_cases(
             {} if case.record else case.facts,
             tuple(listed_series(one, mapping) for one in series_of_case(case)) if mapping is not None else (),
         )
+        case.scans = [replace(scan, header=None) for scan in case.scans]
     for case_id, others in _same_uids(uids, listed).items():
         listed[case_id] = replace(listed[case_id], index=replace(listed[case_id].index, same_uids=others))
     left_out = {printable_path(path.relative_to(source)): reason for path, reason in sorted(contents.left_out.items())}
