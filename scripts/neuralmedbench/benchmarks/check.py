@@ -142,10 +142,12 @@ def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path, vocab
 
 
 def _check_uids(found: CheckReport, cases: Sequence[str], private: Path) -> None:
-    """Warn of cases whose files have UIDs of another patient's, if the private index exists (a clone has none)."""
-    doubles = {case: read_raw_index(path).same_uids for case in cases if (path := private / case / "files.json").exists()}
-    for case, others in doubles.items():
-        if shared := [other for other in others if other in cases]:
+    """Warn of cases that are held back, or whose files have UIDs of another patient's, if the private index exists (a clone has none)."""
+    indexes = {case: read_raw_index(path) for case in cases if (path := private / case / "files.json").exists()}
+    for case, index in indexes.items():
+        if index.held_back:
+            found.warnings.append(f"{case}: it is held back: {index.held_back}")
+        if shared := [other for other in index.same_uids if other in cases]:
             found.warnings.append(f"{case}: its files have the same UIDs as those of another patient ({_some(shared)}); both are used")
 
 

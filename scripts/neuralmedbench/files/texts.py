@@ -130,16 +130,16 @@ def _decoded_once_more(text: str) -> str:
         return text
 
 
-START_OF_TEXT = 400_000
-"""Characters that are judged: a protocol of a scanner repeats its form."""
+START_OF_TEXT, START_OF_LINE = 400_000, 300
+"""Characters of a text and of a line that are judged: a protocol of a scanner repeats its form."""
 VALUE_LINE = re.compile(r"[^=]{1,60}=\s*\S.{0,120}|\s*\"[^\"]+\"\s*:.*|\s*[]{}[(),]+\s*")
 """A name and its value, with an equals sign or as in JSON."""
 PROGRAM_LINE = re.compile(
     r"""\W*[0-9a-f]{4},\ ?[0-9a-f]{4}\b.*                             # an element of a DICOM file
-    |\s*\w*[a-z]\w*(?:_\w+|\[\d+\]|\.[a-z]\w*)\S*(?:[\s:].*)?         # a variable, its value behind it
+    |\s*\w*[a-z]\w*(?:_\w+|\[\d+\]|\w\.[a-z]\w+)\S*(?:[\s:].*)?         # a variable, its value behind it
     |.*\b\w+\[\d+\]:.*|.*(?<![\w<])(?:[a-z]:)?\.{0,2}(?:[\\/][\w.+-]+){2,}.*  # a process, a path
-    |\W*(?:info|debug|trace|warning|warn|error|fatal)\b.*|.*\bdcm2niix?\b.*|.*\s--?\w+.*\s--?\w+.*
-    |(?:found|convert|conversion\ required|compression\ will\ be)\ .*
+    |\W*(?:info|debug|trace|warning|warn|error|fatal)\b.*|.*\bdcm2niix?\b.*|.*\s--\w+[=\s].*
+    |(?:found\ \d|convert\ \d|conversion\ required|compression\ will\ be).*
     |\#(?!\#{0,5}\ [\w\ ,:&/()-]{1,60}$).*|-{4,}.*|\+{4,}.*|<[^>]*>.*
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -179,7 +179,7 @@ def is_scanner_text(text: str) -> bool:
     >>> is_scanner_text("0 1000 1000 1000 1000 1000 1000"), is_scanner_text("Sodium 138 mmol/L, potassium 4.1 mmol/L. Walks with a stick.")
     (True, False)
     """
-    lines = [line for line in text[:START_OF_TEXT].splitlines() if line.strip()]
+    lines = [line[:START_OF_LINE] for line in text[:START_OF_TEXT].splitlines() if line.strip()]
     prose = {line for line in lines if _is_prose(line) and not PROGRAM_LINE.fullmatch(line)}
     clinical = sum(CLINICAL.search(line) is not None for line in lines)
     of_program = any(PROGRAM.search(line) for line in lines)

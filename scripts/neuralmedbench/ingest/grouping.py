@@ -284,8 +284,8 @@ def chosen_spellings(scans: Iterable[RawScan]) -> dict[str, str]:
         if scan.header is not None and names_one_patient(written := dicom.text(scan.header, "PatientID")):
             files[written] += 1
             ids_of_study[dicom.text(scan.header, "StudyInstanceUID"), spelling(written)].add(written)
-    groups = _joined(ids for (study, _), ids in ids_of_study.items() if names_one_patient(study))
-    return {written: min(ids, key=lambda one: (-files[one], one)) for ids in groups for written in ids if len(ids) > 1}
+    groups = _joined(ids for (study, _), ids in ids_of_study.items() if len(ids) > 1 and names_one_patient(study))
+    return {written: min(ids, key=lambda one: (-files[one], one)) for ids in groups for written in ids}
 
 
 def divided_series(scans: Mapping[Key, Sequence[RawScan]]) -> list[set[Key]]:
@@ -336,7 +336,7 @@ def visits(studies: Mapping[T, tuple[str, Sequence[RawScan]]]) -> list[set[T]]:
             for keyword in ("AccessionNumber", "FrameOfReferenceUID") if day else ():
                 if names_one_patient(value := dicom.text(header, keyword)):
                     keys[patient, day, keyword, value].add(key)
-    return [group for group in _joined(keys.values()) if len(group) > 1]
+    return _joined(group for group in keys.values() if len(group) > 1)
 
 
 def _joined(groups: Iterable[set[T]]) -> list[set[T]]:

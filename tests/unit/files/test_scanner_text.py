@@ -88,6 +88,8 @@ NOTES = {
     "medicines": "Levetiracetam 500 mg 1-0-1\nRamipril 5 mg 1-0-0\n" * 10,
     "form": "\n".join(f"{name}: {value}" for name, value in FORM.items()) * 3,
     "German form": "\n".join(f"{name}: {value}" for name, value in FORM_DE.items()) * 4,
+    "German list": "Z.n. Hirninfarkt\nV.a. Epilepsie\no.B. im Labor\nz.B. Schwindel\n" * 5,
+    "shorthand with signs": "HSV -ve VZV -ve\nCSF -ve, bloods -ve\nFound unwell\nWarning signs told\nConvert to oral\n" * 5,
     "neuropsychology": "Digit span forward\t6\t45\t30\nTrail making A\t45\t38\t12\nVerbal fluency\t12\t33\t5\n" * 6,
     "codes": "\n".join(f"G4{n}.{n} R{n}0.{n}" for n in range(9)) * 2,
     "report": "MRI BRAIN\nT1 sagittal, slice thickness 5 mm, TR 500, TE 10\nT2 axial, TR 4000, TE 100\nFLAIR, TI 2500\nNo bleed.\nAcute infarct.\n" * 3,
