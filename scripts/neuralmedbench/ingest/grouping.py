@@ -157,7 +157,7 @@ def _hold_back(cases: Cases) -> Cases:
 def patient_notices(cases: Sequence[CaseFiles]) -> list[Notice]:
     """Return what a person should know about cases that are held back, and about studies that may be one visit."""
     held = [Notice(f"{HELD_BACK}: 1 case of {len(case.scans)} files is held back", (case,), joins=True) for case in cases if case.held_back]
-    studies = {place: (case.patient, case.scans) for place, case in enumerate(cases) if not (case.named or case.held_back)}
+    studies = {place: (spelling(case.patient), case.scans) for place, case in enumerate(cases) if not (case.named or case.held_back)}
     return held + [Notice(ONE_VISIT, tuple(cases[place] for place in sorted(places)), joins=True) for places in visits(studies)]
 
 
@@ -220,7 +220,8 @@ def joining_rows(cases: Sequence[CaseFiles], others: Sequence[CaseFiles], source
     """
     taken = {folder for case in others for scan in case.scans for folder in scan.path.parents} | {source}
     places = {scan.path if scan.path.parent in taken else scan.path.parent for case in cases for scan in case.scans}
-    patient = cases[0].patient if cases[0].held_back else ""
+    several = cases[0].held_back or len({case.patient for case in cases}) > 1
+    patient = cases[0].patient if several else ""
     return [(path.relative_to(source).as_posix(), cases[0].study, patient) for path in sorted(places)]
 
 

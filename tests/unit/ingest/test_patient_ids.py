@@ -130,12 +130,23 @@ def test_another_series_of_another_patient_is_not_joined_by_files_csv(tmp_path: 
         ({"AccessionNumber": "B2"}, False),
         ({"AccessionNumber": "B2", "FrameOfReferenceUID": "1.2.3.4"}, True),
         ({"AccessionNumber": "", "FrameOfReferenceUID": ""}, False),
+        ({"PatientID": " 048213371"}, True),
         ({"StudyDate": "20310315"}, False),
         ({"StudyDate": ""}, False),
         ({"PatientID": "OKA-777"}, False),
         ({"PatientID": ""}, False),
     ],
-    ids=["accession", "none", "frame of reference", "neither is stated", "another day", "no day", "another patient", "no patient"],
+    ids=[
+        "accession",
+        "none",
+        "frame of reference",
+        "neither is stated",
+        "another spelling",
+        "another day",
+        "no day",
+        "another patient",
+        "no patient",
+    ],
 )
 def test_two_studies_of_one_visit_are_named_and_joined_by_a_person_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], tags: dict[str, str], joins: bool
