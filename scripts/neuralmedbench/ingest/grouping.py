@@ -124,7 +124,7 @@ def group_scans(
             left_out[scan.path] = scan.why_not
             continue
         row = row_of(table, source, scan.path)
-        root = root_of(PurePosixPath(scan.path.relative_to(source).as_posix()), roots)
+        root = _root_of(PurePosixPath(scan.path.relative_to(source).as_posix()), roots)
         key = _key(scan, source, row, root, spellings)
         case = cases.setdefault(key, CaseFiles(*key, root=root))
         case.scans.append(scan)
@@ -164,7 +164,7 @@ def patient_notices(cases: Sequence[CaseFiles]) -> list[Notice]:
 def _inherited(sidecar: RawScan, source: Path, roots: set[PurePosixPath], cases: list[CaseFiles]) -> bool:
     """Add a sidecar of a BIDS data set to every case with a scan, in or below its folder, to which it applies; False if there is none."""
     folder = sidecar.path.parent
-    root = root_of(PurePosixPath(sidecar.path.relative_to(source).as_posix()), roots)
+    root = _root_of(PurePosixPath(sidecar.path.relative_to(source).as_posix()), roots)
     heirs = [
         case
         for case in cases
@@ -180,8 +180,7 @@ def _inherited(sidecar: RawScan, source: Path, roots: set[PurePosixPath], cases:
     return bool(heirs)
 
 
-def root_of(place: PurePosixPath, roots: set[PurePosixPath]) -> PurePosixPath | None:
-    """Return the BIDS data set (its root folder) in which a file is; None outside all."""
+def _root_of(place: PurePosixPath, roots: set[PurePosixPath]) -> PurePosixPath | None:
     return next((folder for folder in place.parents if folder in roots), None)
 
 

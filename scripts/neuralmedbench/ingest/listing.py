@@ -19,7 +19,6 @@ from neuralmedbench.files.plain_pictures import MAX_BYTES, TOO_LARGE, picture_he
 from neuralmedbench.files.raw_folder import RawFile, RawIndex, RawPicture
 from neuralmedbench.files.texts import UnreadableTextError, decode_text, is_scanner_text
 from neuralmedbench.ingest.bids import MARKER, other_folder, participant_facts
-from neuralmedbench.ingest.geometry import UIH_GRID
 from neuralmedbench.ingest.grouping import (
     METADATA,
     NOTE_SUFFIXES,
@@ -33,7 +32,6 @@ from neuralmedbench.ingest.grouping import (
     joining_rows,
     names_one_patient,
     patient_notices,
-    root_of,
 )
 from neuralmedbench.ingest.persons_labels import ListedSeries, listed_series, series_of_case
 from neuralmedbench.ingest.raw_files import (
@@ -42,11 +40,10 @@ from neuralmedbench.ingest.raw_files import (
     TOO_LONG,
     FileKind,
     RawScan,
-    holds_frames,
+    drop_bulk,
     read_raw_file,
     stem_of,
 )
-from neuralmedbench.ingest.sequences import B_VALUES
 from neuralmedbench.ingest.source_files import FILES_COLUMNS, FILES_TABLE, FileRow, files_below, printable_path, read_files_table, row_of
 
 NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})
@@ -55,8 +52,6 @@ NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})
 ABOUT_FILES = frozenset({"readme", "changes", "changelog", "license", "licence"})
 OF_DATA_SET = f"about the files, no note; name its case in {FILES_TABLE} to use it"
 SCANNER_TEXT = f"scanner text, not used; name its case in {FILES_TABLE} to use it"
-PRIVATE_IN_USE = frozenset({UIH_GRID, *B_VALUES.values()})
-"""Private elements by which series are sorted and named."""
 NO_CASE = f"a picture without a case: name it, or its folder, in {FILES_TABLE} (column case)"
 IS_DICOM = "DICOM: bring scans as `kind: scans`"
 IN_TWO_CASES = "the same picture (equal bytes) is in two cases: keep it in one"
@@ -136,7 +131,7 @@ def find_cases(source: Path) -> FolderContents:
         place = PurePosixPath(path.relative_to(source).as_posix())
         if path.name in NOT_DATA:
             continue
-        if reason := other_folder(place, roots) or (METADATA if path.suffix == ".tsv" and root_of(place, roots) is not None else ""):
+        if reason := other_folder(place, roots) or (METADATA if place.parent in roots and path.suffix == ".tsv" else ""):
             left_out[path] = reason
         elif (path.suffix.lower() in NOTE_SUFFIXES or path.name == RECORD_NAME) and not _is_dicom(path):
             if reason := _why_no_text(path, table.get(place.as_posix())):
@@ -145,9 +140,7 @@ def find_cases(source: Path) -> FolderContents:
                 texts.append(path)
         else:
             scan = read_raw_file(number, path)
-            # a scanner's own elements take 300 kB a file, and a folder has tens of thousands
-            if scan.header is not None and not holds_frames(scan.header):
-                dicom.drop_bulk(scan.header, PRIVATE_IN_USE, shared)
+            drop_bulk(scan, shared)
             scans.append(scan)
     # scans make the cases; texts and the facts of a BIDS data set are added to them
     cases = group_scans(scans, source, table, roots, left_out)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fixtures.deid import KEY, NOTE, head_voxels, write_config, write_dicom_series, write_nifti_file
+from fixtures.deid import KEY, NOTE, head_voxels, write_config, write_dicom_series, write_index, write_nifti_file
 from neuralmedbench.cli.cases import list_cases
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import read_case_table, write_case_table
@@ -18,9 +18,10 @@ from neuralmedbench.files.dicom import read_dicom
 from neuralmedbench.files.pseudonyms import date_shift_days
 from neuralmedbench.files.raw_folder import read_raw_index
 from neuralmedbench.ingest import case_tables
+from neuralmedbench.ingest.cases import collect_identity
 from neuralmedbench.ingest.listing import find_cases
 from neuralmedbench.ingest.persons_labels import listed_series, series_of_case
-from neuralmedbench.ingest.raw_files import read_raw_file
+from neuralmedbench.ingest.raw_files import load_raw_files, read_raw_file
 from neuralmedbench.ingest.raw_series import sort_into_series
 from neuralmedbench.ingest.sequences import b_value_of
 
@@ -155,6 +156,15 @@ def test_a_listing_keeps_no_bulk_of_headers_and_names_the_same_series(tmp_path: 
     assert [listed_series(one, ()) for one in series_of_case(case)] == [listed_series(one, ()) for one in whole]
     weights = [b_value_of(scan.header) for scan in sorted(case.scans, key=lambda scan: scan.path) if scan.header is not None]
     assert weights == [0.0, 1000.0] * 10
+
+
+def test_headers_without_bulk_name_the_same_identity(tmp_path: Path) -> None:
+    """Of every series one header is searched as a whole, for names in sequences and private elements."""
+    paths = [path for number in (1, 2) for path in write_dicom_series(tmp_path, slices=4, number=number)]
+    whole = [read_raw_file(number, path) for number, path in enumerate(paths, start=1)]
+    trimmed = load_raw_files(read_raw_index(write_index(tmp_path / "private", paths)), tmp_path)
+    assert collect_identity(trimmed) == collect_identity(whole)
+    assert [scan.header is not None and "RequestAttributesSequence" in scan.header for scan in trimmed] == [True, False, False, False] * 2
 
 
 def test_files_csv_overrides_grouping_and_labels(tmp_path: Path, source: Path) -> None:
