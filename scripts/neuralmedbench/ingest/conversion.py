@@ -17,9 +17,9 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.dcm2niix import convert_largest
 from neuralmedbench.files.nifti import LPS_TO_RAS, Volume
-from neuralmedbench.ingest.geometry import TILES, is_mosaic, slice_normal
+from neuralmedbench.ingest.geometry import is_mosaic, slice_normal
 from neuralmedbench.ingest.pixels import copy_dicom
-from neuralmedbench.ingest.raw_files import RawScan
+from neuralmedbench.ingest.raw_files import TILES, RawScan
 from neuralmedbench.runtime.atomic_write import partial_folder
 
 B0 = 50.0

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 UIH_GRID = (0x0065, 0x1051)
 """UIH's private sequence with the positions of the tiles of a grid; the image itself has none."""
-TILES = ((0x0029, 0x1010), (0x0019, 0x100A), UIH_GRID)
-"""Private elements with the layout of the tiles of a mosaic: Siemens (CSA header, number of images), UIH."""
 SAME_PLACE_MM = 0.02
 UNEVEN = 0.25
 """Slices are uneven if one is further from an even grid than this fraction of the spacing."""

@@ -20,7 +20,7 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.inside import resolve_links
 from neuralmedbench.files.raw_folder import RawIndex
-from neuralmedbench.ingest.geometry import TILES
+from neuralmedbench.ingest.geometry import UIH_GRID
 from neuralmedbench.ingest.sequences import B_VALUES
 from neuralmedbench.records.case import NoHead
 
@@ -85,6 +85,8 @@ LIFTED: dict[str, dict[str, str]] = {
     "CTReconstructionSequence": {"ConvolutionKernel": "ConvolutionKernel"},
 }
 """Elements taken from each functional group, with their keyword in a plain image."""
+TILES = ((0x0029, 0x1010), (0x0019, 0x100A), UIH_GRID)
+"""Private elements with the layout of the tiles of a mosaic: Siemens (CSA header, number of images), UIH."""
 PRIVATE_IN_USE = frozenset({*TILES, *B_VALUES.values()})
 """Private elements that are read from the header of a plain image."""
 ECHOES = {"SPIN": ["SE"], "GRADIENT": ["GR"], "BOTH": ["SE", "GR"]}
