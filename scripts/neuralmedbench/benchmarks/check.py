@@ -25,7 +25,7 @@ from neuralmedbench.files.raw_folder import read_raw_index
 from neuralmedbench.files.tables import read_by_item, read_records
 from neuralmedbench.records.items import Gold, Item, Kind
 from neuralmedbench.records.questions import ANSWERS
-from neuralmedbench.records.requests import Request, RequestTurn
+from neuralmedbench.records.requests import Request, RequestTurn, long_prompt_line
 from neuralmedbench.records.value_rules import problem_of_values
 from neuralmedbench.records.vocabulary import Vocabulary
 
@@ -74,6 +74,7 @@ def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary:
     if config.has_cases:
         table = case_table(config_folder, benchmark)
         _check_cases(found, config, table, vocabulary)
+        _check_notes(found, [row.case_id for row in read_case_table(table) if not row.exclude], data / "raw" / benchmark)
         _check_uids(found, [row.case_id for row in read_case_table(table) if not row.exclude], data / "raw" / benchmark)
         if config.kind is Kind.PICTURES:
             _check_listed_pictures(found, [row.case_id for row in read_case_table(table) if not row.exclude], data / "raw" / benchmark)
@@ -141,11 +142,21 @@ def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path, vocab
 
 
 def _check_uids(found: CheckReport, cases: Sequence[str], private: Path) -> None:
-    """Warn of cases whose files have UIDs of another patient's, if the private index exists (a clone has none)."""
-    doubles = {case: read_raw_index(path).same_uids for case in cases if (path := private / case / "files.json").exists()}
-    for case, others in doubles.items():
-        if shared := [other for other in others if other in cases]:
+    """Warn of cases that are held back, or whose files have UIDs of another patient's, if the private index exists (a clone has none)."""
+    indexes = {case: read_raw_index(path) for case in cases if (path := private / case / "files.json").exists()}
+    for case, index in indexes.items():
+        if index.held_back:
+            found.warnings.append(f"{case}: it is held back: {index.held_back}")
+        if shared := [other for other in index.same_uids if other in cases]:
             found.warnings.append(f"{case}: its files have the same UIDs as those of another patient ({_some(shared)}); both are used")
+
+
+def _check_notes(found: CheckReport, cases: Sequence[str], private: Path) -> None:
+    """Warn of cases with long notes before their prompts are made, if the private index exists (a clone has none)."""
+    indexes = [read_raw_index(path) for case in cases if (path := private / case / "files.json").exists()]
+    paths = [[private / index.case_id / note.path for note in index.notes] for index in indexes]
+    if line := long_prompt_line([sum(path.stat().st_size for path in notes if path.exists()) for notes in paths], "cases' notes"):
+        found.warnings.append(line)
 
 
 def _counted(counts: Counter[str]) -> str:
@@ -217,6 +228,8 @@ def _check_requests(found: CheckReport, path: Path, config: BenchmarkConfig, ite
     answers = sum(request.samples for request in requests)
     found.rows.append(("requests", f"{len(requests)}: {_counted(Counter(f'{row.arm} {row.strategy}' for row in requests))}"))
     found.rows.append(("answers requested from each model", str(answers)))
+    if line := long_prompt_line([request.characters for request in requests], "prompts"):
+        found.warnings.append(line)
     for arm in sorted(set(config.arms) - {request.arm for request in requests}):
         found.warnings.append(f"arm {arm}: no request; it changes no item, or the prompts are older than the yaml")
 

@@ -26,7 +26,8 @@ def list_cases(args: Namespace) -> int:
 
     Writes config/benchmarks/<benchmark>.cases.tsv (pseudonyms only) and, in the private zone, data/raw/<benchmark>/<case>/files.json and
     data/raw/<benchmark>/listing.tsv, which maps case ids to folders and lists the files that belong to no case, and series.tsv, with the series
-    of every case, the words of their headers and the entries of `sequence_map` that they fit.
+    of every case, the words of their headers and the entries of `sequence_map` that they fit. Cases that may be one are named, and joins.csv
+    there has the rows for `files.csv` that join them.
     """
     from neuralmedbench.config.load import load_benchmark
     from neuralmedbench.config.pipeline import MAX_QUARANTINED_FRACTION
@@ -34,7 +35,7 @@ def list_cases(args: Namespace) -> int:
     from neuralmedbench.files.case_flow import stopping_share
     from neuralmedbench.files.cases import case_table, read_case_table, unlisted_cases, unlisted_notice
     from neuralmedbench.files.pseudonyms import read_key, write_new_key
-    from neuralmedbench.ingest.case_tables import keyed_pseudonyms, linked_pseudonyms, write_listing
+    from neuralmedbench.ingest.case_tables import JOINS, keyed_pseudonyms, linked_pseudonyms, write_listing
     from neuralmedbench.ingest.listing import find_cases, find_picture_cases, list_cases, same_uids_notice, summarise
     from neuralmedbench.ingest.persons_labels import map_notices
     from neuralmedbench.records.items import Kind
@@ -70,6 +71,12 @@ def list_cases(args: Namespace) -> int:
             file=sys.stderr,
         )
     rows = read_case_table(table)
+    for notice in listing.notices:
+        print(notice)
+    if listing.joins:
+        print(
+            f"the rows for files.csv that join them are in {(private / JOINS).as_posix()}: copy those of one patient and visit, and list again"
+        )
     if notice := same_uids_notice(listing):
         print(notice)
     overrides = {row.case_id: row.sequence_overrides for row in rows}

@@ -30,7 +30,7 @@ from neuralmedbench.deid.values import NAMELESS_AGENT
 from neuralmedbench.errors import IdentityLeaksError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.files.identity import Identity, fold, identity_pattern
+from neuralmedbench.files.identity import Identity, IdentityPattern, fold, identity_pattern
 from neuralmedbench.records.columns import RECORD_COLUMNS
 from neuralmedbench.records.review import AcceptedIdentityLeak, IdentityLeak
 
@@ -152,7 +152,7 @@ def find_leaks(folder: Path, identity: Identity) -> tuple[IdentityLeak, ...]:
     return tuple(leaks)
 
 
-def _places_in(path: Path, name: str, pattern: re.Pattern[str]) -> Counter[str]:
+def _places_in(path: Path, name: str, pattern: IdentityPattern) -> Counter[str]:
     """Count the hits in a file by place."""
     places: Counter[str] = Counter()
     written = path.read_bytes() if path.suffix == ".dcm" else b""
@@ -169,7 +169,7 @@ def _places_in(path: Path, name: str, pattern: re.Pattern[str]) -> Counter[str]:
     return places
 
 
-def _hits(pattern: re.Pattern[str], text: str) -> list[int]:
+def _hits(pattern: IdentityPattern, text: str) -> list[int]:
     """Return where identifying values start, in a text without digests; an identifying value is no digest, even if it looks like one."""
 
     def without(digest: re.Match[str]) -> str:

@@ -22,7 +22,7 @@ from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.notes.dates import mentioned_days
 from neuralmedbench.deid.values import TOP_AGE, DateShift, parse_day
 from neuralmedbench.errors import DataError
-from neuralmedbench.files.identity import Identity, fold, identity_pattern
+from neuralmedbench.files.identity import Identity, IdentityPattern, fold, identity_pattern
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
 from neuralmedbench.files.words import word_set
 from neuralmedbench.records.columns import RECORD_COLUMNS, UNKNOWN_DAY
@@ -102,7 +102,7 @@ def _read(path: Path, checks: Counter[str], what: str) -> str:
         return ""
 
 
-def _write_note(path: str, cleaning: Cleaning, listed: re.Pattern[str] | None) -> bool:
+def _write_note(path: str, cleaning: Cleaning, listed: IdentityPattern | None) -> bool:
     """Write one cleaned note; False if it is withheld. `listed` matches values of the patient's record."""
     text, cut = cut_sections(_read(cleaning.source / path, cleaning.checks, "notes"), cleaning.texts.cut)
     note = clean_note(
@@ -122,7 +122,7 @@ def _write_note(path: str, cleaning: Cleaning, listed: re.Pattern[str] | None) -
     return True
 
 
-def _write_record(text: str, target: str, cleaning: Cleaning, listed: re.Pattern[str] | None) -> bool:
+def _write_record(text: str, target: str, cleaning: Cleaning, listed: IdentityPattern | None) -> bool:
     """Write the cleaned record; False if no row may be published."""
     record = clean_record(text, cleaning.rules.dates, cleaning.rules.identifying, cleaning.scan_day, listed=listed)
     cleaning.checks.update(record.counts)
@@ -265,7 +265,7 @@ def _title_words(title: str | None) -> set[str]:
 
 
 def clean_record(
-    text: str, dates: DateShift, identifying: re.Pattern[str] | None, scan_day: date | None, *, listed: re.Pattern[str] | None = None
+    text: str, dates: DateShift, identifying: IdentityPattern | None, scan_day: date | None, *, listed: IdentityPattern | None = None
 ) -> CleanRecord:
     """Clean a health record.
 
@@ -296,7 +296,7 @@ def clean_record(
 
 
 def _clean_row(
-    row: dict[str, str], dates: DateShift, identifying: Sequence[re.Pattern[str]], scan_day: date | None
+    row: dict[str, str], dates: DateShift, identifying: Sequence[IdentityPattern], scan_day: date | None
 ) -> tuple[str, ...] | None:
     """Clean one row: the four cells of the result, or None if the row is dropped."""
     variable, value, unit = (_plain(row.get(column)) for column in ("variable", "value", "unit"))

@@ -7,7 +7,7 @@ import logging
 import math
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MAX_BYTES = 700_000_000
 """Bytes of the largest DICOM file that is read, as stored and unpacked: 300 million pixels of 16 bits and their headers."""
 BLOCK = 2**22
+LONGEST_VALUE = 1024
+"""Bytes of the longest binary value that is kept of many headers at once."""
+BINARY = frozenset({"OB", "OD", "OF", "OL", "OV", "OW", "UN"})
 DEFLATED = "1.2.840.10008.1.2.1.99"
 """Transfer syntax of files whose whole content is deflated."""
 PREAMBLE = 128
@@ -131,7 +134,9 @@ def _read(content: bytes, *, pixels: bool) -> tuple[Dataset, int]:
             NoHead.DIRECTORY if directory else "DICOM that is no image (no SOP Class UID): a file of the scanner itself, or a damaged one"
         )
         raise DataError(message)
-    return header, stream.tell()
+    length = stream.tell()
+    header.buffer = None  # it would hold the whole file as long as the header
+    return header, length
 
 
 class _BoundedStream(io.BytesIO):
@@ -153,6 +158,34 @@ def _check_inflated(content: bytes) -> None:
             inflated = f"more than {MAX_BYTES // 10**6} MB, when inflated,"
             raise TooLargeError(inflated)
         content = unpacker.unconsumed_tail
+
+
+def drop_bulk(header: Dataset, kept: Collection[tuple[int, int]], shared: dict[Any, Any]) -> None:
+    """Drop from a header what takes memory: sequences, private elements but those of `kept`, and long binary values.
+
+    Of a long element of `kept` the tag stays. `shared` has the elements of other headers; equal ones become one.
+    """
+    from pydicom.dataelem import RawDataElement
+
+    for tag in list(header.keys()):
+        element: Any = header.get_item(tag)
+        is_kept = (tag.group, tag.element) in kept
+        is_raw = isinstance(element, RawDataElement)
+        is_long = is_raw and len(element.value or b"") > LONGEST_VALUE
+        if not is_kept and (element.VR == "SQ" or tag.is_private or (is_long and _is_binary(element))):
+            del header[tag]
+        elif is_raw:
+            bare = element._replace(value_tell=0, **({"value": b"", "length": 0} if is_kept and is_long else {}))
+            header[tag] = shared.setdefault(bare, bare)
+
+
+def _is_binary(element: Any) -> bool:
+    from pydicom.datadict import dictionary_VR
+
+    try:
+        return (element.VR or dictionary_VR(element.tag)) in BINARY
+    except KeyError:  # an element of no standard
+        return True
 
 
 def value(header: Dataset, keyword: str | int) -> Any:

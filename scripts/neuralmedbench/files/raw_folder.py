@@ -55,6 +55,8 @@ class RawIndex:
         Names of patient and case of pictures, and words of their paths with long numbers, in place of identifiers from headers.
     same_uids : tuple of str
         Cases of other patients whose DICOM files have UIDs of this case.
+    held_back : str
+        Why the case is not used before a person decided; empty if it is used.
     """
 
     case_id: str
@@ -66,6 +68,7 @@ class RawIndex:
     pictures: tuple[RawPicture, ...] = ()
     words: tuple[str, ...] = ()
     same_uids: tuple[str, ...] = ()
+    held_back: str = ""
 
     @property
     def source_sha256(self) -> str:
@@ -73,7 +76,8 @@ class RawIndex:
         # order matters for pictures only: it is the order in which they are shown
         files = [file.sha256 for file in (*self.files, *self.notes, *([self.record] if self.record else []))]
         pictures = [" ".join((f"{number:03d}", one.sha256, one.sequence, one.plane)) for number, one in enumerate(self.pictures, start=1)]
-        return digest_of_files([*files, *pictures, *self.words, *([self.scan_date] if self.scan_date else []), *self.same_uids])
+        stated = [text for text in (self.scan_date, self.held_back) if text]
+        return digest_of_files([*files, *pictures, *self.words, *stated, *self.same_uids])
 
 
 def read_raw_index(path: Path) -> RawIndex:

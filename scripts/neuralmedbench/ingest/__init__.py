@@ -2,7 +2,7 @@
 
 Doors
 -----
-case_tables: keyed_pseudonyms, linked_pseudonyms, numbered_pseudonyms, with_facts, write_listing
+case_tables: JOINS, keyed_pseudonyms, linked_pseudonyms, numbered_pseudonyms, with_facts, write_listing
 cases: collect_identity, ingest_case, new_case
 listing: ListedCase, Pseudonyms, find_cases, find_picture_cases, list_cases, same_uids_notice, summarise
 persons_labels: NamedKinds, map_notices

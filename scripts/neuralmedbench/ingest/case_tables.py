@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import secrets
@@ -19,9 +21,12 @@ from neuralmedbench.files.raw_folder import RawFile, RawIndex, write_raw_index
 from neuralmedbench.ingest.listing import Listing, Pseudonyms
 from neuralmedbench.ingest.persons_labels import write_series_table
 from neuralmedbench.ingest.raw_files import FILE_NAMES
+from neuralmedbench.ingest.source_files import FILES_COLUMNS
 from neuralmedbench.runtime.atomic_write import write_text, write_tsv
 
 UNITS = {"age": "years"}
+JOINS = "joins.csv"
+"""Rows of `files.csv` that would join cases, for a person to copy."""
 
 
 def keyed_pseudonyms(key: bytes) -> Pseudonyms:
@@ -72,7 +77,7 @@ def write_listing(listing: Listing, table: Path, private: Path) -> None:
         `config/benchmarks/<benchmark>.cases.tsv`. A person's entries (overrides, exclude) are kept for cases that remain. An excluded case
         without files keeps its row, so that it stays excluded if they come back.
     private : Path
-        `data/raw/<benchmark>/`; indexes of removed cases are deleted.
+        `data/raw/<benchmark>/`; indexes of removed cases are deleted. `JOINS` there has the rows of `files.csv` that would join cases.
 
     Raises
     ------
@@ -107,8 +112,18 @@ def write_listing(listing: Listing, table: Path, private: Path) -> None:
     rows += [before[case_id] for case_id in gone if before[case_id].exclude]
     places = [(case.index.case_id, case.place, "") for case in listing.cases]
     write_tsv(private / "listing.tsv", [("case_id", "place", "left_out"), *places, *(("", *pair) for pair in listing.left_out.items())])
+    (private / JOINS).unlink(missing_ok=True)
+    if listing.joins:
+        write_joins(private / JOINS, listing.joins)
     write_series_table(private / "series.tsv", {case.index.case_id: case.series for case in listing.cases})
     write_case_table(table, rows)
+
+
+def write_joins(path: Path, rows: Sequence[tuple[str, str, str]]) -> None:
+    """Write rows of `files.csv` that would join cases: for the private zone."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows([FILES_COLUMNS[:3], *rows])
+    write_text(path, text.getvalue(), private=True)
 
 
 def _write_file_names(path: Path, index: RawIndex) -> None:

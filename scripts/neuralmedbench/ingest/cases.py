@@ -9,6 +9,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from neuralmedbench.files.cases import foreign_input
 from neuralmedbench.files.identity import Identity, write_identity
 from neuralmedbench.files.raw_folder import RawFile, RawIndex
 from neuralmedbench.files.texts import UnreadableTextError, decode_text
+from neuralmedbench.ingest.grouping import patients_by_id
 from neuralmedbench.ingest.import_series import SeriesOfCase, import_series
 from neuralmedbench.ingest.persons_labels import NamedKinds
 from neuralmedbench.ingest.pixels import repeated_series
@@ -100,7 +102,7 @@ def ingest_case(
     if unknown := sorted(set(named.overrides) - {series.series_id for series in result.series}):
         message = f"sequence_overrides of case {base.case_id}: it has {len(result.series)} series, and no {unknown[0]}; correct its row in the case table"
         raise ConfigError(message)
-    mixed = several_patients(scan for series in result.series for scan in series.scans)
+    mixed = index.held_back or several_patients([scan for series in result.series for scan in series.scans])
     if mixed:
         fates = _file_fates(len(index.files), {}, dict.fromkeys(range(1, len(index.files) + 1), mixed))
         return replace(
@@ -247,16 +249,15 @@ def collect_identity(scans: Iterable[RawScan], scan_date: str = "") -> Identity:
     )
 
 
-def several_patients(scans: Iterable[RawScan]) -> str:
+def several_patients(scans: SequenceOf[RawScan]) -> str:
     """Return why scans are not of one patient, by their headers; empty if they may be."""
     headers = [scan.header for scan in scans if scan.header is not None]
-    for keyword, word in (("PatientID", "patient id"), ("PatientBirthDate", "birth date"), ("PatientSex", "sex")):
-        values = {dicom.text(header, keyword).upper() for header in headers} - {"", "O"}
-        if len(values) > 1:
-            return (
-                f"files of more than one patient in one case: {len(values)} different entries for the {word};"
-                " sort them apart and list the cases again"
-            )
+    numbers = {"patient id": len(patients_by_id(headers))}
+    for keyword, word in (("PatientBirthDate", "birth date"), ("PatientSex", "sex")):
+        numbers[word] = len({dicom.text(header, keyword).upper() for header in headers} - {"", "O"})
+    for word, number in numbers.items():
+        if number > 1:
+            return f"files of more than one patient in one case: {number} different entries for the {word}; sort them apart and list the cases again"
     return ""
 
 

@@ -17,15 +17,13 @@ from neuralmedbench.errors import DataError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.dcm2niix import convert_largest
 from neuralmedbench.files.nifti import LPS_TO_RAS, Volume
-from neuralmedbench.ingest.geometry import UIH_GRID, is_mosaic, slice_normal
+from neuralmedbench.ingest.geometry import is_mosaic, slice_normal
 from neuralmedbench.ingest.pixels import copy_dicom
-from neuralmedbench.ingest.raw_files import RawScan
+from neuralmedbench.ingest.raw_files import TILES, RawScan
 from neuralmedbench.runtime.atomic_write import partial_folder
 
 B0 = 50.0
 """Below this b-value in s/mm2 an image is not diffusion weighted."""
-TILES = ((0x0029, 0x1010), (0x0019, 0x100A), UIH_GRID)
-"""Private elements with the layout of the tiles of a mosaic: Siemens (CSA header, number of images), UIH."""
 
 
 def trace_image(voxels: npt.NDArray[Any], b_values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float32], float]:

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from neuralmedbench.config.benchmark import MappedSequence
 from neuralmedbench.errors import ConfigError, DataError
@@ -17,7 +17,8 @@ from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.identity import MIN_SEPARABLE
 from neuralmedbench.files.plain_pictures import MAX_BYTES, TOO_LARGE, picture_head
 from neuralmedbench.files.raw_folder import RawFile, RawIndex, RawPicture
-from neuralmedbench.ingest.bids import MARKER, METADATA_NAME, other_folder, read_participants
+from neuralmedbench.files.texts import UnreadableTextError, decode_text, is_scanner_text
+from neuralmedbench.ingest.bids import MARKER, METADATA_NAME, other_folder, participant_facts
 from neuralmedbench.ingest.grouping import (
     METADATA,
     NOTE_SUFFIXES,
@@ -25,22 +26,38 @@ from neuralmedbench.ingest.grouping import (
     STRAY_TEXT,
     UNREADABLE,
     CaseFiles,
+    Notice,
     assign_text,
     group_scans,
-    is_readable,
+    joining_rows,
     names_one_patient,
+    patient_notices,
 )
 from neuralmedbench.ingest.persons_labels import ListedSeries, listed_series, series_of_case
-from neuralmedbench.ingest.raw_files import MAX_TEXT_BYTES, NIFTI_SUFFIXES, TOO_LONG, FileKind, RawScan, read_raw_file, stem_of
+from neuralmedbench.ingest.raw_files import (
+    MAX_TEXT_BYTES,
+    NIFTI_SUFFIXES,
+    TOO_LONG,
+    FileKind,
+    RawScan,
+    drop_bulk,
+    read_raw_file,
+    stem_of,
+)
 from neuralmedbench.ingest.source_files import FILES_COLUMNS, FILES_TABLE, FileRow, files_below, printable_path, read_files_table, row_of
 
 NOT_DATA = frozenset({FILES_TABLE, "answers.csv", "DICOMDIR", "images.csv"})
 """Files that belong to no case."""
 
+ABOUT_FILES = frozenset({"readme", "changes", "changelog", "license", "licence"})
+OF_DATA_SET = f"about the files, no note; name its case in {FILES_TABLE} to use it"
+SCANNER_TEXT = f"scanner text, not used; name its case in {FILES_TABLE} to use it"
 NO_CASE = f"a picture without a case: name it, or its folder, in {FILES_TABLE} (column case)"
 IS_DICOM = "DICOM: bring scans as `kind: scans`"
 IN_TWO_CASES = "the same picture (equal bytes) is in two cases: keep it in one"
 TWICE = "the same picture (equal bytes) is in its case already"
+MOST_NAMED = 5
+"""Cases named in one line."""
 UNIQUE = ("StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID")
 """UIDs that no two patients share."""
 Pseudonyms = Callable[[Sequence[tuple[str, str]]], list[tuple[str, str]]]
@@ -59,17 +76,23 @@ class ListedCase:
 
 
 class FolderContents(NamedTuple):
-    """Cases of a folder, and the files that belong to no case, with the reason."""
+    """Cases of a folder, the files that belong to no case, with the reason, and what a person should know."""
 
     cases: list[CaseFiles]
     left_out: dict[Path, str]
+    notices: Sequence[Notice] = ()
 
 
 class Listing(NamedTuple):
-    """Cases of a folder, sorted by case id, and reasons by the path of files that belong to no case."""
+    """Cases of a folder, sorted by case id, and reasons by the path of files that belong to no case.
+
+    `notices`: lines for a person. `joins`: rows of `files.csv`, with paths, that would join cases named in them.
+    """
 
     cases: list[ListedCase]
     left_out: dict[str, str]
+    notices: Sequence[str] = ()
+    joins: Sequence[tuple[str, str, str]] = ()
 
 
 def find_cases(source: Path) -> FolderContents:
@@ -103,6 +126,7 @@ def find_cases(source: Path) -> FolderContents:
     roots = {PurePosixPath(path.parent.relative_to(source).as_posix()) for path in files if path.name == MARKER}
     texts: list[Path] = []
     scans: list[RawScan] = []
+    shared: dict[Any, Any] = {}
     for number, path in enumerate(files, start=1):
         place = PurePosixPath(path.relative_to(source).as_posix())
         if path.name in NOT_DATA:
@@ -111,12 +135,14 @@ def find_cases(source: Path) -> FolderContents:
         if reason := other_folder(place, roots) or (METADATA if is_metadata else ""):
             left_out[path] = reason
         elif (path.suffix.lower() in NOTE_SUFFIXES or path.name == RECORD_NAME) and not _is_dicom(path):
-            if reason := _why_unread(path):
+            if reason := _why_no_text(path, table.get(place.as_posix())):
                 left_out[path] = reason
             else:
                 texts.append(path)
         else:
-            scans.append(read_raw_file(number, path))
+            scan = read_raw_file(number, path)
+            drop_bulk(scan, shared)
+            scans.append(scan)
     # scans make the cases; texts and the facts of a BIDS data set are added to them
     cases = group_scans(scans, source, table, roots, left_out)
     if not cases:
@@ -124,17 +150,29 @@ def find_cases(source: Path) -> FolderContents:
         raise ConfigError(message)
     ordered = [cases[key] for key in sorted(cases)]
     left_out |= {path: STRAY_TEXT for path in texts if not assign_text(path, source, ordered, row_of(table, source, path))}
-    facts = {root: read_participants(source / root) for root in roots}
-    for case in ordered:
-        case.facts = next((facts[root][case.subject] for root in roots if case.subject in facts[root] and root == case.root), {})
-    return FolderContents(ordered, left_out)
+    notices = patient_notices(ordered)
+    for root in sorted(roots):
+        of_root = [case for case in ordered if case.root == root and case.subject]
+        facts, placed = participant_facts(source / root, [(case.subject, case.session) for case in of_root])
+        for case, known in zip(of_root, facts, strict=True):
+            case.facts = known
+        notices += [Notice(text, tuple(of_root[place] for place in places)) for text, places in placed]
+    return FolderContents(ordered, left_out, notices)
 
 
-def _why_unread(path: Path) -> str:
-    """Return why a note or a record cannot be read; empty if it can be."""
+def _why_no_text(path: Path, row: FileRow | None) -> str:
+    """Return why a file is neither a note nor a record; empty if it is one. A row of its own with a case makes it one."""
     if path.stat().st_size > MAX_TEXT_BYTES:
         return TOO_LONG
-    return "" if is_readable(path.read_bytes()) else UNREADABLE
+    try:
+        text = decode_text(path.read_bytes())
+    except UnreadableTextError:
+        return UNREADABLE
+    if path.name == RECORD_NAME or (row is not None and row.case):
+        return ""
+    if path.stem.casefold() in ABOUT_FILES:
+        return OF_DATA_SET
+    return SCANNER_TEXT if is_scanner_text(text) else ""
 
 
 def _is_dicom(path: Path) -> bool:
@@ -191,7 +229,8 @@ def find_picture_cases(source: Path) -> FolderContents:
         message = f"no picture with a case was found below `source`{hint}"
         raise ConfigError(message)
     _check_patients(kept_cases)
-    unread = {path: reason for path in texts if (reason := _why_unread(path))}
+    rows = {path: table.get(path.relative_to(source).as_posix()) for path in texts}
+    unread = {path: reason for path in texts if (reason := _why_no_text(path, rows[path]))}
     left_out |= unread
     left_out |= {
         path: STRAY_TEXT for path in texts if path not in unread and not assign_text(path, source, kept_cases, row_of(table, source, path))
@@ -273,7 +312,9 @@ def list_cases(
     uids: dict[str, list[str]] = defaultdict(list)
     contents = find(source)
     names = pseudonyms([(case.patient, case.study) for case in contents.cases])
+    ids: dict[int, str] = {}
     for case, (patient_id, case_id) in zip(contents.cases, names, strict=True):
+        ids[id(case)] = case_id
         if case_id in listed:
             message = f"two cases get the id {case_id}: a collision of pseudonyms; take another key (--new-key)"
             raise ConfigError(message)
@@ -286,6 +327,7 @@ def list_cases(
             scan_date=_scan_date(case),
             pictures=tuple(_picture(scan.path, case) for scan in case.scans if scan.kind is FileKind.PICTURE),
             words=_words(case, source),
+            held_back=case.held_back,
         )
         for uid in {dicom.text(scan.header, name) for scan in case.scans if scan.header is not None for name in UNIQUE} - {""}:
             uids[uid].append(case_id)
@@ -296,10 +338,23 @@ def list_cases(
             {} if case.record else case.facts,
             tuple(listed_series(one, mapping) for one in series_of_case(case)) if mapping is not None else (),
         )
+        case.scans = [replace(scan, header=None) for scan in case.scans]
     for case_id, others in _same_uids(uids, listed).items():
         listed[case_id] = replace(listed[case_id], index=replace(listed[case_id].index, same_uids=others))
     left_out = {printable_path(path.relative_to(source)): reason for path, reason in sorted(contents.left_out.items())}
-    return Listing([listed[case_id] for case_id in sorted(listed)], left_out)
+    notices = [_line(notice, [ids[id(case)] for case in notice.cases]) for notice in contents.notices]
+    joins: list[tuple[str, str, str]] = []
+    for notice in contents.notices:
+        if notice.joins:
+            joined = set(map(id, notice.cases))
+            apart = [case for case in contents.cases if id(case) not in joined]
+            joins += joining_rows(notice.cases, apart, source)
+    return Listing([listed[case_id] for case_id in sorted(listed)], left_out, notices, joins)
+
+
+def _line(notice: Notice, cases: Sequence[str]) -> str:
+    more = f" and {len(cases) - MOST_NAMED} more" if len(cases) > MOST_NAMED else ""
+    return f"{notice.text}: {', '.join(cases[:MOST_NAMED])}{more}" if cases else notice.text
 
 
 def _same_uids(uids: Mapping[str, list[str]], listed: Mapping[str, ListedCase]) -> dict[str, tuple[str, ...]]:

@@ -22,6 +22,8 @@ from neuralmedbench.files.cases import foreign_input
 from neuralmedbench.files.inside import resolve_links
 from neuralmedbench.files.nifti import NIFTI_2
 from neuralmedbench.files.raw_folder import RawIndex
+from neuralmedbench.ingest.geometry import UIH_GRID
+from neuralmedbench.ingest.sequences import B_VALUES
 from neuralmedbench.records.case import NoHead
 
 if TYPE_CHECKING:
@@ -94,6 +96,10 @@ LIFTED: dict[str, dict[str, str]] = {
     "CTReconstructionSequence": {"ConvolutionKernel": "ConvolutionKernel"},
 }
 """Elements taken from each functional group, with their keyword in a plain image."""
+TILES = ((0x0029, 0x1010), (0x0019, 0x100A), UIH_GRID)
+"""Private elements with the layout of the tiles of a mosaic: Siemens (CSA header, number of images), UIH."""
+PRIVATE_IN_USE = frozenset({*TILES, *B_VALUES.values()})
+"""Private elements that are read from the header of a plain image."""
 ECHOES = {"SPIN": ["SE"], "GRADIENT": ["GR"], "BOTH": ["SE", "GR"]}
 
 
@@ -149,14 +155,29 @@ class RawScan:
 def load_raw_files(index: RawIndex, root: Path) -> list[RawScan]:
     """Read the headers of all raw files in the order of the index, multi-frame objects frame by frame.
 
+    The first header of every series is whole, the others are without sequences and private elements.
+
     DataError if a file is absent, changed since the listing, or has a relative path that leads outside the folder; messages name files by
     number.
     """
     scans: list[RawScan] = []
+    whole: set[str] = set()
+    shared: dict[Any, Any] = {}
     for number, file in enumerate(index.files, start=1):
         what = f"file {number} of {len(index.files)}"
-        scans += frames_of(read_raw_file(number, path_inside(root, file.path, what), file.sha256, what))
+        scan = read_raw_file(number, path_inside(root, file.path, what), file.sha256, what)
+        series = dicom.text(scan.header, "SeriesInstanceUID") if scan.header is not None else ""
+        if series in whole:
+            drop_bulk(scan, shared)
+        whole.add(series)
+        scans += frames_of(scan)
     return scans
+
+
+def drop_bulk(scan: RawScan, shared: dict[Any, Any]) -> None:
+    """Drop what nobody reads from the header of a plain image: a scanner's own elements take 300 kB a file. `shared` as in `dicom.drop_bulk`."""
+    if scan.header is not None and not holds_frames(scan.header):
+        dicom.drop_bulk(scan.header, PRIVATE_IN_USE, shared)
 
 
 def frames_of(scan: RawScan) -> Iterable[RawScan]:

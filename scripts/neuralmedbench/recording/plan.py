@@ -28,7 +28,7 @@ from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.requests_of_model import limited_requests, requests_for, too_many_pictures
 from neuralmedbench.models.samples import SampleWalk, has_informant, response_row
 from neuralmedbench.records.items import Arm, Gold, Item, Runner, Strategy
-from neuralmedbench.records.requests import Request
+from neuralmedbench.records.requests import Request, long_prompt_line
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
 from neuralmedbench.records.scores import PLANTED, Grade, response_key
 from neuralmedbench.records.vocabulary import Urgency, Vocabulary
@@ -163,7 +163,9 @@ class _Planner:
             entries = read_ledger(Path(f"data/ledger/{self._benchmark}/{name}.jsonl"))
             code, informant = code_of(model, self._vocabulary), self._run.informants.get(self._benchmark)
             outlook = forecast_calls(asked, model, entries, code=code, informant=informant)
-            yield self._row(name, "", model, outlook, _earlier_revisions(model, entries.values()) if outlook.calls else "")
+            row = self._row(name, "", model, outlook, _earlier_revisions(model, entries.values()) if outlook.calls else "")
+            line = long_prompt_line([request.characters for request in asked], "prompts") if outlook.calls else ""
+            yield replace(row, lengths=(*row.lengths, line)) if line else row
             if informant and any(has_informant(request, model) for request in asked):
                 told = forecast_informant(asked, model, informant, entries, code=code)
                 yield self._row(name, f"{INFORMANT} {informant.name}", informant, told)

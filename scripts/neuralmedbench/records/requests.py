@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -12,6 +13,9 @@ SCHEMA_VERSION = 8
 
 MOST_CANDIDATES = 4
 """Diagnoses that are stated with a probability in each message of a work-up, as `workup_candidates.j2` asks for them."""
+
+LONG_PROMPT = 100_000
+"""Characters of a prompt, about 25,000 tokens: more than the letters of years, and with its pictures more than many local models take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,6 +210,11 @@ class Request:
     viewer: Viewer | None = None
 
     @property
+    def characters(self) -> int:
+        """Characters of its text, without the labels of the pictures."""
+        return len(self.system) + sum(len(turn.words) for turn in self.turns)
+
+    @property
     def most_calls(self) -> int:
         """Most calls of one of its samples, without those to `earlier`: the model may decide how often it asks."""
         if self.viewer is not None:
@@ -216,6 +225,25 @@ class Request:
     def asks_back(self) -> bool:
         """True if the model decides what it is sent next."""
         return self.inquiry is not None or self.viewer is not None
+
+
+def long_prompt_line(lengths: Collection[int], what: str) -> str:
+    """Say how many texts are longer than `LONG_PROMPT`; empty if none is.
+
+    `lengths`: characters of each. `what`: what they are, such as `prompts`.
+
+    Examples
+    --------
+    >>> long_prompt_line([900, 120_000], "prompts")
+    '1 of 2 prompts have more than 100,000 characters (the longest 120,000): take out the notes that are none, or set `max_case_words`'
+    """
+    long = [length for length in lengths if length > LONG_PROMPT]
+    if not long:
+        return ""
+    return (
+        f"{len(long)} of {len(lengths)} {what} have more than {LONG_PROMPT:,} characters (the longest {max(long):,}):"
+        " take out the notes that are none, or set `max_case_words`"
+    )
 
 
 EARLIER = "{earlier_answer}"

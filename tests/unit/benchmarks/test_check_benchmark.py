@@ -13,12 +13,13 @@ from neuralmedbench.cli.benchmark import check_benchmark
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.json_files import write_lines
+from neuralmedbench.files.raw_folder import RawFile, RawIndex, write_raw_index
 from neuralmedbench.files.tables import write_records
 from neuralmedbench.files.templates import Templates
 from neuralmedbench.prompts.assemble import CaseMaterial, assemble
 from neuralmedbench.records.items import Disclosure, Family, Gold, Item, ReferenceValue, Runner
 from neuralmedbench.records.questions import ANSWERS, DISCLOSURES, IMAGE_COLUMNS, IMAGES, QUESTIONS, Question
-from neuralmedbench.records.requests import Request
+from neuralmedbench.records.requests import LONG_PROMPT, Request
 from neuralmedbench.records.value_rules import values_schema
 
 
@@ -54,6 +55,17 @@ def test_a_benchmark_of_which_nothing_is_made_is_checked_by_its_tables(own, caps
     assert "<script" not in page
 
 
+def test_long_notes_are_said_before_a_prompt_is_made(own, capsys):
+    for case, letters in (("a1", LONG_PROMPT + 1), ("a2", 50)):
+        folder = own / "data" / "raw" / "mine" / case
+        put(own, {f"data/raw/mine/{case}/letter.txt": "x" * letters})
+        note = RawFile(path=(folder / "letter.txt").as_posix(), sha256="")
+        write_raw_index(folder / "files.json", RawIndex(case_id=case, patient_id="p", files=(), notes=(note,)))
+    run(own, "mine")
+    said = "1 of 2 cases' notes have more than 100,000 characters (the longest 100,001): take out the notes that are none, or set `max_case_words`"
+    assert f"look at this: {said}" in capsys.readouterr().out
+
+
 def test_an_answer_for_an_unknown_case_and_an_absent_key_are_refused_in_one_line(own):
     write_csv(own / "answers.csv", "case_id,diagnosis", "zz,glioblastoma")
     with pytest.raises(DataError, match="1 rows whose case is not in"):
@@ -74,6 +86,7 @@ def test_the_page_shows_one_prompt_of_every_runner_and_arm_with_every_text_escap
     write_records(tmp_path / "data/items/b.parquet", Item, items, key=lambda row: row.item_id)
     write_records(tmp_path / "data/gold/b.parquet", Gold, made.gold[:3], key=lambda row: row.item_id)
     requests = assemble(items, CaseMaterial(), config, Templates(ROOT / "config/prompts"))
+    requests = [replace(requests[0], system="x" * LONG_PROMPT), *requests[1:]]
     write_records(tmp_path / "data/prompts/b.parquet", Request, requests, key=lambda row: (row.item_id, row.arm))
     page = run(tmp_path, "b")
     output = capsys.readouterr().out
@@ -83,6 +96,7 @@ def test_the_page_shows_one_prompt_of_every_runner_and_arm_with_every_text_escap
     assert "<b>Which" not in page
     assert "items without an answer: 1" in output
     assert "look at this: arm no_text: no request" in output
+    assert f"look at this: 1 of {len(requests)} prompts have more than 100,000 characters" in output
 
 
 def test_a_reference_of_a_value_that_lost_its_limit_is_named_in_one_line(tmp_path, capsys):

@@ -184,6 +184,9 @@ def test_notes_beside_scans_without_a_name_in_any_header_are_marked_for_the_revi
     assert "detected by pattern alone" in texts_section(CaseStage(nifti, tmp_path / "deidentified"))
     dicom_case = run(write_dicom_series(tmp_path / "dicom", slices=6), notes=(tmp_path / "note.txt",))
     assert "detected by pattern alone" not in texts_section(CaseStage(dicom_case, tmp_path / "deidentified"))
+    assert "characters" not in texts_section(CaseStage(dicom_case, tmp_path / "deidentified"))
+    (tmp_path / "deidentified" / dicom_case.notes[0]).write_text("Well. " * 20_000, encoding="utf-8")
+    assert "have more than 100,000 characters (the longest 120,000)" in texts_section(CaseStage(dicom_case, tmp_path / "deidentified"))
 
 
 def test_a_cleaned_header_holds_no_value_of_the_patient_and_only_valid_dates(tmp_path: Path) -> None:

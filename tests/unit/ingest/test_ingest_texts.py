@@ -41,3 +41,27 @@ def test_an_unreadable_note_of_an_index_is_counted_and_the_rest_goes_on(tmp_path
     assert (case.notes, case.record, case.quality["texts_unreadable"]) == (("text/note-01.txt", "text/note-02.txt"), "text/record.csv", 2.0)
     assert (out.parent / "text" / "note-01.txt").read_bytes() == b"\0\1\2\3"  # for de-identification to count, in the private zone
     assert (out.parent / "text" / "note-02.txt").read_text(encoding="utf-8") == NOTE
+
+
+PROTOCOL = "\n".join(f"{name} = {n}" for n in range(6) for name in ("TR", "TE", "FOV", "Slice thickness"))
+
+
+def test_scanner_text_is_left_out_unless_a_person_names_the_file(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    write_series(source / "p1", Stack(slices=4))
+    for name in ("protocol.txt", "README.md", "bvals.txt"):
+        (source / "p1" / name).write_text("0 1000 1000 1000 1000 1000" if name == "bvals.txt" else PROTOCOL, encoding="utf-8")
+    (source / "p1" / "letter.txt").write_text(NOTE, encoding="utf-8")
+    found = find_cases(source)
+    assert [[note.name for note in case.notes] for case in found.cases] == [["letter.txt"]]
+    scanner_text = "scanner text, not used; name its case in files.csv to use it"
+    assert {path.name: reason for path, reason in found.left_out.items()} == {
+        "protocol.txt": scanner_text,
+        "bvals.txt": scanner_text,
+        "README.md": "about the files, no note; name its case in files.csv to use it",
+    }
+    # a row of a folder names no file of it
+    (source / "files.csv").write_text("path,case\np1,one\np1/protocol.txt,one\n", encoding="utf-8")
+    found = find_cases(source)
+    assert [[note.name for note in case.notes] for case in found.cases] == [["letter.txt", "protocol.txt"]]
+    assert {path.name for path in found.left_out} == {"README.md", "bvals.txt"}

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fixtures.deid import KEY, NOTE, head_voxels, write_config, write_dicom_series, write_nifti_file
+from fixtures.deid import KEY, NOTE, head_voxels, write_config, write_dicom_series, write_index, write_nifti_file
 from neuralmedbench.cli.cases import list_cases
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import read_case_table, write_case_table
+from neuralmedbench.files.dicom import read_dicom
 from neuralmedbench.files.pseudonyms import date_shift_days
 from neuralmedbench.files.raw_folder import read_raw_index
 from neuralmedbench.ingest import case_tables
+from neuralmedbench.ingest.cases import collect_identity
 from neuralmedbench.ingest.listing import find_cases
+from neuralmedbench.ingest.persons_labels import listed_series, series_of_case
+from neuralmedbench.ingest.raw_files import load_raw_files, read_raw_file
+from neuralmedbench.ingest.raw_series import sort_into_series
+from neuralmedbench.ingest.sequences import b_value_of
 
 
 @pytest.fixture
@@ -23,7 +31,7 @@ def source(tmp_path: Path) -> Path:
     """A folder with two DICOM studies of one patient, one of another, and two NIfTI subjects."""
     folder = tmp_path / "source"
     write_dicom_series(folder / "deep" / "er" / "a", slices=4)
-    write_dicom_series(folder / "deep" / "b", slices=4, StudyInstanceUID="1.2.3")
+    write_dicom_series(folder / "deep" / "b", slices=4, StudyInstanceUID="1.2.3", AccessionNumber="A20310418")
     write_dicom_series(folder / "other", slices=4, PatientID="OKA-777", PatientName="Okafor^Ngozi")
     for name in ("sub-01_T1w", "sub-01_FLAIR", "p99_T2w"):
         write_nifti_file(folder / "nifti" / f"{name}.nii.gz", head_voxels())
@@ -126,6 +134,37 @@ def test_the_published_key_of_the_demo_is_refused(tmp_path: Path, source: Path) 
     (tmp_path / "config" / "demo.key").write_bytes((tmp_path / "config" / "key").read_bytes())
     with pytest.raises(ConfigError, match="key of the demo is public"):
         run(tmp_path, source, key_file=(tmp_path / "config" / "demo.key").as_posix())
+
+
+def test_a_listing_keeps_no_bulk_of_headers_and_names_the_same_series(tmp_path: Path) -> None:
+    """Private elements take 300 kB a file; a hospital's folder has tens of thousands of files."""
+    paths = write_dicom_series(tmp_path / "few", slices=20)
+    for place, path in enumerate(paths):
+        image: Any = read_dicom(path)
+        block = image.private_block(0x0019, "SIEMENS MR HEADER", create=True)
+        block.add_new(0x0C, "IS", 1000 * (place % 2))
+        for number in range(0x20, 0xE8):
+            block.add_new(number, "OB", bytes([place, number]) * 800)
+        image.save_as(path)
+    whole = sort_into_series(read_raw_file(number, path) for number, path in enumerate(paths)).series
+    find_cases(tmp_path / "few")  # imports
+    tracemalloc.start()
+    (case,) = find_cases(tmp_path / "few").cases
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 0.1 * sum(path.stat().st_size for path in paths)
+    assert [listed_series(one, ()) for one in series_of_case(case)] == [listed_series(one, ()) for one in whole]
+    weights = [b_value_of(scan.header) for scan in sorted(case.scans, key=lambda scan: scan.path) if scan.header is not None]
+    assert weights == [0.0, 1000.0] * 10
+
+
+def test_headers_without_bulk_name_the_same_identity(tmp_path: Path) -> None:
+    """Of every series one header is searched as a whole, for names in sequences and private elements."""
+    paths = [path for number in (1, 2) for path in write_dicom_series(tmp_path, slices=4, number=number)]
+    whole = [read_raw_file(number, path) for number, path in enumerate(paths, start=1)]
+    trimmed = load_raw_files(read_raw_index(write_index(tmp_path / "private", paths)), tmp_path)
+    assert collect_identity(trimmed) == collect_identity(whole)
+    assert [scan.header is not None and "RequestAttributesSequence" in scan.header for scan in trimmed] == [True, False, False, False] * 2
 
 
 def test_files_csv_overrides_grouping_and_labels(tmp_path: Path, source: Path) -> None:

@@ -31,7 +31,7 @@ from neuralmedbench.models.protocol import Answer, Call
 from neuralmedbench.models.registry import BackendHandle
 from neuralmedbench.models.samples import SampleWalk
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
-from neuralmedbench.records.requests import Fact, Inquiry, Request, RequestTurn
+from neuralmedbench.records.requests import LONG_PROMPT, Fact, Inquiry, Request, RequestTurn
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import PLANTED, text_digest
 from neuralmedbench.records.vocabulary import Urgency
@@ -218,6 +218,14 @@ def test_the_command_names_calls_money_hosts_keys_limits_and_caps_and_sends_noth
     assert "max_run_cost_usd 0.0050 is less than" in said
     assert "Nothing was sent." in said
     assert not Path("data/spending").exists()
+
+
+def test_a_long_prompt_is_said_for_each_model_that_is_to_be_asked(project, capsys):
+    assert "characters" not in planned(capsys, "limits.yaml")[0]
+    first, *others = read_records(Path("data/prompts/b.parquet"), Request)
+    long = replace(first, turns=(*first.turns, RequestTurn(text="x" * LONG_PROMPT)))
+    write_records(Path("data/prompts/b.parquet"), Request, [long, *others], key=lambda row: row.item_id)
+    assert "b, other: 1 of 3 prompts have more than 100,000 characters (the longest 100," in planned(capsys, "limits.yaml")[0]
 
 
 def test_graders_are_planned_from_the_answers_that_are_there_and_those_that_are_to_come(project, capsys, monkeypatch):

@@ -16,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from neuralmedbench.deid.values import DateShift
+from neuralmedbench.files.identity import IdentityPattern
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -144,7 +145,7 @@ class HeaderRules:
         Pseudonym written to PatientID and PatientName.
     dates : DateShift
         How dates are changed.
-    identifying : re.Pattern or None
+    identifying : IdentityPattern or None
         Matches the patient's identifiers in folded text; matches are removed even where the table keeps the element.
     options : tuple of str
         Codes of the options of PS3.15 that apply; 113107 counts only if `dates` are shifted.
@@ -155,7 +156,7 @@ class HeaderRules:
     key: bytes
     patient_id: str
     dates: DateShift
-    identifying: re.Pattern[str] | None = None
+    identifying: IdentityPattern | None = None
     options: tuple[str, ...] = ALL_OPTIONS
     elements: Mapping[int, str] = field(default_factory=dict)
 

@@ -15,7 +15,7 @@ from neuralmedbench.deid.notes.languages import NameModel, languages_of
 from neuralmedbench.deid.notes.names import replace_names, widen_names
 from neuralmedbench.deid.notes.patterns import Redaction, Span
 from neuralmedbench.deid.values import DateShift
-from neuralmedbench.files.identity import fold
+from neuralmedbench.files.identity import IdentityPattern, fold
 from neuralmedbench.files.words import is_eponym
 
 BY_KIND = {"place": "[PLACE]", "number": "[ID]", "name": "[NAME]"}
@@ -56,10 +56,10 @@ def plain_text(text: str) -> str:
 def clean_note(
     text: str,
     dates: DateShift,
-    identifying: re.Pattern[str] | None,
+    identifying: IdentityPattern | None,
     *,
     scan_day: date | None = None,
-    listed: re.Pattern[str] | None = None,
+    listed: IdentityPattern | None = None,
     model: NameModel | None = None,
 ) -> CleanNote:
     """Replace identifiers in a clinical note.
@@ -108,7 +108,7 @@ def _replace_with_model(note: Redaction, model: NameModel) -> int:
     return len(note.spans) - before
 
 
-def _replace_identifying(note: Redaction, own: Iterable[re.Pattern[str] | None]) -> None:
+def _replace_identifying(note: Redaction, own: Iterable[IdentityPattern | None]) -> None:
     """Replace the patient's own values, also if broken by a hyphen at the end of a line; folded text has the same length."""
     for identifying in own:
         for match in list(identifying.finditer(fold(note.text))) if identifying else ():

@@ -20,6 +20,7 @@ from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.pages import THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
 from neuralmedbench.records.case import CaseRecord, PictureFate, Series, State
+from neuralmedbench.records.requests import long_prompt_line
 
 FLAGS = {
     "burned_in_text_kept": "text is burned into it and was kept, as the yaml of the benchmark says: read all of it",
@@ -320,13 +321,13 @@ def texts_section(stage: CaseStage) -> str:
     texts = [*case.notes, *([case.record] if case.record else [])]
     if not texts:
         return "<h2>Notes and record</h2><p>This case has none.</p>\n"
-    shown = "".join(
-        f'<h3>{escape(path)}</h3><pre dir="auto" tabindex="0">{marked((stage.folder / path).read_text(encoding="utf-8"))}</pre>\n'
-        for path in texts
-    )
+    words = {path: (stage.folder / path).read_text(encoding="utf-8") for path in texts}
+    shown = "".join(f'<h3>{escape(path)}</h3><pre dir="auto" tabindex="0">{marked(text)}</pre>\n' for path, text in words.items())
+    line = long_prompt_line([sum(map(len, words.values()))], "cases' texts")
+    long = warning(line) if line else ""
     nameless = warning(NAMELESS) if case.checks.get("notes_without_known_names") else ""
     question = checkbox("No text names a person, a place, a calendar date or a number of the patient, and none gives the answer away.")
-    return f"<h2>Notes and record, replacements marked</h2>{question}{nameless}{shown}"
+    return f"<h2>Notes and record, replacements marked</h2>{question}{nameless}{long}{shown}"
 
 
 def marked(text: str) -> str:
