@@ -176,9 +176,7 @@ def _similarity(pose: Pose, turn: Matrix | None = None) -> sitk.Similarity3DTran
     return transform
 
 
-def _starts(
-    points: npt.NDArray[np.float64], turn: Matrix, log_scale: float, heights_mm: Pose, tilts: Pose
-) -> list[Pose]:
+def _starts(points: npt.NDArray[np.float64], turn: Matrix, log_scale: float, heights_mm: Pose, tilts: Pose) -> list[Pose]:
     """Return poses in which the upper part of a head of this size lies above the brain, centred in the other directions.
 
     `points`: of the head, shape (N, 3), mm. `turn`: rotation from template to scan, shape (3, 3).
@@ -210,9 +208,7 @@ def _climb_size(
     return _climb(moving, np.eye(3), log_scale, _starts(points, np.eye(3), log_scale, heights_mm, TILTS))
 
 
-def _climb(
-    moving: sitk.Image, turn: Matrix, log_scale: float, starts: list[Pose]
-) -> tuple[float, float, sitk.Similarity3DTransform]:
+def _climb(moving: sitk.Image, turn: Matrix, log_scale: float, starts: list[Pose]) -> tuple[float, float, sitk.Similarity3DTransform]:
     """Search from these starts, like `_climb_size`, for a head that is turned.
 
     The search is derivative-free because the agreement is weighted by the part of the head that is covered. Gradient descent on mutual

@@ -21,15 +21,15 @@ from neuralmedbench.deid.burned_in.hide import (
 )
 from neuralmedbench.deid.cleaning import Cleaning, CleaningPolicy, begin_cleaning
 from neuralmedbench.deid.faces.deface import BrainLossError, deface
-from neuralmedbench.deid.faces.locate import defacing_order, frame_of
+from neuralmedbench.deid.faces.locate import TurnedHeadError, defacing_order, frame_of
 from neuralmedbench.deid.file_names import bids_names
 from neuralmedbench.deid.headers.cleaner import clean_series, clean_sidecar
-from neuralmedbench.deid.headers.rules import OF_PIXELS
+from neuralmedbench.deid.headers.rules import OF_PIXELS, pixel_options
 from neuralmedbench.deid.leaks import require_clean
 from neuralmedbench.deid.review.pieces import REVIEW, write_header_piece, write_scan_pieces, write_tools_piece
 from neuralmedbench.deid.review.previews import write_previews
 from neuralmedbench.deid.texts import clean_texts
-from neuralmedbench.errors import DataError
+from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files import dicom
 from neuralmedbench.files.bids import write_trace_gradients
 from neuralmedbench.files.dcm2niix import convert_largest
@@ -104,7 +104,8 @@ def empty_outputs(out: Path) -> None:
 def clean_scans(cleaning: Cleaning) -> tuple[Series, ...]:
     """Write all scans of a case with BIDS names; raises the first error, with the name of its series, if none is left.
 
-    A series in which a face or text may remain, or that cannot be converted, is set aside without any of its files; the others go on.
+    A series in which a face or text may remain, or that cannot be converted, is set aside without any of its files; the others go on. A head
+    that does not lie as its header says ends the case.
     """
     case, names = cleaning.case, bids_names(cleaning.case)
     done: dict[str, Series] = {}
@@ -113,6 +114,9 @@ def clean_scans(cleaning: Cleaning) -> tuple[Series, ...]:
         stem = cleaning.out / names[series.series_id]
         try:
             written = write_scan(series, stem, cleaning)
+        except TurnedHeadError as error:  # the sides of every other series are unknown too
+            message = f"{series.series_id}, {_reason(series, error)}"
+            raise TurnedHeadError(message) from None
         except (DataError, DeidentificationError) as error:
             if full := full_disk_cause(error):
                 raise full from None
@@ -160,7 +164,7 @@ def write_scan(series: Series, stem: Path, cleaning: Cleaning) -> Series:
         defaced = deface(volume, is_map=is_map, heads=cleaning.heads, name=series.series_id, frame=frame_of(raw), hidden=hidden)
         cleaning.heads.extend([defaced.head] if defaced.head else [])
         write_nifti(stem.with_name(f"{stem.name}.nii.gz"), defaced.volume)
-        done = {*OF_PIXELS, *(cleaning.rules.applied - OF_PIXELS if sidecar is not None else ())}
+        done = {*pixel_options(face_removed=bool(defaced.mask.any())), *(cleaning.rules.applied - OF_PIXELS if sidecar is not None else ())}
         write_json(
             stem.with_name(f"{stem.name}.json"),
             clean_sidecar(

@@ -302,6 +302,11 @@ _OF_TABLE = {
 }
 
 
+def pixel_options(*, face_removed: bool) -> frozenset[str]:
+    """Return the options of pixels that were applied to a scan: that of the face only where one was removed."""
+    return OF_PIXELS if face_removed else OF_PIXELS - {Option.FEATURES}
+
+
 def declare(dataset: Dataset, codes: Iterable[str], *, kept: bool = False) -> None:
     """Declare the de-identification in a header, as PS3.15 E.3 requires: (0012,0062), (0012,0063), (0012,0064) and (0028,0303).
 

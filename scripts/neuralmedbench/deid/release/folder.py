@@ -17,9 +17,9 @@ from neuralmedbench.deid.burned_in.hide import count_text, has_suspect_header, h
 from neuralmedbench.deid.cleaning import Cleaning, begin_cleaning
 from neuralmedbench.deid.dataset import write_dataset
 from neuralmedbench.deid.faces.deface import deface
-from neuralmedbench.deid.faces.locate import Head, defacing_order, frame_of
+from neuralmedbench.deid.faces.locate import Head, TurnedHeadError, defacing_order, frame_of
 from neuralmedbench.deid.headers.cleaner import HeaderCleaner, write_dicom
-from neuralmedbench.deid.headers.rules import OF_PIXELS, HeaderRules, declare
+from neuralmedbench.deid.headers.rules import HeaderRules, declare, pixel_options
 from neuralmedbench.deid.leaks import require_clean
 from neuralmedbench.deid.notes.clean import clean_note
 from neuralmedbench.deid.release.audit import CaseOutcome, ReleaseAudit, count_kinds, outcome_of
@@ -212,6 +212,9 @@ def clean_dicom_case(cleaning: Cleaning) -> dict[str, str]:
         try:
             with foreign_input():
                 clean_dicom_series(raw, target, cleaning.rules, cleaning.checks, is_map=is_map, heads=cleaning.heads)
+        except TurnedHeadError as error:  # the sides of every other series are unknown too
+            message = f"{series.series_id}, {series.sequence.value}: {error}"
+            raise TurnedHeadError(message) from None
         except (DataError, DeidentificationError) as error:
             excluded[series.series_id] = str(error)
             shutil.rmtree(target, ignore_errors=True)
@@ -251,7 +254,7 @@ def clean_dicom_series(
         counts.update({f"header_{name}": count for name, count in cleaner.clean(image).items()})
         put_pixels(image, plane)  # even if unchanged: trailing bytes, unused bits and codec comments would remain in the old pixel data
         image.BurnedInAnnotation = "NO"
-        declare(image, rules.applied | OF_PIXELS, kept="keep" in rules.elements.values())
+        declare(image, rules.applied | pixel_options(face_removed=bool(defaced.mask.any())), kept="keep" in rules.elements.values())
         write_dicom(target / f"{number:06d}.dcm", image, f"file {number} of {len(stack.images)} of a series")
         counts["dicom_images_changed"] += changed
     counts["dicom_files_cleaned"] += len(stack.images)
