@@ -3,6 +3,6 @@
 Doors
 -----
 anatomy: face_regions, template_file
-fit: GRID_MM, brain_depth, fit_quality, fit_template, is_best_here, polish_fit, shape_gain, template_points, transfer_fit
+fit: GRID_MM, SEARCH_GRID_MM, SMALL_SCALE, brain_depth, fit_in_pose, fit_quality, fit_template, is_best_here, polish_fit, scale_of, shape_gain, template_points, transfer_fit
 matching: MIN_COVERED, Pose, Target, agreement, climb, coarse_head, make_target, refine, rigid
 """

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.atlas.anatomy import distance_to_brain, template_head
-from neuralmedbench.atlas.matching import Floats, Pose, Target, agreement, climb, make_target, refine, rigid
+from neuralmedbench.atlas.matching import Floats, Pose, Target, agreement, climb, coarse_head, make_target, refine, rigid
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.volumes import (
     Matrix,
@@ -69,17 +69,23 @@ MIN_THICK_MM = 20.0
 """Thinner slabs fit in many positions."""
 CLEAR_AGREEMENT = 0.45
 """A fit with less agreement (nats) is searched for again from every height; whole heads in slices of up to 5.5 mm reach 0.46 to 1."""
-SIZE_RIVAL, LEAST_RIVAL = 0.9, 0.65
+SIZE_RIVAL, LEAST_RIVAL = 0.85, 0.65
 """A size whose best agreement reaches the first part of the best of all is a rival of it; worse ones than the second are not polished."""
+SMALL_SCALE, FINE_MM = 0.85, 3.3
+"""Brains below this size relative to the template are not an adult's; the voxel size for their last polish is the second times their size."""
+LEAN_RAD, LEAN_GAIN = 0.45, 1.05
+"""Start angles of heads that lean or look to a side, and how much better such a fit must be to be a rival of one that does not."""
+SCALP_MM, SCALP_GREY, SCALP_SHOWN = (8.0, 14.0), 0.2, 0.5
+"""Distance of the scalp from the brain in the template, and its least grey relative to the brain's and least part in view where it is shown."""
 UPPER_MM = 110.0
 """The upper part of an adult's head, which centres a start."""
-POSE_GRID_MM, POSE_HEIGHTS_MM, POSE_CLIMBS = 10.0, (95.0, 65.0, 35.0), 4
-"""Of `fit_in_pose`: voxel size at which starts are compared, heights of turned ones, and the number of starts that are searched from."""
+POSE_GRID_MM, POSE_HEIGHTS_MM = 10.0, (95.0, 80.0, 65.0, 35.0)
+"""Of searches in several orientations: voxel size at which starts are compared, and their heights."""
 MAX_TURN_DEG = 50.0
 """Largest angle between a head and its header: chins on chests and tilted heads reach 35 degrees. Beyond it the header is wrong."""
 
 
-def fit_template(rough: sitk.Image) -> sitk.Transform:
+def fit_template(rough: sitk.Image, image: sitk.Image | None = None) -> sitk.Transform:
     """Fit the template's brain to a scan.
 
     Parameters
@@ -87,6 +93,8 @@ def fit_template(rough: sitk.Image) -> sitk.Transform:
     rough : SimpleITK.Image
         Result of `matching.coarse_head` on a grid of `GRID_MM`: a 3-D scan of a head or a brain, LPS+, any contrast, with or without face
         and neck; part of the head is enough.
+    image : SimpleITK.Image, optional
+        The scan itself, with which the fit of a small head is polished on a finer grid.
 
     Returns
     -------
@@ -104,6 +112,19 @@ def fit_template(rough: sitk.Image) -> sitk.Transform:
     refined from it; if the affine one is implausible or no better, the similarity is kept.
     """
     use_one_thread()
+    fit = _fit_coarsely(rough)
+    scale = scale_of(fit)
+    if image is None or scale >= SMALL_SCALE:
+        return fit
+    return polish_fit(coarse_head(image, FINE_MM * scale), fit)
+
+
+def scale_of(transform: sitk.Transform) -> float:
+    """Return the size of the brain relative to the template by a fit."""
+    return 1 / float(np.cbrt(abs(np.linalg.det(as_matrix(transform)[:3, :3]))))
+
+
+def _fit_coarsely(rough: sitk.Image) -> sitk.Transform:
     points = _foreground_points(rough)
     by_size = sorted((_climb_size(rough, points, size) for size in LOG_SCALES), key=lambda best: -best[0])
     value, log_scale, similar = by_size[0]
@@ -111,8 +132,9 @@ def fit_template(rough: sitk.Image) -> sitk.Transform:
     if reached <= 0:
         message = "the template does not fit: the scan shows too little of a head"
         raise DataError(message)
-    # where sizes are rivals, or thick slices and slabs give many maxima, the best one shows only after the polish
+    # where sizes or leaning heads are rivals, or slices are thick or few, the best one shows only after the polish
     rivals = [best for best in by_size if best[0] > SIZE_RIVAL * value]
+    rivals += [best for best in _search(rough, points, _leans(), TILTS, len(LOG_SCALES)) if best[0] > LEAN_GAIN * value]
     if reached < CLEAR_AGREEMENT:
         sizes = {LOG_SCALES[0], log_scale}
         rivals += [_climb_size(rough, points, size, (height,)) for size in sorted(sizes) for height in HEIGHTS_MM]
@@ -122,16 +144,34 @@ def fit_template(rough: sitk.Image) -> sitk.Transform:
 
 
 def _best_polished(rough: sitk.Image, poses: list[sitk.Similarity3DTransform]) -> sitk.AffineTransform:
-    """Refine and polish several poses; returns the best as `fit_template` does, polished until it gains nothing."""
+    """Refine and polish several poses; returns the best as `fit_template` does, polished until it gains nothing.
+
+    A fit that takes the scalp for the brain, so that it shows no scalp, is not chosen where another one that agrees about as well shows it.
+    """
     fits = [polish_fit(rough, _refined(rough, pose)[0].GetInverse()) for pose in poses]
     reached = [fit_quality(rough, fit)["agreement"] for fit in fits]
-    best = int(np.argmax(reached))
+    near = [place for place, value in enumerate(reached) if value >= SIZE_RIVAL * max(reached)]
+    near = [place for place in near if _scalp_share(rough, fits[place]) >= SCALP_SHOWN] or near
+    best = max(near, key=lambda place: reached[place])
     fit, before = fits[best], 0.0
     while reached[best] > before:
         before = reached[best]
         fit = polish_fit(rough, fit)
         reached[best] = fit_quality(rough, fit)["agreement"]
     return fit
+
+
+def _scalp_share(rough: sitk.Image, transform: sitk.Transform) -> float:
+    """Return the part of the template's scalp, above the face, that shows tissue in a scan."""
+    import SimpleITK as sitk
+
+    head = template_head(GRID_MM)
+    values = sitk.GetArrayFromImage(sitk.Resample(rough, head.pattern, transform.GetInverse(), sitk.sitkLinear, -1.0))
+    distance = sitk.GetArrayFromImage(distance_to_brain(GRID_MM))
+    region = sitk.GetArrayFromImage(head.region) > 0
+    scalp = values[region & (distance > SCALP_MM[0]) & (distance <= SCALP_MM[1]) & (values > -0.5)]
+    brain = values[(distance <= 0) & (values > -0.5)]
+    return float((scalp > SCALP_GREY * np.median(brain)).mean()) if len(scalp) and len(brain) else 0.0
 
 
 def _refined(rough: sitk.Image, similar: sitk.Similarity3DTransform) -> tuple[sitk.Transform, float]:
@@ -224,6 +264,35 @@ def _climb(moving: sitk.Image, turn: Matrix, log_scale: float, starts: list[Pose
     return value(best), log_scale, _similarity(best, turn)
 
 
+def _search(
+    rough: sitk.Image, points: npt.NDArray[np.float64], turns: tuple[Matrix, ...], tilts: Pose, climbs: int
+) -> list[tuple[float, float, sitk.Similarity3DTransform]]:
+    """Search from the best start of each size in these orientations, of the best sizes; returns the poses as `_climb` does."""
+    coarse = template_head(POSE_GRID_MM)
+    best_starts = []
+    for log_scale in LOG_SCALES:
+        starts = []
+        for turn in turns:
+            for start in _starts(points, turn, log_scale, POSE_HEIGHTS_MM, tilts):
+                starts.append((agreement(coarse, rough, _similarity(start, turn)), len(starts), turn, start))
+        best_starts.append(max(starts, key=lambda entry: entry[:2]))
+    best_starts.sort(key=lambda entry: -entry[0])
+    return [_climb(rough, turn, start[-1], [start]) for _, _, turn, start in best_starts[:climbs]]
+
+
+@cache
+def _leans() -> tuple[Matrix, ...]:
+    """Return the rotations of heads that lie upright, lean to a side or look to one, shape (3, 3)."""
+    import SimpleITK as sitk
+
+    leans = []
+    for lean, look in product((0.0, -LEAN_RAD, LEAN_RAD), repeat=2):
+        turn = sitk.Euler3DTransform()
+        turn.SetRotation(0.0, lean, look)
+        leans.append(np.array(turn.GetMatrix()).reshape(3, 3))
+    return tuple(leans)
+
+
 @cache
 def _turns() -> tuple[Matrix, ...]:
     """Return the 23 rotations of a cube but the upright one, shape (3, 3)."""
@@ -256,7 +325,7 @@ class PosedFit:
     covered: float
 
 
-def fit_in_pose(rough: sitk.Image, *, turned: bool) -> PosedFit | None:
+def fit_in_pose(rough: sitk.Image, *, turned: bool, least: float = 0.0) -> PosedFit | None:
     """Fit the template from starts of every size, at a coarser grid than `fit_template`.
 
     Parameters
@@ -265,26 +334,25 @@ def fit_in_pose(rough: sitk.Image, *, turned: bool) -> PosedFit | None:
         The scan, or the depth below its skin, on a coarse grid, 0 to 255.
     turned : bool
         True: the head is turned against its header by more than `MAX_TURN_DEG`, as if supine had been entered for prone.
+    least : float
+        Agreement below which a fit is not polished.
 
     Returns
     -------
     PosedFit or None
-        The best fit; None if no search ends in such a pose.
+        The best fit; None if no search ends in such a pose with such an agreement.
     """
     use_one_thread()
-    points, coarse, head = _foreground_points(rough), template_head(POSE_GRID_MM), template_head(SEARCH_GRID_MM)
-    heights, tilts = (POSE_HEIGHTS_MM, (0.0,)) if turned else (HEIGHTS_MM, TILTS)
-    starts = []
-    for turn in _turns() if turned else (np.eye(3),):
-        for log_scale in LOG_SCALES:
-            for start in _starts(points, turn, log_scale, heights, tilts):
-                starts.append((agreement(coarse, rough, _similarity(start, turn)), turn, log_scale, start))
-    starts.sort(key=lambda entry: -entry[0])
-    poses = [_climb(rough, turn, log_scale, [start])[2] for _, turn, log_scale, start in starts[:POSE_CLIMBS]]
-    poses = [pose for pose in poses if (_angle_deg(as_matrix(pose)[:3, :3]) > MAX_TURN_DEG) == turned]
-    if not poses:
+    points, head = _foreground_points(rough), template_head(SEARCH_GRID_MM)
+    if turned:
+        searched = _search(rough, points, _turns(), (0.0,), climbs=2)
+    else:
+        searched = _search(rough, points, _leans(), TILTS, climbs=len(LOG_SCALES))
+    poses = [pose for _, _, pose in searched if (_angle_deg(as_matrix(pose)[:3, :3]) > MAX_TURN_DEG) == turned]
+    reached = [agreement(head, rough, pose) for pose in poses]
+    if max(reached, default=0.0) <= least:
         return None
-    best = polish_fit(rough, max(poses, key=lambda pose: agreement(head, rough, pose)).GetInverse())
+    best = polish_fit(rough, poses[int(np.argmax(reached))].GetInverse())
     quality = fit_quality(rough, best)
     angle = _angle_deg(as_matrix(best.GetInverse())[:3, :3])
     return PosedFit(best, round(angle, 1), quality["agreement"], quality["covered"])
@@ -345,7 +413,7 @@ def fit_quality(rough: sitk.Image, transform: sitk.Transform) -> dict[str, float
     seen = brain & (values > -0.5)
     bright = 0.2 * float(np.median(values[seen])) if seen.any() else 0.0
     return {
-        "scale": round(float(np.cbrt(abs(np.linalg.det(as_matrix(back)[:3, :3])))), 4),
+        "scale": round(scale_of(transform), 4),
         "covered": round(float(seen.sum() / brain.sum()), 4),
         "overlap": round(float((values[seen] > bright).mean()) if seen.any() else 0.0, 4),
         "agreement": round(agreement(head, rough, back), 4),

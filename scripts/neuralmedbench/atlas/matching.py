@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.files.volumes import CT_AIR_HU, grid_over, image_like, resample_to
+from neuralmedbench.files.volumes import grid_over, image_like, is_ct, resample_to
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -78,13 +78,13 @@ def coarse_head(image: sitk.Image, grid_mm: float) -> sitk.Image:
     Returns
     -------
     SimpleITK.Image
-        float32, 0 to 255. CT (air below -500 HU) is windowed to -150..250 HU.
+        float32, 0 to 255. CT is windowed to -150..250 HU.
     """
     import SimpleITK as sitk
 
     coarse = resample_to(image, grid_over(image, grid_mm))
     voxels = sitk.GetArrayViewFromImage(coarse)
-    low, high = (-150.0, 250.0) if float(voxels.min()) < CT_AIR_HU else (float(np.percentile(voxels, 1)), _bright(voxels))
+    low, high = (-150.0, 250.0) if is_ct(voxels) else (float(np.percentile(voxels, 1)), _bright(voxels))
     return sitk.Cast(sitk.IntensityWindowing(coarse, low, max(high, low + 1e-6), 0.0, 255.0), sitk.sitkFloat32)
 
 

@@ -173,7 +173,7 @@ def normalise(case: CaseRecord, source: Path, target: Path, settings: NormaliseS
         image = _bias_corrected(first, source, settings)
         rough = coarse_head(image, GRID_MM)
         # fitted again, for 0.2 CPU s: de-identification's fit follows skin and face, and its outline of a real T2 ran through the scalp
-        fit = fit_template(rough)
+        fit = fit_template(rough, image)
         brain = find_brain(image, fit, is_ct=first.sequence in CT_SEQUENCES)
         of_case, of_reference, flags = measure_reference(first, image, brain, fit_quality(rough, fit))
         copy = grid_over(image, COPY_MM)

@@ -54,9 +54,9 @@ REFERENCE_LIMITS = (
     QualityLimit("template_agreement_where_covered", 0.05, float("inf"), "the template's head was not found in the reference"),
     # A slab of five slices of 5 mm shows about a fifth of the brain; with less, no transform to it can be trusted.
     QualityLimit("template_covered", 0.1, 1.0, "the reference shows too little of the brain"),
-    # Brains of one-year-olds have about 800 ml, the largest of adults 2,000 ml; the limits are half of one and 1.5 times the other.
+    # Brains of preterm newborns have about 300 ml, the largest of adults 2,000 ml; the limits are half of one and 1.5 times the other.
     # Checked for whole brains only, because a slab may be small.
-    QualityLimit("whole_brain_ml", 400.0, 3000.0, "the outlined brain is not the size of a brain"),
+    QualityLimit("whole_brain_ml", 150.0, 3000.0, "the outlined brain is not the size of a brain"),
     BRAIN_HU,
     QualityLimit("contrast", 0.05, float("inf"), "the brain of the reference is of one grey"),
 )

@@ -12,12 +12,13 @@ import pytest
 import SimpleITK as sitk
 
 from fixtures.deid import KEY, write_images
-from fixtures.face import Head, Scanned, first_head, scan
+from fixtures.face import Head, Scanned, alter, first_head, scan
 from neuralmedbench.atlas.fit import GRID_MM, fit_template, polish_fit
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.deid.faces import deface as module
 from neuralmedbench.deid.faces import locate
 from neuralmedbench.deid.faces.deface import BrainLossError, deface
+from neuralmedbench.deid.faces.locate import TurnedHeadError
 from neuralmedbench.deid.headers.rules import HeaderRules
 from neuralmedbench.deid.release.folder import clean_dicom_series
 from neuralmedbench.deid.values import DateShift
@@ -31,6 +32,8 @@ pytestmark = pytest.mark.slow
 
 VENDORS = Path(os.environ.get("NMB_VENDOR_SCANS", ""))
 REAL = Path(os.environ.get("NMB_REAL_SCANS", "")) / "nifti" / "tcga-fg-6692"
+FOUND = Path(os.environ.get("NMB_FOUND_SCANS", ""))
+TURNED = Path(os.environ.get("NMB_FOUND_INPUTS", "")) / "04-turned-head" / "scans"
 LOW, MIDDLE = slice(0, 12), slice(8, 20)
 """Slices of a slab that shows nose and ears, and of one that shows orbits and brain."""
 
@@ -194,7 +197,7 @@ def fit(t1: Scanned) -> sitk.AffineTransform:
 def located(fit: sitk.AffineTransform, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the T1 its fit at once, for tests of what comes after it."""
     monkeypatch.setattr(locate, "polish_fit", lambda rough, transform: fit)
-    monkeypatch.setattr(locate, "fit_template", lambda rough: fit)
+    monkeypatch.setattr(locate, "fit_template", lambda rough, image: fit)
 
 
 @pytest.mark.parametrize("shift", SHIFTS, ids=str)
@@ -202,7 +205,7 @@ def test_a_fit_that_is_a_centimetre_off_is_not_trusted_and_removes_no_brain(
     t1: Scanned, fit: sitk.AffineTransform, shift: tuple[float, float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locate, "polish_fit", lambda rough, transform: moved(fit, shift))
-    monkeypatch.setattr(locate, "fit_template", lambda rough: fit)
+    monkeypatch.setattr(locate, "fit_template", lambda rough, image: fit)
     defaced = deface(t1.volume)
     assert defaced.flags == ("outer_layer_removed",)
     assert not defaced.mask[t1.true("brain")].any()
@@ -220,7 +223,7 @@ def test_a_removal_that_takes_brain_is_noticed_whatever_the_fit_says(t1: Scanned
 def test_the_polish_brings_back_a_fit_that_is_a_centimetre_off(
     t1: Scanned, fit: sitk.AffineTransform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locate, "fit_template", lambda rough: moved(fit, (0.0, 10.0, 0.0)))
+    monkeypatch.setattr(locate, "fit_template", lambda rough, image: moved(fit, (0.0, 10.0, 0.0)))
     defaced = deface(t1.volume)
     assert defaced.mask[t1.true("face")].mean() >= 0.95
     assert not defaced.mask[t1.true("brain")].any()
@@ -294,3 +297,114 @@ def test_a_real_head_loses_its_face_and_no_voxel_of_its_brain() -> None:
     assert not defaced.mask[brain].any()
     assert defaced.quality["face_surface_left"] < 0.05
     assert defaced.quality["face_recess_mm"] > 20
+
+
+@pytest.mark.parametrize(
+    ("size", "view", "pose", "sequence"),
+    [
+        (0.6, "tight", "upright", "T1"),
+        (0.65, "wide", "upright", "CT"),
+        (0.65, "zeros", "turned a little", "T2"),
+        (0.75, "zeros", "upright", "FLAIR"),
+        (0.75, "wide", "prone", "T1"),
+        (0.85, "tight", "upright", "CT"),
+        (0.85, "wide", "feet first", "T2"),
+        (1.0, "wide", "upright", "CT"),
+        (1.0, "tight", "nodded", "T1"),
+        (1.0, "zeros", "on its side", "FLAIR"),
+        (1.1, "zeros", "upright", "T2"),
+        (1.1, "tight", "on its head", "CT"),
+    ],
+)
+def test_a_head_of_any_size_in_any_field_loses_its_face_or_is_left_out_because_it_is_turned(
+    head: Head, size: float, view: str, pose: str, sequence: str
+) -> None:
+    """`python perf/deface_phantoms.py` does the same for 126 heads of twelve patients."""
+    altered = alter(scan(head, sequence), size, view, pose)
+    if pose not in {"upright", "turned a little"}:
+        with pytest.raises(DeidentificationError, match=r"turned by \d+ degrees(?: against its header, so that left and right cannot be known|: the)"):
+            deface(altered.volume)
+        return
+    defaced = deface(altered.volume)
+    assert defaced.flags == ()
+    assert min(altered.face.sum(), altered.brain.sum()) > 1000
+    assert defaced.mask[altered.face].mean() >= 0.95
+    assert not defaced.mask[altered.brain].any()
+    voxel_ml = abs(np.linalg.det(altered.volume.affine[:3, :3])) / 1000
+    assert defaced.quality["brain_ml"] == pytest.approx(altered.brain.sum() * voxel_ml, rel=0.15)
+
+
+@pytest.mark.parametrize("wrong", ["size", "pose"])
+def test_a_face_that_a_wrong_fit_leaves_is_seen_by_the_surface_of_the_head(head: Head, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fit is half as large again as the head, or follows a wrong header, and nothing that judges fits objects."""
+
+    def large(rough: sitk.Image, image: sitk.Image) -> sitk.Transform:
+        smaller = np.diag([1 / 1.5, 1 / 1.5, 1 / 1.5, 1.0])
+        smaller[:3, 3] = np.array([0.0, 17.0, 10.0]) * (1 - 1 / 1.5)
+        return as_transform(smaller @ as_matrix(fit_template(rough, image)))
+
+    monkeypatch.setattr(locate, "_require_upright", lambda rough, upright: None)
+    monkeypatch.setattr(locate, "_is_plausible", lambda quality: True)
+    monkeypatch.setattr(locate, "is_best_here", lambda rough, transform: True)
+    if wrong == "size":
+        monkeypatch.setattr(locate, "fit_template", large)
+        monkeypatch.setattr(locate, "polish_fit", lambda rough, transform: transform)
+    size, pose = (0.65, "upright") if wrong == "size" else (1.0, "prone")
+    with pytest.raises(DeidentificationError, match=r"the surface of the head still shows a face after defacing \(\d+% of its skin remains\)"):
+        deface(alter(scan(head, "T1"), size, "tight", pose).volume)
+
+
+def bottle() -> Volume:
+    """Make a bottle in air: a cylinder with a round end, bright liquid, a shading and noise."""
+    x, y, z = np.indices((96, 96, 60)) * np.array([2.0, 2.0, 4.0])[:, None, None, None] - np.array([96.0, 96.0, 110.0])[:, None, None, None]
+    rng = np.random.default_rng(3)
+    inside = (np.hypot(x, y) < 72) & (np.hypot(np.hypot(x, y), np.maximum(z, 0)) < 78) & (z > -85)
+    voxels = np.where(inside, 900 - 250 * np.exp(-(x**2 + y**2) / 40**2), 0) + np.abs(rng.normal(0, 15, inside.shape))
+    affine = np.diag([2.0, 2.0, 4.0, 1.0])
+    affine[:3, 3] = (-96, -96, -110)
+    return Volume(voxels.astype(np.float32), affine)
+
+
+def test_a_bottle_is_no_head() -> None:
+    with pytest.raises(DeidentificationError, match="the scan shows no head, or one that does not lie as its header says|turned by"):
+        deface(bottle())
+
+
+@pytest.mark.skipif(not os.environ.get("NMB_FOUND_SCANS"), reason="NMB_FOUND_SCANS names no folder of scans that failed")
+def test_a_real_bottle_and_a_brain_whose_header_is_wrong_are_no_heads_that_could_be_used(tmp_path: Path) -> None:
+    images = convert(FOUND / "bottle-as-head" / "dicom", tmp_path / "nifti")
+    assert len(images) > 0
+    for image in images:
+        echoes = read_nifti(image.image)
+        with pytest.raises(DeidentificationError, match="does not lie as its header says|turned by"):
+            deface(Volume(echoes.voxels[..., 0] if echoes.voxels.ndim == 4 else echoes.voxels, echoes.affine))
+    # its cerebellum lies where its header has the front
+    with pytest.raises(TurnedHeadError):
+        deface(read_nifti(FOUND / "infant-brain" / "sub-0008_T1w.nii.gz"))
+
+
+@pytest.mark.skipif(not os.environ.get("NMB_FOUND_SCANS"), reason="NMB_FOUND_SCANS names no folder of scans that failed")
+@pytest.mark.parametrize(
+    ("name", "brain_ml"),
+    [
+        ("small-heads/newborn", 405),
+        ("small-heads/infant", 623),
+        ("small-heads/toddler", 907),
+        ("sparse-field-of-view/wide", 507),
+    ],
+)
+def test_a_real_head_made_small_loses_its_face(name: str, brain_ml: float) -> None:
+    """Expected is the volume that the same head has in its own size, 1,477 ml, times the cube of its scale."""
+    defaced = deface(read_nifti(FOUND / f"{name}_T1w.nii.gz"))
+    assert defaced.flags == ()
+    assert defaced.quality["brain_ml"] == pytest.approx(brain_ml, rel=0.12)
+    assert defaced.quality["brain_removed_ml"] == 0
+    assert 0.12 < defaced.quality["head_removed"] < 0.25
+
+
+@pytest.mark.skipif(not os.environ.get("NMB_FOUND_INPUTS"), reason="NMB_FOUND_INPUTS names no folder of inputs that failed")
+def test_a_real_head_that_its_header_turns_is_left_out() -> None:
+    assert deface(read_nifti(TURNED / "p1_T1w.nii.gz")).flags == ()
+    for name in ("p2", "p3"):
+        with pytest.raises(TurnedHeadError, match=r"turned by 17\d degrees"):
+            deface(read_nifti(TURNED / f"{name}_T1w.nii.gz"))

@@ -102,19 +102,6 @@ def test_no_module_of_the_library_imports_itself_over_others() -> None:
     assert sorted(left) == []
 
 
-def test_the_library_is_not_cut_finer_than_it_is() -> None:
-    """What is left with one importer is one file by design: a verb's group, a table, an adapter, a form, what one rule does."""
-    modules = {
-        ".".join(path.relative_to(LIBRARY.parent).with_suffix("").parts): path for path in LIBRARY.rglob("*.py") if path.stem != "__init__"
-    }
-    importers = dict.fromkeys(modules, 0)
-    for path in [*LIBRARY.rglob("*.py"), *(ROOT / "scripts").glob("*.py")]:
-        for name in imports(path) & modules.keys():
-            importers[name] += 1
-    assert len(modules) <= 430
-    assert sum(count == 1 for count in importers.values()) <= 107
-
-
 def test_no_view_is_taken_of_an_image_that_nothing_holds() -> None:
     """SimpleITK's views do not keep their image alive: such a view crashed on a real scan, and only sometimes."""
     for path in LIBRARY.rglob("*.py"):

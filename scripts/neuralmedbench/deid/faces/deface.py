@@ -28,7 +28,7 @@ from neuralmedbench.deid.faces.face_measures import (
 from neuralmedbench.deid.faces.locate import FaceLocation, Head, locate
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files.nifti import LPS_TO_RAS, Volume
-from neuralmedbench.files.volumes import CT_AIR_HU, image_like, resample_to
+from neuralmedbench.files.volumes import image_like, is_ct, resample_to
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -204,7 +204,7 @@ def _without_skin(volume: Volume, image: sitk.Image, found: FaceLocation, under:
     if is_map or not scalp_shows(image, found.seen.grid):
         message = f"the face could not be located (implausible fit of the template, and no scalp to go by): {NEXT_STEP}"
         raise DeidentificationError(message)
-    skin = skin_depth(image, bulk=True) if volume.voxels.min() < CT_AIR_HU else found.seen.grid  # head holders show in CT
+    skin = skin_depth(image, bulk=True) if is_ct(volume.voxels) else found.seen.grid  # head holders show in CT
     level = spared(outer_shell(skin), brain_tissue(image, found.seen, fitted=False), found.seen)
     measured = found.quality | _brain_loss(image, found, level, under)
     return _cleared(volume, on_grid(level, found.seen, image), ("outer_layer_removed",), measured)

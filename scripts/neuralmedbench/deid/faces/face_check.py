@@ -13,6 +13,8 @@ from neuralmedbench.files.volumes import grid_over, image_like, resample_to
 if TYPE_CHECKING:
     import SimpleITK as sitk
 
+RIVAL = 0.8
+"""A turned fit with less than this part of the upright one's agreement before its polish is no rival of it."""
 GREY_PER_MM = 4.0
 """Grey of the picture of depths that is fitted; the template's shells and brain have one grey each, by their depth too."""
 
@@ -39,7 +41,10 @@ def face_left_by_surface(skin: sitk.Image, level: Floats) -> float:
     coarse = resample_to(skin, grid_over(skin, SEARCH_GRID_MM))
     depth = np.clip(GREY_PER_MM * sitk.GetArrayFromImage(coarse), 0, 255).astype(np.float32)
     surface = image_like(depth, coarse)
-    fits = [fit for fit in (fit_in_pose(surface, turned=False), fit_in_pose(surface, turned=True)) if fit is not None]
+    upright = fit_in_pose(surface, turned=False)
+    least = RIVAL * upright.agreement if upright is not None else 0.0
+    turned = fit_in_pose(surface, turned=True, least=least)
+    fits = [fit for fit in (upright, turned) if fit is not None]
     if not fits:
         return 0.0
     best = max(fits, key=lambda fit: fit.agreement)

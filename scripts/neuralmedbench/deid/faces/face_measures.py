@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.atlas.anatomy import face_regions
-from neuralmedbench.atlas.fit import brain_depth, template_points
-from neuralmedbench.files.volumes import CT_AIR_HU, grid_over, image_like, resample_to
+from neuralmedbench.atlas.fit import SMALL_SCALE, brain_depth, scale_of, template_points
+from neuralmedbench.files.volumes import grid_over, image_like, is_ct, resample_to
 
 if TYPE_CHECKING:
     import SimpleITK as sitk
@@ -27,6 +27,8 @@ SKIN_MM, SKIN_MARGIN_MM, SHELL_MARGIN_MM = 9.0, 7.0, 5.0
 """No brain lies within the first depth below the skin, so that the second distance from the template's brain suffices; the third is for slabs."""
 SURE_SKIN_MM = 12.0
 """The skin is trusted if it lies at least this far from the fitted brain on every side (scalp and skull of adults: 13 to 17 mm)."""
+ADULT_SCALE = 0.94
+"""Usual size of an adult's brain relative to the template; in the small heads of children scalp and skull are thinner in proportion."""
 FEW = 50
 """Minimum voxels of a measure; with fewer it is absent."""
 WINDOW_X, WINDOW_Y, WINDOW_Z = 50.0, -55.0, (-95.0, -35.0)
@@ -70,7 +72,9 @@ class HeadView:
     brain : ndarray
         Distance to the template's brain, negative inside.
     skin : ndarray
-        Depth below the skin, 0 outside the head.
+        Depth below the skin, 0 outside the head; of a small head as in an adult's of the same shape.
+    rim_mm : float
+        Depth of the outermost voxels of the head on the same scale.
     """
 
     grid: sitk.Image
@@ -79,6 +83,7 @@ class HeadView:
     z: Floats
     brain: Floats
     skin: Floats
+    rim_mm: float = GRID_MM
 
 
 def view_head(skin: sitk.Image, transform: sitk.Transform) -> HeadView:
@@ -90,7 +95,9 @@ def view_head(skin: sitk.Image, transform: sitk.Transform) -> HeadView:
 
     x, y, z = template_points(skin, transform)
     brain = sitk.GetArrayFromImage(brain_depth(skin, transform))
-    return HeadView(skin, x, y, z, brain, sitk.GetArrayFromImage(skin))
+    scale = scale_of(transform)
+    stretch = np.float32(ADULT_SCALE / scale if scale < SMALL_SCALE else 1)
+    return HeadView(skin, x, y, z, brain, stretch * sitk.GetArrayFromImage(skin), float(stretch) * GRID_MM)
 
 
 def skin_distances(seen: HeadView) -> dict[str, float]:
@@ -162,7 +169,7 @@ def what_is_left(level: Floats, seen: HeadView) -> dict[str, float]:
     """
     left: dict[str, float] = {}
     head, stands = seen.skin > 0, level > 0
-    rim = head & (seen.skin <= seen.grid.GetSpacing()[0])
+    rim = head & (seen.skin <= seen.rim_mm)
     low, high = WINDOW_Z
     window = rim & (np.abs(seen.x) < WINDOW_X) & (seen.y < WINDOW_Y) & (seen.z > low) & (seen.z < high)
     # share of the face's skin that remains
@@ -207,7 +214,7 @@ def filled_in(voxels: npt.NDArray[Any], hidden: Mask) -> npt.NDArray[Any]:
     nearest = ndimage.distance_transform_edt(hidden[area], return_distances=False, return_indices=True)
     done[area] = voxels[area][tuple(nearest)]
     low = float(voxels.min())
-    bright = CT_SKIN_HU if low < CT_AIR_HU else low + SHOWN[1] * (float(np.percentile(voxels, 99)) - low)
+    bright = CT_SKIN_HU if is_ct(voxels) else low + SHOWN[1] * (float(np.percentile(voxels, 99)) - low)
     return done if float((done[hidden] > bright).mean()) > OVER_HEAD else voxels
 
 
@@ -239,7 +246,7 @@ def _largest(mask: Mask) -> Mask:
 def _darkest_shown(voxels: npt.NDArray[Any]) -> float:
     """Return the threshold between background and head; the corners of the scan serve as a sample of the noise."""
     low = float(voxels.min())
-    if low < CT_AIR_HU:
+    if is_ct(voxels):
         return CT_SKIN_HU
     reach = float(np.percentile(voxels, 99)) - low
     sides = [max(1, side // 12) for side in voxels.shape]
@@ -287,7 +294,7 @@ def scalp_shows(image: sitk.Image, depth: sitk.Image) -> bool:
         return False
     low = float(voxels.min())
     medians = np.array([float(np.median(grey)) for grey in greys])
-    if low < CT_AIR_HU:
+    if is_ct(voxels):
         # at the base of the skull and below, bone lies under part of the surface only
         bone = [float((grey > CT_SKULL_HU).mean()) for grey in greys[:SKULL_LAYERS]]
         return max(bone) >= MIN_BONE

@@ -8,7 +8,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuralmedbench.atlas.fit import GRID_MM, fit_in_pose, fit_quality, fit_template, is_best_here, polish_fit, shape_gain, transfer_fit
+from neuralmedbench.atlas.fit import GRID_MM, SMALL_SCALE, fit_in_pose, fit_quality, fit_template, is_best_here, polish_fit, scale_of, shape_gain, transfer_fit
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.deid.faces.face_measures import HeadView, skin_distances, view_head
 from neuralmedbench.errors import DataError, DeidentificationError
@@ -22,8 +22,8 @@ PLAUSIBLE_SCALE = (0.5, 1.3)
 """Sizes of a brain relative to the template, from newborns to adults."""
 WHOLE_HEAD, MIN_OVERLAP, MIN_AGREEMENT = 0.8, 0.9, 0.2
 """A fit is trusted if at least these parts of the template's brain are in view and not background, and the agreement (nats) is reached."""
-ADULT_SCALE, WHOLE_SMALL_HEAD = 0.85, 0.95
-"""A fit of a smaller brain than the first must cover the second part of it: a slab of an adult also resembles a whole small head."""
+WHOLE_SMALL_HEAD = 0.95
+"""A fit of a brain that is smaller than an adult's must cover this part of it: a slab of an adult resembles a whole small head."""
 NO_BRAIN = 0.001
 """Below this part of the template's brain in view, a scan counts as showing no brain."""
 UNEVEN_MM = 12.0
@@ -37,6 +37,8 @@ SLAB_MM = 120.0
 TURNED, UNCLEAR, CLEARLY_TURNED = 1.1, 0.95, 0.45
 """A turned fit wins where its agreement is the first part of the upright one's, and is a rival from the second on. Heads that lie as their
 header says had at most 0.87, turned ones at least 1.14, bottles and balls 0.96 to 1.07. In a slab it must reach the third, in nats."""
+RIVAL = 0.75
+"""A turned fit with less than this part of the upright one's agreement before its polish is no rival of it."""
 LIKE_THE_TEMPLATE = (Sequence.T1W, Sequence.CE_T1W)
 
 
@@ -128,7 +130,9 @@ def locate(image: sitk.Image, skin: sitk.Image, heads: Several[Head] = (), frame
     if found is not None:
         return found
     try:
-        own = _judge(rough, skin, polish_fit(rough, fit_template(rough)))
+        fit = fit_template(rough, image)
+        # that of a small head is polished on a finer grid
+        own = _judge(rough, skin, polish_fit(rough, fit) if scale_of(fit) >= SMALL_SCALE else fit)
     except DataError:
         placed = _by_place(rough, skin, heads, frame)
         if placed is None:
@@ -143,7 +147,7 @@ def locate(image: sitk.Image, skin: sitk.Image, heads: Several[Head] = (), frame
 
 def _require_upright(rough: sitk.Image, upright: FaceLocation) -> None:
     """Raise TurnedHeadError if the scan agrees better with a turned head, DeidentificationError if with both alike, as a bottle does."""
-    turned = fit_in_pose(rough, turned=True)
+    turned = fit_in_pose(rough, turned=True, least=RIVAL * upright.quality["deface_agreement"])
     if turned is None:
         return
     rival = turned.agreement / max(upright.quality["deface_agreement"], 1e-6)
@@ -192,7 +196,7 @@ def _judge(rough: sitk.Image, skin: sitk.Image, transform: sitk.AffineTransform)
     distances = skin_distances(seen)
     quality = {f"deface_{name}": fit[name] for name in ("scale", "covered", "overlap", "agreement")}
     quality["deface_uneven_mm"] = round(_uneven(distances), 1)
-    whole = fit["covered"] >= (WHOLE_HEAD if fit["scale"] >= ADULT_SCALE else WHOLE_SMALL_HEAD)
+    whole = fit["covered"] >= (WHOLE_HEAD if fit["scale"] >= SMALL_SCALE else WHOLE_SMALL_HEAD)
     trusted = whole and _is_plausible(quality) and fit["agreement"] >= MIN_AGREEMENT and is_best_here(rough, transform)
     return FaceLocation(rough, transform, seen, distances, quality, trusted, whole)
 
