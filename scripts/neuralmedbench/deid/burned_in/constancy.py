@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.deid.burned_in.lines import MIN_GLYPH_PX, Box2D, TextLine, find_lines
+from neuralmedbench.deid.burned_in.lines import MIN_GLYPH_PX, Box2D, TextLine, find_lines, is_thin
 
 Plane = npt.NDArray[Any]
 Planes = npt.NDArray[Any]
@@ -30,9 +30,13 @@ MIN_MAIN_COLOUR = 0.25
 MAX_AROUND, MAX_FLOOR_AROUND = 0.1, 0.01
 """Largest fraction of the pixels around a line that may have the value of its letters; smaller for the lowest value, because where noise was
 clipped at zero, zeros coincide in several slices by chance."""
-STAYS, BRIGHTEST_STAYS, SURELY_STAYS = 0.8, 0.9, 0.95
-"""Part of the pixels of the letters' value that keep it in all slices of a run: at least the first, or the second if the value is the brightest,
-to which whole structures are clipped. Chance has a median of 0.6 in real scans of 8 bits, text 1.0."""
+STAYS, SURELY_STAYS = 0.9, 0.95
+"""Least part of the pixels of the letters' value that keep it in all slices of a run. Chance has a median of 0.6 in real scans of 8 bits, flat
+white matter 0.8 to 0.9, text 1.0."""
+STAYS_THROUGHOUT = 0.7
+"""The same for all slices, if the value also fills a part of the anatomy. White text on bone clipped to white has 0.75, flat anatomy 0.1 to 0.6."""
+THICKEST_COLOUR = 0.11
+"""Half the width of strokes of one value, in letter heights. Measured: letters 0.07 to 0.15 (up to 1.1 pixels), flat white matter from 0.11 (3 pixels)."""
 EVIDENCE, SURE_EVIDENCE = 40.0, 8.0
 """Least evidence against chance in nats, and the least if `SURELY_STAYS` is reached, or all slices are compared."""
 COMPARED_PX, COMPARED_NEAR_PX = (300, 2000), 100
@@ -132,22 +136,33 @@ def same_in_every_slice(planes: Planes, span: float, skip: Mask | None = None) -
         marks.append(
             Mark(box, tuple(range(len(planes))), float(min(sides)), single=max(sides) < 1.6 * min(sides) + 2, vertical=sides[0] > sides[1])
         )
-    return _without_clipped(marks, planes[:: max(1, len(planes) // 16)], drawn)
+    return _without_anatomy(marks, planes[:: max(1, len(planes) // 16)], drawn)
 
 
-def _without_clipped(marks: list[Mark], planes: Planes, drawn: Mask) -> list[Mark]:
-    """Drop marks of the darkest or brightest value, to which a scan is clipped, unless one of this value stays beyond chance."""
+def _without_anatomy(marks: list[Mark], planes: Planes, drawn: Mask) -> list[Mark]:
+    """Drop marks of a value that anatomy has too, flat or clipped, unless one of this value stays beyond chance."""
     clear = np.ones(drawn.shape, dtype=bool)
     for mark in marks:
         clear[mark.box[0] : mark.box[1], mark.box[2] : mark.box[3]] = False
     colours = [_main_colour(planes[0], drawn, mark.box)[1] for mark in marks]
-    extremes = {colour for colour in colours if colour in (planes.min(), planes.max())}
-    chance = extremes - {
+    common = {colour for colour in colours if _is_common(planes, colour)}
+    chance = common - {
         colour
         for mark, colour in zip(marks, colours, strict=True)
-        if colour in extremes and _stays_beyond_chance(planes, (drawn, clear), mark.box, colour)
+        if colour in common and _stays_beyond_chance(planes, (drawn, clear), mark.box, colour, least=STAYS_THROUGHOUT)
     }
-    return [mark for mark, colour in zip(marks, colours, strict=True) if colour not in chance]
+    kept = []
+    for mark, colour in zip(marks, colours, strict=True):
+        if colour in chance:
+            continue
+        if colour not in common or _staying(planes, drawn, mark.box, colour)[1] >= STAYS_THROUGHOUT:
+            kept.append(mark)
+    return kept
+
+
+def _is_common(planes: Planes, colour: float) -> bool:
+    """Return True for the darkest and the brightest value, and for those that fill a large part of the series."""
+    return colour in (planes.min(), planes.max()) or bool((planes == colour).mean() > BACKGROUND_PART)
 
 
 def _background(plane: Planes, same: Mask) -> Mask:
@@ -195,8 +210,7 @@ def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) ->
             most = MAX_FLOOR_AROUND if colour == floor else MAX_AROUND
             rare = part >= MIN_MAIN_COLOUR and _share_around(planes[first], clear, line.box, colour) <= most
             here = planes[first : first + run]
-            least = BRIGHTEST_STAYS if colour == here.max() else STAYS
-            if rare and _stays_beyond_chance(here, (same, clear), line.box, colour, least=least, evidence=EVIDENCE):
+            if rare and is_thin(planes[first] == colour, line, THICKEST_COLOUR) and _stays_beyond_chance(here, (same, clear), line.box, colour, least=STAYS, evidence=EVIDENCE):
                 marks.append(Mark.of(line, range(first, first + run)))
     return marks
 
@@ -210,15 +224,8 @@ def _stays_beyond_chance(
     `least`: smallest part that must keep the value. `evidence`: as `EVIDENCE`. With few grey levels (8 bits), and in smooth scans,
     neighbouring planes have equal values by chance; how often is measured in this scan, at pixels of similar grey outside the lines.
     """
-    from scipy import ndimage
-
     marks, clear = masks
-    top, bottom, left, right = box
-    drawn = planes[:, top:bottom, left:right] == colour
-    if colour == planes.min():  # black letters beside air, which is black at random
-        drawn &= ndimage.binary_dilation(marks[top:bottom, left:right] & drawn[0], np.ones((3, 3)))
-    count = float(drawn.sum()) / len(planes)
-    stays = float(drawn.all(axis=0).sum()) / count
+    count, stays = _staying(planes, marks, box, colour)
     if stays < least:
         return False
     chance = _chance_of_staying(planes, clear, box, colour, count)
@@ -230,20 +237,37 @@ def _stays_beyond_chance(
     return bool(found >= (SURE_EVIDENCE if stays >= SURELY_STAYS else evidence))
 
 
+def _staying(planes: Planes, marks: Mask, box: Box2D, colour: float) -> tuple[float, float]:
+    """Return the number of pixels of a value in a box, averaged over the planes, and the part of them that keep it in all planes."""
+    from scipy import ndimage
+
+    top, bottom, left, right = box
+    drawn = planes[:, top:bottom, left:right] == colour
+    if colour == planes.min():  # black letters beside air, which is black at random
+        drawn &= ndimage.binary_dilation(marks[top:bottom, left:right] & drawn[0], np.ones((3, 3)))
+    count = float(drawn.sum()) / len(planes)
+    return count, float(drawn.all(axis=0).sum()) / count
+
+
 def _chance_of_staying(planes: Planes, clear: Mask, box: Box2D, colour: float, count: float) -> float:
-    """Estimate the chance that a pixel of about this value, but not of exactly this one, which may be text, has one value in all planes."""
+    """Estimate the chance that a pixel of about this value, but not of exactly this one, which may be text, has one value in all planes.
+
+    Pixels clipped to black or white keep their value for another reason, so that only the chance of these two values is estimated from them.
+    """
     chances = []
+    clipped = planes.min(), planes.max()
     everywhere = (slice(None), slice(None))
     for place, numbers in ((everywhere, COMPARED_PX), (_around(box), (COMPARED_NEAR_PX,))):
         values = planes[:, *place][:, clear[place]].astype(np.float64)
         same = (values[1:] == values[:-1]).all(axis=0)
         away = np.abs(values - colour)
-        apart = away[away > 0]
+        other = (away > 0) & ~np.isin(values, clipped)
+        apart = away[other]
         for number in numbers:
             if apart.size < number:
                 continue
             wanted = min(number * len(planes), apart.size - 1)
-            near = (away > 0) & (away <= np.partition(apart, wanted)[wanted])
+            near = other & (away <= np.partition(apart, wanted)[wanted])
             chances.append((float((same & near[0]).sum()) + 0.5) / (float(near.sum()) / len(planes) + 1))
         # a value that is much more frequent elsewhere is no colour of text, so that its own chance counts, unless it is constant
         own = float((away == 0).sum()) / len(planes)

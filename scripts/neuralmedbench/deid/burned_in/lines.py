@@ -152,14 +152,18 @@ def _as_line(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_str
     touching = strokes >= min_strokes + 2
     if not (enough or touching) or not INK[0] <= np.count_nonzero(part) / part.size <= INK[1]:
         return None
+    line = TextLine((top, bottom, left, right), glyphs, strokes, height, vertical=False)
+    return line if is_thin(marks, line) else None
+
+
+def is_thin(marks: Mask, line: TextLine, thickest: float = THICKEST_STROKE) -> bool:
+    """Return True if the marks in a line are thin as strokes of letters are; `thickest` as `THICKEST_STROKE`."""
     from scipy import ndimage
 
-    # strokes of letters are thin, the distance to their edge is small
-    depth = ndimage.distance_transform_edt(np.pad(part, 1))
-    thick = float(np.percentile(depth[1:-1, 1:-1][part], 95))
-    if thick > max(1.5, THICKEST_STROKE * height):
-        return None
-    return TextLine((top, bottom, left, right), glyphs, strokes, height, vertical=False)
+    top, bottom, left, right = line.box
+    part = marks[top:bottom, left:right]
+    depth = ndimage.distance_transform_edt(np.pad(part, 1))  # distance to the edge of a stroke
+    return float(np.percentile(depth[1:-1, 1:-1][part], 95)) <= max(1.5, thickest * line.height)
 
 
 def grow_line(plane: npt.NDArray[Any], box: Box2D, height: float, *, vertical: bool) -> Box2D:
