@@ -21,6 +21,10 @@ BACKGROUND_PART = 0.05
 """A value that is constant over a larger part of a picture is background or padding."""
 MAX_OVERLAY_PART = 0.15
 MIN_MARK_PX = 6
+MIN_BRIGHT = 0.25
+"""If at least this part of a mark is brighter than its surroundings, its letters are bright."""
+WIDER = 1.6
+"""A mark that is not wider than its height by this factor, and 2 pixels, is a single letter."""
 EDGE_PX, MIN_INK = 2, 0.03
 MIN_PLANES = 4
 RUN = 3
@@ -109,34 +113,58 @@ def same_in_every_slice(planes: Planes, span: float, skip: Mask | None = None) -
         return []
     # 2. of these, the ones that contrast with the mean of the slices around them
     level = planes[:: max(1, len(planes) // 16)].mean(axis=0, dtype=np.float32)
-    strong = kept & _stands_out(planes[0].astype(np.float32), level, span)
+    bright = kept & (planes[0] - opening(level, SURROUNDINGS_PX) > MIN_CONTRAST * span)
+    strong = bright | kept & (closing(level, SURROUNDINGS_PX) - planes[0] > MIN_CONTRAST * span)
     if not strong.any() or strong.mean() > MAX_OVERLAY_PART:
         return []
     # 3. group them into lines, which run along the rows more often than along the columns
     labels, _ = ndimage.label(ndimage.binary_dilation(kept, structure=np.ones((5, 9))))
     drawn = kept & np.isin(labels, np.unique(labels[strong]))  # keep letters whole, even where their ground is equally bright
     marks = []
-    for number, (rows, columns) in enumerate(ndimage.find_objects(labels), start=1):
-        mark = drawn[rows, columns] & (labels[rows, columns] == number)
-        if (mark & strong[rows, columns]).sum() < MIN_MARK_PX:
+    for number, place in enumerate(ndimage.find_objects(labels), start=1):
+        of_group = labels[place] == number
+        letters = strong[place] & of_group
+        if letters.sum() < MIN_MARK_PX:
             continue
-        down, across = np.flatnonzero(mark.any(axis=1)), np.flatnonzero(mark.any(axis=0))
-        box = (
-            rows.start + int(down[0]),
-            rows.start + int(down[-1]) + 1,
-            columns.start + int(across[0]),
-            columns.start + int(across[-1]) + 1,
-        )
-        sides = (box[1] - box[0], box[3] - box[2])
-        if mark.mean() < MIN_INK and sides[0] * sides[1] > MAX_OVERLAY_PART * drawn.size:
-            continue  # a frame around the picture, not text
-        margins = (box[0], box[2], drawn.shape[0] - box[1], drawn.shape[1] - box[3])
-        if min(sides) < MIN_GLYPH_PX and min(margins) <= 2 * EDGE_PX:
-            continue  # a row of padding
-        marks.append(
-            Mark(box, tuple(range(len(planes))), float(min(sides)), single=max(sides) < 1.6 * min(sides) + 2, vertical=sides[0] > sides[1])
-        )
+        # constant air beside bright letters is no part of them, although it is darker than they are
+        light = letters & bright[place]
+        values = planes[0][place][light if light.sum() >= MIN_BRIGHT * letters.sum() else letters]
+        mark = drawn[place] & of_group & (planes[0][place] >= values.min()) & (planes[0][place] <= values.max())
+        if _is_frame(mark, place, drawn.shape):
+            continue
+        for top, bottom, left, right in _text_lines(mark):
+            box = (place[0].start + top, place[0].start + bottom, place[1].start + left, place[1].start + right)
+            sides = (bottom - top, right - left)
+            single = max(sides) < WIDER * min(sides) + 2
+            marks.append(Mark(box, tuple(range(len(planes))), float(min(sides)), single=single, vertical=sides[0] > sides[1]))
     return _without_anatomy(marks, planes[:: max(1, len(planes) // 16)], drawn)
+
+
+def _text_lines(mark: Mask) -> list[Box2D]:
+    """Return the tight box of each line of a block of text; of the whole mark if it has none along the rows."""
+    from scipy import ndimage
+
+    # a gap of one row may be inside letters
+    inked = ndimage.binary_closing(np.pad(mark.any(axis=1), 2))[2:-2]
+    boxes = []
+    for (rows,) in ndimage.find_objects(ndimage.label(inked)[0]):
+        columns = np.flatnonzero(mark[rows].any(axis=0))
+        boxes.append((rows.start, rows.stop, int(columns[0]), int(columns[-1]) + 1))
+    if any(right - left >= WIDER * (bottom - top) + 2 for top, bottom, left, right in boxes):
+        return boxes
+    tops, bottoms, lefts, rights = zip(*boxes, strict=True)
+    return [(min(tops), max(bottoms), min(lefts), max(rights))]
+
+
+def _is_frame(mark: Mask, place: tuple[slice, slice], shape: tuple[int, ...]) -> bool:
+    """Return True for a frame around the picture, and for a row of padding, which are no text."""
+    down, across = (np.flatnonzero(mark.any(axis=axis)) for axis in (1, 0))
+    sides = (down[-1] - down[0] + 1, across[-1] - across[0] + 1)
+    if mark.sum() < MIN_INK * sides[0] * sides[1] and sides[0] * sides[1] > MAX_OVERLAY_PART * shape[0] * shape[1]:
+        return True
+    first, last = (place[0].start + down[0], place[1].start + across[0]), (place[0].start + down[-1], place[1].start + across[-1])
+    margins = (*first, shape[0] - 1 - last[0], shape[1] - 1 - last[1])
+    return bool(min(sides) < MIN_GLYPH_PX and min(margins) <= 2 * EDGE_PX)
 
 
 def _without_anatomy(marks: list[Mark], planes: Planes, drawn: Mask) -> list[Mark]:
@@ -145,7 +173,7 @@ def _without_anatomy(marks: list[Mark], planes: Planes, drawn: Mask) -> list[Mar
     for mark in marks:
         clear[mark.box[0] : mark.box[1], mark.box[2] : mark.box[3]] = False
     colours = [_main_colour(planes[0], drawn, mark.box)[1] for mark in marks]
-    common = {colour for colour in colours if _is_common(planes, colour)}
+    common = {colour for colour in colours if colour in (planes.min(), planes.max()) or _fills(planes, colour)}
     chance = common - {
         colour
         for mark, colour in zip(marks, colours, strict=True)
@@ -155,14 +183,17 @@ def _without_anatomy(marks: list[Mark], planes: Planes, drawn: Mask) -> list[Mar
     for mark, colour in zip(marks, colours, strict=True):
         if colour in chance:
             continue
-        if colour not in common or _staying(planes, drawn, mark.box, colour)[1] >= STAYS_THROUGHOUT:
-            kept.append(mark)
+        if colour in common and _staying(planes, drawn, mark.box, colour)[1] < STAYS_THROUGHOUT:
+            continue
+        if _fills(planes, colour) and not is_thin(planes[0] == colour, mark.box, mark.height):
+            continue
+        kept.append(mark)
     return kept
 
 
-def _is_common(planes: Planes, colour: float) -> bool:
-    """Return True for the darkest and the brightest value, and for those that fill a large part of the series."""
-    return colour in (planes.min(), planes.max()) or bool((planes == colour).mean() > BACKGROUND_PART)
+def _fills(planes: Planes, colour: float) -> bool:
+    """Return True if a value fills a large part of a series, as that of anatomy does."""
+    return bool((planes == colour).mean() > BACKGROUND_PART)
 
 
 def _background(plane: Planes, same: Mask) -> Mask:
@@ -210,7 +241,7 @@ def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) ->
             most = MAX_FLOOR_AROUND if colour == floor else MAX_AROUND
             rare = part >= MIN_MAIN_COLOUR and _share_around(planes[first], clear, line.box, colour) <= most
             here = planes[first : first + run]
-            if rare and is_thin(planes[first] == colour, line, THICKEST_COLOUR) and _stays_beyond_chance(here, (same, clear), line.box, colour, least=STAYS, evidence=EVIDENCE):
+            if rare and is_thin(planes[first] == colour, line.box, line.height, THICKEST_COLOUR) and _stays_beyond_chance(here, (same, clear), line.box, colour, least=STAYS, evidence=EVIDENCE):
                 marks.append(Mark.of(line, range(first, first + run)))
     return marks
 
