@@ -523,16 +523,17 @@ def test_no_text_is_found_over_a_normalised_brain_of_8_bits() -> None:
     assert hide_text(voxels, None).voxels is voxels
 
 
-@pytest.mark.parametrize("colour", range(9, 256, 41))
+@pytest.mark.parametrize("at", ["top", "middle"])
+@pytest.mark.parametrize("colour", [33, 75, 117, 159, 201, 243])
 @pytest.mark.parametrize("window", [(0, 80), (-135, 215)])
-def test_letters_of_any_grey_in_a_few_slices_of_a_windowed_ct_are_found(window: tuple[int, int], colour: int) -> None:
-    """Air and bone are clipped, so that their values stay in place for another reason than text."""
+def test_letters_of_any_grey_in_a_few_slices_of_a_windowed_ct_are_found(window: tuple[int, int], colour: int, at: str) -> None:
+    """Air and bone are clipped, so that their values stay in place for another reason than text, and touch letters."""
     low, high = window
     plain = np.rint(255 * np.clip((head("ct") - low) / (high - low), 0, 1)).astype(np.uint8)
-    voxels, where = write(plain, NAME, colour, size=0, slices=range(5, 8))
+    voxels, where = write(plain, "DOE 48213", colour, size=0, at=at, slices=range(5, 8))
     seen = where & (np.abs(voxels.astype(int) - plain) > 25)
     found = find_burned_in(voxels)
-    assert (found.mask & seen).sum() == seen.sum()
+    assert (found.mask & seen).sum() >= 0.9 * seen.sum()
     assert not find_burned_in(plain)
 
 

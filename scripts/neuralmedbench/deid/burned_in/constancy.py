@@ -222,6 +222,7 @@ def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) ->
         return []
     marks = []
     pairs = [one == other for one, other in zip(planes[1:], planes[:-1], strict=True)]
+    darkest, brightest = planes.min(), planes.max()
     for first in range(len(planes) - run + 1):
         same = np.logical_and.reduce(pairs[first : first + run - 1])
         if same.mean() > BACKGROUND_PART:  # the background is constant too
@@ -233,7 +234,9 @@ def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) ->
             continue
         plane = planes[first].astype(np.float32)
         same &= _stands_out(plane, plane, span)
-        lines = find_lines(same)
+        # clipped bone and air stay in place too: letters that touch them are searched without them
+        clipped = np.isin(planes[first], (darkest, brightest)) & same
+        lines = find_lines(same) + (find_lines(same & ~clipped) if clipped.any() else [])
         # letters have one main value, which is rare around them
         clear, floor = _outside(plane.shape, lines), float(plane.min())
         for line in lines:
