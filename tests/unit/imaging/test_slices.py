@@ -242,6 +242,8 @@ def test_no_picture_of_an_infants_brain_is_black(tmp_path: Path) -> None:
         series_id="series-01", path="volumes/series-01.nii", modality="MR", sequence=Sequence.T1W, window=window, volume_sha256="a" * 64
     )
     case = CaseRecord(benchmark="mine", case_id="c0ffee", patient_id="beef00000001", stage="normalise", series=(series,))
-    slices = slices_of(case, tmp_path / "normalised", tmp_path / "png", SlicePolicy(policy="uniform", per_sequence=8, field_of_view_mm=230.0))
+    slices = slices_of(
+        case, tmp_path / "normalised", tmp_path / "png", SlicePolicy(policy="uniform", per_sequence=8, field_of_view_mm=230.0)
+    )
     assert len(slices) == 8
     assert all((np.asarray(Image.open(tmp_path / entry.path)) > 12).mean() > 0.02 for entry in slices)

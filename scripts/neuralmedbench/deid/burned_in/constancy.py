@@ -244,7 +244,11 @@ def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) ->
             most = MAX_FLOOR_AROUND if colour == floor else MAX_AROUND
             rare = part >= MIN_MAIN_COLOUR and _share_around(planes[first], clear, line.box, colour) <= most
             here = planes[first : first + run]
-            if rare and is_thin(planes[first] == colour, line.box, line.height, THICKEST_COLOUR) and _stays_beyond_chance(here, (same, clear), line.box, colour, least=STAYS, evidence=EVIDENCE):
+            if (
+                rare
+                and is_thin(planes[first] == colour, line.box, line.height, THICKEST_COLOUR)
+                and _stays_beyond_chance(here, (same, clear), line.box, colour, least=STAYS, evidence=EVIDENCE)
+            ):
                 marks.append(Mark.of(line, range(first, first + run)))
     return marks
 
