@@ -2,14 +2,13 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from neuralmedbench.files.cases import run_case_stage
 from neuralmedbench.files.known_lesions import read_known_lesion
 from neuralmedbench.imaging.choose import LAYOUTS, POLICIES, SlicePolicy
 from neuralmedbench.imaging.review_pieces import REVIEW, write_chosen_pieces
-from neuralmedbench.imaging.slices import cut_slices
+from neuralmedbench.imaging.slices import cut_slices, with_slices
 from neuralmedbench.imaging.windows import CT_WINDOWS
 from neuralmedbench.records.case import CaseRecord
 from neuralmedbench.runtime.commands import run_command
@@ -40,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def cut(case: CaseRecord, source: Path) -> CaseRecord:
         sought = policy.policy == "lesion" or args.at_lesion
         lesion = read_known_lesion(args.config, case.benchmark, case.case_id) if sought else None
-        chosen = replace(case, slices=cut_slices(case, source, args.out_pictures, policy, lesion, at_lesion=args.at_lesion))
+        chosen = with_slices(case, cut_slices(case, source, args.out_pictures, policy, lesion, at_lesion=args.at_lesion))
         write_chosen_pieces(chosen, args.out.parent)
         return chosen
 

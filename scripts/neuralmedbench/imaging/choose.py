@@ -13,6 +13,8 @@ Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.float64]
 MIN_AREA = 0.25
 """Smallest brain area of a slice, as a fraction of the largest one."""
+MIN_GREYS, GREY_TAILS = 12, (2.0, 98.0)
+"""Smallest range of the greys of a picture that shows anything, between these percentiles: less is black, or a few dots on black."""
 GREY_BINS = 32
 """Bins of the grey histogram for the entropy; finer ones measure noise."""
 POLICIES = ("uniform", "content", "three_plane", "lesion")
@@ -48,6 +50,12 @@ class SlicePolicy:
     layout: str = "single"
     side_marker: bool = False
     ct_windows: tuple[str, ...] = ("brain",)
+
+
+def shows_tissue(grey: npt.NDArray[np.uint8]) -> bool:
+    """Return True if a picture shows something: neither black, nor a few dots, nor of one grey; shape (rows, columns)."""
+    low, high = np.percentile(grey, GREY_TAILS)
+    return bool(high - low >= MIN_GREYS)
 
 
 def usable_slices(brain: Mask) -> npt.NDArray[np.intp]:
@@ -183,7 +191,10 @@ def lesion_slices(index: float, reach: float, count: int, total: int) -> list[in
 def _enough(brain: Mask, count: int) -> npt.NDArray[np.intp]:
     usable = usable_slices(brain)
     if len(usable) < count:
-        message = f"{len(usable)} slices show at least {MIN_AREA:.0%} of the largest brain area, {count} were asked for: lower slices.per_sequence"
+        message = (
+            f"{len(usable)} slices show at least {MIN_AREA:.0%} of the largest brain area and are not black, {count} were asked for:"
+            " look at the outline of the brain, or lower slices.per_sequence"
+        )
         raise DataError(message)
     return usable
 

@@ -221,7 +221,7 @@ def _place(series: Series, image: sitk.Image, reference: RegistrationReference, 
         "agreement_before": round(registration.before, 4),
         "agreement_after": round(registration.after, 4),
         "covered": round(covered, 4),
-        "contrast": contrast(image, mask),
+        **contrast(image, mask),
     }
     where_covered = {"agreement_where_covered": agreement_where_covered(registration.after, covered)}
     check_limits({**quality, **where_covered, **brain_hu(series, image, mask)}, SERIES_LIMITS)

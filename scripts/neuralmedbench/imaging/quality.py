@@ -20,6 +20,8 @@ THICK_MM, THICK_RATIO = 2.0, 1.5
 MOVED_MM = 10.0
 MIN_COVERED = 0.75
 ADULT_BRAIN_ML = (900.0, 2100.0)
+MOST_CONTRAST = 100.0
+"""Above this contrast, the median is about zero and divides by nothing: the outline is not of the brain, or the units have an offset."""
 MIN_AGREEMENT = 0.1
 """Mutual information in nats below which the registration of two scans of one head is poor (0.3 and more is usual)."""
 
@@ -111,17 +113,19 @@ def series_flags(quality: dict[str, float]) -> tuple[str, ...]:
         "patient_moved": quality["shift_mm"] > MOVED_MM,
         "part_of_the_brain": quality["covered"] < MIN_COVERED,
         "poor_registration": quality["agreement_after"] < MIN_AGREEMENT,
+        "contrast_not_measurable": "contrast" not in quality,
     }
     return tuple(name for name, present in flags.items() if present)
 
 
-def reference_flags(brain_ml: float, fit: dict[str, float]) -> tuple[str, ...]:
-    """Return the flags of the reference and its brain mask."""
+def reference_flags(brain_ml: float, fit: dict[str, float], quality: dict[str, float]) -> tuple[str, ...]:
+    """Return the flags of the reference and its brain mask; `quality`: numbers of the series."""
     whole = fit["covered"] >= MIN_COVERED
     flags = {
         "part_of_the_brain": not whole,
         "odd_brain_volume": whole and not ADULT_BRAIN_ML[0] <= brain_ml <= ADULT_BRAIN_ML[1],
         "poor_template_fit": agreement_where_covered(fit["agreement"], fit["covered"]) < MIN_AGREEMENT,
+        "contrast_not_measurable": "contrast" not in quality,
     }
     return tuple(name for name, present in flags.items() if present)
 
@@ -138,13 +142,18 @@ def millilitres(mask: sitk.Image) -> float:
     return float(np.count_nonzero(sitk.GetArrayViewFromImage(mask)) * np.prod(mask.GetSpacing()) / 1000)
 
 
-def contrast(image: sitk.Image, brain: sitk.Image) -> float:
-    """Return the range of the brain's intensities (5th to 95th percentile) relative to their median; 0 without a brain."""
+def contrast(image: sitk.Image, brain: sitk.Image) -> dict[str, float]:
+    """Measure the range of the brain's intensities (5th to 95th percentile) relative to their median, as `contrast`.
+
+    0 without a brain; empty if it is not measurable, because the median is about zero (`MOST_CONTRAST`).
+    """
     inside = _inside(image, brain)
     if not inside.size:
-        return 0.0
+        return {"contrast": 0.0}
     low, middle, high = (float(value) for value in np.percentile(inside, (5, 50, 95)))
-    return round((high - low) / max(abs(middle), 1e-12), 4)
+    if high - low > MOST_CONTRAST * abs(middle):
+        return {}
+    return {"contrast": round((high - low) / max(abs(middle), 1e-12), 4)}
 
 
 def brain_hu(series: Series, image: sitk.Image, brain: sitk.Image) -> dict[str, float]:
@@ -186,7 +195,7 @@ def measure_reference(
     """
     volume = round(millilitres(brain), 1)
     of_case = {"brain_ml": volume, **{f"template_{name}": value for name, value in fitted.items()}}
-    of_series = {"contrast": contrast(image, brain)}
+    of_series = contrast(image, brain)
     # numbers with limits; the volume only if the scan covers the brain
     limited = {
         **of_case,
@@ -200,4 +209,4 @@ def measure_reference(
     except DataError as error:
         message = f"{series.series_id} ({series.sequence.value}), the reference: {error}"
         raise DataError(message) from None
-    return of_case, of_series, reference_flags(volume, fitted)
+    return of_case, of_series, reference_flags(volume, fitted, of_series)

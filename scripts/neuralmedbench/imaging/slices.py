@@ -19,7 +19,15 @@ import numpy.typing as npt
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.known_lesions import KnownLesion
 from neuralmedbench.files.plain_pictures import write_grey
-from neuralmedbench.imaging.choose import SlicePolicy, content_slices, lesion_slices, slice_scores, uniform_slices, usable_slices
+from neuralmedbench.imaging.choose import (
+    SlicePolicy,
+    content_slices,
+    lesion_slices,
+    shows_tissue,
+    slice_scores,
+    uniform_slices,
+    usable_slices,
+)
 from neuralmedbench.imaging.pictures import (
     GAP_PX,
     SLICE_AXIS,
@@ -53,6 +61,7 @@ from neuralmedbench.runtime.atomic_write import atomic_folder
 
 Grey = npt.NDArray[np.uint8]
 MIN_TILE_PX = 8
+NOT_SHOWN = "none of its slices at the chosen positions shows tissue"
 
 
 def cut_slices(
@@ -88,8 +97,8 @@ def cut_slices(
 
     Notes
     -----
-    All series in one plane are cut at the positions of the first of them. A series that does not reach a position has no picture there;
-    positions that fall on the same slice give one picture. A slab in another plane than the reference's may give fewer slices.
+    All series in one plane are cut at the positions of the first of them. A series that does not reach a position, or whose picture there
+    would be black, has no picture there; positions that fall on the same slice give one picture. A slab in another plane than the reference's may give fewer slices.
     """
     import SimpleITK as sitk
 
@@ -105,10 +114,13 @@ def cut_slices(
             for (prefix, chosen), plane in product(choices.items(), planes):
                 if (plane, prefix) not in leaders:
                     indices = _indices(case, source, scan, plane, chosen, lesion=lesion)
+                    if not indices:  # nothing of it can be shown: the next series leads
+                        continue
                     leaders[plane, prefix] = scan.rigid, centre_points(scan, plane, indices)
                 rigid, points = leaders[plane, prefix]
                 # the points of the leader, in the space of this series
                 positions = nearest_slices(scan, plane, transform_points(points, scan.rigid @ np.linalg.inv(rigid)))
+                positions = [place for place in positions if _is_visible(scan, voxels, plane, place, policy)]
                 groups = [[place] for place in positions] if policy.layout == "single" else [positions] * bool(positions)
                 for (name, window), group in product(_windows(scan, policy), groups):
                     grey, rendered = draw(scan, voxels, plane, group, policy, window=window)
@@ -124,6 +136,14 @@ def cut_slices(
                         oracle=chosen.policy == "lesion",
                     )
     return tuple(slices.values())
+
+
+def with_slices(case: CaseRecord, slices: tuple[Slice, ...]) -> CaseRecord:
+    """Return a case with its slices, and without the series that none of them shows, which are set aside."""
+    shown = {entry.volume_sha256 for entry in slices}
+    series = tuple(entry for entry in case.series if entry.volume_sha256 in shown)
+    excluded = {entry.series_id: f"{entry.sequence.value}: {NOT_SHOWN}" for entry in case.series if entry not in series}
+    return replace(case, series=series, slices=slices, set_aside=case.set_aside | excluded)
 
 
 def describe(scan: Scan, plane: Plane, group: list[SlicePlace], drawn: tuple[Grey, RenderedSlice], policy: SlicePolicy) -> Slice:
@@ -167,9 +187,11 @@ def _windows(scan: Scan, policy: SlicePolicy) -> list[tuple[str, Window]]:
 
 def _indices(case: CaseRecord, source: Path, scan: Scan, plane: Plane, policy: SlicePolicy, *, lesion: KnownLesion | None) -> list[int]:
     """Choose the slices of the first scan of a plane."""
-    brain = scan.stack(plane)
+    brain = _visible_brain(scan, plane, policy)
     is_reference = scan.series.series_id == case.series[0].series_id
     count = policy.per_sequence if is_reference else min(policy.per_sequence, len(usable_slices(brain)))
+    if not count:
+        return []
     if policy.policy == "content":
         return content_slices(brain, _scores(case, source, scan, plane), count)
     if policy.policy == "lesion" and lesion is not None:
@@ -178,6 +200,25 @@ def _indices(case: CaseRecord, source: Path, scan: Scan, plane: Plane, policy: S
         across = lesion.extent_mm["xyz".index(plane.axis)] if lesion.extent_mm else lesion.size_mm
         return lesion_slices(slice_index(scan, plane, centre), across / 2 / spacing, policy.per_sequence, len(brain))
     return uniform_slices(brain, count)
+
+
+def _visible_brain(scan: Scan, plane: Plane, policy: SlicePolicy) -> npt.NDArray[np.bool_]:
+    """Return the brain mask with the slices of a plane along axis 0, without those whose pictures show nothing, whatever the mask says."""
+    import SimpleITK as sitk
+
+    brain = scan.stack(plane).copy()
+    voxels = sitk.GetArrayViewFromImage(scan.image)
+    inside = np.flatnonzero(brain.any(axis=(1, 2)))
+    for place in nearest_slices(scan, plane, centre_points(scan, plane, inside)):
+        if not _is_visible(scan, voxels, plane, place, policy):
+            brain[place.index] = False
+    return brain
+
+
+def _is_visible(scan: Scan, voxels: Floats, plane: Plane, place: SlicePlace, policy: SlicePolicy) -> bool:
+    """Return True if the picture of a slice shows tissue through the scan's own window."""
+    plain = replace(policy, side_marker=False)
+    return shows_tissue(render_slice(scan, voxels, plane, place, plain, window=scan.window, side_px=0).grey)
 
 
 def _scores(case: CaseRecord, source: Path, leader: Scan, plane: Plane) -> npt.NDArray[np.float64]:

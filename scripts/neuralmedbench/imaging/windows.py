@@ -1,6 +1,7 @@
 """Display windows: the intensities shown as black and white, one window per volume, chosen in the brain and never in the scalp.
 
-T1 before and after contrast agent get one window, in matched units, because scanners choose the gain separately for every series.
+T1 before and after contrast agent get one window, in matched units, because scanners choose the gain separately for every series. It leaves
+at least half of the grey scale to the brain of each scan; where it would show grey air, each scan keeps its own.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ BRIGHT_PERCENTILES = (1.0, 99.8)
 BRIGHT_MEDIANS = 1.6
 """Lower bound of white in T1 with contrast agent, in medians of the brain. Without it, in a brain where nothing large enhances, white
 matter would be nearly white and a small enhancing plaque invisible."""
+WIDEST = 1.5
+"""Upper bound of that white, in ranges of the brain from black: with an offset of the units, the median says nothing about the range."""
 DWI_MEDIANS = 2.5
 """White of a diffusion scan, in medians of the brain: a percentile would follow a bright infarct and turn the brain black."""
 ADC_WINDOW: Window = (0.0, 2000.0)
@@ -54,6 +57,10 @@ TRIMMED_SHARE = 0.7
 FIT_ROUNDS = 20
 MIN_CORRELATION = 0.5
 """Below this correlation of the fitted voxels the contrasts differ too much for one window."""
+MIN_BRAIN_SHARE, MAX_AIR = 0.5, 0.03
+"""Limits of a shared window, as fractions of it: the least width of each scan's own window, and the brightest air."""
+AIR_PERCENTILE = 5.0
+"""Percentile of a scan's values that is air, or the empty ground around a brain without skull."""
 
 
 def window_of(sequence: Sequence, voxels: npt.NDArray[np.float32 | np.int16], brain: npt.NDArray[np.bool_]) -> Window:
@@ -91,7 +98,7 @@ def window_of(sequence: Sequence, voxels: npt.NDArray[np.float32 | np.int16], br
         low, high = 0.0, DWI_MEDIANS * float(np.median(inside))
     elif sequence is Sequence.CE_T1W:
         low, high = (float(value) for value in np.percentile(inside, BRIGHT_PERCENTILES))
-        high = max(high, BRIGHT_MEDIANS * float(np.median(inside)))
+        high = max(high, min(BRIGHT_MEDIANS * float(np.median(inside)), low + WIDEST * (high - low)))
     else:
         low, high = (float(value) for value in np.percentile(inside, PERCENTILES))
     window = _rounded(low, high)
@@ -137,6 +144,24 @@ def shared_window(t1: Window, enhanced: dict[str, Window], matches: dict[str, tu
     low, high = min(window[0] for window in in_t1), max(window[1] for window in in_t1)
     converted = {name: _rounded(gain * low + offset, gain * high + offset) for name, (gain, offset) in matches.items()}
     return {"t1": _rounded(low, high), **converted}
+
+
+def keep_brain_share(shared: dict[str, Window], own: dict[str, Window]) -> dict[str, Window]:
+    """Lower the white of a shared window until the own window of each scan has `MIN_BRAIN_SHARE` of it; what enhances more is white."""
+    shares = (_width(own[name]) / _width(window) for name, window in shared.items())
+    part = min(shares) / MIN_BRAIN_SHARE
+    if part >= 1:
+        return shared
+    return {name: _rounded(low, low + part * (high - low)) for name, (low, high) in shared.items()}
+
+
+def has_black_air(voxels: Floats, window: Window) -> bool:
+    """Return True if the air of a scan is (nearly) black through a window."""
+    return float(np.percentile(voxels, AIR_PERCENTILE)) <= window[0] + MAX_AIR * _width(window)
+
+
+def _width(window: Window) -> float:
+    return window[1] - window[0]
 
 
 def _rounded(low: float, high: float) -> Window:
@@ -215,7 +240,7 @@ def share_window(series: list[Series], folder: Path, brain: sitk.Image) -> list[
     -------
     list of Series
         Matched scans have the shared window and the quality numbers `t1_gain`, `t1_offset` and `t1_likeness` (the correlation). The
-        others keep their window and get the flag `t1_in_other_units`.
+        others keep their window and get the flag `t1_in_other_units`; so do all if air would be grey in one of them.
     """
     import SimpleITK as sitk
 
@@ -235,12 +260,17 @@ def share_window(series: list[Series], folder: Path, brain: sitk.Image) -> list[
         if match is None or match.correlation < MIN_CORRELATION:
             done[entry.series_id] = replace(entry, flags=(*entry.flags, "t1_in_other_units"))
             continue
-        matches[entry.series_id] = match.gain, match.offset
         numbers = {"t1_gain": round(match.gain, 5), "t1_offset": round(match.offset, 3), "t1_likeness": round(match.correlation, 4)}
         done[entry.series_id] = replace(entry, quality=entry.quality | numbers)
+        matches[entry.series_id] = match.gain, match.offset
     if matches:
-        windows = {name: window for name in matches if (window := done[name].window)}
-        shared = shared_window(t1.window or (0.0, 1.0), windows, matches)
-        for name, window in {t1.series_id: shared["t1"], **{name: shared[name] for name in matches}}.items():
-            done[name] = replace(done[name], window=window, flags=(*done[name].flags, "shared_window"))
+        own = {name: window for name in (t1.series_id, *matches) if (window := done[name].window)}
+        shared = shared_window(own[t1.series_id], {name: own[name] for name in matches}, matches)
+        shared = keep_brain_share({t1.series_id: shared["t1"], **{name: shared[name] for name in matches}}, own)
+        if all(has_black_air(voxels[name], window) for name, window in shared.items()):
+            for name, window in shared.items():
+                done[name] = replace(done[name], window=window, flags=(*done[name].flags, "shared_window"))
+        else:
+            for name in matches:
+                done[name] = replace(done[name], flags=(*done[name].flags, "t1_in_other_units"))
     return list(done.values())

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.slow
 
 NAME = "VANDERMEER 4821337"
 SCANS = os.environ.get("NMB_REAL_SCANS", "")
+FOUND = os.environ.get("NMB_FOUND_SCANS", "")
 
 
 def head(kind: str = "mr", *, slices: int = 12, side: int = 160, seed: int = 0) -> np.ndarray:
@@ -474,3 +475,86 @@ def test_letters_in_a_few_slices_of_such_a_series_are_still_found() -> None:
     found = find_burned_in(voxels)
     assert (found.mask & where).sum() >= 0.9 * where.sum()
     assert found.mask.mean() < 0.05
+
+
+@cache
+def flat_brain() -> np.ndarray:
+    """Make a smooth brain without skull on empty ground, grey matter 0.65 and white matter 1, shape (96, 96, 96)."""
+    from scipy import ndimage
+
+    random = np.random.default_rng(3)
+    radius = np.linalg.norm(np.stack(np.meshgrid(*(np.linspace(-1, 1, 96) / half for half in (0.8, 0.9, 0.75)), indexing="ij")), axis=0)
+    folds = ndimage.gaussian_filter(random.normal(0, 1, radius.shape), 3.0)
+    white = ndimage.gaussian_filter((radius + 0.3 * folds / folds.std() < 0.75).astype(float), 1.0)
+    return np.where(radius < 0.9, 0.65 + 0.35 * white, 0.0)
+
+
+def saturated(kind: str) -> np.ndarray:
+    """Return the brain in 8 bits: normalised (flat white matter), clipped, or saturated by a coil on one side."""
+    brain = flat_brain()
+    if kind == "coil":
+        return np.rint(255 * np.clip(brain * np.exp(np.linspace(-0.7, 0.7, 96))[:, np.newaxis, np.newaxis], 0, 1)).astype(np.uint8)
+    top, white = {"normalised": (1.6, 1.0), "clipped": (0.8, 1.0), "window of 100 greys": (2.55, 1.0)}[kind]
+    return np.rint(255 * np.clip(brain / top, 0, white)).astype(np.uint8)
+
+
+@pytest.mark.parametrize("kind", ["normalised", "clipped", "window of 100 greys", "coil"])
+@pytest.mark.parametrize("slab", [False, True], ids=["whole", "slab"])
+def test_flat_or_clipped_white_matter_is_not_text(kind: str, slab: bool) -> None:
+    voxels = saturated(kind)
+    part = voxels[20:76, 20:76, 35:60] if slab else voxels
+    for axis in (0, 1, 2):
+        assert find_burned_in(part, axis).boxes == ()
+
+
+@pytest.mark.parametrize("kind", ["normalised", "clipped", "coil"])
+def test_letters_beside_such_a_brain_are_found(kind: str) -> None:
+    voxels, where = write(np.pad(saturated(kind), ((24, 0), (0, 0), (0, 0))), "DOE 48213", 200, size=0, slices=range(40, 43))
+    found = find_burned_in(voxels)
+    assert (found.mask & where).sum() == where.sum()
+    assert found.mask.mean() < 0.01
+
+
+@pytest.mark.skipif(not FOUND, reason="NMB_FOUND_SCANS names no folder of scans that failed")
+def test_no_text_is_found_over_a_normalised_brain_of_8_bits() -> None:
+    import nibabel
+
+    voxels = np.asanyarray(nibabel.Nifti1Image.from_filename(Path(FOUND, "8bit-saturated-brain", "eun_T1w.nii.gz")).dataobj)
+    assert hide_text(voxels, None).voxels is voxels
+
+
+@pytest.mark.parametrize("at", ["top", "middle"])
+@pytest.mark.parametrize("colour", [33, 75, 117, 159, 201, 243])
+@pytest.mark.parametrize("window", [(0, 80), (-135, 215)])
+def test_letters_of_any_grey_in_a_few_slices_of_a_windowed_ct_are_found(window: tuple[int, int], colour: int, at: str) -> None:
+    """Air and bone are clipped, so that their values stay in place for another reason than text, and touch letters."""
+    low, high = window
+    plain = np.rint(255 * np.clip((head("ct") - low) / (high - low), 0, 1)).astype(np.uint8)
+    voxels, where = write(plain, "DOE 48213", colour, size=0, at=at, slices=range(5, 8))
+    seen = where & (np.abs(voxels.astype(int) - plain) > 25)
+    found = find_burned_in(voxels)
+    assert (found.mask & seen).sum() >= 0.9 * seen.sum()
+    assert not find_burned_in(plain)
+
+
+@pytest.mark.parametrize("corner", ["first", "last"])
+@pytest.mark.parametrize("size", [0, 10, 13])
+def test_boxes_fit_lines_of_text_in_a_corner_of_an_echo_planar_scan(size: int, corner: str) -> None:
+    """Coarse pixels shown large: noise of the air and the head's ghost lie beside the letters."""
+    small = head(slices=20, side=72, seed=4)
+    ghost = np.rint(0.08 * np.roll(small, 36, axis=0))
+    voxels = np.repeat(np.repeat(np.clip(small + ghost - 12, 0, None), 3, axis=0), 3, axis=1).astype(np.uint16)
+    inks = [letters(text, size) for text in ("VANDERMEER", "12.03.1961")]
+    high, wide = sum(ink.shape[0] for ink in inks) + 3, max(ink.shape[1] for ink in inks)
+    top, left = (3, 3) if corner == "first" else (voxels.shape[0] - high - 3, voxels.shape[1] - wide - 3)
+    row = top
+    for ink in inks:
+        area = (slice(row, row + ink.shape[0]), slice(left, left + ink.shape[1]))
+        voxels[area] = np.rint(voxels[area] * (1 - ink[:, :, np.newaxis]) + 700 * ink[:, :, np.newaxis])
+        row += ink.shape[0] + 3
+    mask = find_burned_in(voxels).mask.any(axis=2)
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    assert top - 5 <= rows[0] <= top
+    assert top + high <= rows[-1] + 1 <= top + high + 5
+    assert left - 5 <= columns[0] <= left
+    assert left + wide <= columns[-1] + 1 <= left + wide + 5

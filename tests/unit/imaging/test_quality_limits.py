@@ -13,7 +13,7 @@ from fixtures.imaging import Shot, normalise, write_shots
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import read_case, write_case
 from neuralmedbench.files.volumes import image_like
-from neuralmedbench.imaging.quality import REFERENCE_LIMITS, SERIES_LIMITS, check_limits
+from neuralmedbench.imaging.quality import REFERENCE_LIMITS, SERIES_LIMITS, check_limits, contrast, reference_flags
 from neuralmedbench.records.case import Sequence, State
 
 pytestmark = pytest.mark.slow
@@ -123,3 +123,15 @@ def test_limits_name_each_number_once_and_a_range_that_can_be_kept() -> None:
     for limits in (REFERENCE_LIMITS, SERIES_LIMITS):
         assert len({limit.number for limit in limits}) == len(limits)
         assert all(limit.least < limit.most and len(limit.reason) > 15 for limit in limits)
+
+
+def test_a_contrast_that_divides_by_about_zero_is_not_measured_and_flagged() -> None:
+    voxels = np.zeros((4, 10, 10), np.float32)
+    voxels[:, :3] = 500
+    brain = sitk.GetImageFromArray(np.ones(voxels.shape, np.uint8))
+    numbers = contrast(sitk.GetImageFromArray(voxels), brain)
+    assert numbers == {}
+    fit = {"covered": 1.0, "agreement": 0.5}
+    assert reference_flags(1200.0, fit, numbers) == ("contrast_not_measurable",)
+    assert reference_flags(1200.0, fit, contrast(sitk.GetImageFromArray(voxels + 300), brain)) == ()
+    assert contrast(sitk.GetImageFromArray(voxels * 0), brain) == {"contrast": 0.0}, "a brain of one grey breaks its limit"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +15,17 @@ from fixtures.imaging import nine_scans, part_of
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.cases import read_case
 from neuralmedbench.files.digests import sha256_of, sha256_of_files
-from neuralmedbench.imaging.choose import uniform_slices
+from neuralmedbench.files.json_files import write_json
+from neuralmedbench.files.volumes import image_like, read_volume, write_volume
+from neuralmedbench.imaging.choose import SlicePolicy, uniform_slices
 from neuralmedbench.imaging.pictures import cut_plane, square, to_grey
-from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Slice, State
+from neuralmedbench.imaging.slices import cut_slices as slices_of
+from neuralmedbench.imaging.windows import window_of
+from neuralmedbench.records.case import CaseRecord, Plane, Sequence, Series, Slice, State
 
 pytestmark = pytest.mark.slow
 
+FOUND = os.environ.get("NMB_FOUND_SCANS", "")
 SEQUENCES = ("T1w", "ceT1w", "PDw", "dwi")
 
 
@@ -172,3 +179,71 @@ def test_too_few_usable_slices_say_what_to_lower() -> None:
     brain[3:5] = True
     with pytest.raises(DataError, match=r"^2 slices show at least 25% .* 3 were asked for"):
         uniform_slices(brain, 3)
+
+
+def outline_everything(source: Path, target: Path) -> Path:
+    """Copy a normalised case, and let the brain mask of each series cover all of its grid but the outermost column."""
+    shutil.copytree(source, target)
+    for path in target.rglob("*_brain.nii"):
+        mask = sitk.ReadImage(path.as_posix())
+        wrong = np.ones(mask.GetSize()[::-1], np.uint8)
+        wrong[:, :, 0] = 0
+        sitk.WriteImage(image_like(wrong, mask), path.as_posix())
+    return target
+
+
+def blacken(folder: Path, number: str, part: float) -> None:
+    """Empty the lower part of a scan, but for two dots in each slice."""
+    path = folder / "volumes" / f"series-{number}.nii"
+    scan = sitk.ReadImage(path.as_posix())
+    voxels = sitk.GetArrayFromImage(scan)
+    below, bright = voxels[: round(part * len(voxels))], voxels.max()
+    below[:] = voxels.min()
+    below[:, 40:43, 40:43] = below[:, 60:63, 50:53] = bright
+    sitk.WriteImage(image_like(voxels, scan), path.as_posix())
+
+
+def test_no_black_picture_is_chosen_whatever_the_outline_of_the_brain_says(folder: Path, tmp_path: Path) -> None:
+    wrong = outline_everything(folder / "normalised", tmp_path / "normalised")
+    blacken(wrong, "01", 0.5)
+    case = run(wrong / "case.json", tmp_path / "cut")
+    shown = [np.asarray(Image.open(tmp_path / "cut" / entry.path)) for entry in case.slices]
+    assert len(shown) >= 6
+    assert all((grey > 12).mean() > 0.02 for grey in shown)
+
+
+def test_a_series_that_shows_nothing_is_set_aside_and_a_reference_quarantines_its_case(folder: Path, tmp_path: Path) -> None:
+    second = read_case(folder / "normalised" / "case.json").series[1]
+    wrong = outline_everything(folder / "normalised", tmp_path / "one")
+    blacken(wrong, second.series_id.removeprefix("series-"), 1.0)
+    case = run(wrong / "case.json", tmp_path / "cut")
+    assert case.state is State.OK
+    assert case.set_aside == {second.series_id: f"{second.sequence.value}: none of its slices at the chosen positions shows tissue"}
+    assert second.sequence not in {entry.sequence for entry in case.slices}
+    blacken(wrong, "01", 1.0)
+    case = run(wrong / "case.json", tmp_path / "none")
+    assert case.state is State.QUARANTINED
+    assert "and are not black" in case.reason
+
+
+@pytest.mark.skipif(not FOUND, reason="NMB_FOUND_SCANS names no folder of scans that failed")
+def test_no_picture_of_an_infants_brain_is_black(tmp_path: Path) -> None:
+    image = read_volume(Path(FOUND, "infant-brain", "sub-0008_T1w.nii.gz"))
+    voxels = sitk.GetArrayFromImage(image)
+    volumes = tmp_path / "normalised" / "volumes"
+    volumes.mkdir(parents=True)
+    write_volume(volumes / "series-01.nii", image)
+    wrong = np.zeros(voxels.shape, np.uint8)
+    wrong[40:260, 60:240, 60:240] = 1
+    write_volume(volumes / "series-01_brain.nii", image_like(wrong, image))
+    write_json(volumes / "series-01_rigid.json", np.eye(4).tolist())
+    window = window_of(Sequence.T1W, voxels, wrong > 0)
+    series = Series(
+        series_id="series-01", path="volumes/series-01.nii", modality="MR", sequence=Sequence.T1W, window=window, volume_sha256="a" * 64
+    )
+    case = CaseRecord(benchmark="mine", case_id="c0ffee", patient_id="beef00000001", stage="normalise", series=(series,))
+    slices = slices_of(
+        case, tmp_path / "normalised", tmp_path / "png", SlicePolicy(policy="uniform", per_sequence=8, field_of_view_mm=230.0)
+    )
+    assert len(slices) == 8
+    assert all((np.asarray(Image.open(tmp_path / entry.path)) > 12).mean() > 0.02 for entry in slices)

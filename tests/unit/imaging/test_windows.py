@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
 import SimpleITK as sitk
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from PIL import Image
 
-from fixtures.imaging import CE_GAIN, CE_OFFSET, LESION_MM, Shot, nine_scans, part_of, write_shots
+from fixtures.imaging import CE_GAIN, CE_OFFSET, LESION_MM, Shot, brain_of, nine_scans, part_of, scan, write_shots
 from neuralmedbench.errors import DataError
 from neuralmedbench.files.volumes import image_like, read_volume
 from neuralmedbench.imaging import normalise as stage
 from neuralmedbench.imaging.choose import SlicePolicy
 from neuralmedbench.imaging.pictures import resize, square, to_grey
 from neuralmedbench.imaging.slices import cut_slices
-from neuralmedbench.imaging.windows import CT_WINDOWS, match_units, shared_window, window_of
-from neuralmedbench.records.case import CaseRecord, Sequence
+from neuralmedbench.imaging.windows import CT_WINDOWS, match_units, share_window, shared_window, window_of
+from neuralmedbench.records.case import CaseRecord, Sequence, Series
+
+FOUND = os.environ.get("NMB_FOUND_SCANS", "")
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +114,61 @@ def test_what_does_not_enhance_looks_alike_before_and_after_contrast_agent(case:
     assert np.abs(np.median(difference[inside])) < 6
     x, y, z = copy.TransformPhysicalPointToIndex(LESION_MM)
     assert difference[z, y, x] > 100, "and what enhances is brighter"
+
+
+def pair_through_windows(t1: np.ndarray, after: np.ndarray, brain: np.ndarray) -> tuple[list[Series], list[np.ndarray]]:
+    """Return the two scans with their windows, and their greys."""
+    series = []
+    with TemporaryDirectory() as folder:
+        for number, (sequence, voxels) in enumerate({Sequence.T1W: t1, Sequence.CE_T1W: after}.items(), start=1):
+            name = f"series-{number:02d}"
+            stage.write_volume(Path(folder, f"{name}_space-ref.nii"), sitk.GetImageFromArray(voxels))
+            window = window_of(sequence, voxels, brain)
+            series.append(Series(series_id=name, path=f"{name}.nii", modality="MR", sequence=sequence, window=window))
+        done = share_window(series, Path(folder), sitk.GetImageFromArray(brain.astype(np.uint8)))
+    greys = [to_grey(voxels, entry.window).astype(int) for voxels, entry in zip((t1, after), done, strict=True)]
+    return done, greys
+
+
+def shown_well(grey: np.ndarray, brain: np.ndarray) -> bool:
+    """Air is black, and the brain has at least half of the grey scale."""
+    low, high = np.percentile(grey[brain], (1, 99))
+    return bool(np.percentile(grey[~brain], 5) <= 10 and high - low >= 127)
+
+
+@settings(max_examples=25)
+@given(gain=st.floats(0.3, 3.0), offset=st.floats(-500, 500), stripped=st.booleans())
+def test_air_is_black_and_the_brain_has_half_of_the_greys_whatever_the_units_of_a_pair(gain: float, offset: float, stripped: bool) -> None:
+    shot = Shot("T1w", "3d")
+    image = scan(shot)
+    brain = brain_of(shot, image) > 0
+    t1 = np.where(brain | (not stripped), sitk.GetArrayFromImage(image), 0).astype(np.float32)
+    enhanced = brain & (np.linalg.norm(np.indices(brain.shape) - np.argwhere(brain).mean(axis=0)[:, None, None, None], axis=0) < 4)
+    after = (gain * (t1 + 350 * enhanced) + offset).astype(np.float32)
+    _, greys = pair_through_windows(t1, after, brain)
+    assert shown_well(greys[0], brain)
+    assert shown_well(greys[1], brain)
+    assert np.median(greys[1][enhanced]) > np.median(greys[1][brain]) + 60
+
+
+def test_a_pair_of_equal_units_has_the_window_from_the_darkest_black_to_the_brightest_white() -> None:
+    shot = Shot("T1w", "3d")
+    brain, t1 = brain_of(shot, scan(shot)) > 0, sitk.GetArrayFromImage(scan(shot))
+    done, _ = pair_through_windows(t1, t1 + 1, brain)
+    assert [entry.flags for entry in done] == [("shared_window",)] * 2
+    alone = [window_of(Sequence.T1W, t1, brain), window_of(Sequence.CE_T1W, t1 + 1, brain)]
+    assert done[0].window == pytest.approx((min(alone[0][0], alone[1][0] - 1), max(alone[0][1], alone[1][1] - 1)), abs=0.5)
+
+
+@pytest.mark.skipif(not FOUND, reason="NMB_FOUND_SCANS names no folder of scans that failed")
+def test_a_pair_in_which_one_window_would_show_grey_air_keeps_two() -> None:
+    folder = Path(FOUND, "window-of-a-pair")
+    t1, after = (sitk.GetArrayFromImage(read_volume(folder / f"pair_{name}.nii.gz")) for name in ("T1w", "ce-gad_T1w"))
+    brain = t1 > 0
+    done, greys = pair_through_windows(t1, after, brain)
+    assert [entry.flags for entry in done] == [(), ("t1_in_other_units",)]
+    assert shown_well(greys[0], brain)
+    assert shown_well(greys[1], brain)
 
 
 def test_only_sequences_with_shading_lose_their_bias_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

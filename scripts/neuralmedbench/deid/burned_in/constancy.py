@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.deid.burned_in.lines import MIN_GLYPH_PX, Box2D, TextLine, find_lines
+from neuralmedbench.deid.burned_in.lines import MIN_GLYPH_PX, Box2D, TextLine, find_lines, is_thin
 
 Plane = npt.NDArray[Any]
 Planes = npt.NDArray[Any]
@@ -21,6 +21,10 @@ BACKGROUND_PART = 0.05
 """A value that is constant over a larger part of a picture is background or padding."""
 MAX_OVERLAY_PART = 0.15
 MIN_MARK_PX = 6
+MIN_BRIGHT = 0.25
+"""If at least this part of a mark is brighter than its surroundings, its letters are bright."""
+WIDER = 1.6
+"""A mark that is not wider than its height by this factor, and 2 pixels, is a single letter."""
 EDGE_PX, MIN_INK = 2, 0.03
 MIN_PLANES = 4
 RUN = 3
@@ -30,9 +34,13 @@ MIN_MAIN_COLOUR = 0.25
 MAX_AROUND, MAX_FLOOR_AROUND = 0.1, 0.01
 """Largest fraction of the pixels around a line that may have the value of its letters; smaller for the lowest value, because where noise was
 clipped at zero, zeros coincide in several slices by chance."""
-STAYS, BRIGHTEST_STAYS, SURELY_STAYS = 0.8, 0.9, 0.95
-"""Part of the pixels of the letters' value that keep it in all slices of a run: at least the first, or the second if the value is the brightest,
-to which whole structures are clipped. Chance has a median of 0.6 in real scans of 8 bits, text 1.0."""
+STAYS, SURELY_STAYS = 0.9, 0.95
+"""Least part of the pixels of the letters' value that keep it in all slices of a run. Chance has a median of 0.6 in real scans of 8 bits, flat
+white matter 0.8 to 0.9, text 1.0."""
+STAYS_THROUGHOUT = 0.7
+"""The same for all slices, if the value also fills a part of the anatomy. White text on bone clipped to white has 0.75, flat anatomy 0.1 to 0.6."""
+THICKEST_COLOUR = 0.11
+"""Half the width of strokes of one value, in letter heights. Measured: letters 0.07 to 0.15 (up to 1.1 pixels), flat white matter from 0.11 (3 pixels)."""
 EVIDENCE, SURE_EVIDENCE = 40.0, 8.0
 """Least evidence against chance in nats, and the least if `SURELY_STAYS` is reached, or all slices are compared."""
 COMPARED_PX, COMPARED_NEAR_PX = (300, 2000), 100
@@ -105,49 +113,87 @@ def same_in_every_slice(planes: Planes, span: float, skip: Mask | None = None) -
         return []
     # 2. of these, the ones that contrast with the mean of the slices around them
     level = planes[:: max(1, len(planes) // 16)].mean(axis=0, dtype=np.float32)
-    strong = kept & _stands_out(planes[0].astype(np.float32), level, span)
+    bright = kept & (planes[0] - opening(level, SURROUNDINGS_PX) > MIN_CONTRAST * span)
+    strong = bright | kept & (closing(level, SURROUNDINGS_PX) - planes[0] > MIN_CONTRAST * span)
     if not strong.any() or strong.mean() > MAX_OVERLAY_PART:
         return []
     # 3. group them into lines, which run along the rows more often than along the columns
     labels, _ = ndimage.label(ndimage.binary_dilation(kept, structure=np.ones((5, 9))))
     drawn = kept & np.isin(labels, np.unique(labels[strong]))  # keep letters whole, even where their ground is equally bright
     marks = []
-    for number, (rows, columns) in enumerate(ndimage.find_objects(labels), start=1):
-        mark = drawn[rows, columns] & (labels[rows, columns] == number)
-        if (mark & strong[rows, columns]).sum() < MIN_MARK_PX:
+    for number, place in enumerate(ndimage.find_objects(labels), start=1):
+        of_group = labels[place] == number
+        letters = strong[place] & of_group
+        if letters.sum() < MIN_MARK_PX:
             continue
-        down, across = np.flatnonzero(mark.any(axis=1)), np.flatnonzero(mark.any(axis=0))
-        box = (
-            rows.start + int(down[0]),
-            rows.start + int(down[-1]) + 1,
-            columns.start + int(across[0]),
-            columns.start + int(across[-1]) + 1,
-        )
-        sides = (box[1] - box[0], box[3] - box[2])
-        if mark.mean() < MIN_INK and sides[0] * sides[1] > MAX_OVERLAY_PART * drawn.size:
-            continue  # a frame around the picture, not text
-        margins = (box[0], box[2], drawn.shape[0] - box[1], drawn.shape[1] - box[3])
-        if min(sides) < MIN_GLYPH_PX and min(margins) <= 2 * EDGE_PX:
-            continue  # a row of padding
-        marks.append(
-            Mark(box, tuple(range(len(planes))), float(min(sides)), single=max(sides) < 1.6 * min(sides) + 2, vertical=sides[0] > sides[1])
-        )
-    return _without_clipped(marks, planes[:: max(1, len(planes) // 16)], drawn)
+        # constant air beside bright letters is no part of them, although it is darker than they are
+        light = letters & bright[place]
+        values = planes[0][place][light if light.sum() >= MIN_BRIGHT * letters.sum() else letters]
+        mark = drawn[place] & of_group & (planes[0][place] >= values.min()) & (planes[0][place] <= values.max())
+        if _is_frame(mark, place, drawn.shape):
+            continue
+        for top, bottom, left, right in _text_lines(mark):
+            box = (place[0].start + top, place[0].start + bottom, place[1].start + left, place[1].start + right)
+            sides = (bottom - top, right - left)
+            single = max(sides) < WIDER * min(sides) + 2
+            marks.append(Mark(box, tuple(range(len(planes))), float(min(sides)), single=single, vertical=sides[0] > sides[1]))
+    return _without_anatomy(marks, planes[:: max(1, len(planes) // 16)], drawn)
 
 
-def _without_clipped(marks: list[Mark], planes: Planes, drawn: Mask) -> list[Mark]:
-    """Drop marks of the darkest or brightest value, to which a scan is clipped, unless one of this value stays beyond chance."""
+def _text_lines(mark: Mask) -> list[Box2D]:
+    """Return the tight box of each line of a block of text; of the whole mark if it has none along the rows."""
+    from scipy import ndimage
+
+    # a gap of one row may be inside letters
+    inked = ndimage.binary_closing(np.pad(mark.any(axis=1), 2))[2:-2]
+    boxes = []
+    for (rows,) in ndimage.find_objects(ndimage.label(inked)[0]):
+        columns = np.flatnonzero(mark[rows].any(axis=0))
+        boxes.append((rows.start, rows.stop, int(columns[0]), int(columns[-1]) + 1))
+    if any(right - left >= WIDER * (bottom - top) + 2 for top, bottom, left, right in boxes):
+        return boxes
+    tops, bottoms, lefts, rights = zip(*boxes, strict=True)
+    return [(min(tops), max(bottoms), min(lefts), max(rights))]
+
+
+def _is_frame(mark: Mask, place: tuple[slice, slice], shape: tuple[int, ...]) -> bool:
+    """Return True for a frame around the picture, and for a row of padding, which are no text."""
+    down, across = (np.flatnonzero(mark.any(axis=axis)) for axis in (1, 0))
+    sides = (down[-1] - down[0] + 1, across[-1] - across[0] + 1)
+    if mark.sum() < MIN_INK * sides[0] * sides[1] and sides[0] * sides[1] > MAX_OVERLAY_PART * shape[0] * shape[1]:
+        return True
+    first, last = (place[0].start + down[0], place[1].start + across[0]), (place[0].start + down[-1], place[1].start + across[-1])
+    margins = (*first, shape[0] - 1 - last[0], shape[1] - 1 - last[1])
+    return bool(min(sides) < MIN_GLYPH_PX and min(margins) <= 2 * EDGE_PX)
+
+
+def _without_anatomy(marks: list[Mark], planes: Planes, drawn: Mask) -> list[Mark]:
+    """Drop marks of a value that anatomy has too, flat or clipped, unless one of this value stays beyond chance."""
     clear = np.ones(drawn.shape, dtype=bool)
     for mark in marks:
         clear[mark.box[0] : mark.box[1], mark.box[2] : mark.box[3]] = False
     colours = [_main_colour(planes[0], drawn, mark.box)[1] for mark in marks]
-    extremes = {colour for colour in colours if colour in (planes.min(), planes.max())}
-    chance = extremes - {
+    common = {colour for colour in colours if colour in (planes.min(), planes.max()) or _fills(planes, colour)}
+    chance = common - {
         colour
         for mark, colour in zip(marks, colours, strict=True)
-        if colour in extremes and _stays_beyond_chance(planes, (drawn, clear), mark.box, colour)
+        if colour in common and _stays_beyond_chance(planes, (drawn, clear), mark.box, colour, least=STAYS_THROUGHOUT)
     }
-    return [mark for mark, colour in zip(marks, colours, strict=True) if colour not in chance]
+    kept = []
+    for mark, colour in zip(marks, colours, strict=True):
+        if colour in chance:
+            continue
+        if colour in common and _staying(planes, drawn, mark.box, colour)[1] < STAYS_THROUGHOUT:
+            continue
+        if _fills(planes, colour) and not is_thin(planes[0] == colour, mark.box, mark.height):
+            continue
+        kept.append(mark)
+    return kept
+
+
+def _fills(planes: Planes, colour: float) -> bool:
+    """Return True if a value fills a large part of a series, as that of anatomy does."""
+    return bool((planes == colour).mean() > BACKGROUND_PART)
 
 
 def _background(plane: Planes, same: Mask) -> Mask:
@@ -176,6 +222,7 @@ def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) ->
         return []
     marks = []
     pairs = [one == other for one, other in zip(planes[1:], planes[:-1], strict=True)]
+    darkest, brightest = planes.min(), planes.max()
     for first in range(len(planes) - run + 1):
         same = np.logical_and.reduce(pairs[first : first + run - 1])
         if same.mean() > BACKGROUND_PART:  # the background is constant too
@@ -187,7 +234,9 @@ def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) ->
             continue
         plane = planes[first].astype(np.float32)
         same &= _stands_out(plane, plane, span)
-        lines = find_lines(same)
+        # clipped bone and air stay in place too: letters that touch them are searched without them
+        clipped = np.isin(planes[first], (darkest, brightest)) & same
+        lines = find_lines(same) + (find_lines(same & ~clipped) if clipped.any() else [])
         # letters have one main value, which is rare around them
         clear, floor = _outside(plane.shape, lines), float(plane.min())
         for line in lines:
@@ -195,8 +244,11 @@ def same_in_neighbours(planes: Planes, span: float, skip: Mask | None = None) ->
             most = MAX_FLOOR_AROUND if colour == floor else MAX_AROUND
             rare = part >= MIN_MAIN_COLOUR and _share_around(planes[first], clear, line.box, colour) <= most
             here = planes[first : first + run]
-            least = BRIGHTEST_STAYS if colour == here.max() else STAYS
-            if rare and _stays_beyond_chance(here, (same, clear), line.box, colour, least=least, evidence=EVIDENCE):
+            if (
+                rare
+                and is_thin(planes[first] == colour, line.box, line.height, THICKEST_COLOUR)
+                and _stays_beyond_chance(here, (same, clear), line.box, colour, least=STAYS, evidence=EVIDENCE)
+            ):
                 marks.append(Mark.of(line, range(first, first + run)))
     return marks
 
@@ -210,15 +262,8 @@ def _stays_beyond_chance(
     `least`: smallest part that must keep the value. `evidence`: as `EVIDENCE`. With few grey levels (8 bits), and in smooth scans,
     neighbouring planes have equal values by chance; how often is measured in this scan, at pixels of similar grey outside the lines.
     """
-    from scipy import ndimage
-
     marks, clear = masks
-    top, bottom, left, right = box
-    drawn = planes[:, top:bottom, left:right] == colour
-    if colour == planes.min():  # black letters beside air, which is black at random
-        drawn &= ndimage.binary_dilation(marks[top:bottom, left:right] & drawn[0], np.ones((3, 3)))
-    count = float(drawn.sum()) / len(planes)
-    stays = float(drawn.all(axis=0).sum()) / count
+    count, stays = _staying(planes, marks, box, colour)
     if stays < least:
         return False
     chance = _chance_of_staying(planes, clear, box, colour, count)
@@ -230,20 +275,37 @@ def _stays_beyond_chance(
     return bool(found >= (SURE_EVIDENCE if stays >= SURELY_STAYS else evidence))
 
 
+def _staying(planes: Planes, marks: Mask, box: Box2D, colour: float) -> tuple[float, float]:
+    """Return the number of pixels of a value in a box, averaged over the planes, and the part of them that keep it in all planes."""
+    from scipy import ndimage
+
+    top, bottom, left, right = box
+    drawn = planes[:, top:bottom, left:right] == colour
+    if colour == planes.min():  # black letters beside air, which is black at random
+        drawn &= ndimage.binary_dilation(marks[top:bottom, left:right] & drawn[0], np.ones((3, 3)))
+    count = float(drawn.sum()) / len(planes)
+    return count, float(drawn.all(axis=0).sum()) / count
+
+
 def _chance_of_staying(planes: Planes, clear: Mask, box: Box2D, colour: float, count: float) -> float:
-    """Estimate the chance that a pixel of about this value, but not of exactly this one, which may be text, has one value in all planes."""
+    """Estimate the chance that a pixel of about this value, but not of exactly this one, which may be text, has one value in all planes.
+
+    Pixels clipped to black or white keep their value for another reason, so that only the chance of these two values is estimated from them.
+    """
     chances = []
+    clipped = planes.min(), planes.max()
     everywhere = (slice(None), slice(None))
     for place, numbers in ((everywhere, COMPARED_PX), (_around(box), (COMPARED_NEAR_PX,))):
         values = planes[:, *place][:, clear[place]].astype(np.float64)
         same = (values[1:] == values[:-1]).all(axis=0)
         away = np.abs(values - colour)
-        apart = away[away > 0]
+        other = (away > 0) & ~np.isin(values, clipped)
+        apart = away[other]
         for number in numbers:
             if apart.size < number:
                 continue
             wanted = min(number * len(planes), apart.size - 1)
-            near = (away > 0) & (away <= np.partition(apart, wanted)[wanted])
+            near = other & (away <= np.partition(apart, wanted)[wanted])
             chances.append((float((same & near[0]).sum()) + 0.5) / (float(near.sum()) / len(planes) + 1))
         # a value that is much more frequent elsewhere is no colour of text, so that its own chance counts, unless it is constant
         own = float((away == 0).sum()) / len(planes)

@@ -30,6 +30,8 @@ UNEVEN = 0.5
 """Largest spread of the ground over which a line is extended, as a fraction of the letters' contrast."""
 REACH, GAP_TO_NEXT = 12.0, 2.0
 """How far a line is extended, and over which gap, in letter heights."""
+SMALLEST = 0.4
+"""Least height of what extends a line, in letter heights."""
 
 
 @dataclass(frozen=True)
@@ -152,14 +154,18 @@ def _as_line(marks: Mask, boxes: npt.NDArray[np.int64], min_glyphs: int, min_str
     touching = strokes >= min_strokes + 2
     if not (enough or touching) or not INK[0] <= np.count_nonzero(part) / part.size <= INK[1]:
         return None
+    box = (top, bottom, left, right)
+    return TextLine(box, glyphs, strokes, height, vertical=False) if is_thin(marks, box, height) else None
+
+
+def is_thin(marks: Mask, box: Box2D, height: float, thickest: float = THICKEST_STROKE) -> bool:
+    """Return True if the marks in a box are thin as strokes of letters of a height are; `thickest` as `THICKEST_STROKE`."""
     from scipy import ndimage
 
-    # strokes of letters are thin, the distance to their edge is small
-    depth = ndimage.distance_transform_edt(np.pad(part, 1))
-    thick = float(np.percentile(depth[1:-1, 1:-1][part], 95))
-    if thick > max(1.5, THICKEST_STROKE * height):
-        return None
-    return TextLine((top, bottom, left, right), glyphs, strokes, height, vertical=False)
+    top, bottom, left, right = box
+    part = marks[top:bottom, left:right]
+    depth = ndimage.distance_transform_edt(np.pad(part, 1))  # distance to the edge of a stroke
+    return float(np.percentile(depth[1:-1, 1:-1][part], 95)) <= max(1.5, thickest * height)
 
 
 def grow_line(plane: npt.NDArray[Any], box: Box2D, height: float, *, vertical: bool) -> Box2D:
@@ -188,9 +194,11 @@ def grow_line(plane: npt.NDArray[Any], box: Box2D, height: float, *, vertical: b
     if between.size and float(np.ptp(np.percentile(between, (5, 95)))) > UNEVEN * contrast:
         return box  # over anatomy, where other structures would be taken for letters
     labels, _ = ndimage.label(sign * (part - ground) > 0.4 * contrast, structure=np.ones((3, 3)))
-    # marks that lie wholly within the strip around the line
+    # marks that lie wholly within the strip around the line; specks of noise lead to nothing
     pieces = []
     for rows, columns in ndimage.find_objects(labels):
+        if rows.stop - rows.start < SMALLEST * height:
+            continue
         whole = (rows.start > 0 or upper == 0) and (rows.stop < part.shape[0] or lower == plane.shape[0])
         if whole and columns.start > 0 and columns.stop < part.shape[1]:
             pieces.append((columns.start + first, columns.stop + first, rows.start + upper, rows.stop + upper))

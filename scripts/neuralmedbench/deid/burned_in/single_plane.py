@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.deid.burned_in.constancy import MIN_CONTRAST, MIN_PLANES, Mark, Mask, Planes, closing, opening
-from neuralmedbench.deid.burned_in.lines import GAP_TO_NEXT, MIN_GLYPH_PX, REACH, Box2D, TextLine, find_lines
+from neuralmedbench.deid.burned_in.lines import GAP_TO_NEXT, MIN_GLYPH_PX, REACH, Box2D, TextLine, find_lines, is_thin
 
 Plane = npt.NDArray[Any]
 THRESHOLDS = (0.45, 0.12)
@@ -208,7 +208,8 @@ def _lines_of(plane: Planes, value: float, core: Mask, span: float, limits: _Lim
         soft = np.abs(part - value) < 0.5 * contrast
         for line in find_lines(drawn) or find_lines(soft):
             moved = _moved(line, rows.start, columns.start)
-            known = line.glyphs >= limits.least and (unusual or _is_even(part, soft | drawn, line.box, limits.even * contrast))
+            known = line.glyphs >= limits.least and is_thin(soft | drawn, line.box, line.height)
+            known = known and (unusual or _is_even(part, soft | drawn, line.box, limits.even * contrast))
             if known or (limits.any_ground and _is_typed(drawn, line, extreme=extreme)):
                 lines.append(_extended(core, moved) if limits.any_ground else moved)
     return lines

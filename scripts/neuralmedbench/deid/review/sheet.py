@@ -51,6 +51,7 @@ FLAGS = {
     "poor_registration": "it agrees poorly with the reference: look at the checkerboard",
     "odd_brain_volume": "the outlined brain does not have the size of an adult's",
     "poor_template_fit": "the template fits the reference poorly: look at the outline of the brain",
+    "contrast_not_measurable": "the values in the outlined brain have a median of about zero: look at the outline of the brain",
     "may_be_mirrored": "it fits the reference better as its own mirror image: are left and right swapped?",
 }
 MIRRORED = -0.02
