@@ -17,8 +17,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
-from fixtures.face import Head as Phantom  # noqa: E402
 from fixtures.face import FIELDS, POSES, SIZES, Scanned, alter, make_head, placed, scan  # noqa: E402
+from fixtures.face import Head as Phantom  # noqa: E402
 
 PARTS = ("nose", "eyes", "mouth", "ears", "skin", "face")
 SEQUENCES = ("T1-3D", "T2", "FLAIR", "DWI", "CT", "T1C+", "ADC", "SWI")

@@ -75,8 +75,8 @@ SMALL_SCALE, FINE_MM = 0.85, 3.3
 """Brains below this size relative to the template are not an adult's; the voxel size for their last polish is the second times their size."""
 LEAN_RAD, LEAN_GAIN = 0.45, 1.05
 """Start angles of heads that lean or look to a side, and how much better such a fit must be to be a rival of one that does not."""
-SCALP_MM, SCALP_GREY, SCALP_SHOWN = (8.0, 14.0), 0.2, 0.5
-"""Distance of the scalp from the brain in the template, and its least grey relative to the brain's and least part in view where it is shown."""
+SCALP_MM, AIR_MM, SCALP_GREY, SCALP_SHOWN = (8.0, 14.0), (17.0, 22.0), 0.2, 0.4
+"""Distances of scalp and air from the brain in the template, least grey of tissue relative to the brain's, and least `_scalp_share`."""
 UPPER_MM = 110.0
 """The upper part of an adult's head, which centres a start."""
 POSE_GRID_MM, POSE_HEIGHTS_MM = 10.0, (95.0, 80.0, 65.0, 35.0)
@@ -162,16 +162,19 @@ def _best_polished(rough: sitk.Image, poses: list[sitk.Similarity3DTransform]) -
 
 
 def _scalp_share(rough: sitk.Image, transform: sitk.Transform) -> float:
-    """Return the part of the template's scalp, above the face, that shows tissue in a scan."""
+    """Return how much more of the template's scalp than of the air around it shows tissue, above the face: 1 at best."""
     import SimpleITK as sitk
 
     head = template_head(GRID_MM)
     values = sitk.GetArrayFromImage(sitk.Resample(rough, head.pattern, transform.GetInverse(), sitk.sitkLinear, -1.0))
     distance = sitk.GetArrayFromImage(distance_to_brain(GRID_MM))
-    region = sitk.GetArrayFromImage(head.region) > 0
-    scalp = values[region & (distance > SCALP_MM[0]) & (distance <= SCALP_MM[1]) & (values > -0.5)]
-    brain = values[(distance <= 0) & (values > -0.5)]
-    return float((scalp > SCALP_GREY * np.median(brain)).mean()) if len(scalp) and len(brain) else 0.0
+    visible = (sitk.GetArrayFromImage(head.region) > 0) & (values > -0.5)
+    brain = values[visible & (distance <= 0)]
+    shares = []
+    for low, high in (SCALP_MM, AIR_MM):
+        layer = values[visible & (distance > low) & (distance <= high)]
+        shares.append(float((layer > SCALP_GREY * np.median(brain)).mean()) if len(layer) and len(brain) else 0.0)
+    return shares[0] - shares[1]
 
 
 def _refined(rough: sitk.Image, similar: sitk.Similarity3DTransform) -> tuple[sitk.Transform, float]:
@@ -271,7 +274,7 @@ def _search(
     coarse = template_head(POSE_GRID_MM)
     best_starts = []
     for log_scale in LOG_SCALES:
-        starts = []
+        starts: list[tuple[float, int, Matrix, Pose]] = []
         for turn in turns:
             for start in _starts(points, turn, log_scale, POSE_HEIGHTS_MM, tilts):
                 starts.append((agreement(coarse, rough, _similarity(start, turn)), len(starts), turn, start))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralmedbench.atlas.fit import SEARCH_GRID_MM, fit_in_pose
-from neuralmedbench.deid.faces.face_measures import Floats, view_head, what_is_left
+from neuralmedbench.deid.faces.face_measures import FEW, Floats, face_level, skin_distances, view_head
 from neuralmedbench.files.volumes import grid_over, image_like, resample_to
 
 if TYPE_CHECKING:
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 RIVAL = 0.8
 """A turned fit with less than this part of the upright one's agreement before its polish is no rival of it."""
+SURE_MM = 6.0
+"""Tissue this deep in the region of the face is face, though the surface of a head locates it to a centimetre only."""
 GREY_PER_MM = 4.0
 """Grey of the picture of depths that is fitted; the template's shells and brain have one grey each, by their depth too."""
 
 
 def face_left_by_surface(skin: sitk.Image, level: Floats) -> float:
-    """Measure which part of the face's skin remains where the surface of the head shows a face.
+    """Measure which part of the face remains where the surface of the head shows one.
 
     The template is fitted to the depth below the skin, from starts of every size, upright and turned.
 
@@ -34,7 +36,7 @@ def face_left_by_surface(skin: sitk.Image, level: Floats) -> float:
     Returns
     -------
     float
-        Remaining fraction, as in `face_measures.what_is_left`; 0 if the scan does not show the height of a face.
+        Remaining fraction; 0 if the scan shows too little of a face.
     """
     import SimpleITK as sitk
 
@@ -48,4 +50,6 @@ def face_left_by_surface(skin: sitk.Image, level: Floats) -> float:
     if not fits:
         return 0.0
     best = max(fits, key=lambda fit: fit.agreement)
-    return what_is_left(level, view_head(skin, best.transform)).get("face_surface_left", 0.0)
+    seen = view_head(skin, best.transform)
+    face = (seen.skin > 0) & (face_level(seen, skin_distances(seen)) < -SURE_MM)
+    return round(float((level[face] > 0).mean()), 4) if face.sum() > FEW else 0.0

@@ -8,11 +8,23 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuralmedbench.atlas.fit import GRID_MM, SMALL_SCALE, fit_in_pose, fit_quality, fit_template, is_best_here, polish_fit, scale_of, shape_gain, transfer_fit
+from neuralmedbench.atlas.fit import (
+    GRID_MM,
+    SMALL_SCALE,
+    fit_in_pose,
+    fit_quality,
+    fit_template,
+    is_best_here,
+    polish_fit,
+    scale_of,
+    shape_gain,
+    transfer_fit,
+)
 from neuralmedbench.atlas.matching import coarse_head
 from neuralmedbench.deid.faces.face_measures import HeadView, skin_distances, view_head
 from neuralmedbench.errors import DataError, DeidentificationError
 from neuralmedbench.files import dicom
+from neuralmedbench.files.volumes import as_matrix, as_transform
 from neuralmedbench.records.case import Sequence, Series
 
 if TYPE_CHECKING:
@@ -132,7 +144,7 @@ def locate(image: sitk.Image, skin: sitk.Image, heads: Several[Head] = (), frame
     try:
         fit = fit_template(rough, image)
         # that of a small head is polished on a finer grid
-        own = _judge(rough, skin, polish_fit(rough, fit) if scale_of(fit) >= SMALL_SCALE else fit)
+        own = _judge(rough, skin, polish_fit(rough, fit) if scale_of(fit) >= SMALL_SCALE else as_transform(as_matrix(fit)))
     except DataError:
         placed = _by_place(rough, skin, heads, frame)
         if placed is None:
