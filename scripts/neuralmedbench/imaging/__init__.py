@@ -9,7 +9,7 @@ gather: gather_slices
 normalise: NormaliseSettings, normalise
 review_pieces: REVIEW, write_case_pieces, write_chosen_pieces
 scans: VOLUMES
-slices: cut_slices
+slices: cut_slices, with_slices
 views: ViewService, list_views
 windows: CT_WINDOWS
 """
