@@ -25,7 +25,7 @@ from neuralmedbench.records.requests import long_prompt_line
 FLAGS = {
     "burned_in_text_kept": "text is burned into it and was kept, as the yaml of the benchmark says: read all of it",
     "type_disagrees": "its name says another format than its bytes hold",
-    "outer_layer_removed": "the template could not be fitted reliably: the skin of the front part was removed instead of a face",
+    "outer_layer_removed": "the template could not be fitted reliably: the skin of the head was removed instead of a face",
     "face_fit_borrowed": "it shows too little of the head to be fitted: its face was located by the fit of another series (see its numbers)",
     "no_head_outside_brain": "nothing lies outside the brain, so there was no face to remove",
     "no_surface": "the scan shows vessels or the like and no skin",
