@@ -119,6 +119,7 @@ def test_no_head_lies_in_a_field_of_impossible_volume(sides: tuple[float, ...]) 
     check_field((2000.0, 700.0, 700.0))
 
 
+@pytest.mark.usefixtures("flat_deface")
 def test_an_enhanced_object_that_cannot_be_split_is_no_scan(tmp_path: Path) -> None:
     path = write_enhanced(tmp_path / "in" / "e.dcm")
     content = path.read_bytes()
