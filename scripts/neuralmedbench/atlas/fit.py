@@ -347,10 +347,8 @@ def fit_in_pose(rough: sitk.Image, *, turned: bool, least: float = 0.0) -> Posed
     """
     use_one_thread()
     points, head = _foreground_points(rough), template_head(SEARCH_GRID_MM)
-    if turned:
-        searched = _search(rough, points, _turns(), (0.0,), climbs=2)
-    else:
-        searched = _search(rough, points, _leans(), TILTS, climbs=len(LOG_SCALES))
+    turns, tilts = (_turns(), (0.0,)) if turned else (_leans(), TILTS)
+    searched = _search(rough, points, turns, tilts, climbs=2)
     poses = [pose for _, _, pose in searched if (_angle_deg(as_matrix(pose)[:3, :3]) > MAX_TURN_DEG) == turned]
     reached = [agreement(head, rough, pose) for pose in poses]
     if max(reached, default=0.0) <= least:

@@ -268,7 +268,7 @@ def test_a_scan_with_a_remaining_face_is_quarantined(t1: Scanned, kept: str, mon
 def test_a_scan_of_which_nothing_lies_in_the_face_is_quarantined(t1: Scanned, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "face_level", lambda seen, distances: np.ones_like(seen.skin))
     monkeypatch.setattr(module, "what_is_left", lambda level, seen: {})
-    monkeypatch.setattr(module, "face_left_by_surface", lambda skin, level: 0.0)
+    monkeypatch.setattr(module, "face_left_by_surface", lambda skin, level, *, upright: 0.0)
     fails(t1.volume, "nothing of the scan lies in its region")
 
 

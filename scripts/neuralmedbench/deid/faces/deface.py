@@ -146,7 +146,7 @@ def deface(
         message = f"a face still stands out after defacing (face_surface_left and face_recess_mm are out of limits): {NEXT_STEP}"
         raise DeidentificationError(message)
     # 4. look for a face again, by the surface of the head alone
-    by_surface = 0.0 if is_map else face_left_by_surface(skin, level)
+    by_surface = 0.0 if is_map else face_left_by_surface(skin, level, upright=bool(found.source_series))
     if by_surface > MAX_LEFT_BY_SURFACE:
         message = f"the surface of the head still shows a face after defacing ({by_surface:.0%} of it remains): {NEXT_STEP}"
         raise DeidentificationError(message)

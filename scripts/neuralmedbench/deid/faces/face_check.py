@@ -21,7 +21,7 @@ GREY_PER_MM = 4.0
 """Grey of the picture of depths that is fitted; the template's shells and brain have one grey each, by their depth too."""
 
 
-def face_left_by_surface(skin: sitk.Image, level: Floats) -> float:
+def face_left_by_surface(skin: sitk.Image, level: Floats, *, upright: bool = False) -> float:
     """Measure which part of the face remains where the surface of the head shows one.
 
     The template is fitted to the depth below the skin, from starts of every size, upright and turned.
@@ -32,6 +32,8 @@ def face_left_by_surface(skin: sitk.Image, level: Floats) -> float:
         Result of `face_measures.skin_depth` for the scan before the removal.
     level : ndarray of float32, shape (Z, Y, X)
         Level set of what was removed, on the grid of `skin`.
+    upright : bool
+        True leaves out turned starts: the scan was registered to one of the same head that is upright.
 
     Returns
     -------
@@ -43,10 +45,11 @@ def face_left_by_surface(skin: sitk.Image, level: Floats) -> float:
     coarse = resample_to(skin, grid_over(skin, SEARCH_GRID_MM))
     depth = np.clip(GREY_PER_MM * sitk.GetArrayFromImage(coarse), 0, 255).astype(np.float32)
     surface = image_like(depth, coarse)
-    upright = fit_in_pose(surface, turned=False)
-    least = RIVAL * upright.agreement if upright is not None else 0.0
-    turned = fit_in_pose(surface, turned=True, least=least)
-    fits = [fit for fit in (upright, turned) if fit is not None]
+    best = fit_in_pose(surface, turned=False)
+    fits = [] if best is None else [best]
+    if not upright:
+        turned = fit_in_pose(surface, turned=True, least=RIVAL * best.agreement if best is not None else 0.0)
+        fits += [] if turned is None else [turned]
     if not fits:
         return 0.0
     best = max(fits, key=lambda fit: fit.agreement)
