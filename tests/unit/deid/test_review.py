@@ -364,7 +364,7 @@ def test_a_sheet_shows_texts_escaped_and_marks_what_was_replaced(sheet: Reader) 
 
 def test_a_sheet_lists_what_to_look_at_twice(sheet: Reader) -> None:
     for words in (
-        "the skin of the front part was removed",
+        "the skin of the head was removed",
         "hidden text covers a small part of its brain",
         "are left and right swapped?",
         "left out: it could not be registered",
