@@ -274,7 +274,7 @@ class ModelConfig(Section):
             for part in entry.values() if isinstance(entry, dict) else (entry,):
                 if not isinstance(part, Setting):
                     message = f"`{name}` takes a text, a number, true or false, found {type(part).__name__}"
-                    raise ValueError(message)
+                    raise ValueError(message)  # noqa: TRY004 (pydantic reports no TypeError)
                 # they stand in every line of the ledger
                 if isinstance(part, str) and RANDOM_TEXT.fullmatch(part):
                     message = (
@@ -351,6 +351,15 @@ ASKED_WITH = {
     "layout",
 }
 """Settings of a model by which its answers may differ from those of another one."""
+
+
+def families(models: Iterable[ModelConfig]) -> dict[str, str]:
+    """Return the id of each model that another one shares, by name: one model at several settings, such as efforts of thinking."""
+    asked: dict[tuple[str, str, str | None], list[ModelConfig]] = {}
+    for model in models:
+        if not model.reader:  # of people the id says nothing
+            asked.setdefault((model.backend, model.id, model.api_base), []).append(model)
+    return {model.name: model.id for alike in asked.values() if len(alike) > 1 for model in alike}
 
 
 def indistinct_models(models: Iterable[ModelConfig]) -> Iterator[str]:
