@@ -31,12 +31,11 @@ rule run_inference:
         ledger="data/ledger/{benchmark}/{model}.jsonl",
         max_failed_fraction=lookup(within=config, dpath="max_failed_fraction"),
         limit=lookup(within=config, dpath="limit"),
-        limit_unit=lookup(within=config, dpath="limit_unit"),
         replay=lambda wildcards, input: REPLAY,
         control=lambda wildcards, input: CONTROL,
         code=code_hash("run_inference"),
     shell:
         "python scripts/run_inference.py --benchmark {wildcards.benchmark} --model {wildcards.model} --prompts {input.prompts}"
         " --items {input.item_table} --audit {input.audit} --vocabulary {input.vocabulary:q} --ledger {params.ledger}"
-        " --max-failed-fraction {params.max_failed_fraction} --limit {params.limit} --limit-unit {params.limit_unit} {params.replay}"
+        " --max-failed-fraction {params.max_failed_fraction} --limit {params.limit} {params.replay}"
         " --control {params.control:q} --out {output.responses} &> {log}"

@@ -31,8 +31,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--items", type=Path, required=True, help="table of items, for a warning about unread answers and for --limit")
     parser.add_argument("--audit", type=Path, required=True, help="audit.json of the de-identification")
     parser.add_argument("--vocabulary", type=Path, required=True, help="vocabulary, for built-in models")
-    parser.add_argument("--limit", type=int, default=0, help="most answers or patients, of a limited run (default: 0, all)")
-    parser.add_argument("--limit-unit", choices=("answers", "patients"), default="answers", help="what --limit counts (default: answers)")
+    parser.add_argument("--limit", type=int, default=0, help="most answers of a limited run (default: 0, all)")
     add_call_arguments(parser)
     parser.add_argument("--out", type=Path, required=True, help="table of responses to write")
     return parser.parse_args(argv)
@@ -41,7 +40,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     model = load_model_for(args.config, args.benchmark, args.model)
-    requests = limited_requests(model, requests_for(model, read_records(args.prompts, Request)), args.limit, args.items, args.limit_unit)
+    requests = limited_requests(model, requests_for(model, read_records(args.prompts, Request)), args.limit, args.items)
     audit = read_audit(args.audit)
     check_asked(requests, audit)
     views = ViewService(lambda view: check_view(audit, view))

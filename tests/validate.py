@@ -37,7 +37,7 @@ SERIES = {
     "breadth_depth": Series(("tests/fixtures/floors.py",), "tests/unit/tables/test_floors.py"),
     "confidence_intervals": Series(("tests/fixtures/coverage.py",), "tests/unit/estimates/test_coverage.py"),
     "names_in_phrases": Series(("tests/property/test_vocabulary_property.py",), "tests/property/test_vocabulary_property.py"),
-    "item_analysis": Series(("tests/fixtures/item_analysis.py",), "tests/unit/estimates/test_sequential.py"),
+    "item_analysis": Series(("tests/fixtures/item_analysis.py",), "tests/unit/estimates/test_item_statistics.py"),
     "update_gate": Series(("tests/fixtures/updates.py",), "tests/unit/tables/test_update_gate.py"),
     "foreign_readers": Series(("tests/fixtures/exports.py",), "tests/unit/exports/test_exports.py"),
     "server_kills": Series(

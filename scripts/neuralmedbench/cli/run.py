@@ -11,7 +11,6 @@ from neuralmedbench.cli.verbs import CONFIGFILES, CORES, VerbGroup, argument
 SHORTEST_S, LONGEST_S = 0.1, 3600.0
 """Between two looks at a run."""
 
-UNDECIDED = 3
 
 RUN = VerbGroup("run", "record, audit and complete a run, and trace its numbers")
 
@@ -261,59 +260,6 @@ def export_run(args: Namespace) -> int:
     if not code:
         print(Path(folder).absolute())
     return code
-
-
-@RUN.verb(
-    "decide",
-    argument("--look", action="store_true", help="judge by the answers of the run that are here; nothing is asked"),
-    CORES,
-    CONFIGFILES,
-    example="--configfiles config/study.yaml",
-)
-def decide_comparison(args: Namespace) -> int:
-    """Ask two models patients in batches, and stop when the comparison that was stated before is decided.
-
-    It stands in `comparison` of the configuration: benchmark, two models, margin, and patients of a batch. After every batch the interval of
-    the difference is printed; all of them together hold the truth with the stated confidence, so that one may look after each. The answers lie
-    in the ledgers: a whole run asks only the rest. Exit code 0: decided; 3: not decided with all patients asked.
-    """
-    from neuralmedbench.config.workflow import read_run
-    from neuralmedbench.models.model_run import spent_here
-    from neuralmedbench.recording.limited_run import check_server, refused_calls
-    from neuralmedbench.recording.plan import plan_lines, plan_run
-    from neuralmedbench.recording.stages import make_files
-    from neuralmedbench.recording.stated_comparison import comparison_run, look_at, look_line, patients_of, stated_late
-    from neuralmedbench.runtime.machine import usable_cores
-
-    if args.look:
-        look = look_at(read_run(args.configfiles))
-        print("\n".join(filter(None, [look_line(look), stated_late(look)])))
-        return 0 if look.outcome else UNDECIDED
-    run, cores = comparison_run(1, args.configfiles), args.cores or usable_cores()
-    check_server(run)
-    stated, (name,) = run.config.comparison, run.benchmarks
-    inputs = [f"data/{kind}" for kind in (f"prompts/{name}.parquet", f"leaks/{name}.json")]
-    if code := make_files(inputs, run, cores=cores):
-        return code
-    everyone = patients_of(name)
-    rows, gaps = plan_run(comparison_run(everyone, args.configfiles))
-    print(
-        "if all patients are asked:",
-        *plan_lines(rows, gaps, run, spent_here()),
-        sep="\n",
-    )
-    refused_calls(rows)
-    for patients in [*range(stated.batch, everyone, stated.batch), everyone]:
-        run = comparison_run(patients, args.configfiles)
-        if code := make_files([f"{run.results}/scores/{name}/{model}.parquet" for model in run.models], run, cores=cores):
-            return code
-        look = look_at(run)
-        print(look_line(look), flush=True)
-        if look.outcome or look.missing > look.most_missing:
-            break
-    if late := stated_late(look):
-        print(late)
-    return 0 if look.outcome else UNDECIDED
 
 
 @RUN.verb(

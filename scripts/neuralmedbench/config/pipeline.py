@@ -73,9 +73,7 @@ class ComparisonConfig(Section):
     stated_on: datetime.date | None = Field(
         None, description="Date on which it was written down, as in 2026-01-31; required with a benchmark."
     )
-    benchmark: Name | None = Field(
-        None, description="Benchmark on which the two are compared; with it `nmb run decide` asks patients in batches until it is decided."
-    )
+    benchmark: Name | None = Field(None, description="Benchmark on which the two are compared.")
     first: Name | None = Field(None, description="The first of the two models, a file in `config/models/`.")
     second: Name | None = Field(None, description="The second one; differences are first minus second.")
     margin: float = Field(
@@ -84,7 +82,6 @@ class ComparisonConfig(Section):
         lt=1,
         description="Smallest difference in pass@1 that matters: two models that differ by less are alike, and `case_plan.csv` and `pairwise.csv` count the patients that it needs.",
     )
-    batch: int = Field(20, ge=1, description="Patients that are asked between two looks.")
 
     @model_validator(mode="after")
     def _is_stated_whole(self) -> ComparisonConfig:
@@ -197,10 +194,6 @@ class PipelineConfig(Section):
         0,
         ge=0,
         description="Most answers per model and benchmark: a limited run to try a model, with one sample of the arm `full`, spread over patients and families; it has no rank and is never recorded. 0: all.",
-    )
-    limit_unit: Literal["answers", "patients"] = Field(
-        "answers",
-        description="What `limit` counts. `patients`: those first in a fixed random order, with all their items and samples of the arm `full`, strategy `direct` (`nmb run decide`).",
     )
     max_quarantined_fraction: float = Field(
         MAX_QUARANTINED_FRACTION,

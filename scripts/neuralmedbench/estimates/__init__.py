@@ -16,7 +16,6 @@ noninferiority: Changes, MOST_PATIENTS, gap_bounds, gaps_of, margin_test, patien
 over_models: FEWEST_MODELS, Discrimination, SetScores, corrected_correlation, guessing_p, item_discriminations
 prediction_powered: FEWEST_RATERS, RatedAnswers, calibrated_rate, correct_rate
 repeats: compare_answers, pass_at_k, share_of_same_answers
-sequential: SequentialInterval, confidence_sequence
 shifts: conditional_rate, difference_of_conditional_rates, spread_of_means
 suppression: CellSize, Label, Mask, mask_of, suppressed_cells
 """

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.records.items import Arm, Item, Strategy, evenly_spaced, is_headline
+from neuralmedbench.records.items import Arm, Item, Strategy, evenly_spaced
 from neuralmedbench.records.requests import Request, RequestImage, RequestTurn
 
 LIMIT_SEED = 20_261_123
@@ -54,8 +54,8 @@ def fits_layout(request: Request, model: ModelConfig) -> bool:
     return request.layout in ("", model.layout)
 
 
-def limited_requests(model: ModelConfig, requests: Iterable[Request], limit: int, items: Path, unit: str = "answers") -> list[Request]:
-    """Return the requests of a limited run: as `spread_requests` chooses them among those that a model can be asked, or of the first patients.
+def limited_requests(model: ModelConfig, requests: Iterable[Request], limit: int, items: Path) -> list[Request]:
+    """Return the requests of a limited run, as `spread_requests` chooses them among those that a model can be asked.
 
     Parameters
     ----------
@@ -64,11 +64,9 @@ def limited_requests(model: ModelConfig, requests: Iterable[Request], limit: int
     requests : iterable of Request
         The requests of a benchmark for the model.
     limit : int
-        Most requests, or patients; 0 for all, unchanged.
+        Most requests; 0 for all, unchanged.
     items : Path
         Table of the items, for their families.
-    unit : str
-        What the limit counts: `answers` or `patients`.
 
     Returns
     -------
@@ -82,21 +80,8 @@ def limited_requests(model: ModelConfig, requests: Iterable[Request], limit: int
     """
     if not limit:
         return list(requests)
-    if unit == "patients":
-        return requests_of_patients(requests, limit)
     families = {row.item_id: str(row.family) for row in read_records(items, Item)}
     return spread_requests([row for row in requests if not too_many_pictures(row, model.max_images)], limit, families)
-
-
-def requests_of_patients(requests: Iterable[Request], limit: int) -> list[Request]:
-    """Return all samples of the items of few patients, with the arm full and the strategy direct.
-
-    Patients come in a fixed random order that depends on nothing but their ids, so that a comparison may stop after any of them; a smaller
-    limit asks a part of what a larger one asks.
-    """
-    asked = [row for row in requests if is_headline(row)]
-    chosen = set(sorted({row.patient_id for row in asked}, key=_random_place)[:limit])
-    return [row for row in asked if row.patient_id in chosen]
 
 
 def spread_requests(requests: Iterable[Request], limit: int, families: Mapping[str, str]) -> list[Request]:

@@ -12,6 +12,5 @@ record: incomplete_files, incomplete_line, missing_lines, not_graded_lines, reco
 repository: pull
 run_mistakes: run_mistakes
 stages: dvc_yaml, make_files, recorded_runs, run_again
-stated_comparison: comparison_run, look_at, look_line, patients_of, stated_late
 trace: trace
 """

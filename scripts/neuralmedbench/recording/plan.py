@@ -157,9 +157,7 @@ class _Planner:
             model = load_model_for(self._run.folder, self._benchmark, name)
             # requests that the model would get: readers and models with few pictures leave some out
             asked = [request for request in requests_for(model, requests) if not too_many_pictures(request, model.max_images)]
-            asked = limited_requests(
-                model, asked, self._run.config.limit, Path(f"data/items/{self._benchmark}.parquet"), self._run.config.limit_unit
-            )
+            asked = limited_requests(model, asked, self._run.config.limit, Path(f"data/items/{self._benchmark}.parquet"))
             entries = read_ledger(Path(f"data/ledger/{self._benchmark}/{name}.jsonl"))
             code, informant = code_of(model, self._vocabulary), self._run.informants.get(self._benchmark)
             outlook = forecast_calls(asked, model, entries, code=code, informant=informant)

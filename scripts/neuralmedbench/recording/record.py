@@ -60,7 +60,7 @@ def record_run(run: Run, *, overridden: bool) -> str:
         pack_absent(folder)
     if "DVC_STAGE" in os.environ:
         return ""  # DVC started this run: it holds its own lock and records by itself
-    limited = f"this is a limited run of {run.config.limit} {run.config.limit_unit}" if run.config.limit else ""
+    limited = f"this is a limited run of {run.config.limit} answers" if run.config.limit else ""
     reason = limited or why_not_versioned() or _why_not_recorded(run, overridden=overridden)
     if reason:
         return f"nothing was recorded: {reason}"

@@ -536,8 +536,6 @@ TABLES = {
         "mcnemar_p": "float",
         "unread": "float",
         "unread_may_turn": "bool",
-        "always_low": "float",
-        "always_high": "float",
         "needed": "int",
         "n_items": "int",
         "n_patients": "int",

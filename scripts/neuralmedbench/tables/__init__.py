@@ -11,7 +11,7 @@ form_warnings: FORM_LIMIT
 gate.looks: UpdateLook, LookRecord, look_record
 gate.plan: plan_update
 gate.verdict: APPROVE, Alarm, CONDITIONAL, MarginVerdict, REJECT, REVIEW, UpdatePair, alarms_of, outcome_of, read_pair, verdicts_of
-outcomes: DIRECT, FULL, Key, can_pass, gather_outcomes
+outcomes: DIRECT, FULL, can_pass
 papers.comparison: COLUMNS, comparison_rows, latex, markdown
 papers.own_results: OwnResults
 papers.shape: shapes

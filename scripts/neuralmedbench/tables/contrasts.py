@@ -16,7 +16,6 @@ from neuralmedbench.estimates.comparisons import Difference, paired_difference, 
 from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import Floats, rate_interval
 from neuralmedbench.estimates.noninferiority import patients_to_differ
-from neuralmedbench.estimates.sequential import SequentialInterval, confidence_sequence
 from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import all_of, capital, counted, listing, points, points_span
@@ -44,7 +43,6 @@ class Pair:
     difference: Difference
     p_holm: float | None
     unread: float = 0.0
-    sequence: SequentialInterval | None = None
     needed: int | None = None
 
     def differs(self, alpha: float) -> bool:
@@ -102,18 +100,15 @@ def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
             difference,
             corrected[first, second],
             unread_share(outcomes, *((Key(second), Key(first)) if (difference.value or 0) > 0 else (Key(first), Key(second)))),
-            *_looks(study, gaps[first, second]),
+            _patients_needed(study, gaps[first, second]),
         )
         for first, second, difference in found
     ]
 
 
-def _looks(study: Study, gaps: Floats) -> tuple[SequentialInterval | None, int | None]:
-    """Return the interval that holds at every look, and the patients that a difference of the margin needs; neither of fewer than `FEWEST` patients."""
-    if len(gaps) < FEWEST:
-        return None, None
-    confidence = study.settings.confidence
-    return confidence_sequence(gaps, confidence), patients_to_differ(gaps, study.margin, confidence, POWER)
+def _patients_needed(study: Study, gaps: Floats) -> int | None:
+    """Return the patients that a difference of the margin needs; None of fewer than `FEWEST` patients."""
+    return patients_to_differ(gaps, study.margin, study.settings.confidence, POWER) if len(gaps) >= FEWEST else None
 
 
 def _ends(difference: Difference) -> Cells:
@@ -144,8 +139,6 @@ class PairwiseRow(ResultRow):
     mcnemar_p: float | None = None
     unread: float | None = None
     unread_may_turn: bool | None = None
-    always_low: float | None = None
-    always_high: float | None = None
     needed: int | None = None
     n_items: int | None = None
     n_patients: int | None = None
@@ -162,8 +155,6 @@ def pairwise_rows(pairs: dict[str, list[Pair]], limit: float) -> list[PairwiseRo
             mcnemar_p=pair.difference.mcnemar_p,
             unread=None if pair.difference.value is None else pair.unread,
             unread_may_turn=None if pair.difference.value is None else pair.may_turn(limit),
-            always_low=pair.sequence and pair.sequence.low,
-            always_high=pair.sequence and pair.sequence.high,
             needed=pair.needed,
             **_ends(pair.difference),
         )

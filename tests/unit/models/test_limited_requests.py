@@ -11,7 +11,7 @@ import pytest
 from fixtures.models import model_config, picture, request
 from fixtures.tables import item
 from neuralmedbench.files.tables import write_records
-from neuralmedbench.models.requests_of_model import limited_requests, requests_of_patients, spread_requests
+from neuralmedbench.models.requests_of_model import limited_requests, spread_requests
 from neuralmedbench.models.samples import SampleWalk
 from neuralmedbench.records.items import Arm, Family, Item, Level, Runner, Strategy
 from neuralmedbench.records.requests import Request
@@ -44,19 +44,6 @@ def test_the_choice_depends_on_neither_the_order_of_the_table_nor_the_limit() ->
     assert chosen(20)[:5] == chosen(5)
     assert chosen(1000) == chosen(24)
     assert {row.strategy for row in chosen(3, [row for row in ASKED if row.strategy == Strategy.COT])} == {Strategy.COT}
-
-
-def test_a_run_of_few_patients_asks_all_their_items_and_samples_in_an_order_of_their_ids_alone(tmp_path: Path) -> None:
-    few, more = (requests_of_patients(ASKED, limit) for limit in (3, 5))
-    assert len({row.patient_id for row in few}) == 3
-    assert Counter(row.patient_id for row in few) == dict.fromkeys({row.patient_id for row in few}, 3)
-    assert {(row.arm, row.strategy, row.samples) for row in few} == {(Arm.FULL, Strategy.DIRECT, 5)}
-    assert {row.item_id for row in few} < {row.item_id for row in more}
-    assert {row.item_id for row in requests_of_patients(ASKED[::-1], 3)} == {row.item_id for row in few}
-    # neither the number of items of a patient nor their families move it
-    lone = [row for row in ASKED if row.patient_id == "a" or row.item_id.endswith("place")]
-    assert {row.patient_id for row in requests_of_patients(lone, 3)} == {row.patient_id for row in few}
-    assert limited_requests(model_config(), ASKED, 3, tmp_path / "not-read", "patients") == few
 
 
 def test_an_answer_of_a_limited_run_has_the_key_of_the_whole_run() -> None:

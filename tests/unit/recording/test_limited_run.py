@@ -6,7 +6,6 @@ import re
 import shutil
 import socket
 import textwrap
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,16 +16,13 @@ from conftest import ROOT
 from neuralmedbench.cli.main import main
 from neuralmedbench.config.load import check, load_model
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.config.pipeline import ComparisonConfig
 from neuralmedbench.config.workflow import read_run
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.estimates.sequential import SequentialInterval
 from neuralmedbench.models.call_keys import call_key
 from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.recording import stages
 from neuralmedbench.recording.limited_run import _answers, _worth, add_server_model, check_server, limited_run
 from neuralmedbench.recording.record import record_run
-from neuralmedbench.recording.stated_comparison import ComparisonLook, comparison_run, look_line, stated_late
 from neuralmedbench.records.responses import ResponseState
 
 PAID = {"title": "P", "backend": "litellm", "id": "openai/gpt-4o", "revision": "1", "api_key_env": "NMB_NO_KEY"}
@@ -65,20 +61,7 @@ def test_a_limited_run_is_a_run_of_its_own_without_graders_that_ask(project: Pat
     assert record_run(run, overridden=False) == "nothing was recorded: this is a limited run of 7 answers"
 
 
-STATED = {"stated_on": "2026-01-31", "benchmark": "c", "first": "mine", "second": "other", "margin": 0.2, "batch": 5}
-
-
-def test_a_stated_comparison_is_a_run_of_its_own_of_two_models_and_few_patients(project: Path) -> None:
-    for name in ("mine", "other"):
-        add_server_model(name, SERVER, name)
-    with pytest.raises(ConfigError, match="no comparison is stated: write `comparison` with stated_on"):
-        main(["run", "decide"])
-    write("config/study.yaml", {"models": ["mine"], "graders": ["rubric"], "comparison": STATED})
-    run = comparison_run(10, [Path("config/study.yaml")])
-    assert (run.name, run.results, run.config.limit, run.config.limit_unit) == ("decide-c", "results/decide-c", 10, "patients")
-    assert (list(run.benchmarks), list(run.models), list(run.graders)) == (["c"], ["mine", "other"], ["rubric"])
-    assert (run.config.comparison.margin, run.config.comparison.batch) == (0.2, 5)
-    assert record_run(run, overridden=False) == "nothing was recorded: this is a limited run of 10 patients"
+STATED = {"stated_on": "2026-01-31", "benchmark": "c", "first": "mine", "second": "other", "margin": 0.2}
 
 
 @pytest.mark.parametrize(
@@ -93,33 +76,8 @@ def test_half_a_comparison_is_refused(project: Path, changes: dict[str, object],
     add_server_model("mine", SERVER, "mine")
     write("config/study.yaml", {"models": ["mine"], "graders": ["rubric"], "comparison": {**STATED, **changes}})
     with pytest.raises(ConfigError) as refused:
-        main(["run", "decide", "--configfiles", "config/study.yaml"])
+        read_run([Path("config/study.yaml")])
     assert message in "\n".join(refused.value.args)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "missing", "outcome", "words"),
-    [
-        (0.05, 0.4, 0.0, "first", "decided: mine is better"),
-        (-0.4, -0.05, 0.0, "second", "decided: other is better"),
-        (-0.15, 0.1, 0.0, "alike", "decided: they differ by less than 20 points"),
-        (-0.05, 0.4, 0.0, "", "not decided"),
-        (0.05, 0.4, 0.03, "", "not decided: 3.0 % of the answers are missing; `nmb run incomplete` says why"),
-    ],
-)
-def test_a_look_says_what_is_decided_and_whether_it_was_stated_before(
-    low: float, high: float, missing: float, outcome: str, words: str
-) -> None:
-    stated = ComparisonConfig.model_validate(STATED)
-    look = ComparisonLook(
-        comparison=stated, interval=SequentialInterval(0.1, low, high, 20), asked=20, all_patients=60, missing=missing, most_missing=0.02,
-        confidence=0.95, asked_on="2026-01-31",
-    )  # fmt: skip
-    assert look.outcome == outcome
-    assert look_line(look).startswith("20 patients of 60: mine minus other +10 points (")
-    assert look_line(look).endswith(f"95 % at all looks together); {words}")
-    assert stated_late(look) == ""
-    assert stated_late(replace(look, asked_on="2026-01-30")).startswith("stated on 2026-01-31, after the first answer of 2026-01-30")
 
 
 def test_all_reasons_why_a_model_may_not_be_tried_come_at_once_before_anything_is_made(project: Path) -> None:

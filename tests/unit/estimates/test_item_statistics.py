@@ -1,68 +1,13 @@
-"""Intervals that hold at every look, statistics of items, and slices of their simulations."""
+"""Statistics of items, a slice of their simulation, and the patients that a difference needs."""
 
 from __future__ import annotations
-
-from functools import cache
 
 import numpy as np
 import pytest
 
-from fixtures.item_analysis import (
-    TUNING_SEED,
-    BenchmarkCell,
-    ComparisonCell,
-    benchmark_grid,
-    broken_benchmark,
-    broken_comparison,
-    comparison_grid,
-    measure_benchmark,
-    measure_comparison,
-)
+from fixtures.item_analysis import TUNING_SEED, BenchmarkCell, benchmark_grid, broken_benchmark, measure_benchmark
 from neuralmedbench.estimates.noninferiority import patients_to_differ
 from neuralmedbench.estimates.over_models import FEWEST_MODELS, guessing_p, item_discriminations
-from neuralmedbench.estimates.sequential import STAKES, SequentialInterval, confidence_sequence, log_capital, lower_bound
-
-
-def test_the_capital_is_that_of_bettors_with_fixed_stakes() -> None:
-    """One patient by hand: a bettor of stake f has 1 + f ((1 + x) / (1 + m) - 1), and all together their mean."""
-    expected = np.mean([1 + stake * (1.5 / 1.2 - 1) for stake in STAKES])
-    assert np.exp(log_capital(np.array([0.5]), 0.2)[0]) == pytest.approx(expected)
-
-
-def test_the_capital_is_on_average_one_where_the_hypothesis_is_true() -> None:
-    """Exactly, over all outcomes of three patients: what makes the bound hold at every look."""
-    values, chances = np.array([-1.0, 0.0, 1.0]), np.array([0.3, 0.3, 0.4])
-    mean = float(values @ chances)
-    total = np.zeros(3)
-    for pick in np.ndindex(3, 3, 3):
-        total += np.prod(chances[list(pick)]) * np.exp(log_capital(values[list(pick)], mean))
-    assert total == pytest.approx([1, 1, 1])
-
-
-def test_the_interval_depends_on_no_order_and_turns_round_with_the_models() -> None:
-    gaps = np.random.default_rng(3).choice([-1.0, 0.0, 1.0], 60, p=[0.1, 0.5, 0.4])
-    found, again, turned = (confidence_sequence(one, 0.95) for one in (gaps, gaps[::-1], -gaps))
-    assert found[1:3] == pytest.approx(again[1:3])
-    assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
-    assert found.low < gaps.mean() < found.high
-
-
-def test_ends_of_few_and_of_equal_patients() -> None:
-    assert confidence_sequence(np.zeros(0), 0.95) == SequentialInterval(None, -1.0, 1.0, 0)
-    assert lower_bound(np.full(3, -1.0), 0.05) == -1.0
-    all_better = confidence_sequence(np.ones(30), 0.95)
-    assert 0.6 < all_better.low < all_better.high <= 1
-    none_differs = [confidence_sequence(np.zeros(patients), 0.95) for patients in (20, 100, 400)]
-    assert [one.high == pytest.approx(-one.low) for one in none_differs] == [True] * 3
-    assert none_differs[0].high > none_differs[1].high > none_differs[2].high
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "outcome"),
-    [(0.01, 0.3, "first"), (-0.3, -0.01, "second"), (-0.09, 0.09, "alike"), (-0.05, 0.2, ""), (0.01, 0.05, "first"), (-0.1, 0.05, "")],
-)
-def test_what_an_interval_decides(low: float, high: float, outcome: str) -> None:
-    assert SequentialInterval(0.0, low, high, 50).outcome(0.1) == outcome
 
 
 def test_discrimination_of_an_item_by_hand_leaves_out_items_of_its_patient() -> None:
@@ -121,28 +66,7 @@ def test_a_difference_needs_fewer_patients_where_models_differ_on_fewer() -> Non
 
 
 def test_the_grid_has_every_kind() -> None:
-    assert len(list(comparison_grid())) == 30
     assert len(list(benchmark_grid())) == 15
-
-
-MANY = ComparisonCell("many differ", 0.0, 400)
-
-
-@cache
-def measured(cell: ComparisonCell) -> dict[str, float]:
-    """Measure a slice of the comparisons."""
-    return measure_comparison(cell, 150, TUNING_SEED)
-
-
-@pytest.mark.parametrize("cell", [MANY, ComparisonCell("several answers", 0.2, 400)], ids=str)
-def test_a_slice_of_the_comparisons_keeps_what_is_promised(cell: ComparisonCell) -> None:
-    found = measured(cell)
-    assert broken_comparison(cell, found, 150) == []
-    assert found["held"] >= 0.93
-
-
-def test_looking_often_at_an_ordinary_interval_errs_often() -> None:
-    assert measured(MANY)["once"] > 0.12
 
 
 def test_a_slice_of_the_benchmarks_keeps_what_is_promised() -> None:
