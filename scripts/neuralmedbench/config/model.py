@@ -23,6 +23,11 @@ OWN = frozenset(
 """Arguments that the job sets itself, that would hide settings in a file, or that would write what is asked into a log."""
 
 
+Setting = str | float | int | bool
+NESTED = ("chat_template_kwargs", "output_config", "reasoning", "thinking", "thinkingConfig")
+"""Parameters of a call that are sections, by which servers and providers set how much a model thinks."""
+
+
 class ServerConfig(Section):
     """`server` of a model with `backend: server`."""
 
@@ -159,8 +164,10 @@ class ModelConfig(Section):
     max_tokens_parameter: Literal["max_tokens", "max_completion_tokens"] = Field(
         "max_tokens", description="Name under which `max_tokens` is sent; some servers take `max_completion_tokens` alone."
     )
-    parameters: dict[str, str | float | int | bool] = Field(
-        default_factory=dict, description="Further parameters of a call, sent unchanged (`top_k`, `reasoning_effort`, ...)."
+    parameters: dict[str, Setting | dict[str, Setting]] = Field(
+        default_factory=dict,
+        description="Further parameters of a call, sent unchanged (`top_k`, `reasoning_effort`, ...);"
+        f" {', '.join(f'`{name}`' for name in NESTED)} may be sections.",
     )
     structured_output: Literal["none", "json_object", "json_schema"] = Field(
         "none", description="How JSON answers are requested if an item or a grader has a schema; only if the provider supports it."
@@ -256,14 +263,24 @@ class ModelConfig(Section):
             raise ValueError(message)
         return value
 
-    @field_validator("parameters")
+    @field_validator("parameters", mode="before")
     @classmethod
-    def _are_no_keys(cls, value: dict[str, str | float | int | bool]) -> dict[str, str | float | int | bool]:
-        # they stand in every line of the ledger
-        for name, entry in value.items():
-            if isinstance(entry, str) and RANDOM_TEXT.fullmatch(entry):
-                message = f"`{name}` has a value that may be an API key, not shown here; name the variable with the key in `api_key_env`"
+    def _have_values(cls, value: object) -> object:
+        """Say in one line what may be nested, and what a value may be."""
+        for name, entry in value.items() if isinstance(value, dict) else ():
+            if isinstance(entry, dict) and name not in NESTED:
+                message = f"`{name}` cannot be a section; only {', '.join(NESTED)} can"
                 raise ValueError(message)
+            for part in entry.values() if isinstance(entry, dict) else (entry,):
+                if not isinstance(part, Setting):
+                    message = f"`{name}` takes a text, a number, true or false, found {type(part).__name__}"
+                    raise ValueError(message)  # noqa: TRY004 (pydantic reports no TypeError)
+                # they stand in every line of the ledger
+                if isinstance(part, str) and RANDOM_TEXT.fullmatch(part):
+                    message = (
+                        f"`{name}` has a value that may be an API key, not shown here; name the variable with the key in `api_key_env`"
+                    )
+                    raise ValueError(message)
         return value
 
     @field_validator("knowledge_cutoff", mode="before")
@@ -334,6 +351,15 @@ ASKED_WITH = {
     "layout",
 }
 """Settings of a model by which its answers may differ from those of another one."""
+
+
+def families(models: Iterable[ModelConfig]) -> dict[str, str]:
+    """Return the id of each model that another one shares, by name: one model at several settings, such as efforts of thinking."""
+    asked: dict[tuple[str, str, str | None], list[ModelConfig]] = {}
+    for model in models:
+        if not model.reader:  # of people the id says nothing
+            asked.setdefault((model.backend, model.id, model.api_base), []).append(model)
+    return {model.name: model.id for alike in asked.values() if len(alike) > 1 for model in alike}
 
 
 def indistinct_models(models: Iterable[ModelConfig]) -> Iterator[str]:

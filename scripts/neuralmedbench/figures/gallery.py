@@ -279,7 +279,7 @@ FIGURES = {
     "cost": Figure(
         "cost",
         "Cost and pass@1",
-        "No model of this run has a price in its yaml: there is no cost to weigh against pass@1.",
+        "No model of this run has a price in its yaml or reports its tokens, so there is no cost to weigh against pass@1.",
         keep_cost,
         draw_cost,
         describe_cost,

@@ -314,52 +314,70 @@ def _scatter(panel: Any, rows: list[Row], style: dict[str, Look]) -> list[list[t
     return bars
 
 
-PRICE = "usd_per_item"
+PRICE, TOKENS = "usd_per_item", "completion_tokens_per_item"
+SPENT = {TOKENS: "tokens out for one answer, thoughts included, log scale", PRICE: "USD for one answer, log scale"}
+"""What an answer takes, by column of cost.csv, with the words of its axis."""
 
 
 def keep_cost(rows: list[Row]) -> list[Row]:
-    """Keep rows with pass@1; none if no row has a price."""
+    """Keep rows with pass@1; none if no row has tokens or a price."""
     rows = having(rows, "pass1")
-    return rows if having(rows, PRICE) else []
+    return rows if _drawn(rows) else []
+
+
+def _drawn(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if any(_spent(row, name) for name in SPENT)]
+
+
+def _spent(row: Row, name: str) -> float:
+    return number(row[name]) or 0.0
 
 
 def draw_cost(rows: list[Row]) -> Any:
-    """Draw pass@1 over the price of one answer, with the Pareto frontier (from cost.csv); models without a price go to a strip at the left."""
+    """Draw pass@1 over the tokens and over the price of one answer (from cost.csv).
+
+    Dashed: the Pareto frontier of prices. A line joins the settings of one id, such as efforts of thinking.
+    """
     import matplotlib.pyplot as plt
 
+    rows = _drawn(rows)
     style, grouped = looks_of(rows), groups(rows, "benchmark")
-    # models without a price get a strip at the left, as wide as their number needs
-    free = max(sum(number(row[PRICE]) is None for row in part) for part in grouped.values())
-    ratio = (min(1.6, 0.5 + 0.12 * free), 3.4) if free else (0.001, 3.4)
+    known = [name for name in SPENT if any(_spent(row, name) for row in rows)]
     size = (WIDTH_IN, 2.9 * len(grouped) + 0.8)
-    figure, grid = plt.subplots(
-        len(grouped), 2, figsize=size, squeeze=False, sharey=True, sharex="col", width_ratios=ratio, layout="constrained"
-    )
-    # whole decades around all prices, the same on every panel
-    ends = [math.log10(value_of(row, PRICE)) for row in having(rows, PRICE)]
-    for (strip, paid), (benchmark, part) in zip(grid, grouped.items(), strict=True):
-        for panel in (strip, paid):
-            panel.set_ylim(-0.03, 1.03)
-            panel.set_yticks(*QUARTERS)
-            panel.grid(axis="y", **GRID)
-        (strip if free else paid).set_title(f"{benchmark}: {sample_size(part[0])}")
-        _unpriced(strip, [row for row in part if number(row[PRICE]) is None], style)
-        _priced(paid, having(part, PRICE), style, (math.floor(min(ends) - 0.05), math.ceil(max(ends) + 0.05)))
-        if not free:
-            strip.axis("off")
-    if free:
-        grid[-1][0].set_xlabel("no price", fontsize=9)
-    days = sorted({row["priced_on"] for row in having(rows, PRICE)} - {""})
-    listed = f"; prices of {days[0]}{f' to {days[-1]}' if len(days) > 1 else ''}" if days else ""
-    grid[-1][1].set_xlabel(f"USD for one answer, log scale{listed}{dagger_note(rows)}", fontsize=9)
-    grid[0][0 if free else 1].set_ylabel("pass@1")
+    figure, grid = plt.subplots(len(grouped), len(known), figsize=size, squeeze=False, sharey=True, sharex="col", layout="constrained")
+    for column, name in enumerate(known):
+        # whole decades around all values, the same on every panel
+        ends = [math.log10(_spent(row, name)) for row in rows if _spent(row, name)]
+        decades = math.floor(min(ends) - 0.05), math.ceil(max(ends) + 0.05)
+        for panel, part in zip(grid[:, column], grouped.values(), strict=True):
+            _over(panel, name, [row for row in part if _spent(row, name)], style, decades)
+        days = sorted({row["priced_on"] for row in rows} - {""}) if name == PRICE else []
+        listed = f"; prices of {days[0]}{f' to {days[-1]}' if len(days) > 1 else ''}" if days else ""
+        grid[-1][column].set_xlabel(f"{SPENT[name]}{listed}{dagger_note(rows)}", fontsize=9)
+    for (panel, *_), (benchmark, part) in zip(grid, grouped.items(), strict=True):
+        panel.set_title(f"{benchmark}: {sample_size(part[0])}")
+        panel.set_ylabel("pass@1")
     legend(figure, rows)
     return figure
 
 
 def describe_cost(rows: list[Row]) -> str:
-    """Describe the models on the frontier with price and pass@1, and the number without a price."""
-    return first_sentences(_frontier(name, part) for name, part in groups(rows, "benchmark").items())
+    """Describe the settings of one id, the models on the frontier with price and pass@1, and the number without a price."""
+    sentences = []
+    for benchmark, part in groups(rows, "benchmark").items():
+        alike = groups([row for row in part if row["shared_id"]], "shared_id")
+        listed = "".join(f" {name}: {_settings(settings)}." for name, settings in alike.items())
+        sentences.append(f"{_frontier(benchmark, part)}{listed}")
+    return first_sentences(sentences)
+
+
+def _settings(rows: list[Row]) -> str:
+    """List the settings of one id by the tokens of an answer."""
+    parts = []
+    for row in sorted(rows, key=lambda row: _spent(row, TOKENS)):
+        tokens = f"{_spent(row, TOKENS):.0f} tokens out, " if _spent(row, TOKENS) else ""
+        parts.append(f"{title_of(row)} ({tokens}{percent(row['pass1'])})")
+    return ", ".join(parts)
 
 
 def _frontier(benchmark: str, rows: list[Row]) -> str:
@@ -388,25 +406,24 @@ def _mark(panel: Any, row: Row, x: float, look: Look) -> None:
         panel.plot([x], [value], markersize=7.5, linestyle="none", **look.point)
 
 
-def _unpriced(panel: Any, rows: list[Row], style: dict[str, Look]) -> None:
-    panel.set_xlim(-0.7, max(len(rows), 1) - 0.3)
-    panel.set_xticks([])
-    for x, row in enumerate(rows):
-        _mark(panel, row, x, style[row["model"]])
-
-
-def _priced(panel: Any, rows: list[Row], style: dict[str, Look], decades: tuple[int, int]) -> None:
+def _over(panel: Any, name: str, rows: list[Row], style: dict[str, Look], decades: tuple[int, int]) -> None:
+    """Draw pass@1 over what one answer takes."""
+    panel.set_ylim(-0.03, 1.03)
+    panel.set_yticks(*QUARTERS)
+    panel.grid(**GRID)
     panel.set_xscale("log")
     panel.set_xlim(10.0 ** decades[0], 10.0 ** decades[1])
     ticks = [10.0**power for power in range(decades[0], decades[1] + 1)]
     panel.set_xticks(ticks, [f"{tick:.10f}".rstrip("0").rstrip(".") for tick in ticks])
     panel.tick_params(axis="x", which="minor", bottom=True, labelbottom=False, length=2)
     panel.tick_params(labelbottom=True)
-    panel.grid(axis="x", **GRID)
-    front = sorted((value_of(row, PRICE), value_of(row, "pass1")) for row in rows if row["on_frontier"] == "true")
-    if front:
+    front = sorted((_spent(row, name), value_of(row, "pass1")) for row in rows if row["on_frontier"] == "true")
+    if front and name == PRICE:
         # a step line from the cheapest to the best model, and on to the edge
         (*_, (_, best)) = front
         panel.step(*zip(*front, (10.0 ** decades[1], best), strict=True), where="post", color=INK, linewidth=1.2, linestyle=(0, (4, 3)))
+    for alike in groups([row for row in rows if row["shared_id"]], "shared_id").values():
+        steps = sorted((_spent(row, name), value_of(row, "pass1")) for row in alike)
+        panel.plot(*zip(*steps, strict=True), color=INK, linewidth=1, alpha=0.5, zorder=1)
     for row in rows:
-        _mark(panel, row, value_of(row, PRICE), style[row["model"]])
+        _mark(panel, row, _spent(row, name), style[row["model"]])

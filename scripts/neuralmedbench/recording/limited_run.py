@@ -267,7 +267,8 @@ def _whole_run(run: Run, rows: Sequence[Response], model: ModelConfig) -> Iterat
     least = next(row.least_minutes for row in plan if not row.grader)
     words = [f"{counted(whole.samples, 'answer')}, {counted(whole.calls, 'call')} still to be made"]
     if whole.usd is not None and whole.most_usd is not None:
-        words.append(f"about {whole.usd:.2f} USD, at most {whole.most_usd:.2f}")
+        caps = [cap for cap in (model.max_cost_usd, run.config.max_run_cost_usd) if cap is not None]
+        words.append(f"about {whole.usd:.2f} USD, at most {min([whole.most_usd, *caps]):.2f}")
     seconds = [row.latency_s / len(row.turns) for row in rows if row.latency_s is not None and row.turns]
     if seconds and model.backend in ("litellm", "server"):
         minutes = max(least, whole.calls * sum(seconds) / len(seconds) / model.concurrency / 60)

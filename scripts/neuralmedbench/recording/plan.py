@@ -381,9 +381,14 @@ def plan_lines(rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spend
         A table, its totals, then one line per remark.
     """
     # table and totals first, then one line per remark
-    lines = [*_align([HEAD, *map(_cells, rows)]), "", WORDS, f"Possible now: {_total([row for row in rows if not row.blocked])}"]
+    lines = [
+        *_align([HEAD, *map(_cells, rows)]),
+        "",
+        WORDS,
+        f"Possible now: {_total([row for row in rows if not row.blocked], run, spending)}",
+    ]
     if any(row.blocked for row in rows):
-        lines.append(f"Including blocked calls: {_total(rows)}")
+        lines.append(f"Including blocked calls: {_total(rows, run, spending)}")
     if gaps:
         command = shlex.join(["snakemake", "--cores", "8", *run.options("--configfile"), "--", *(entry.prompts for entry in gaps)])
         have = "it has" if len(gaps) == 1 else "they have"
@@ -457,12 +462,28 @@ def _align(table: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() for cells in table]
 
 
-def _total(rows: Sequence[PlanRow]) -> str:
-    known = [row.outlook for row in rows if row.outlook.usd is not None and row.outlook.most_usd is not None]
+def _total(rows: Sequence[PlanRow], run: Run, spending: SpendTotals) -> str:
+    known = [row for row in rows if row.outlook.usd is not None]
     unknown = sum(row.outlook.usd is None and row.outlook.calls > 0 and row.destination != "local" for row in rows)
     calls = sum(row.outlook.calls for row in rows)
-    money = f"{_usd(sum(one.usd or 0 for one in known))} USD, at most {_usd(sum(one.most_usd or 0 for one in known))} USD"
+    money = f"{_usd(sum(row.outlook.usd or 0 for row in known))} USD, at most {_usd(_most_usd(known, run, spending))} USD"
     return f"{calls} calls, {money}" + (f", and {unknown} of unknown price" if unknown else "")
+
+
+def _most_usd(rows: Sequence[PlanRow], run: Run, spending: SpendTotals) -> float:
+    """Return the most that calls may cost: the lesser of their reservations and of what the caps leave."""
+    reserved: dict[str, float] = defaultdict(float)
+    caps = {row.account: row.max_cost_usd for row in rows if row.max_cost_usd is not None}
+    for row in rows:
+        reserved[row.account] += row.outlook.most_usd or 0.0
+    for account, cap in caps.items():
+        reserved[account] = min(reserved[account], _usd_left(cap, account, spending))
+    most, run_cap = sum(reserved.values()), run.config.max_run_cost_usd
+    return most if run_cap is None else min(most, run_cap)
+
+
+def _usd_left(cap: float, account: str, spending: SpendTotals) -> float:
+    return max(0.0, cap - spending.by_account[account] / NANO)
 
 
 def _group_lines(rows: Sequence[PlanRow], run: Run) -> list[str]:
@@ -494,11 +515,11 @@ def _cap_lines(rows: Sequence[PlanRow], run: Run, spending: SpendTotals) -> list
         if row.outlook.usd and not row.blocked:
             needed[row.account] = (row, needed.get(row.account, (row, 0.0))[1] + row.outlook.usd)
     for account, (row, usd) in needed.items():
-        spent = spending.by_account[account] / NANO
-        left = (row.max_cost_usd or 0.0) - spent
+        left = _usd_left(row.max_cost_usd or 0.0, account, spending)
         if usd > left:
+            spent = spending.by_account[account] / NANO
             lines.append(
-                f"{row.grader or row.model}: max_cost_usd {_usd(row.max_cost_usd)} leaves {_usd(max(0.0, left))} USD ({_usd(spent)} spent so far),"
+                f"{row.grader or row.model}: max_cost_usd {_usd(row.max_cost_usd)} leaves {_usd(left)} USD ({_usd(spent)} spent so far),"
                 f" about {_usd(usd)} are needed: the rest will be over_budget"
             )
     cap, total = run.config.max_run_cost_usd, sum(usd for _, usd in needed.values())

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from neuralmedbench.config.arms import AT_LESION
+from neuralmedbench.config.model import families
 from neuralmedbench.estimates.comparisons import Difference, paired_difference, paired_differences, patient_gaps, shows_difference
 from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import Floats, rate_interval
@@ -72,7 +73,10 @@ def unread_share(outcomes: Outcomes, lower: Key, other: Key, family: str = "") -
 
 
 def model_pairs(study: Study) -> dict[str, list[Pair]]:
-    """Compare every two models of each benchmark under the arm full; Holm over the pairs of a benchmark, separately for pairs with a reader."""
+    """Compare every two models of each benchmark under the arm full.
+
+    Holm over the pairs of a benchmark: those with a reader, those of one model at several settings, and the others are corrected apart.
+    """
     return {name: _pairs(study, benchmark.outcomes) for name, benchmark in study.benchmarks.items()}
 
 
@@ -83,14 +87,14 @@ def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
     differences = paired_differences([(values[first], values[second]) for first, second in each_two], by)
     gaps = {pair: patient_gaps(values[pair[0]], values[pair[1]], by) for pair in each_two}
     found = [(first, second, difference) for (first, second), difference in zip(each_two, differences, strict=True)]
-    corrected: dict[tuple[str, str], float | None] = {}
-    for people in (False, True):  # the number of readers must not change the correction between models
-        tested = {
-            (first, second): difference.p_value
-            for first, second, difference in found
-            if study.readers.keys().isdisjoint((first, second)) is not people
-        }
-        corrected |= zip(tested, holm_known(list(tested.values())), strict=True)
+    # the number of readers, or of settings of one model, must not change the correction between models
+    tested: dict[str, dict[tuple[str, str], float | None]] = {}
+    shared = families(study.models.values())
+    for first, second, difference in found:
+        people = not study.readers.keys().isdisjoint((first, second))
+        alike = shared.get(first) if shared.get(first) == shared.get(second) else None
+        tested.setdefault("readers" if people else f"settings of {alike}", {})[first, second] = difference.p_value
+    corrected = {pair: p_value for part in tested.values() for pair, p_value in zip(part, holm_known(list(part.values())), strict=True)}
     return [
         Pair(
             first,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from neuralmedbench.config.model import ModelConfig
+from neuralmedbench.config.model import ModelConfig, families
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.destinations import LOCAL, destination_of
 from neuralmedbench.models.prices import cost_usd, price_list
@@ -28,6 +28,7 @@ class CostRow(ModelRow):
     """One model on one benchmark; USD as text with nine decimals, because an answer may cost less than a millionth of a dollar."""
 
     title: str | None = None
+    shared_id: str | None = None
     pass1: float | None = None
     pass1_low: float | None = None
     pass1_high: float | None = None
@@ -36,6 +37,7 @@ class CostRow(ModelRow):
     answers: int | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    completion_tokens_per_item: float | None = None
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
@@ -54,17 +56,21 @@ def cost_rows(study: Study, leaderboard: Sequence[Mapping[str, Any]]) -> list[Co
 
     One row per benchmark and model, of the answers under the arm full and the strategy direct whose items have a reference. Costs are by
     the price list in the model's YAML, in USD, without calls that failed or were repeated; they are empty without a
-    price or if the tokens of any answer are not known. `on_frontier`: among the models with a rank and a price, none that costs at most
+    price or if the tokens of any answer are not known. `shared_id`: the id, where other models of the run ask it with other settings, such
+    as efforts of thinking. `on_frontier`: among the models with a rank and a price, none that costs at most
     as much is better, and none that is at least as good costs less. (Our rule.)
     Latency is left out, as it changes between runs of the same code.
     """
     board = {(row["benchmark"], row["model"]): row for row in leaderboard}
-    rows = []
+    rows, shared = [], families(study.models.values())
     for name, benchmark in study.benchmarks.items():
         models = [model for model in study.models if model not in study.readers]
         found = [_row(benchmark, model, study.models[model], board[name, model], study.settings.max_missing_fraction) for model in models]
         rows += _with_frontier(found, {model for model in models if board[name, model].get("rank") is not None})
-    return [CostRow(**(row | {name: f"{row[name]:.9f}" for name in MONEY if row.get(name) is not None})) for row in rows]
+    return [
+        CostRow(shared_id=shared.get(row["model"]), **(row | {name: f"{row[name]:.9f}" for name in MONEY if row.get(name) is not None}))
+        for row in rows
+    ]
 
 
 def _row(benchmark: BenchmarkStudy, model: str, config: ModelConfig, placed: Mapping[str, Any], most_missing: float) -> Cells:
@@ -74,6 +80,8 @@ def _row(benchmark: BenchmarkStudy, model: str, config: ModelConfig, placed: Map
     row |= {"n_items": placed["n_items"], "n_patients": placed["n_patients"], "answers": len(answers)}
     calls = [call for call in distinct_calls(answers) if call.answered]
     row |= {name: total_of(calls, name) for name in ("prompt_tokens", "completion_tokens")} | usage_cells(calls)
+    if row["completion_tokens"] is not None and answers:
+        row["completion_tokens_per_item"] = row["completion_tokens"] / len(answers)
     # without a price, or with unknown tokens, the row has a note instead of costs
     prices = config.prices
     if prices is None or not (prices.usd_per_million_prompt_tokens or prices.usd_per_million_completion_tokens):
@@ -136,5 +144,5 @@ TABLE = Table(
     name="cost",
     row=CostRow,
     rows=lambda results: cost_rows(results.study, results.tables["leaderboard"]),
-    suppression=Suppression(f"{MODEL} title priced_on service_tiers note"),
+    suppression=Suppression(f"{MODEL} title shared_id priced_on service_tiers note"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -148,3 +149,12 @@ def test_retry_lets_snakemake_make_what_is_incomplete_again(monkeypatch: pytest.
     words = "-m snakemake --cores 2 --configfile config/study.yaml --forcerun results/responses/b/m.parquet -- results/study/report.html"
     assert command == [sys.executable, *words.split()]
     assert settings["env"]["PATH"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
+
+
+@pytest.mark.parametrize("command", ["runpy.run_module('neuralmedbench', run_name='__main__')", "import neuralmedbench.cli.main"])
+def test_windows_gets_one_clear_line(command: str) -> None:
+    """Without `fcntl`, which every lock needs, it was a traceback."""
+    code = f"import runpy, sys; sys.platform = 'win32'; sys.modules['fcntl'] = None; sys.argv = ['nmb', 'run', 'check']; {command}"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert re.fullmatch(r"neuralmedbench runs on Linux and macOS; on Windows, use it within WSL 2 \(\S+\)\n", ended.stderr)

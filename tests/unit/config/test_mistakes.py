@@ -142,9 +142,23 @@ def test_each_place_of_a_file_is_reported_once(value: dict[str, Any], mistakes: 
 
 def test_a_value_that_fits_no_alternative_is_one_mistake(tmp_path: Path) -> None:
     write(str(tmp_path / "m.yaml"), {**PAID, "parameters": {"top_k": [1], "stop": "x"}})
-    with pytest.raises(ConfigError, match=r"parameters\.top_k: ") as caught:
+    with pytest.raises(ConfigError, match=r"parameters: `top_k` takes a text, a number, true or false, found list") as caught:
         load_model(tmp_path / "m.yaml")
     assert len(caught.value.args) == 1
+
+
+def test_only_sections_that_set_thinking_may_stand_in_a_call(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    write(str(path), {**PAID, "parameters": {"extra_body": {"model": "other"}}})
+    with pytest.raises(ConfigError, match=r"`extra_body` cannot be a section; only chat_template_kwargs, .* can"):
+        load_model(path)
+    write(str(path), {**PAID, "parameters": {"thinking": {"type": "enabled", "tools": [1]}}})
+    with pytest.raises(ConfigError, match=r"`thinking` takes a text, a number, true or false, found list"):
+        load_model(path)
+    write(str(path), {**PAID, "parameters": {"thinking": {"type": "a1b2c3d4e5f60718293a4b5c6d7e8f90"}}})
+    with pytest.raises(ConfigError, match="may be an API key") as caught:
+        load_model(path)
+    assert "a1b2" not in str(caught.value)
 
 
 def test_no_more_than_twenty_mistakes_are_printed() -> None:

@@ -77,7 +77,8 @@ def fill(folder: Path, models: list[str]) -> None:
     write(folder, "grader_vs_clinician", [{**judged, "judge": judge, "kind": kind, "simulated": simulated}
                                           for simulated in ("false", "true") for judge, kind in judges if models])  # fmt: skip
     paid = {"priced_on": "2026-01-02", "answers": 90, **seen}
-    write(folder, "cost", [{"benchmark": "deep", "model": name, "pass1": 0.3 + 0.02 * place, "pass1_low": 0.2, "pass1_high": 0.8}
+    write(folder, "cost", [{"benchmark": "deep", "model": name, "pass1": 0.3 + 0.02 * place, "pass1_low": 0.2, "pass1_high": 0.8,
+                             "completion_tokens_per_item": 10 + 20 * place}
                            | ({"usd_per_item": 0.001 * 2**place, "on_frontier": "true", **paid} if place != 1 else seen)
                            for place, name in enumerate(models)])  # fmt: skip
     sources = ("stated", "agreement", "tokens")
@@ -330,14 +331,27 @@ def test_small_groups_are_hatched_and_hidden_ones_have_no_number(tables: dict[in
     assert "3 groups, 1 of fewer than 10 patients, 1 not shown" in FIGURES["heatmap"].description(hidden)
 
 
-def test_models_without_a_price_stand_apart(tables: dict[int, Path], tmp_path: Path) -> None:
+def test_right_answers_are_drawn_over_tokens_and_money(tables: dict[int, Path], tmp_path: Path) -> None:
     rows = rows_of(tables[3], "cost")
     FIGURES["cost"].save(tmp_path / "cost.svg", rows)
-    assert "no price" in texts(tmp_path / "cost.svg")
+    assert [text[:16] for text in texts(tmp_path / "cost.svg") if "one answer" in text] == ["tokens out for o", "USD for one answ"]
     assert "1 model without a price" in FIGURES["cost"].description(rows)
-    FIGURES["cost"].save(tmp_path / "paid.svg", [row for row in rows if row["usd_per_item"]])
-    assert "no price" not in texts(tmp_path / "paid.svg")
-    assert FIGURES["cost"].description([row for row in rows if not row["usd_per_item"]]) == FIGURES["cost"].empty
+    unpriced = [row for row in rows if not row["usd_per_item"]]
+    FIGURES["cost"].save(tmp_path / "tokens.svg", unpriced)
+    assert not any("USD" in text for text in texts(tmp_path / "tokens.svg"))
+    unknown = [row | {"completion_tokens_per_item": ""} for row in unpriced]
+    assert FIGURES["cost"].description(unknown) == FIGURES["cost"].empty
+
+
+def test_settings_of_one_model_are_joined_and_listed(tables: dict[int, Path], tmp_path: Path) -> None:
+    apart = rows_of(tables[3], "cost")
+    joined = [row | {"shared_id": "openai/m"} for row in apart]
+    assert re.search(r" openai/m: \S+ \(10 tokens out, 30 %\), \S+ \(30 tokens out, 32 %\)", FIGURES["cost"].description(joined))
+    paths = []
+    for name, rows in (("apart", apart), ("joined", joined)):
+        FIGURES["cost"].save(tmp_path / f"{name}.svg", rows)
+        paths.append((tmp_path / f"{name}.svg").read_text(encoding="utf-8").count("<path"))
+    assert paths[1] == paths[0] + 2, "one line over tokens, one over money"
 
 
 def test_simulated_raters_are_named_in_titles_and_words(tables: dict[int, Path], tmp_path: Path) -> None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 import re
+from pathlib import Path
 
 import pytest
 from aiohttp import web
 
 from fixtures.models import PNG, Server, model_config, reply, running_server
+from neuralmedbench.config.load import load_model
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models import causes
-from neuralmedbench.models.api.backend import ApiBackend
+from neuralmedbench.models.api.backend import ApiBackend, check_parameters
 from neuralmedbench.models.api.chat import PictureEncoder
 from neuralmedbench.models.api.replies import readable_by_litellm
+from neuralmedbench.models.api.through_litellm import sent_parameters
 from neuralmedbench.models.call_keys import strict_schema
 from neuralmedbench.models.protocol import Call, Message, MessageImage
 from neuralmedbench.models.retry import CallError
@@ -416,6 +420,36 @@ def test_further_parameters_are_sent_as_they_are(answers):
     _, bodies = answers(reply("a"), parameters={"top_k": 5, "repetition_penalty": 1.1, "stop": "END"}, temperature=0.7, top_p=0.9)
     wanted = {"top_k": 5, "repetition_penalty": 1.1, "stop": "END", "temperature": 0.7, "top_p": 0.9, "max_tokens": 1024, "model": "m"}
     assert bodies[0] == {**wanted, "messages": [{"role": message.role, "content": message.text} for message in ASKED]}
+
+
+THINKING = {
+    "vllm": {"chat_template_kwargs": {"enable_thinking": False}},
+    "anthropic": {"thinking": {"type": "enabled", "budget_tokens": 512}, "output_config": {"effort": "low"}},
+    "gemini": {"thinkingConfig": {"thinkingBudget": 0}},
+    "openrouter": {"reasoning": {"effort": "high", "exclude": True}},
+}
+
+
+@pytest.mark.parametrize("form", THINKING)
+@pytest.mark.parametrize("further", [{}, {"top_k": 5}])
+@pytest.mark.parametrize("model_id", ["openai/m", "hosted_vllm/m"])
+def test_sections_that_set_thinking_reach_a_server_unchanged(answers, model_id, further, form):
+    """Litellm refuses `thinking` for `openai/`, and makes a `reasoning_effort` of it for `hosted_vllm/`."""
+    _, bodies = answers(reply("a"), id=model_id, parameters=THINKING[form] | further)
+    assert {name: bodies[0][name] for name in THINKING[form] | further} == THINKING[form] | further
+
+
+def test_anthropic_gets_its_thinking_as_a_section():
+    asked = {"max_tokens": 1024, **THINKING["anthropic"]}
+    assert sent_parameters("claude-opus-4-5", "anthropic", asked) == asked
+
+
+@pytest.mark.skipif("NMB_FOUND_INPUTS" not in os.environ, reason="needs NMB_FOUND_INPUTS")
+@pytest.mark.parametrize("name", ["anthropic", "vllm"])
+def test_the_files_that_were_sent_in_are_read(name):
+    model = load_model(Path(os.environ["NMB_FOUND_INPUTS"], "18-nested-parameters", f"{name}.yaml"))
+    assert check_parameters(model), "asked without litellm, which would change it"
+    assert all(isinstance(value, dict) for value in model.parameters.values())
 
 
 @pytest.mark.parametrize("model_id", ["openai/o3", "openai/gpt-5"])

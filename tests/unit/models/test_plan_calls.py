@@ -216,6 +216,7 @@ def test_the_command_names_calls_money_hosts_keys_limits_and_caps_and_sends_noth
     )
     assert "rate limit group openai: 2 requests per minute; these calls take at least 3 minutes" in said
     assert "max_run_cost_usd 0.0050 is less than" in said
+    assert re.search(r"Possible now: \d+ calls, [\d.]+ USD, at most 0\.0050 USD", said), "no more than the cap of the run"
     assert "Nothing was sent." in said
     assert not Path("data/spending").exists()
 
@@ -272,6 +273,7 @@ def test_what_was_spent_leaves_less_of_a_cap(project, capsys):
     budget.settle(budget.reserve((PromptMessage("user", "?"),)), 0.0499)
     said, _ = planned(capsys, "limits.yaml")
     assert "other: max_cost_usd 0.0500 leaves 0.0001 USD (0.0499 spent so far)" in said
+    assert "USD, at most 0.0001 USD" in said
     assert account_of(model.named("other")) == "other openai/gpt-4o 1"
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import socket
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +15,14 @@ import yaml
 
 from conftest import ROOT
 from neuralmedbench.cli.main import main
-from neuralmedbench.config.load import load_model
+from neuralmedbench.config.load import check, load_model
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.pipeline import ComparisonConfig
 from neuralmedbench.config.workflow import read_run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.sequential import SequentialInterval
+from neuralmedbench.models.call_keys import call_key
+from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.recording import stages
 from neuralmedbench.recording.limited_run import _answers, _worth, add_server_model, check_server, limited_run
 from neuralmedbench.recording.record import record_run
@@ -165,6 +170,15 @@ def test_a_model_without_a_yaml_file_is_one_line_or_is_written_for_a_server(proj
         file.write("max_images: 3\n")
     with pytest.raises(ConfigError, match="is there already"):
         add_server_model("mine", SERVER, "third")
+
+
+def test_the_documented_yaml_asks_what_the_command_asks(project: Path) -> None:
+    """Its answers are in the ledger then: none is paid for twice."""
+    add_server_model("my-model", "http://127.0.0.1:8000/v1", "my-model")
+    (text,) = re.findall(r"```yaml\n( +title: My model\n.*?)```", (ROOT / "docs/add-a-model.md").read_text(encoding="utf-8"), re.S)
+    documented = check(ModelConfig, yaml.safe_load(textwrap.dedent(text)), "docs/add-a-model.md")
+    messages = (PromptMessage("user", "What is it?"),)
+    assert call_key(documented, messages, 0) == call_key(load_model(Path("config/models/my-model.yaml")), messages, 0)
 
 
 def test_a_port_at_which_nothing_listens_is_found_before_anything_is_made(project: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.config.model import ModelConfig, Prices
+from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.tables import write_table
 from neuralmedbench.records.responses import Response, ResponseState
@@ -141,3 +142,25 @@ def test_latency_and_dates_of_calls_change_no_cell(study: Study) -> None:
 def test_people_who_answered_have_no_row(study: Study) -> None:
     reader = study.models["gamma"].model_copy(update={"reader": "clinician", "backend": "imported"})
     assert "gamma" not in rows_of(replace(study, models={**study.models, "gamma": reader}))
+
+
+def test_settings_of_one_id_are_a_family_of_their_own(study: Study) -> None:
+    """Their pairs are corrected apart, so that a third effort changes nothing between other models."""
+    efforts = {name: study.models[name].model_copy(update={"id": "openai/made-up"}) for name in ("alpha", "beta")}
+    found = replace(study, models=study.models | efforts)
+    assert {name: row["shared_id"] for name, row in rows_of(found).items()} == {
+        "alpha": "openai/made-up",
+        "beta": "openai/made-up",
+        "gamma": None,
+    }
+    assert all(row["shared_id"] is None for row in rows_of(study).values())
+    before, after = ({(pair.first, pair.second): pair for pair in model_pairs(one)[DEPTH]} for one in (study, found))
+    assert after["alpha", "beta"].p_holm == after["alpha", "beta"].difference.p_value == before["alpha", "beta"].difference.p_value
+    others = [("alpha", "gamma"), ("beta", "gamma")]
+    assert [after[pair].p_holm for pair in others] == holm([before[pair].difference.p_value for pair in others])
+
+
+def test_tokens_of_an_answer_are_those_of_the_calls_that_were_made(study: Study) -> None:
+    used = with_responses(study, lambda row: replace(row, calls=tuple(replace(call, completion_tokens=30) for call in row.calls)))
+    row = rows_of(used)["alpha"]
+    assert row["completion_tokens_per_item"] == row["completion_tokens"] / row["answers"]

@@ -15,6 +15,7 @@ import pytest
 
 from fixtures.items import benchmark_config
 from fixtures.tables import DEPTH, item, score, write_study
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.items import Family, Gold, Level, Runner
 from neuralmedbench.tables import item_analysis
@@ -67,7 +68,9 @@ def study_of(
         name="b", config=benchmark_config(), outcomes=outcomes, scores=scores, items=items, gold=gold,
         floors={"pass1": SimpleNamespace(chosen=np.zeros(number))},
     )  # fmt: skip
-    models = {name: SimpleNamespace(title=name, baseline=name in baselines) for name in right}
+    models = {
+        name: ModelConfig(title=name, backend="builtin", id=name, revision="1", baseline=name in baselines).named(name) for name in right
+    }
     return SimpleNamespace(  # type: ignore[return-value]
         benchmarks={"b": benchmark}, models=models, readers={}, settings=IntervalSettings(resamples=200), margin=0.1
     )

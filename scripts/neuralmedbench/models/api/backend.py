@@ -66,8 +66,8 @@ def _response_format(model: ModelConfig, call: Call) -> dict[str, Any] | None:
 def check_parameters(model: ModelConfig) -> bool:
     """Refuse a yaml with a parameter that the provider does not take, before anything is sent.
 
-    Litellm knows what a provider takes. It is not imported (2 s of CPU, 140 MB) for a server of one's own that is asked without it, with no
-    `parameters` and a model that it does not know: there it has no rules.
+    Litellm knows what a provider takes. It is not imported (2 s of CPU, 140 MB) for a server of one's own that is asked without it, with a
+    model that it does not know and no `parameters` but sections: there it has no rules.
 
     Returns
     -------
@@ -81,7 +81,9 @@ def check_parameters(model: ModelConfig) -> bool:
     """
     provider, _, name = model.id.partition("/")
     native = provider in NATIVE and not REWRITTEN.search(name)
-    if native and model.api_base and not model.parameters and not CATALOGUED.search(name):
+    own = native and bool(model.api_base) and not CATALOGUED.search(name)
+    sections = {key for key, value in model.parameters.items() if own and isinstance(value, dict)}
+    if own and sections == set(model.parameters):
         return True
     from neuralmedbench.models.api import through_litellm
 
@@ -92,7 +94,7 @@ def check_parameters(model: ModelConfig) -> bool:
     if through_litellm.has_only_responses(name, provider):
         message = f"model {model.name}: its provider serves it over the Responses interface alone, which is not spoken here; take a model that chats"
         raise ConfigError(message)
-    asked = _parameters_of(model, _whole_call(model))
+    asked = {key: value for key, value in _parameters_of(model, _whole_call(model)).items() if key not in sections}
     try:
         sent = through_litellm.sent_parameters(name, provider, asked)
     except Exception as error:  # litellm's errors share no base class
