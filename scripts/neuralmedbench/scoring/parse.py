@@ -20,8 +20,9 @@ from neuralmedbench.records.words import count_words
 from neuralmedbench.scoring.checklist import ChecklistCandidate, read_candidate, read_candidates, read_checklist
 from neuralmedbench.scoring.choice import read_choice
 from neuralmedbench.scoring.free_form import LETTER, free_answer, leading_statement, lesion_object, stated_diagnoses
+from neuralmedbench.scoring.lists import list_from, mark_of
 from neuralmedbench.scoring.places import numbered_images, read_place
-from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections, without_thoughts
+from neuralmedbench.scoring.sections import DECORATION, Sections, clean, read_sections, without_thoughts
 from neuralmedbench.scoring.structured_answer import parse_structured
 
 MAX_WORDS = 14
@@ -58,10 +59,10 @@ OTHER_SIGNS = {**SPACED, "،": ",", "؛": ";", "؟": "?", "।": ".", "٪": "%",
 SIGNS: dict[int, int | str] = {**FULL_WIDTH, **{ord(sign): text for sign, text in OTHER_SIGNS.items()}}
 RANK = re.compile(r"(?m)(^|\s)(\d{1,2})、")
 OTHER_DIGIT = re.compile(r"[^\D0-9]")
-REFUSAL = re.compile(
-    r"\b(?:i(?: a|')?m sorry|i apologi[sz]e|i (?:cannot|can't|can not|am (?:not able|unable))|as an ai|i'm (?:not able|unable)|i won't)\b",
-    re.I,
-)
+DECLINES = r"i apologi[sz]e|i (?:cannot|can't|can not|am (?:not able|unable))|i'm (?:not able|unable)|i won't"
+REFUSAL = re.compile(rf"\b(?:i(?: a|')?m sorry|as an ai|{DECLINES})\b", re.I)
+DECLINED_ABOVE = re.compile(rf"\b(?:i(?: a|')?m sorry,? but|{DECLINES})\b", re.I)
+"""Words above a list of diagnoses that make it a refusal with a list: pity and what an AI is do not, nor does advice below it."""
 NOT_KNOWN = re.compile(r"^[\s>*_#-]{0,20}ANSWER[*_]*\s*:[\s*_\"']*not known\b", re.IGNORECASE | re.MULTILINE)
 """What a model that asks for facts may answer instead of a letter (`ask_choice_form.j2`)."""
 
@@ -318,8 +319,7 @@ def _with_statement(prediction: Prediction, text: str) -> Prediction:
 
 def _parse_other_form(text: str, family: Family) -> Prediction | None:
     """Parse an answer in one of the usual other forms; None if it is in none of them. A refusal is in none."""
-    if REFUSAL.search(text) and not leading_statement(text):
-        return None
+    refused = bool(REFUSAL.search(text)) and not leading_statement(text)
     if family is Family.LESION_RECOGNITION:
         fields: dict[str, str] | None = dict(NO_LESION) if NONE_SEEN.match(text) else lesion_object(text) or None
         names: tuple[str, ...] = (fields["lesion"],) if fields else ()
@@ -328,7 +328,8 @@ def _parse_other_form(text: str, family: Family) -> Prediction | None:
         names = (answer,) if normal_form(answer) else ()
     else:
         fields, names = None, stated_diagnoses(text, bare=family is Family.DIFFERENTIAL_DIAGNOSIS)
-    if not names:
+        refused = refused and bool(names) and bool(DECLINED_ABOVE.search(text[: text.find(names[0]) + len(names[0])]))
+    if refused or not names:
         return None
     abstained = abstains(names[0]) and not (fields and normal_form(names[0]) == "none")
     return Prediction(
@@ -342,18 +343,17 @@ def _parse_other_form(text: str, family: Family) -> Prediction | None:
 
 def _candidates(lines: list[str]) -> tuple[tuple[str, ...], bool]:
     """Return the candidates by rank; True if they are written as requested: 1 to 5, numbered, one per line, without explanations."""
-    strict = not lines[0].strip()
-    rows = [part for line in lines for part in INLINE_NUMBER.split(line) if part.strip()]
-    # numbered lines are the candidates and all else is explanation; without numbers every short line is one
-    numbered = [match for row in rows if (match := NUMBERED.fullmatch(DECORATION.sub("", row).rstrip()))]
-    if numbered:
-        strict &= len(numbered) == len(rows) and [int(match.group(1)) for match in numbered] == list(range(1, len(rows) + 1))
-        texts = [match.group(2) for match in sorted(numbered, key=lambda match: int(match.group(1)))]
+    # a numbered list has the candidates, else headings, bullets or short lines, whatever comes first; all else is explanation
+    marks = [mark_of(line) for line in lines]
+    short = [row for row, line in enumerate(lines) if line.strip() and _is_short(line)]
+    first = next((row for row, mark in enumerate(marks) if mark.number), next(iter(short), None))
+    if first is not None and marks[first].kind:
+        texts = list_from(lines, marks, first).entries
     else:
-        strict = False
-        texts = [DECORATION.sub("", row) for row in rows if _is_short(row)]
+        texts = [DECORATION.sub("", lines[row]) for row in short if not marks[row].kind]
     cleaned = [diagnosis_of(text) for text in texts]
-    strict &= len(texts) <= LONGEST_DIFFERENTIAL and [text.strip() for text in texts] == cleaned
+    as_requested = [f"{rank}. {name}" for rank, name in enumerate(cleaned[:LONGEST_DIFFERENTIAL], start=1)]
+    strict = [line.strip() for line in lines if line.strip()] == as_requested and not lines[0].strip()
     if cleaned and normal_form(cleaned[0]) and not LETTER.search(cleaned[0]):  # a number in the place of the first diagnosis
         return (), False
     return tuple(text for text in cleaned if normal_form(text))[:LONGEST_DIFFERENTIAL], strict
