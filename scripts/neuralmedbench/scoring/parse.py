@@ -196,28 +196,48 @@ def parse_checklist(text: str, family: Family, images: Sequence[ItemImage] = (),
         return None
     lesion = family is Family.LESION_RECOGNITION
     named, strict = _lesion(sections) if lesion else _differential(sections)
-    if not named:
-        return Prediction(parse_status=ParseStatus.FAILED)
-    first = named[0][0]
-    abstained = abstains(first) and not (lesion and normal_form(first) == "none")  # `none` is an answer to a lesion item
-    confidence, plain = _confidence_of(sections)
+    names = tuple(name for name, _ in named)
     place = {name: clean(sections.text(name.upper())) for name in ("location", "side")}
     asked = SECTIONS.get(family, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS])
     has_places = not sections.lines.keys().isdisjoint(PLACES)
     asked = with_places(asked) if has_places else asked
-    fields = {"lesion": first, **place} if lesion else {name: words for name, words in place.items() if words}
+    fields = {"lesion": names[0], **place} if lesion and names else {name: words for name, words in place.items() if words}
+    prediction = _of_sections(sections, names, asked, strict=strict, lesion=lesion, fields=fields or None)
+    if prediction.parse_status is ParseStatus.FAILED:
+        return prediction
+    return replace(
+        prediction,
+        seen=clean(sections.text("SEEN")),
+        evidence=() if prediction.abstained else tuple(candidate.evidence for _, candidate in named),
+        missing=clean(sections.text("MISSING")),
+        place=read_place(sections.text("PICTURE"), sections.text("BOX"), images, y_first=y_first)
+        if has_places and not prediction.abstained
+        else None,
+    )
+
+
+def _of_sections(
+    sections: Sections,
+    names: tuple[str, ...],
+    headers: Sequence[str],
+    *,
+    strict: bool = True,
+    lesion: bool = False,
+    fields: dict[str, str] | None = None,
+) -> Prediction:
+    """Return the prediction of an answer in sections: `failed` if it names nothing, and without its names if it abstains."""
+    if not names or not normal_form(names[0]):
+        return Prediction(parse_status=ParseStatus.FAILED)
+    confidence, plain = _confidence_of(sections)
+    abstained = abstains(names[0]) and not (lesion and normal_form(names[0]) == "none")  # `none` is an answer to a lesion item
     return Prediction(
-        parse_status=_status_of(strict and plain and sections.strict and in_order(sections, *asked)),
-        differential=() if abstained else tuple(name for name, _ in named),
+        parse_status=_status_of(strict and plain and sections.strict and in_order(sections, *headers)),
+        differential=() if abstained else names,
         findings=sections.text("FINDINGS"),
         rationale=sections.text("RATIONALE") or sections.text("REASONING"),
-        fields=None if abstained else fields or None,
+        fields=None if abstained else fields,
         confidence=None if abstained else confidence,
         abstained=abstained,
-        seen=clean(sections.text("SEEN")),
-        evidence=() if abstained else tuple(candidate.evidence for _, candidate in named),
-        missing=clean(sections.text("MISSING")),
-        place=read_place(sections.text("PICTURE"), sections.text("BOX"), images, y_first=y_first) if has_places and not abstained else None,
     )
 
 
@@ -254,56 +274,20 @@ def in_order(sections: Sections, *headers: str) -> bool:
 
 
 def _parse_lesion(sections: Sections) -> Prediction:
-    lesion = clean(sections.text("LESION"))
-    if not normal_form(lesion):
-        return Prediction(parse_status=ParseStatus.FAILED)
-    abstained = abstains(lesion) and normal_form(lesion) != "none"
-    confidence, plain = _confidence_of(sections)
-    fields = {"lesion": lesion, "location": clean(sections.text("LOCATION")), "side": clean(sections.text("SIDE"))}
-    return Prediction(
-        parse_status=_status_of(plain and sections.strict and in_order(sections, "LESION", "LOCATION", "SIDE", "FINDINGS", "CONFIDENCE")),
-        differential=() if abstained else (lesion,),
-        findings=sections.text("FINDINGS"),
-        fields=None if abstained else fields,
-        confidence=None if abstained else confidence,
-        abstained=abstained,
-    )
+    fields = {name: clean(sections.text(name.upper())) for name in ("lesion", "location", "side")}
+    headers = ("LESION", "LOCATION", "SIDE", "FINDINGS", "CONFIDENCE")
+    return replace(_of_sections(sections, (fields["lesion"],), headers, lesion=True, fields=fields), rationale="")
 
 
 def _parse_open_answer(sections: Sections) -> Prediction:
     answer = clean(sections.text("ANSWER"))
-    if not normal_form(answer):
-        return Prediction(parse_status=ParseStatus.FAILED)
-    abstained = abstains(answer)
-    confidence, plain = _confidence_of(sections)
-    return Prediction(
-        parse_status=_status_of(plain and sections.strict and in_order(sections, "ANSWER", "CONFIDENCE")),
-        differential=() if abstained else (answer,),
-        findings=answer,
-        rationale=sections.text("REASONING"),
-        confidence=None if abstained else confidence,
-        abstained=abstained,
-    )
+    prediction = _of_sections(sections, (answer,), ("ANSWER", "CONFIDENCE"))
+    return prediction if prediction.parse_status is ParseStatus.FAILED else replace(prediction, findings=answer)
 
 
 def _parse_differential(sections: Sections) -> Prediction:
-    if "DIFFERENTIAL" not in sections.lines:
-        return Prediction(parse_status=ParseStatus.FAILED)
-    candidates, strict = _candidates(sections.lines["DIFFERENTIAL"])
-    abstained = bool(candidates) and abstains(candidates[0])
-    if not candidates:
-        return Prediction(parse_status=ParseStatus.FAILED)
-    confidence, plain = _confidence_of(sections)
-    return Prediction(
-        parse_status=_status_of(
-            strict and plain and sections.strict and in_order(sections, "DIFFERENTIAL", "FINDINGS", "RATIONALE", "CONFIDENCE")
-        ),
-        differential=() if abstained else candidates,
-        findings=sections.text("FINDINGS"),
-        rationale=sections.text("RATIONALE") or sections.text("REASONING"),
-        confidence=None if abstained else confidence,
-        abstained=abstained,
-    )
+    candidates, strict = _candidates(sections.lines.get("DIFFERENTIAL", [""]))
+    return _of_sections(sections, candidates, ("DIFFERENTIAL", "FINDINGS", "RATIONALE", "CONFIDENCE"), strict=strict)
 
 
 def _with_statement(prediction: Prediction, text: str) -> Prediction:
