@@ -225,6 +225,7 @@ def judge_update(args: Namespace) -> int:
     """
     from neuralmedbench.config.workflow import read_run
     from neuralmedbench.estimates.intervals import IntervalSettings
+    from neuralmedbench.recording.record import scored_files
     from neuralmedbench.report.gate import write_gate
     from neuralmedbench.tables.gate.plan import plan_update
     from neuralmedbench.tables.study import read_study
@@ -235,6 +236,9 @@ def judge_update(args: Namespace) -> int:
         places = {"vocabulary": Path(config.vocabulary), "results": Path(run.results), "record": record}
         print("\n".join(plan_update(Path(), args.model, **places, assumed=args.changes)))
         return 0
+    if absent := next((path for path in scored_files(run) if not Path(path).is_file()), ""):
+        print(f"{args.model}: blocked ({absent} is not there: the run is not finished; run the workflow, or wait for it to end)")
+        return GATE_CODES["blocked"]
     study = read_study(
         Path(),
         list(run.benchmarks),

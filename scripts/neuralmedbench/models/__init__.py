@@ -4,7 +4,7 @@ Doors
 -----
 batch.log: batch_lines, release_chunk
 budget: NANO, SpendTotals, account_of, check_paid
-causes: next_step
+causes: can_be_asked, next_step
 console: log_served_models
 context_length: ContextLength
 conversation: PromptMessage, WorkUpStep, facts_told, next_messages, questions_asked, released, shown_answer

@@ -29,7 +29,7 @@ from neuralmedbench.models.requests_of_model import limited_requests, requests_f
 from neuralmedbench.models.samples import SampleWalk, has_informant, response_row
 from neuralmedbench.records.items import Arm, Gold, Item, Runner, Strategy
 from neuralmedbench.records.requests import Request, long_prompt_line
-from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
+from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_by_another_model
 from neuralmedbench.records.scores import PLANTED, Grade, response_key
 from neuralmedbench.records.vocabulary import Urgency, Vocabulary
 from neuralmedbench.records.words import counted, listing
@@ -221,7 +221,7 @@ class _Planner:
         assert config.model
         responses = self._results(name) / f"responses/{self._benchmark}/{name}.parquet"
         present = read_records(responses, Response) if responses.is_file() else []
-        answered = {response_key(row) for row in present if row.state not in MISSING_STATES}
+        answered = {response_key(row) for row in present if row.state not in MISSING_STATES or is_by_another_model(row.error)}
         # grader calls for answers that do not exist yet are estimated from placeholders
         expected = [row for row in _placeholder_answers(asked, model) if response_key(row) not in answered]
         entries = read_ledger(self._ledger(name, grader))

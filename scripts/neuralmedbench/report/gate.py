@@ -147,7 +147,7 @@ def _look(study: Study, pair: UpdatePair, kept: LookRecord) -> tuple[UpdateLook,
 
 
 def _moved_reference(pair: UpdatePair, kept: LookRecord) -> Iterator[str]:
-    if kept.looks and kept.looks[0].reference != pair.reference:
+    if pair.pairs and kept.looks and kept.looks[0].reference != pair.reference:
         first = kept.looks[0].reference
         yield (
             f"Look 1 compared with revision {first}, this one would compare with {pair.reference}: small losses could add up unseen. Write"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.estimates.comparisons import smallest_difference
 from neuralmedbench.estimates.prediction_powered import FEWEST_RATERS
 from neuralmedbench.records.items import Axis
-from neuralmedbench.records.responses import ServedModel, served_by
+from neuralmedbench.records.responses import is_by_another_model, printable_name
 from neuralmedbench.records.words import counted, listing, percent, percent_with_span
 from neuralmedbench.tables.axes import gap_sentence
 from neuralmedbench.tables.axis_correlation import correlation_statement
@@ -131,39 +133,84 @@ def _grader_only(study: Study, tables: Tables) -> Iterable[tuple[str, str]]:
             yield name, f"{GRADER_ONLY} no clinician has rated this run."
 
 
-def mixed_rows(study: Study) -> list[tuple[str, str, list[ServedModel]]]:
-    """Find models that were served as more than one model.
+@dataclass(frozen=True)
+class ServedAnswers:
+    """Whose answers a model, or a grader (`grader <name>`), gave over all benchmarks of a run.
 
-    Benchmark, model (or `grader <name>`, over the answers of all models, which one grader should measure alike), and the served models.
+    Attributes
+    ----------
+    others : Counter of (str, str)
+        Answers by another model than the one asked, by the name of the benchmark and what is said of them.
+    names : dict of str to Counter
+        By the name of a benchmark: the other answers, by the model that the provider named.
     """
-    found = []
+
+    others: Counter[tuple[str, str]]
+    names: dict[str, Counter[str]]
+
+    @property
+    def is_mixed(self) -> bool:
+        """True if more than one model answered as the one asked."""
+        return len({name for counts in self.names.values() for name in counts}) > 1
+
+
+def served_answers(study: Study) -> dict[str, ServedAnswers]:
+    """Count the answers of each model and grader by the model that gave them."""
+    found: dict[str, ServedAnswers] = defaultdict(lambda: ServedAnswers(Counter(), defaultdict(Counter)))
     for name, benchmark in study.benchmarks.items():
         for model, responses in benchmark.responses.items():
-            found.append((name, model, served_by((row.served_model, row.fingerprint, row.called_on) for row in responses)))
+            _count(found[model], name, [(row.served_model, row.error) for row in responses])
         for grader, config in study.all_graders.items():
             if config.model is not None:
-                found.append((name, f"{GRADER}{grader}", _of_grader(benchmark, grader)))
-    return [row for row in found if len({one.name for one in row[2]}) > 1]
+                _count(found[f"{GRADER}{grader}"], name, _calls_of_grader(benchmark, grader))
+    return dict(found)
 
 
-def _of_grader(benchmark: BenchmarkStudy, grader: str) -> list[ServedModel]:
+def _count(answers: ServedAnswers, benchmark: str, calls: Iterable[tuple[str, str]]) -> None:
+    for served, why in calls:
+        if is_by_another_model(why):
+            answers.others[benchmark, why] += 1
+        elif served:
+            answers.names[benchmark][printable_name(served)] += 1
+
+
+def _calls_of_grader(benchmark: BenchmarkStudy, grader: str) -> Iterable[tuple[str, str]]:
     grades = [grade for (_, one), rows in benchmark.grades.items() if one == grader for grade in rows]
-    calls = {(grade.model, grade.item_id, grade.text_sha256): (grade.served_model, grade.fingerprint, grade.called_on) for grade in grades}
-    return served_by(calls.values())
+    return {(grade.model, grade.item_id, grade.text_sha256): (grade.served_model, grade.explanation) for grade in grades}.values()
 
 
 def served_badges(study: Study) -> list[Cells]:
-    """Return a warning badge; none when every model was one model throughout."""
-    who = sorted({_title(study, model) for _, model, _ in mixed_rows(study)})
-    return [{"name": "Served models", "state": "warn", "text": f"changed within the run: {', '.join(who)}"}] if who else []
+    """Return a warning badge; none when every model answered for itself, throughout."""
+    answers = served_answers(study)
+    other = sorted({_title(study, who) for who, found in answers.items() if found.others})
+    mixed = sorted({_title(study, who) for who, found in answers.items() if found.is_mixed})
+    texts = [f"another one answered for {', '.join(other)}"] if other else []
+    texts += [f"changed within the run: {', '.join(mixed)}"] if mixed else []
+    return [{"name": "Served models", "state": "warn", "text": "; ".join(texts)}] if texts else []
+
+
+def served_sentences(study: Study) -> list[str]:
+    """State for the top of the page which answers another model gave than the one asked; none is that model's answer."""
+    found = []
+    for who, answers in served_answers(study).items():
+        parts = [
+            f"{counted(number, 'answer')} to {study.benchmarks[name].config.title} {why}" for (name, why), number in answers.others.items()
+        ]
+        if parts:
+            noun, step = ("grades", "config/graders") if who.startswith(GRADER) else ("answers", "config/models")
+            found.append(
+                f"Served models: {_title(study, who)}: {listing(parts)}. They count as missing {noun}, and their cost at its prices; if the name is"
+                f" right, add it to `served_as` in {step}/{who.removeprefix(GRADER)}.yaml."
+            )
+    return found
 
 
 def served_statements(study: Study) -> list[str]:
-    """State which models were served as which; empty when every model was one model throughout."""
-    rows = mixed_rows(study)
-    if not rows:
+    """State which models were served as several; empty when every model was one model throughout."""
+    mixed = {who: answers.names for who, answers in served_answers(study).items() if answers.is_mixed}
+    if not mixed:
         return []
-    text = "; ".join(f"{_title(study, model)} on {study.benchmarks[name].config.title}: {_words(served)}" for name, model, served in rows)
+    text = "; ".join(f"{_title(study, who)}: {_words(study, names)}" for who, names in mixed.items())
     return [
         (
             f"Served models: a provider answered under one name with more than one model ({text}). The score of such a model is that of a "
@@ -178,20 +225,27 @@ def _title(study: Study, who: str) -> str:
     return study.models[who].title
 
 
-def _words(served: list[ServedModel]) -> str:
-    counts: dict[str, int] = {}
-    for one in served:
-        counts[one.name] = counts.get(one.name, 0) + one.answers
-    return ", ".join(f"{count:,} answers by {withhold_outside_paths(name)}" for name, count in counts.items())
+def _words(study: Study, names: Mapping[str, Counter[str]]) -> str:
+    parts = []
+    for benchmark, counts in names.items():
+        of_each = [f"{counted(count, 'answer')} by {withhold_outside_paths(name)}" for name, count in counts.items()]
+        parts.append(f"on {study.benchmarks[benchmark].config.title} {listing(of_each, len(of_each))}")
+    return "; ".join(parts)
 
 
 def sentences(study: Study, tables: Tables) -> list[str]:
     """State the main results, depth before breadth; a sentence without numbers behind it is left out. A limited run has no result to state."""
     if study.limit:
         head = f"This run is {limited_words(study.limit)}."
-        return [head, *_not_graded(study, tables), *filter(None, form_sentences(study, tables)), *stated_sentences(study, tables)]
+        return [
+            head,
+            *served_sentences(study),
+            *_not_graded(study, tables),
+            *filter(None, form_sentences(study, tables)),
+            *stated_sentences(study, tables),
+        ]
     order = sorted(study.benchmarks.values(), key=lambda benchmark: benchmark.config.axis is not Axis.DEPTH)
-    found = [_leader(study, tables, benchmark.name) for benchmark in order]
+    found = [*served_sentences(study), *(_leader(study, tables, benchmark.name) for benchmark in order)]
     found += [
         *_not_graded(study, tables),
         *form_sentences(study, tables),

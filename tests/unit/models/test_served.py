@@ -93,7 +93,7 @@ def test_tables_and_report_warn_of_a_model_that_changed_within_a_run(study: Stud
     assert [(row["served_models"], row["fingerprints"]) for row in efficiency_rows(mixed)] == [(2, 3)]
     assert served_badges(mixed) == [{"name": "Served models", "state": "warn", "text": "changed within the run: Alpha VLM"}]
     (said,) = served_statements(mixed)
-    assert "(Alpha VLM on Depth, made up: 2 answers by m-2026-05-01, 2 answers by m-2026-06-01)" in said
+    assert "(Alpha VLM: on Depth, made up 2 answers by m-2026-05-01 and 2 answers by m-2026-06-01)" in said
 
 
 def test_a_grader_that_changed_between_two_answers_is_told_too(study: Study) -> None:
@@ -102,7 +102,7 @@ def test_a_grader_that_changed_between_two_answers_is_told_too(study: Study) -> 
     graded[2:] = [replace(grade, served_model=JUNE) for grade in graded[2:]]
     mixed = with_responses(study, [], graded)
     assert [badge["text"] for badge in served_badges(mixed)] == ["changed within the run: grader Second grader"]
-    assert "grader Second grader on Depth, made up: 1 answers by m-2026-05-01, 1 answers by m-2026-06-01" in served_statements(mixed)[0]
+    assert "grader Second grader: on Depth, made up 1 answer by m-2026-05-01 and 1 answer by m-2026-06-01" in served_statements(mixed)[0]
 
 
 def sent(row: Any) -> list[object]:
