@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -234,7 +235,8 @@ def judge_update(args: Namespace) -> int:
     config = run.config
     if args.plan:
         places = {"vocabulary": Path(config.vocabulary), "results": Path(run.results), "record": record}
-        print("\n".join(plan_update(Path(), args.model, **places, assumed=args.changes)))
+        today = datetime.datetime.now(datetime.UTC).date()
+        print("\n".join(plan_update(Path(), args.model, **places, assumed=args.changes, today=today)))
         return 0
     if absent := next((path for path in scored_files(run) if not Path(path).is_file()), ""):
         print(f"{args.model}: blocked ({absent} is not there: the run is not finished; run the workflow, or wait for it to end)")

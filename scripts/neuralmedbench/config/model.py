@@ -151,6 +151,9 @@ class ModelConfig(Section):
     revision: str = Field(
         description="Change this after an API update: the model is then called again, and old and new answers are compared."
     )
+    ends_on: datetime.date | None = Field(
+        None, description="Last day on which its provider serves it, YYYY-MM-DD; absent: as the installed price list of litellm says."
+    )
     reference_revision: str | None = Field(
         None, description="The revision in use, with which the current one is compared; absent: the one before it in the ledger."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ from neuralmedbench.models.destinations import check_destination, destination_of
 from neuralmedbench.models.forecast import Forecast, GraderSwitch, forecast_calls, forecast_informant, grader_switches, switch_lines
 from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import LedgerEntry, read_ledger
+from neuralmedbench.models.life import life_lines
 from neuralmedbench.models.prices import asked_tier, longest_answer
 from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.requests_of_model import limited_requests, requests_for, too_many_pictures
@@ -361,7 +363,9 @@ HEAD = ("benchmark", "asked", "samples", "answered", "calls", "prompt", "complet
 WORDS = "Nothing was sent. prompt and completion: tokens in thousands, expected / as reserved before a call (one byte per token). Samples with the same request share one answer and one call."
 
 
-def plan_lines(rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spending: SpendTotals) -> list[str]:
+def plan_lines(
+    rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spending: SpendTotals, *, today: datetime.date | None = None
+) -> list[str]:
     """Format a plan as text.
 
     Parameters
@@ -374,6 +378,8 @@ def plan_lines(rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spend
         The run.
     spending : SpendTotals
         Money spent so far.
+    today : date, optional
+        Day from which the last days of models are counted.
 
     Returns
     -------
@@ -400,6 +406,7 @@ def plan_lines(rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spend
         for row in rows
         if (cached := row.outlook.cached_tokens)
     ]
+    lines += life_lines(run.all_asked(), today or datetime.datetime.now(datetime.UTC).date())
     lines += switch_lines(switch for row in rows for switch in row.switches)
     return [*lines, *_group_lines(rows, run), *_cap_lines(rows, run, spending)]
 

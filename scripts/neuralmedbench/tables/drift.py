@@ -113,7 +113,7 @@ def _another_model(asked: Sequence[Request], old: Sequence[Response], new: Seque
     """Return the result of a check whose answers came from another model than the one asked: nothing is compared."""
     row, (why, _) = new[0], others.most_common(1)[0]
     who = f"{row.model} on {row.benchmark}, revision {row.revision}, {len(asked)} items asked again"
-    lines = [f"{who}: changed: {others.total()} of {len(new)} answers {why}; {next_step(why)}."]
+    lines = [f"{who}: changed: {others.total()} of {len(new)} answers were {why}; {next_step(why)}."]
     found = {"benchmark": row.benchmark, "model": row.model, "revision": row.revision, "changed": True, "said": lines}
     return Drift(changed=True, lines=lines, found=found | {"served": {"before": _served_names(old), "now": _served_names(new)}})
 

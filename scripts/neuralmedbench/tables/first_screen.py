@@ -194,7 +194,8 @@ def served_sentences(study: Study) -> list[str]:
     found = []
     for who, answers in served_answers(study).items():
         parts = [
-            f"{counted(number, 'answer')} to {study.benchmarks[name].config.title} {why}" for (name, why), number in answers.others.items()
+            f"{counted(number, 'answer')} to {study.benchmarks[name].config.title} were {why}"
+            for (name, why), number in answers.others.items()
         ]
         if parts:
             noun, step = ("grades", "config/graders") if who.startswith(GRADER) else ("answers", "config/models")

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.readiness import Margin, UpdateKind
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import Floats
 from neuralmedbench.estimates.noninferiority import gap_bounds, gaps_of, margin_test
 from neuralmedbench.models.causes import can_be_asked, next_step
+from neuralmedbench.models.life import last_day, life_words
 from neuralmedbench.records.items import is_headline
-from neuralmedbench.records.responses import MISSING_STATES, ResponseState, is_by_another_model
+from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_by_another_model
 from neuralmedbench.records.scores import Grade, Score
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.scoring.llm.model_grading import NO_ANSWER
@@ -133,6 +136,8 @@ class UpdatePair:
         Why there is no approval whatever the margins say, each a sentence.
     blocked : tuple of str
         Why there is no verdict, each with the next step.
+    last_days : tuple of str
+        Until when the revisions can be asked, where that is known and near.
     """
 
     benchmark: str
@@ -144,6 +149,7 @@ class UpdatePair:
     pairs: Mapping[tuple[str, str], PairedPatients] = field(default_factory=dict)
     reservations: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
+    last_days: tuple[str, ...] = ()
 
 
 def judge_margins(
@@ -224,7 +230,7 @@ def alarms_of(pair: UpdatePair, limits: Mapping[str, Mapping[UpdateKind, int | N
     ]
 
 
-def read_pair(study: Study, model: str) -> UpdatePair:
+def read_pair(study: Study, model: str, today: datetime.date) -> UpdatePair:
     """Pair the answers of a model's present revision with those of the one in use.
 
     Parameters
@@ -233,6 +239,8 @@ def read_pair(study: Study, model: str) -> UpdatePair:
         A run with the benchmark of `update` and the model.
     model : str
         The model.
+    today : date
+        Day from which the last days of the two revisions are counted.
 
     Raises
     ------
@@ -263,7 +271,16 @@ def read_pair(study: Study, model: str) -> UpdatePair:
         pairs=pairs,
         reservations=tuple(_reservations(study, benchmark, model, members, stated)),
         blocked=tuple(_incomparable(study, benchmark, model)),
+        last_days=tuple(_last_days(study.models[model], benchmark.earlier_responses[model], today)),
     )
+
+
+def _last_days(model: ModelConfig, in_use: Sequence[Response], today: datetime.date) -> Iterator[str]:
+    """Yield until when the two revisions can be asked; the one in use is known by the name under which it answered."""
+    served = Counter(row.served_model for row in in_use if row.served_model).most_common(1)
+    for which, day in (("in use", last_day(model, served[0][0]) if served else None), ("new", last_day(model))):
+        if day:
+            yield from (f"The revision that is {which}: {words}." for words in life_words(day, today))
 
 
 def _benchmark(study: Study, model: str) -> BenchmarkStudy:
@@ -409,14 +426,14 @@ def _missing(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[st
     for which, rows in (("in use", benchmark.earlier_responses[model]), ("new", benchmark.responses[model])):
         others = Counter(row.error for row in rows if is_headline(row) and is_by_another_model(row.error))
         yield from (
-            f"{counted(number, 'answer')} of the revision that is {which} {why}; {next_step(why)}." for why, number in others.items()
+            f"{counted(number, 'answer')} of the revision that is {which} were {why}; {next_step(why)}." for why, number in others.items()
         )
     for grader in study.all_graders:
         sides = (benchmark.earlier_grades, benchmark.grades)
         others = Counter(
             row.explanation for grades in sides for row in grades.get((model, grader), ()) if is_by_another_model(row.explanation)
         )
-        yield from (f"{counted(number, 'grade')} of {grader}: {why}; {next_step(why)}." for why, number in others.items())
+        yield from (f"{counted(number, 'grade')} of {grader} were {why}; {next_step(why)}." for why, number in others.items())
 
 
 def _served_models(grades: Iterable[Grade]) -> set[tuple[str, str]]:
