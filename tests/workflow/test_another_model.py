@@ -125,6 +125,8 @@ def test_a_run_by_another_model_is_said_everywhere_and_counts_for_nothing(projec
         assert f"x16: WARNING: answered by another model: {OTHER}, not made-up" in tried.stderr
         assert f"not answered: 8 answered by another model: {OTHER}, not made-up" in tried.stdout
         assert f"{OTHER}, not made-up" in (project / "results/try-x16/report.html").read_text(encoding="utf-8")
+        watched = nmb(project, "run", "watch", "--once")
+        assert f"8 failed: answered by another model: {OTHER}, not made-up" in watched.stdout
         # in a whole run: no rank, both names on the first screen, and nothing to be asked again
         said = retry_or_report(project)
         assert f"answered by another model: {OTHER}, not made-up" in said

@@ -27,6 +27,7 @@ ALARM_CODE = 20
     "plan",
     CONFIGFILES,
     argument("--out", type=Path, help="also write the plan as CSV"),
+    argument("--last-days", action="store_true", help="ask the providers' lists of models until when each is served; no data are sent"),
     example="--configfiles config/paper.yaml --out plan.csv",
 )
 def plan_calls(args: Namespace) -> int:
@@ -45,7 +46,12 @@ def plan_calls(args: Namespace) -> int:
     except ConfigError:  # nothing can be planned: print all mistakes together
         run = read_run(args.configfiles, also=run_mistakes)
     rows, unplanned = plan_run(run)
-    print("\n".join(plan_lines(rows, unplanned, run, spent_here())))
+    days = None
+    if args.last_days:
+        from neuralmedbench.models.api.model_list import listed_last_days
+
+        days = listed_last_days(run.all_asked())
+    print("\n".join(plan_lines(rows, unplanned, run, spent_here(), listed_days=days)))
     if args.out:
         write_plan(args.out, rows)
     if mistakes := run_mistakes(run):

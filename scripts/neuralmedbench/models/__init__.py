@@ -2,6 +2,7 @@
 
 Doors
 -----
+api.model_list: listed_last_days
 batch.log: batch_lines, release_chunk
 budget: NANO, SpendTotals, account_of, check_paid
 causes: can_be_asked, next_step

@@ -41,10 +41,18 @@ def last_day(model: ModelConfig, served: str = "") -> datetime.date | None:
     return datetime.date.fromisoformat(day) if day else None
 
 
-def life_lines(models: Iterable[ModelConfig], today: datetime.date) -> Iterator[str]:
-    """Yield a line for each model that ends soon or has ended, and for each that the price list does not know."""
+def life_lines(
+    models: Iterable[ModelConfig], today: datetime.date, listed_days: Mapping[str, datetime.date] | None = None
+) -> Iterator[str]:
+    """Yield a line for each model that ends soon or has ended, and for each that the price list does not know.
+
+    What its provider's own list says (`api.model_list`) comes first.
+    """
     for model in models:
-        if day := last_day(model):
+        own = (listed_days or {}).get(model.name)
+        if own and own != model.ends_on:
+            yield f"{model.name}: write `ends_on: {own}` in its yaml, as its provider's list of models says"
+        if day := own or last_day(model):
             yield from (f"{model.name}: {words}" for words in life_words(day, today))
         if _is_hosted(model) and price_list() and listed(model.id) is None:
             yield f"{model.name}: the installed price list does not know {model.id}: parameters that it refuses, and its last day, are not known before it is asked"

@@ -6,7 +6,7 @@ import csv
 import datetime
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -364,7 +364,13 @@ WORDS = "Nothing was sent. prompt and completion: tokens in thousands, expected 
 
 
 def plan_lines(
-    rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spending: SpendTotals, *, today: datetime.date | None = None
+    rows: Sequence[PlanRow],
+    gaps: Sequence[PlanGap],
+    run: Run,
+    spending: SpendTotals,
+    *,
+    today: datetime.date | None = None,
+    listed_days: Mapping[str, datetime.date] | None = None,
 ) -> list[str]:
     """Format a plan as text.
 
@@ -380,6 +386,8 @@ def plan_lines(
         Money spent so far.
     today : date, optional
         Day from which the last days of models are counted.
+    listed_days : mapping of str to date, optional
+        Last days that the providers' own lists name, by model or grader.
 
     Returns
     -------
@@ -406,7 +414,7 @@ def plan_lines(
         for row in rows
         if (cached := row.outlook.cached_tokens)
     ]
-    lines += life_lines(run.all_asked(), today or datetime.datetime.now(datetime.UTC).date())
+    lines += life_lines(run.all_asked(), today or datetime.datetime.now(datetime.UTC).date(), listed_days)
     lines += switch_lines(switch for row in rows for switch in row.switches)
     return [*lines, *_group_lines(rows, run), *_cap_lines(rows, run, spending)]
 
