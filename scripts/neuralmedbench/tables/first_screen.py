@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.estimates.comparisons import smallest_difference
@@ -28,7 +27,7 @@ from neuralmedbench.tables.leaderboard import limited_words
 from neuralmedbench.tables.missing import case_words, not_graded_sentences
 from neuralmedbench.tables.parts import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables
-from neuralmedbench.tables.study import BenchmarkStudy, Study, nonfinite_statements
+from neuralmedbench.tables.study import Study, nonfinite_statements
 from neuralmedbench.tables.words import begun, models_of, ranked_of, size_of
 
 MOST_BOUNDS = 4
@@ -133,57 +132,32 @@ def _grader_only(study: Study, tables: Tables) -> Iterable[tuple[str, str]]:
             yield name, f"{GRADER_ONLY} no clinician has rated this run."
 
 
-@dataclass(frozen=True)
-class ServedAnswers:
-    """Whose answers a model, or a grader (`grader <name>`), gave over all benchmarks of a run.
-
-    Attributes
-    ----------
-    others : Counter of (str, str)
-        Answers by another model than the one asked, by the name of the benchmark and what is said of them.
-    names : dict of str to Counter
-        By the name of a benchmark: the other answers, by the model that the provider named.
-    """
-
-    others: Counter[tuple[str, str]]
-    names: dict[str, Counter[str]]
-
-    @property
-    def is_mixed(self) -> bool:
-        """True if more than one model answered as the one asked."""
-        return len({name for counts in self.names.values() for name in counts}) > 1
-
-
-def served_answers(study: Study) -> dict[str, ServedAnswers]:
-    """Count the answers of each model and grader by the model that gave them."""
-    found: dict[str, ServedAnswers] = defaultdict(lambda: ServedAnswers(Counter(), defaultdict(Counter)))
+def served_answers(study: Study) -> dict[str, Counter[tuple[str, str, str]]]:
+    """Count the answers of each model and grader (`grader <name>`) by benchmark, by the model that gave them, and by why that is another one."""
+    answers: dict[str, Counter[tuple[str, str, str]]] = defaultdict(Counter)
     for name, benchmark in study.benchmarks.items():
         for model, responses in benchmark.responses.items():
-            _count(found[model], name, [(row.served_model, row.error) for row in responses])
-        for grader, config in study.all_graders.items():
-            if config.model is not None:
-                _count(found[f"{GRADER}{grader}"], name, _calls_of_grader(benchmark, grader))
-    return dict(found)
+            answers[model].update(_answer(name, row.served_model, row.error) for row in responses)
+        for (_, grader), grades in benchmark.grades.items():
+            calls = {(grade.item_id, grade.text_sha256): _answer(name, grade.served_model, grade.explanation) for grade in grades}
+            answers[f"{GRADER}{grader}"].update(calls.values())
+    return answers
 
 
-def _count(answers: ServedAnswers, benchmark: str, calls: Iterable[tuple[str, str]]) -> None:
-    for served, why in calls:
-        if is_by_another_model(why):
-            answers.others[benchmark, why] += 1
-        elif served:
-            answers.names[benchmark][printable_name(served)] += 1
+def _answer(benchmark: str, served: str, why: str) -> tuple[str, str, str]:
+    return benchmark, printable_name(served), why if is_by_another_model(why) else ""
 
 
-def _calls_of_grader(benchmark: BenchmarkStudy, grader: str) -> Iterable[tuple[str, str]]:
-    grades = [grade for (_, one), rows in benchmark.grades.items() if one == grader for grade in rows]
-    return {(grade.model, grade.item_id, grade.text_sha256): (grade.served_model, grade.explanation) for grade in grades}.values()
+def _mixed(answers: Mapping[tuple[str, str, str], int]) -> bool:
+    """Return True if more than one model answered as the one asked."""
+    return len({served for _, served, why in answers if served and not why}) > 1
 
 
 def served_badges(study: Study) -> list[Cells]:
     """Return a warning badge; none when every model answered for itself, throughout."""
     answers = served_answers(study)
-    other = sorted({_title(study, who) for who, found in answers.items() if found.others})
-    mixed = sorted({_title(study, who) for who, found in answers.items() if found.is_mixed})
+    other = sorted({_title(study, who) for who, counts in answers.items() if any(why for _, _, why in counts)})
+    mixed = sorted({_title(study, who) for who, counts in answers.items() if _mixed(counts)})
     texts = [f"another one answered for {', '.join(other)}"] if other else []
     texts += [f"changed within the run: {', '.join(mixed)}"] if mixed else []
     return [{"name": "Served models", "state": "warn", "text": "; ".join(texts)}] if texts else []
@@ -191,47 +165,47 @@ def served_badges(study: Study) -> list[Cells]:
 
 def served_sentences(study: Study) -> list[str]:
     """State for the top of the page which answers another model gave than the one asked; none is that model's answer."""
-    found = []
-    for who, answers in served_answers(study).items():
-        parts = [
-            f"{counted(number, 'answer')} to {study.benchmarks[name].config.title} were {why}"
-            for (name, why), number in answers.others.items()
-        ]
+    sentences = []
+    for who, counts in served_answers(study).items():
+        parts = [f"{_counted(study, name, number)} were {why}" for (name, _, why), number in counts.items() if why]
         if parts:
-            noun, step = ("grades", "config/graders") if who.startswith(GRADER) else ("answers", "config/models")
-            found.append(
-                f"Served models: {_title(study, who)}: {listing(parts)}. They count as missing {noun}, and their cost at its prices; if the name is"
-                f" right, add it to `served_as` in {step}/{who.removeprefix(GRADER)}.yaml."
+            folder = "graders" if who.startswith(GRADER) else "models"
+            sentences.append(
+                f"Served models: {_title(study, who)}: {listing(parts)}. They count as missing, and their cost at its prices; if the name is"
+                f" right, add it to `served_as` in config/{folder}/{who.removeprefix(GRADER)}.yaml."
             )
-    return found
+    return sentences
 
 
 def served_statements(study: Study) -> list[str]:
     """State which models were served as several; empty when every model was one model throughout."""
-    mixed = {who: answers.names for who, answers in served_answers(study).items() if answers.is_mixed}
-    if not mixed:
+    parts = []
+    for who, counts in served_answers(study).items():
+        if _mixed(counts):
+            of_each = [
+                f"{_counted(study, name, number)} by {withhold_outside_paths(served)}"
+                for (name, served, why), number in counts.items()
+                if served and not why
+            ]
+            parts.append(f"{_title(study, who)}: {listing(of_each, len(of_each))}")
+    if not parts:
         return []
-    text = "; ".join(f"{_title(study, who)}: {_words(study, names)}" for who, names in mixed.items())
     return [
         (
-            f"Served models: a provider answered under one name with more than one model ({text}). The score of such a model is that of a "
+            f"Served models: a provider answered under one name with more than one model ({'; '.join(parts)}). The score of such a model is that of a "
             "mixture, and a grader that changed did not measure all answers alike."
         )
     ]
+
+
+def _counted(study: Study, benchmark: str, number: int) -> str:
+    return f"{counted(number, 'answer')} to {study.benchmarks[benchmark].config.title}"
 
 
 def _title(study: Study, who: str) -> str:
     if who.startswith(GRADER):
         return f"{GRADER}{study.all_graders[who.removeprefix(GRADER)].title}"
     return study.models[who].title
-
-
-def _words(study: Study, names: Mapping[str, Counter[str]]) -> str:
-    parts = []
-    for benchmark, counts in names.items():
-        of_each = [f"{counted(count, 'answer')} by {withhold_outside_paths(name)}" for name, count in counts.items()]
-        parts.append(f"on {study.benchmarks[benchmark].config.title} {listing(of_each, len(of_each))}")
-    return "; ".join(parts)
 
 
 def sentences(study: Study, tables: Tables) -> list[str]:
