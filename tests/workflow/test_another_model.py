@@ -91,7 +91,7 @@ def change(project: Path, **model: object) -> None:
     path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text(encoding="utf-8")) | model), encoding="utf-8")
 
 
-def retry_or_report(project: Path) -> str:
+def report(project: Path) -> str:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     command = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", "config/x16.yaml"]
     done = subprocess.run(command, cwd=project, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False, timeout=900)
@@ -124,14 +124,17 @@ def test_a_run_by_another_model_is_said_everywhere_and_counts_for_nothing(projec
         assert tried.returncode == 0, tried.stdout + tried.stderr
         assert f"x16: WARNING: answered by another model: {OTHER}, not made-up" in tried.stderr
         assert f"not answered: 8 answered by another model: {OTHER}, not made-up" in tried.stdout
-        assert f"{OTHER}, not made-up" in (project / "results/try-x16/report.html").read_text(encoding="utf-8")
+        assert f"were answered by another model: {OTHER}, not made-up" in (project / "results/try-x16/report.html").read_text(
+            encoding="utf-8"
+        )
         watched = nmb(project, "run", "watch", "--once")
         assert f"8 failed: answered by another model: {OTHER}, not made-up" in watched.stdout
         # in a whole run: no rank, both names on the first screen, and nothing to be asked again
-        said = retry_or_report(project)
+        said = report(project)
         assert f"answered by another model: {OTHER}, not made-up" in said
         assert (row_of(project, "x16")["rank"], row_of(project, "x16")["missing"]) == ("", "8")
-        assert f"{OTHER}, not made-up" in (project / "results/x16/report.html").read_text(encoding="utf-8")
+        page = (project / "results/x16/report.html").read_text(encoding="utf-8")
+        assert f"8 answers to Exam were answered by another model: {OTHER}, not made-up" in page
         asked = len(server.bodies)
         assert nmb(project, "run", "incomplete", "--configfiles", "config/x16.yaml").returncode == 0
         assert nmb(project, "run", "retry", "--configfiles", "config/x16.yaml", "--cores", "2").returncode == 0
@@ -141,10 +144,10 @@ def test_a_run_by_another_model_is_said_everywhere_and_counts_for_nothing(projec
         assert len(server.bodies) == asked
         # one line of the yaml says that it is the same model: the answers are taken from the ledger
         change(project, served_as=[OTHER])
-        retry_or_report(project)
+        report(project)
         assert (row_of(project, "x16")["rank"], row_of(project, "x16")["missing"]) == ("1", "0")
         assert len(server.bodies) == asked
-        assert "WARNING" not in nmb(project, "run", "incomplete", "--configfiles", "config/x16.yaml").stderr
+        assert OTHER not in nmb(project, "run", "incomplete", "--configfiles", "config/x16.yaml").stderr
 
 
 def test_a_new_revision_by_another_model_is_not_judged(project: Path, exam: tuple[Path, list[dict[str, Any]]]) -> None:
@@ -153,7 +156,7 @@ def test_a_new_revision_by_another_model_is_not_judged(project: Path, exam: tupl
     with running_server(Ruled(right)) as server:
         put_exam(project, folder, server.address)
         assert nmb(project, "model", "gate", "x16", "--configfiles", "config/x16.yaml").returncode == 6, "nothing was asked yet"
-        retry_or_report(project)
+        report(project)
         gate = nmb(project, "model", "gate", "x16", "--configfiles", "config/x16.yaml")
         assert (gate.returncode, "no answers of a revision before" in gate.stdout) == (6, True), gate.stdout + gate.stderr
         server.rules = rules
@@ -161,7 +164,7 @@ def test_a_new_revision_by_another_model_is_not_judged(project: Path, exam: tupl
         drift = nmb(project, "model", "drift", "--model", "x16", "--benchmark", "exam", "--configfiles", "config/x16.yaml")
         assert (drift.returncode, f"{OTHER}, not made-up" in drift.stdout) == (3, True), drift.stdout + drift.stderr
         change(project, revision="2", reference_revision="1")
-        retry_or_report(project)
+        report(project)
         with (project / "results/x16/tables/revisions.csv").open(encoding="utf-8", newline="") as file:
             assert list(csv.DictReader(file)) == [], "answers of another model are no revision of this one"
         gate = nmb(project, "model", "gate", "x16", "--configfiles", "config/x16.yaml")
@@ -170,7 +173,7 @@ def test_a_new_revision_by_another_model_is_not_judged(project: Path, exam: tupl
         page = project / "results/x16/gate/exam/x16/blocked.html"
         assert OTHER in page.read_text(encoding="utf-8")
         change(project, served_as=[OTHER])
-        retry_or_report(project)
+        report(project)
         gate = nmb(project, "model", "gate", "x16", "--configfiles", "config/x16.yaml")
         assert gate.returncode == 0, gate.stdout + gate.stderr
 
@@ -180,17 +183,17 @@ def test_the_gate_waits_for_answers_that_can_be_asked_for_and_says_so_by_its_exi
     right = [{"if": "", "content": "ANSWER: A"}]
     with running_server(Ruled(right)) as server:
         put_exam(project, folder, server.address, max_attempts=1)
-        retry_or_report(project)
+        report(project)
         server.rules = [{"if": "History 3", "content": ""}, *right]  # an empty text refuses, so it is an answer
         change(project, revision="2", reference_revision="1", max_cost_usd=0.0005, **PRICED)
-        said = retry_or_report(project)
+        said = report(project)
         assert "over_budget" in said
         done = nmb(project, "run", "incomplete", "--configfiles", "config/x16.yaml")
         assert (done.returncode, "requests them again" in done.stderr) == (3, True), done.stderr
         assert nmb(project, "run", "retry", "--configfiles", "config/x16.yaml", "--cores", "2").returncode == 3
         gate = nmb(project, "model", "gate", "x16", "--configfiles", "config/x16.yaml")
         assert (gate.returncode, "nmb run retry" in gate.stdout) == (6, True), gate.stdout + gate.stderr
-        assert not list((project / "data/gate").rglob("*.json*")) or "look 1" not in gate.stdout
+        assert "look 1" not in gate.stdout
         change(project, max_cost_usd=5)
         assert nmb(project, "run", "retry", "--configfiles", "config/x16.yaml", "--cores", "2").returncode == 0
         assert nmb(project, "run", "incomplete", "--configfiles", "config/x16.yaml").returncode == 0
