@@ -13,9 +13,11 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from neuralmedbench.config.section import RANDOM_TEXT, Name, Section
 from neuralmedbench.records.items import Strategy
+from neuralmedbench.records.served_names import AZURE, names_same_model
 
 MOST_USD = 1e9
 MOST_SECONDS = 1e6
+AZURE_HOSTS = (".azure.com", ".azure-api.net")
 OWN = frozenset(
     {"--host", "--port", "--uds", "--api-key", "--api-key-file", "--served-model-name", "--alias", "-a", "--model", "-m", "--model-path"}
     | {"--config", "--env-file", "--log-requests", "--enable-log-requests", "--verbose", "-v", "--verbosity", "-lv", "--log-verbosity"}
@@ -146,8 +148,16 @@ class ModelConfig(Section):
         " (`nmb model import`)."
     )
     id: str = Field(description="Name of the model for the backend: `fusion`, `openai/gpt-5`, a folder or file with weights, ...")
+    served_as: tuple[str, ...] = Field(
+        (),
+        description="Other names under which it may answer. A dated name of `id`, or the path of its weights, needs none; an answer under any further"
+        " name is another model's and counts as missing.",
+    )
     revision: str = Field(
         description="Change this after an API update: the model is then called again, and old and new answers are compared."
+    )
+    ends_on: datetime.date | None = Field(
+        None, description="Last day on which its provider serves it, YYYY-MM-DD; absent: as the installed price list of litellm says."
     )
     reference_revision: str | None = Field(
         None, description="The revision in use, with which the current one is compared; absent: the one before it in the ledger."
@@ -254,6 +264,14 @@ class ModelConfig(Section):
     def names(self) -> tuple[str, ...]:
         """Names by which its answers could reveal it."""
         return self.name, self.title, self.id
+
+    def is_answered_by(self, served: str) -> bool:
+        """Return True if an answer of this name is this model's, or says nothing of its model."""
+        if self.backend != "litellm" or not served:
+            return True
+        host = urlsplit(self.api_base or "").hostname or ""
+        asked = f"{AZURE}/{self.id.partition('/')[2]}" if host.endswith(AZURE_HOSTS) else self.id
+        return any(names_same_model(name, served) for name in (asked, *self.served_as))
 
     @field_validator("api_base")
     @classmethod

@@ -569,6 +569,11 @@ class Run:
         """Return the models that the inference of a model asks: itself, and its informant."""
         return self.models[model], self.informants.get(benchmark)
 
+    def all_asked(self) -> list[ModelConfig]:
+        """Return the models, their informants and the models of the graders, each by its name or that of its grader."""
+        judges = [grader.model.named(name) for name, grader in self.all_graders.items() if grader.model]
+        return [*self.models.values(), *{model.name: model for model in self.informants.values()}.values(), *judges]
+
     def informant_files(self, *benchmarks: str) -> list[str]:
         """Return the files of these models."""
         names = {self.informants[name].name for name in benchmarks if name in self.informants}

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from neuralmedbench.records.responses import is_by_another_model
+
 MOST_CHARACTERS = 2000
 """Of a message that are searched: what is wrong stands first, what it repeats of the prompt after it."""
 READ_KEYS = frozenset(
@@ -268,14 +270,24 @@ def cause_of(status: int | None, body: bytes) -> str:
     return OF_STATUS[status].words if status in OF_STATUS else ""
 
 
+FINAL = re.compile(r"max_images is \d+$|^context_tokens \d+: |^no earlier answer to show")
+
+
+def can_be_asked(cause: str) -> bool:
+    """Return False for the cause of a missing answer, or grade, that stays missing until a configuration is changed."""
+    return not is_by_another_model(cause) and not FINAL.search(cause)
+
+
 def next_step(error: str) -> str:
-    """Say what to do about an error that ends with words of `cause_of`; empty if it does not.
+    """Say what to do about an error that ends with words of `cause_of`, or an answer by another model; empty for others.
 
     Examples
     --------
     >>> next_step("BadRequestError (400): the server does not take parameter `seed`, or not this value")
     'take `seed` out of its yaml, or write another value'
     """
+    if is_by_another_model(error):
+        return "it does not count as its answer: correct `id` in its yaml, or, if it is the same model, add this name to `served_as`"
     if error.endswith(RENAMED):
         return "write `max_tokens_parameter: max_completion_tokens` in its yaml"
     for name in PARAMETERS:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.models.call_keys import call_key, request_key
@@ -14,7 +15,7 @@ from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import FailedRequests, LedgerEntry
 from neuralmedbench.models.prices import cost_usd
 from neuralmedbench.records.requests import Request, earlier_request
-from neuralmedbench.records.responses import Response, ResponseState, SentCall, total_of, usage_of
+from neuralmedbench.records.responses import ANOTHER_MODEL, Response, ResponseState, SentCall, printable_name, total_of, usage_of
 
 
 class AnswerStore(Protocol):
@@ -144,6 +145,26 @@ class SampleWalk:
             return None
         return no_earlier_answer(earlier.state if earlier.state != ResponseState.OK else "empty")
 
+    @property
+    def foreign(self) -> LedgerEntry | None:
+        """The first of its answers by another model than the one asked."""
+        return next((entry for entry in self.entries if not self._model_of(entry).is_answered_by(entry.served_model)), None)
+
+    @property
+    def unusable(self) -> MissingAnswer | None:
+        """Why the sample has no answer of the model, although its calls are answered or cannot be made."""
+        entry = self.foreign
+        if entry is None:
+            return self.skipped
+        asked = self._model_of(entry).id
+        served, name = map(withhold_outside_paths, (printable_name(entry.served_model), asked.partition("/")[2] or asked))
+        whose = f"{INFORMANT}: " if entry.strategy == INFORMANT else ""
+        why = f"{whose}{ANOTHER_MODEL}: {served}, not {name}"
+        return MissingAnswer(ResponseState.FAILED, why, destination=entry.destination, called_on=entry.called_on)
+
+    def _model_of(self, entry: LedgerEntry) -> ModelConfig:
+        return self.informant if entry.strategy == INFORMANT and self.informant else self.model
+
     def resume(self, store: AnswerStore) -> SampleWalk:
         """Add stored answers up to the first call without one, and return the walk itself."""
         while self.key and (entry := self._stored(store)) is not None:
@@ -215,9 +236,10 @@ def response_row(walk: SampleWalk, missing: MissingAnswer | None = None, failed:
     Response
         The row.
     """
-    missing = missing or walk.skipped
+    missing = missing or walk.unusable
     request, entries, messages = walk.request, walk.own_entries, walk.messages
     last = entries[-1] if entries else None
+    served = walk.foreign or last
     # count what left the machine: a failed call did; of a call that was never sent the last answer and message did not
     sent = messages if not missing or missing.destination else messages[:-2] if entries else ()
     if walk.asks_informant:  # what the model was sent last
@@ -242,8 +264,8 @@ def response_row(walk: SampleWalk, missing: MissingAnswer | None = None, failed:
         call_keys=tuple(entry.key for entry in walk.entries),
         images_sent=_pictures(sent),
         finish_reason=last.finish_reason if last else "",
-        served_model=last.served_model if last else "",
-        fingerprint=last.fingerprint if last else "",
+        served_model=served.served_model if served else "",
+        fingerprint=served.fingerprint if served else "",
         prompt_tokens=total_of(entries, "prompt_tokens"),
         completion_tokens=total_of(entries, "completion_tokens"),
         latency_s=round(sum(latencies), 4) if latencies else None,

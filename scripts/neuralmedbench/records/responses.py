@@ -93,6 +93,8 @@ class ResponseState(StrEnum):
 
 MISSING_STATES = frozenset({ResponseState.FAILED, ResponseState.OVER_BUDGET, ResponseState.SKIPPED})
 """States without an answer for reasons other than the model's behaviour."""
+ANOTHER_MODEL = "answered by another model"
+"""Begins why an answer is missing that the provider gave by another model than the one asked (`served_names`)."""
 THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
 """Thoughts between tags, which are no part of an answer."""
 
@@ -152,7 +154,7 @@ class Response:
     destination : str
         Host of the last call: `local`, or a name; empty if nothing was sent, and in records from before this field.
     finish_reason, served_model, fingerprint : str
-        As reported by the provider.
+        As reported by the provider; of several calls the model of the last, or of the first by another model than the one asked.
     mean_logprob : float or None
         Mean log probability of the last answer's tokens; None if not requested.
     prompt_tokens, completion_tokens : int or None
@@ -230,6 +232,11 @@ def is_cut_in_thought(state: str, text: str) -> bool:
     (True, True, False)
     """
     return state == ResponseState.TRUNCATED and (not text.strip() or is_only_thoughts(text))
+
+
+def is_by_another_model(cause: str) -> bool:
+    """Return True for the cause of a missing answer, or grade, that another model gave: asking again would not bring one."""
+    return ANOTHER_MODEL in cause
 
 
 def current_rows(rows: Sequence[Response]) -> list[Response]:

@@ -9,7 +9,7 @@ grade_explanations: explain_stored_grades
 jury: ballots, decide, grade_with_jury, has_quorum, votes_of
 lines: resolve
 llm.grader_requests: grader_model, read_model_grader, scored_responses
-llm.model_grading: GraderRun, GraderTests, grade_table, why_not_tested
+llm.model_grading: NO_ANSWER, GraderRun, GraderTests, grade_table, why_not_tested
 llm.reasoning: COMPLETENESS, EFFICIENCY, FACTUALITY
 llm.task: MAX_CHARACTERS
 matching: RIGHT, ReferenceAnswer, says_no_lesion

@@ -20,11 +20,14 @@ from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledger import open_ledger
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.records.items import Gold, Item
-from neuralmedbench.records.responses import Response, ResponseState
+from neuralmedbench.records.responses import Response, ResponseState, is_by_another_model
 from neuralmedbench.records.scores import Grade, GradeState, PlantedAnswer, text_digest
 from neuralmedbench.scoring.llm.grader_requests import ModelGrader, scored_responses
 from neuralmedbench.scoring.planted.planting import References, plant_in_answers, planted_responses
 from neuralmedbench.scoring.rubric import grade_with_rubric, make_grade
+
+NO_ANSWER = "the grader's answer is {}"
+"""Why a grade is missing whose grader did not answer, with the state of its answer."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +203,8 @@ def _grades(response: Response, answer: Response, grader: ModelGrader, name: str
     if answer.state is ResponseState.SKIPPED:
         return _missing(response, points, name, GradeState.SKIPPED, answer.error)
     if answer.state is not ResponseState.OK:
-        return _missing(response, points, name, GradeState.FAILED, f"the grader's answer is {answer.state}")
+        why = answer.error if is_by_another_model(answer.error) else NO_ANSWER.format(answer.state)
+        return _missing(response, points, name, GradeState.FAILED, why)
     judgements = grader.task.read(answer.text, grader.subject(response, *of))
     if judgements is None:
         return _missing(response, points, name, GradeState.FAILED, "the grader's answer is not in its form")
