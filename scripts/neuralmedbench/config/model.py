@@ -187,6 +187,12 @@ class ModelConfig(Section):
         False, description="Whether the provider returns several samples per call (`n`), so that the prompt is paid for once."
     )
     max_images: int | None = Field(None, ge=0, description="Most pictures per request; the pictures sent are evenly spaced.")
+    max_picture_px: int | None = Field(
+        None,
+        ge=16,
+        le=100_000,
+        description="Longest side of a picture as sent; larger ones are scaled down. Part of the question: set it before a run.",
+    )
     context_tokens: int | None = Field(
         None,
         ge=1,
@@ -366,6 +372,7 @@ ASKED_WITH = {
 } | {
     "logprobs",
     "max_images",
+    "max_picture_px",
     "layout",
 }
 """Settings of a model by which its answers may differ from those of another one."""

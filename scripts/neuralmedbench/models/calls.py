@@ -243,7 +243,7 @@ def call_of(run: ModelRun, messages: Sequence[PromptMessage], repeats: Sequence[
     # a backend counts samples from 0, so the seed moves by the run's first repeat: sample k keeps its seed in every run
     seed = None if run.model.seed is None else run.model.seed + run.first_repeat
     numbers = tuple(repeat - run.first_repeat for repeat in repeats)
-    return Call(load_messages(messages, run.root), numbers, seed, json.loads(schema) if schema else None)
+    return Call(load_messages(messages, run.root, run.model.max_picture_px), numbers, seed, json.loads(schema) if schema else None)
 
 
 def fields_of(answer: Answer) -> dict[str, Any]:

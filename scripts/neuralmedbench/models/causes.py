@@ -115,7 +115,7 @@ NO_PICTURES = Cause(
 )
 TOO_LARGE_PICTURE = Cause(
     "a picture is too large or too small",
-    "set `sent_px` in `slices` of config.yaml, or raise the server's limit",
+    "write `max_picture_px` in the model's yaml (pictures that are larger are scaled down), or raise the server's limit",
     (
         r"image exceeds \d+(?:\.\d+)? ?[kmg]i?b|image dimensions exceed",
         r"(?:image|picture)(?: size| file| dimensions?)? (?:is |are )?too (?:large|big|small)",

@@ -282,7 +282,7 @@ class _Planner:
             account=account_of(model),
             blocked=self._blocked(model, allowed) if outlook.calls else "",
             note=note,
-            lengths=tuple(ContextLength(model).words(outlook.lengths)),
+            lengths=(*ContextLength(model).words(outlook.lengths), *outlook.pictures),
         )
 
     def _blocked(self, model: ModelConfig, allowed: Sequence[str]) -> str:
@@ -435,7 +435,7 @@ def _layout_lines(run: Run) -> Iterator[str]:
 
 def write_plan(path: Path, rows: Iterable[PlanRow]) -> None:
     """Write a plan as CSV, one line per row, money in USD."""
-    nested = ("outlook", "lengths", "switches")
+    nested = ("outlook", "lengths", "pictures", "switches")
     values = [
         {key: value for key, value in (asdict(row) | asdict(row.outlook) | asdict(row.outlook.lengths)).items() if key not in nested}
         for row in rows

@@ -29,7 +29,7 @@ from neuralmedbench.scoring.evidence import Pictures, judge_evidence
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, diagnosis_of_criterion, reference_rank, relation
 from neuralmedbench.scoring.other_languages import unread_language
 from neuralmedbench.scoring.parse import in_stages, parse_answer, parse_stages, parse_under
-from neuralmedbench.scoring.rubric import GRADED_RUNNERS, is_question, verdict
+from neuralmedbench.scoring.rubric import GRADED_RUNNERS, is_outside, is_question, verdict
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
 from neuralmedbench.scoring.workup import without_candidates
 
@@ -230,9 +230,12 @@ def _verdict(
     if item.runner is Runner.CHOICE:
         # the letter decides, not the diagnosis: two options may be synonyms
         return {"passed": answered and prediction.choice == reference.gold.choice}
-    language = unread_language(response.text, prediction, item, reference) if answered else ""
+    outside = is_outside(item, reference)
+    language = unread_language(response.text, prediction, item, reference) if answered and not outside else ""
     if item.family is Family.LESION_RECOGNITION:
         return {**graded, "passed": passed, "other_language": language}
+    if outside:
+        return {**graded, "passed": passed}
     lead = _relation(prediction, reference)
     rank = reference_rank(prediction.differential, reference) if answered else None
     return {
