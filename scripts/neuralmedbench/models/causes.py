@@ -65,6 +65,7 @@ BAD_KEY = Cause(
         r"api[_ -]?key[_ ](?:is |was |has )?(?:not valid|invalid|required|expired|missing|not found)",
         r"(?:provide|pass|supply|include) an api key",
         r"authentication_error|authenticationerror|invalid (?:authentication|authorization|bearer|token|credentials)",
+        r"(?:account|organi[sz]ation|access)\b[^.]{0,40} (?:deactivated|disabled|suspended|terminated|banned)",
         r"(?:no|missing) (?:auth|bearer|authorization|authentication)",
         r"\bunauthori[sz]ed\b|\bunauthenticated\b",
     ),
@@ -84,7 +85,9 @@ FILTERED = Cause(
     "ask the provider to relax its filter for medical pictures, or take another model",
     (
         r"content[_ ]filter|content management policy|content[_ ]policy|responsibleaipolicy|prohibited_content",
-        r"data_inspection_failed|inappropriate content|our safety system|usage polic(?:y|ies)|flagged (?:as|by|for)",
+        r"data_?inspection_?failed|inappropriate content|(?:our|the) safety system|usage polic(?:y|ies)|flagged (?:as|by|for)",
+        r"violat\w+ (?:our|the|\w+'s) (?:\w+ )?polic(?:y|ies)|usage guidelines|moderation[_ ]blocked|guardrail|safety_check|content exists risk",
+        r"blocked by (?:\w+ )?safety|(?:input|output|prompt|text|new_) ?sensitive\b|敏感内容",
     ),
 )
 TOO_MANY_PICTURES = Cause(

@@ -73,8 +73,7 @@ class CallError(Exception):
         cause: str = "",
     ) -> None:
         super().__init__(f"{kind} ({'no status' if status is None else status}){f': {cause}' if cause else ''}")
-        self.kind = kind
-        self.status = status
+        self.kind, self.status, self.cause = kind, status, cause
         self.retry_after_s = retry_after_s
         self.sent = sent
         self._refused = status is not None and status >= 300

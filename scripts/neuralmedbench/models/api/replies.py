@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+from neuralmedbench.models.api.gateway_messages import is_gateway_message
 from neuralmedbench.models.api.usage import USAGE, read_usage, valid_usage
-from neuralmedbench.models.causes import ERROR_REPLY, NO_CHOICES, cause_of
+from neuralmedbench.models.causes import ERROR_REPLY, FILTERED, NO_CHOICES, cause_of
 from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.retry import CallError
 from neuralmedbench.records.responses import Usage
@@ -44,25 +45,14 @@ UNREADABLE = "Unreadable"
 WRITTEN = ("content", "refusal", "reasoning_content", "reasoning", "tool_calls")
 """Fields of a message that hold what was generated."""
 
-SAFETY = "request was rejected as a result of the safety system"
+CATEGORY_KEYS = frozenset({"category", "categories", "reasons", "blockReason"})
+CATEGORY = re.compile(r"[A-Za-z][\w./-]{1,40}")
+"""A name of what a provider refuses, such as `bio`, `violence` or `HARM_CATEGORY_DANGEROUS_CONTENT`."""
 
 LONGEST_NAME = 200
 
 LONGEST_ANSWER = 1_000_000
 """Characters that are kept of an answer; one that is longer counts as cut off. An answer of 100,000 tokens has about half as many."""
-
-STATUS = rf"[45]\d\d:?\s+(?:{'|'.join(status.phrase for status in HTTPStatus if status >= 400)})"
-TRANSPORT = (
-    "rate limit|too many requests|quota exceeded|upstream|bad gateway|gateway time-?out|service unavailable|internal server error"
-    "|server is overloaded|request timed out|connection (?:reset|refused|error|timed out)"
-)
-ERROR_TEXT = re.compile(
-    rf"\s*(?:(?:HTTP/[\d.]+\s+|error:?\s+)?{STATUS}\.?|error:[^\n]{{0,80}}\b(?:{TRANSPORT})\b[^\n]{{0,200}}"
-    rf"|(?:<!doctype html[^>]*>\s*)?<html\b.{{0,2000}}?<title>\s*{STATUS}\s*</title>.*)\s*",
-    re.IGNORECASE | re.DOTALL,
-)
-"""Messages of gateways that come in place of an answer, with status 200: a status line, an error page, or one line `Error: ...` about the
-transport. Only whole texts that no model would give as an answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,13 +164,18 @@ def answers_of(choices: Sequence[ReplyChoice], body: bytes, key: str) -> tuple[A
         "fingerprint": _scrubbed(raw.get("system_fingerprint"), key)[:LONGEST_NAME],
     }
     answers: list[Answer] = []
+    cause = ""
     for choice in choices:
         reason, (text, thoughts) = choice.finish_reason or choice.mapped_reason, _parts(choice)
-        if reason.lower() in BROKEN or choice.broken or _is_error(text):  # dropped, so the engine asks for this sample again
+        is_message = is_gateway_message(text)
+        if reason.lower() in BROKEN or choice.broken or is_message:  # dropped, so the engine asks for this sample again
+            cause = ERROR_REPLY.words if is_message else cause
             continue
         if len(text) > LONGEST_ANSWER:
             text, reason = text[:LONGEST_ANSWER], "length"
         state = _state(text or thoughts, reason.lower(), choice.mapped_reason, refused=bool(choice.refusal))
+        if state == "refused":
+            reason = _with_categories(reason, raw)
         # reasoning alone refuses nothing; it is kept in place of the answer, and nothing is read from it
         text = text or (thoughts[:LONGEST_ANSWER] if state == "ok" else choice.refusal)
         answers.append(
@@ -195,7 +190,7 @@ def answers_of(choices: Sequence[ReplyChoice], body: bytes, key: str) -> tuple[A
             )
         )
     if not answers:
-        raise CallError("BrokeOff" if choices else "EmptyReply")
+        raise CallError("BrokeOff" if choices else "EmptyReply", cause=cause)
     return tuple(answers)
 
 
@@ -211,26 +206,38 @@ def reply_without_answer(body: bytes, status: int) -> CallError | None:
     return CallError("ErrorReply" if error else "EmptyReply", status, cause=cause, final=bool(known))
 
 
-def is_policy_refusal(body: bytes) -> bool:
-    """Return True for the body of a status 400 by which a content filter rejects the request; in the words that litellm recognises."""
-    text = body.decode("utf-8", "replace")
-    if "invalid_request_error" in text and "content_policy_violation" in text:
-        return True
-    return ("Invalid prompt" in text and "violating our usage policy" in text) or SAFETY in text.lower()
+def refusal_of(error: CallError, body: bytes) -> Answer | None:
+    """Return the refusal of a content filter that rejected a call, with its categories; None if the call failed for another reason."""
+    if error.cause != FILTERED.words or (error.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return None
+    return Answer("", "refused", _with_categories("content_filter", reply_object(body)))
+
+
+def _with_categories(reason: str, reply: Any) -> str:
+    """Return the reason of a refusal with the provider's names of what it refuses; nothing of a sentence."""
+    names = [name for name in dict.fromkeys(_categories(reply)) if CATEGORY.fullmatch(name)]
+    return f"{reason}: {', '.join(names)}" if names else reason
+
+
+def _categories(value: Any, depth: int = 8) -> Iterator[str]:
+    """Yield what a reply names as `category` or `reasons`, or marks as `filtered` or `blocked`."""
+    if isinstance(value, list) and depth:
+        for part in value:
+            yield from _categories(part, depth - 1)
+    elif isinstance(value, dict) and depth and (value.get("blocked") is True or "probability" not in value):
+        for name, part in value.items():
+            if isinstance(part, dict) and part.get("filtered") is True:
+                yield name
+            elif name in CATEGORY_KEYS:
+                yield from (str(entry) for entry in (part if isinstance(part, list) else [part]) if entry)
+            elif name not in WRITTEN:
+                yield from _categories(part, depth - 1)
 
 
 def _state(text: str, reason: str, mapped: str, *, refused: bool) -> str:
     if reason in CUT or mapped == "length":
         return "truncated"
     return "refused" if refused or reason in REFUSED or mapped == "content_filter" or not text.strip() else "ok"
-
-
-def _is_error(text: str) -> bool:
-    """Return True if a text is the error message of a gateway and not an answer."""
-    if ERROR_TEXT.fullmatch(text):
-        return True
-    value = reply_object(text.encode("utf-8", "replace")) if text.lstrip().startswith('{"error"') else {}
-    return set(value) == {"error"} and isinstance(value["error"], dict) and "message" in value["error"]
 
 
 def _numbered(rows: Sequence[Any]) -> list[Any]:

@@ -76,7 +76,7 @@ class BatchLine:
     key : str
         Key of the request.
     body : bytes
-        The reply, as a direct call would have brought it; empty if there is none.
+        The reply, as a direct call would have brought it, also that of a failure; empty if there is none.
     error : CallError or None
         Why there is none.
     perhaps_paid : bool
@@ -294,7 +294,7 @@ def read_lines(rows: Iterable[dict[str, Any]], key: str, read: Callable[[dict[st
         try:
             yield read(row)
         except WRONG_FORM:
-            yield BatchLine(str(row.get(key)), error=error_of(UNREADABLE), perhaps_paid=True)
+            yield BatchLine(str(row.get(key)), error=CallError(UNREADABLE, final=True), perhaps_paid=True)
 
 
 @contextmanager
@@ -329,6 +329,7 @@ def form_of(fields: Mapping[str, str], name: str, content: bytes) -> tuple[bytes
     ), f"multipart/form-data; boundary={line}"
 
 
-def error_of(kind: str, status: int | None = None, *, later: bool = False) -> CallError:
-    """Return the error of one request of a batch; `later`: the same request may pass in another batch."""
-    return CallError(kind, status, final=not later, sent=True)
+def failed_line(key: str, kind: str, status: int | None, error: Any, *, later: bool) -> BatchLine:
+    """Return the line of a request that failed with an error in the provider's form; `later`: it may pass in another batch."""
+    body = json.dumps({"error": error}).encode()
+    return BatchLine(key, body, CallError(kind, status, final=not later, cause=cause_of(status, body)))
