@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fixtures.scoring import GOLD, ITEM, LESION_ITEM, PICTURE_ITEM, checklist, differential, vocabulary
 from neuralmedbench.records.items import Family, Runner
 from neuralmedbench.records.scores import ParseStatus
+from neuralmedbench.records.thoughts import without_thoughts
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.checklist import is_checklist, read_candidates
 from neuralmedbench.scoring.choice import read_choice
@@ -21,7 +22,7 @@ from neuralmedbench.scoring.llm.task import read_json_object as read_grader_obje
 from neuralmedbench.scoring.matching import ReferenceAnswer, Relation, relation
 from neuralmedbench.scoring.parse import parse_answer, parse_checklist
 from neuralmedbench.scoring.places import mentioned_places, sides
-from neuralmedbench.scoring.sections import read_sections, without_thoughts
+from neuralmedbench.scoring.sections import read_sections
 from neuralmedbench.scoring.statements import contains_statement
 from neuralmedbench.scoring.structured_answer import find_answer_object
 

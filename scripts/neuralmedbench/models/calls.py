@@ -254,6 +254,7 @@ def fields_of(answer: Answer) -> dict[str, Any]:
         "finish_reason": answer.finish_reason,
         "served_model": answer.served_model,
         "fingerprint": answer.fingerprint,
+        "thought": answer.thought,
         "token_logprobs": tuple(round(value, 4) for value in answer.token_logprobs),
         **vars(usage_of(answer)),
     }

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, TypeGuard
 
-from neuralmedbench.records.responses import THINKING
+from neuralmedbench.records.thoughts import THINKING
 
 SCHEMA_VERSION = 1
 

@@ -13,6 +13,7 @@ from neuralmedbench.records.items import Family, Item, ItemImage, Runner
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import LONGEST_DIFFERENTIAL, ParseStatus, Prediction
+from neuralmedbench.records.thoughts import without_thoughts
 from neuralmedbench.records.value_rules import part_of_schema
 from neuralmedbench.records.views import ANSWER_ACTION
 from neuralmedbench.records.vocabulary import normal_form
@@ -21,7 +22,7 @@ from neuralmedbench.scoring.checklist import ChecklistCandidate, read_candidate,
 from neuralmedbench.scoring.choice import read_choice
 from neuralmedbench.scoring.free_form import LETTER, free_answer, leading_statement, lesion_object, stated_diagnoses
 from neuralmedbench.scoring.places import numbered_images, read_place
-from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections, without_thoughts
+from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections
 from neuralmedbench.scoring.structured_answer import parse_structured
 
 MAX_WORDS = 14
@@ -57,6 +58,7 @@ SPACED = {
 OTHER_SIGNS = {**SPACED, "،": ",", "؛": ";", "؟": "?", "।": ".", "٪": "%", "٫": ".", "\u3000": " "}
 SIGNS: dict[int, int | str] = {**FULL_WIDTH, **{ord(sign): text for sign, text in OTHER_SIGNS.items()}}
 RANK = re.compile(r"(?m)(^|\s)(\d{1,2})、")
+LONGEST_ANSWER = 200_000
 OTHER_DIGIT = re.compile(r"[^\D0-9]")
 REFUSAL = re.compile(
     r"\b(?:i(?: a|')?m sorry|i apologi[sz]e|i (?:cannot|can't|can not|am (?:not able|unable))|as an ai|i'm (?:not able|unable)|i won't)\b",
@@ -85,7 +87,7 @@ def parse_answer(text: str, item: Item, *, y_first: bool = False) -> Prediction:
         `contradicted` if the letter of a choice stands before the words of another option; `failed` otherwise: then nothing is read from
         the text, so that a mention never counts as rank 1. Never raises.
     """
-    text = plain_text(text)
+    is_empty, text = not text.strip(), plain_text(text)
     if item.runner is Runner.STRUCTURED:
         prediction = parse_structured(text, item.answer_schema)
     elif item.runner is Runner.CHOICE:
@@ -98,11 +100,10 @@ def parse_answer(text: str, item: Item, *, y_first: bool = False) -> Prediction:
         prediction = parse_checklist(text, item.family, numbered_images(item), y_first=y_first) or _parse_differential(read_sections(text))
         prediction = _with_statement(prediction, text)
     if prediction.parse_status is ParseStatus.FAILED and item.runner in (Runner.OPEN, Runner.DIALOGUE):
-        prediction = _parse_other_form(without_thoughts(text), item.family) or prediction
+        prediction = _parse_other_form(text, item.family) or prediction
     if prediction.parse_status is ParseStatus.FAILED:
-        plain = without_thoughts(text)
-        undecided = item.runner is Runner.CHOICE and NOT_KNOWN.search(plain)
-        return Prediction(parse_status=ParseStatus.FAILED, abstained=not text.strip() or bool(undecided or REFUSAL.search(plain)))
+        undecided = item.runner is Runner.CHOICE and NOT_KNOWN.search(text)
+        return Prediction(parse_status=ParseStatus.FAILED, abstained=is_empty or bool(undecided or REFUSAL.search(text)))
     return prediction
 
 
@@ -139,14 +140,15 @@ def parse_under(text: str, item: Item, arm: str, *, right: str = "", y_first: bo
 def plain_text(text: str) -> str:
     """Normalise a text for parsing.
 
-    Straight apostrophes, no NUL, ASCII for full-width letters and the digits and signs of other scripts, and no action by which a viewer's
-    answer begins.
+    Without thoughts, at most `LONGEST_ANSWER` characters; straight apostrophes, no NUL, ASCII for full-width letters and the digits and
+    signs of other scripts, and no action by which a viewer's answer begins.
 
     Examples
     --------
     >>> plain_text("ＡＮＳＷＥＲ：Ｂ"), plain_text("１、脑梗死，左侧"), plain_text("٠٫٧")
     ('ANSWER: B', '1. 脑梗死, 左侧', '0.7')
     """
+    text = without_thoughts(text[:LONGEST_ANSWER])
     text = ANSWER_ACTION.sub("", text.replace("’", "'").replace("\x00", ""), count=1)
     if text.isascii():
         return text
@@ -309,7 +311,7 @@ def _with_statement(prediction: Prediction, text: str) -> Prediction:
     """Put first what an answer calls the most likely diagnosis, if its list is headed in another way than requested and lacks it at rank 1."""
     if prediction.parse_status is not ParseStatus.REPAIRED or not prediction.differential or "DIFFERENTIAL:" in text or "|" in text:
         return prediction
-    stated = leading_statement(without_thoughts(text))
+    stated = leading_statement(text)
     if not stated or abstains(stated) or normal_form(stated) == normal_form(prediction.differential[0]):
         return prediction
     others = tuple(name for name in prediction.differential if normal_form(name) != normal_form(stated))

@@ -173,7 +173,7 @@ class ApiBackend:
     async def _exchange(self, call: Call, exchange: Exchange) -> tuple[Answer, ...]:
         try:
             choices = await self._calls.ask(call.messages, _parameters_of(self._model, call), exchange)
-            return answers_of(choices, exchange.body, self._key)[: len(call.repeats)]
+            return answers_of(choices, exchange.body, self._key, self._model.thought_marks or ())[: len(call.repeats)]
         except CallError as unanswered:
             failure: CallError | ConfigError = reply_without_answer(exchange.body, exchange.status or 200) or unanswered
         except UnansweredError as error:

@@ -50,7 +50,7 @@ CLASS = re.compile(
     r"|Overloaded|HTTP\w*|Value|Key|Type|Runtime|JSONDecode)(?:Error|Exception)\b"
 )
 """The class of an error in a program, as in `litellm.Timeout: ...`."""
-PAGE = re.compile(rf"(?:<!doctype html[^>]*>\s*)?<html\b.{{0,2000}}?<title>([^<]*)</title>", re.IGNORECASE | re.DOTALL)
+PAGE = re.compile(r"(?:<!doctype html[^>]*>\s*)?<html\b.{0,2000}?<title>([^<]*)</title>", re.IGNORECASE | re.DOTALL)
 ENVELOPE = frozenset(
     {
         "error",

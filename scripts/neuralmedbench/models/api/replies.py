@@ -16,6 +16,7 @@ from neuralmedbench.models.causes import ERROR_REPLY, FILTERED, NO_CHOICES, caus
 from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.retry import CallError
 from neuralmedbench.records.responses import Usage
+from neuralmedbench.records.thoughts import OPENING, answer_of, is_only_thoughts
 
 CUT = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded", "max_output_tokens", "compaction"})
 """Finish reasons of an answer cut at the configured limit or at the model's own."""
@@ -33,10 +34,6 @@ BROKEN = frozenset(
     | {"malformed_response"}
 )
 """Finish reasons of an answer that broke off because the provider failed; litellm reports it as complete (`stop`)."""
-
-
-THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
-"""Reasoning that a server leaves in the answer; if the answer was cut off within it, the end tag is missing."""
 
 
 UNREADABLE = "Unreadable"
@@ -98,10 +95,10 @@ def choices_of(body: bytes) -> list[ReplyChoice]:
 
 def _choice(row: Any) -> ReplyChoice:
     message = row.get("message") if isinstance(row, dict) else None
-    content = _joined(message.get("content")) if isinstance(message, dict) else None
-    if message is None or content is None:
+    if not isinstance(message, dict) or (joined := _joined(message.get("content"))) is None:
         raise CallError(UNREADABLE)
-    reasoning = message.get("reasoning_content", message.get("reasoning"))
+    content, apart = joined
+    reasoning = message.get("reasoning_content", message.get("reasoning")) or apart
     return ReplyChoice(
         content=content,
         reasoning=reasoning if isinstance(reasoning, str) else "",
@@ -113,13 +110,20 @@ def _choice(row: Any) -> ReplyChoice:
     )
 
 
-def _joined(content: Any) -> str | None:
-    """Return the content of a message as one text; None unless it is a text or a list of texts."""
-    if isinstance(content, list):
-        texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
-        known = [text for text in texts if isinstance(text, str)]
-        return "".join(known) if len(known) == len(content) else None
-    return content if isinstance(content, str) else "" if content is None else None
+def _joined(content: Any) -> tuple[str, str] | None:
+    """Return the content of a message as one text, and the thoughts among its parts; None unless it is a text or a list of these."""
+    if not isinstance(content, list):
+        return (content or "", "") if content is None or isinstance(content, str) else None
+    texts: dict[str, list[str]] = {"text": [], "thinking": []}
+    for part in content:
+        kind = str(part.get("type")) if isinstance(part, dict) else ""
+        words = part.get(kind) if kind in texts else None
+        if isinstance(words, list) and kind == "thinking":  # Mistral's thoughts are texts in their turn
+            words = (_joined(words) or ("",))[0]
+        if not isinstance(words, str):
+            return None
+        texts[kind].append(words)
+    return "".join(texts["text"]), "".join(texts["thinking"])
 
 
 def _logprobs(value: Any) -> tuple[float, ...]:
@@ -143,7 +147,7 @@ def choices_of_litellm(reply: Any, body: bytes) -> list[ReplyChoice]:
     return [_read_choice(read[id(row)], row) for row in _numbered(rows)]
 
 
-def answers_of(choices: Sequence[ReplyChoice], body: bytes, key: str) -> tuple[Answer, ...]:
+def answers_of(choices: Sequence[ReplyChoice], body: bytes, key: str, marks: Sequence[str] = ()) -> tuple[Answer, ...]:
     """Turn the choices of a reply into answers; CallError if none of them is one.
 
     Parameters
@@ -154,6 +158,8 @@ def answers_of(choices: Sequence[ReplyChoice], body: bytes, key: str) -> tuple[A
         The raw reply.
     key : str
         The API key that was sent, or empty; a server may repeat it, and it must not reach the ledger.
+    marks : sequence of str
+        `thought_marks` of the model.
     """
     raw = reply_object(body)
     usage, total = read_usage(raw, wrote=any(choice.wrote for choice in choices))
@@ -166,22 +172,25 @@ def answers_of(choices: Sequence[ReplyChoice], body: bytes, key: str) -> tuple[A
     answers: list[Answer] = []
     cause = ""
     for choice in choices:
-        reason, (text, thoughts) = choice.finish_reason or choice.mapped_reason, _parts(choice)
+        reason = choice.finish_reason or choice.mapped_reason
+        cut = reason.lower() in CUT or choice.mapped_reason == "length"
+        text, thought = answer_of(choice.content, marks, reasoning=choice.reasoning, cut=cut)
         is_message = is_gateway_message(text)
         if reason.lower() in BROKEN or choice.broken or is_message:  # dropped, so the engine asks for this sample again
             cause = ERROR_REPLY.words if is_message else cause
             continue
         if len(text) > LONGEST_ANSWER:
             text, reason = text[:LONGEST_ANSWER], "length"
-        state = _state(text or thoughts, reason.lower(), choice.mapped_reason, refused=bool(choice.refusal))
+        state = _state(text, reason.lower(), choice.mapped_reason, refused=bool(choice.refusal))
         if state == "refused":
             reason = _with_categories(reason, raw)
-        # reasoning alone refuses nothing; it is kept in place of the answer, and nothing is read from it
-        text = text or (thoughts[:LONGEST_ANSWER] if state == "ok" else choice.refusal)
+        if state != "ok" and is_only_thoughts(text or OPENING):
+            text = choice.refusal
         answers.append(
             Answer(
                 text=_scrubbed(text, key),
                 state=state,
+                thought=thought,
                 finish_reason=_scrubbed(reason, key)[:LONGEST_NAME],
                 total_tokens=None if answers else total,
                 token_logprobs=choice.token_logprobs,
@@ -271,14 +280,6 @@ def _end(row: Mapping[str, Any]) -> str:
     return str(row.get("finish_reason") or row.get("finishReason") or row.get("stop_reason") or "")
 
 
-def _parts(choice: ReplyChoice) -> tuple[str, str]:
-    """Return the answer without reasoning, whether the server left it in the text or it came apart, and the reasoning between tags."""
-    text = choice.content
-    if found := THOUGHTS.match(text):
-        return text[found.end() :], found[0].strip()
-    return (text.lstrip(), f"<think>{choice.reasoning}</think>") if choice.reasoning else (text, "")
-
-
 def _scrubbed(words: Any, key: str) -> str:
     text = str(words or "").encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be kept
     return text.replace(key, "[key]") if key else text
@@ -324,16 +325,14 @@ def readable_by_litellm(body: bytes) -> bytes:
 
 
 def _with_joined_text(row: Any) -> Any:
-    """Return a choice whose message is one text; unchanged unless all parts of its content are texts."""
+    """Return a choice whose message is one text; unchanged unless all parts of its content are texts or thoughts."""
     if not isinstance(row, dict) or not isinstance(message := row.get("message"), dict):
         return row
     parts = message.get("content")
-    if not isinstance(parts, list) or not parts:
+    if not isinstance(parts, list) or not parts or (joined := _joined(parts)) is None:
         return row
-    texts = [
-        str(part["text"]) for part in parts if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
-    ]
-    return {**row, "message": {**message, "content": "".join(texts)}} if len(texts) == len(parts) else row
+    content, thoughts = joined
+    return {**row, "message": {**message, "content": content} | ({"reasoning_content": thoughts} if thoughts else {})}
 
 
 def _has_valid_logprobs(row: Any) -> bool:

@@ -17,6 +17,7 @@ from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, response_key, text_digest
 from neuralmedbench.records.taxonomy import ERROR_AXIS, TAXONOMY, ErrorCode, counts_under
+from neuralmedbench.records.thoughts import without_thoughts
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.scoring.checklist import is_checklist
 from neuralmedbench.scoring.llm.reasoning import REASONING_TASK
@@ -206,7 +207,7 @@ DIAGNOSIS_SCHEMA = schema_text({**{name: {"enum": [0, 1]} for name in DIAGNOSIS_
 
 
 def _diagnosis_values(subject: GradingInput) -> Mapping[str, object]:
-    return {"checklist": is_checklist(subject.text)}
+    return {"checklist": is_checklist(without_thoughts(subject.text))}
 
 
 def _read_diagnosis(text: str, _subject: GradingInput) -> list[CriterionJudgement] | None:
