@@ -13,7 +13,7 @@ from neuralmedbench.records.items import Family, Item, ItemImage, Runner
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import LONGEST_DIFFERENTIAL, ParseStatus, Prediction
-from neuralmedbench.records.thoughts import without_thoughts
+from neuralmedbench.records.thoughts import split_thoughts, without_thoughts
 from neuralmedbench.records.value_rules import part_of_schema
 from neuralmedbench.records.views import ANSWER_ACTION
 from neuralmedbench.records.vocabulary import normal_form
@@ -87,11 +87,11 @@ def parse_answer(text: str, item: Item, *, y_first: bool = False) -> Prediction:
         `contradicted` if the letter of a choice stands before the words of another option; `failed` otherwise: then nothing is read from
         the text, so that a mention never counts as rank 1. Never raises.
     """
-    is_empty, text = not text.strip(), plain_text(text)
+    raw, text = text, plain_text(text)
     if item.runner is Runner.STRUCTURED:
-        prediction = parse_structured(text, item.answer_schema)
+        prediction = _of_form(parse_structured(text, item.answer_schema), raw)
     elif item.runner is Runner.CHOICE:
-        prediction = _parse_choice(text, item.options)
+        prediction = _of_form(_parse_choice(text, item.options), raw)
     elif item.family is Family.LESION_RECOGNITION:
         prediction = parse_checklist(text, item.family, numbered_images(item), y_first=y_first) or _parse_lesion(read_sections(text))
     elif item.family is Family.QUESTION_ANSWERING:
@@ -103,8 +103,14 @@ def parse_answer(text: str, item: Item, *, y_first: bool = False) -> Prediction:
         prediction = _parse_other_form(text, item.family) or prediction
     if prediction.parse_status is ParseStatus.FAILED:
         undecided = item.runner is Runner.CHOICE and NOT_KNOWN.search(text)
-        return Prediction(parse_status=ParseStatus.FAILED, abstained=is_empty or bool(undecided or REFUSAL.search(text)))
+        return Prediction(parse_status=ParseStatus.FAILED, abstained=not raw.strip() or bool(undecided or REFUSAL.search(text)))
     return prediction
+
+
+def _of_form(prediction: Prediction, text: str) -> Prediction:
+    """Return a prediction as `repaired` where its letter or its JSON stands behind a thought: a recorded text that holds one is not in the form."""
+    bare = prediction.parse_status is ParseStatus.STRICT and split_thoughts(text).end and not read_sections(plain_text(text)).lines
+    return replace(prediction, parse_status=ParseStatus.REPAIRED) if bare else prediction
 
 
 def parse_under(text: str, item: Item, arm: str, *, right: str = "", y_first: bool = False) -> Prediction:
@@ -377,8 +383,8 @@ def parse_stages(response: Response, item: Item) -> Prediction:
     fields: dict[str, str] = {}
     states, stated = [], []
     for place, turn in enumerate(item.turns):
-        text = plain_text(answered[place]) if place < len(answered) else ""
-        read = parse_structured(text, part_of_schema(item.answer_schema, turn.asks))
+        text = answered[place] if place < len(answered) else ""
+        read = _of_form(parse_structured(plain_text(text), part_of_schema(item.answer_schema, turn.asks)), text)
         states.append(read.parse_status)
         fields |= dict.fromkeys(turn.asks, "") if read.parse_status is ParseStatus.FAILED else read.fields or {}
         stated += [f"{name} {fields[name]}" for name in turn.asks if fields.get(name)]
