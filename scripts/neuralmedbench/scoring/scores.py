@@ -226,7 +226,9 @@ def _verdict(
         "rubric_uncapped": by_model.uncapped,
         "keyword_coverage": _points(grades, reference.gold, by_words, answered=answered).capped,
     }
-    core = graded["core_diagnosis"]
+    main, core = graded["main_condition"], graded["core_diagnosis"]
+    if main is not None and core is not None and core > main:  # the narrow diagnosis without the wide one, which it includes: no verdict
+        graded["main_condition"] = graded["core_diagnosis"] = core = None
     passed = None if core is None else core >= PASS_VALUE
     if item.runner is Runner.CHOICE:
         # the letter decides, not the diagnosis: two options may be synonyms
