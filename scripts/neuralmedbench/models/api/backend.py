@@ -14,10 +14,10 @@ from neuralmedbench.models.api.chat import NativeCalls
 from neuralmedbench.models.api.replies import UNREADABLE, answers_of, refusal_of, reply_without_answer
 from neuralmedbench.models.api.wire import BAD_CERTIFICATE, Exchange, OneHost, UnansweredError, warn_about_proxies
 from neuralmedbench.models.call_keys import strict_schema
-from neuralmedbench.models.causes import cause_of
 from neuralmedbench.models.destinations import LOCAL, address_of, destination_of
 from neuralmedbench.models.protocol import Answer, Call
-from neuralmedbench.models.retry import CallError, parse_retry_after
+from neuralmedbench.models.provider_waits import failed_call
+from neuralmedbench.models.retry import CallError
 
 NATIVE = frozenset({"openai", "hosted_vllm"})
 """Providers, and servers, that are asked without litellm."""
@@ -206,8 +206,7 @@ class ApiBackend:
             unread = "TooLong" if exchange.too_long else UNREADABLE
             failure = CallError("NoReply" if exchange.status is None else unread, final=exchange.too_long)
             return reply_without_answer(exchange.body, exchange.status or 200) or failure
-        cause = cause_of(exchange.status, exchange.body)
-        return CallError(error.kind, exchange.status, parse_retry_after(exchange.headers), cause=cause)
+        return failed_call(error.kind, exchange.status, exchange.headers, exchange.body)
 
 
 def _litellm_calls() -> Any:

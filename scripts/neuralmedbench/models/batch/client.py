@@ -20,7 +20,8 @@ from neuralmedbench.models.api.replies import UNREADABLE, reply_object
 from neuralmedbench.models.api.wire import Exchange, OneHost
 from neuralmedbench.models.batch.log import Chunk
 from neuralmedbench.models.causes import cause_of
-from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries, parse_retry_after
+from neuralmedbench.models.provider_waits import failed_call
+from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries
 
 NO_REPLY, BATCH_ERROR = "NoReply", "BatchError"
 """Kinds of failures: no reply; a status, or a request of a batch, that failed."""
@@ -226,7 +227,7 @@ class BatchHttp:
             raise CallError(exchange.unreached or NO_REPLY, sent=exchange.sent and not exchange.unreached)
         status = exchange.status or 0
         if status >= 300:
-            raise CallError(BATCH_ERROR, status, parse_retry_after(exchange.headers), cause=cause_of(status, exchange.body))
+            raise failed_call(BATCH_ERROR, status, exchange.headers, exchange.body)
         # a server may repeat the key; it must reach no name, log or message
         return Reply(status, exchange.headers, exchange.body.replace(self._key, b"[key]"))
 
