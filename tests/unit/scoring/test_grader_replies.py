@@ -75,6 +75,15 @@ def test_retry_asks_again_for_a_reply_that_cannot_be_read_and_only_for_that(tmp_
     assert len(read_ledger(tmp_path / "it.jsonl")) == 4
 
 
+def test_a_reply_that_stays_unread_is_not_asked_for_without_end(tmp_path):
+    rules = [{"content": '{"main_condition": "perhaps", "core_diagnosis": 0, "explanation": ""}'}]
+    with running_server(RuleServer(rules)) as server:
+        states = [graded(server, tmp_path, "stroke")[0]["b/q0"][0] for _ in range(5)]
+        assert len(server.bodies) == 3
+    assert [grade.state for grade in states] == ["failed", "failed", *["not_graded"] * 3]
+    assert states[-1].explanation == "the grader's answer is not in its form, asked 3 times: other words for 0 or 1"
+
+
 def references(folder: str) -> list[str]:
     with (FOUND / folder / "open.csv").open(encoding="utf-8", newline="") as file:
         return [row["diagnosis"] for row in csv.DictReader(file)]

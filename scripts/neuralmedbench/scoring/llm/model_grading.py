@@ -126,7 +126,7 @@ def grade_with_model(responses: Iterable[Response], items: Mapping[str, Item], g
     return [
         _with_call(grade, answer)
         for row, answer in pairs
-        for grade in _grades(row, answer, grader, name, of=(items[row.item_id], gold[row.item_id]))
+        for grade in _grades(row, answer, grading, of=(items[row.item_id], gold[row.item_id]))
     ]
 
 
@@ -227,7 +227,8 @@ def _may_not_ask(run: ModelRun) -> str:
     return ""
 
 
-def _grades(response: Response, answer: Response, grader: ModelGrader, name: str, *, of: tuple[Item, Gold]) -> list[Grade]:
+def _grades(response: Response, answer: Response, grading: GraderRun, *, of: tuple[Item, Gold]) -> list[Grade]:
+    grader, run, name = grading.grader, grading.run, grading.run.model.name
     points = grader.task.criteria(*of)
     if answer.state is ResponseState.SKIPPED:
         return _missing(response, points, name, GradeState.SKIPPED, answer.error)
@@ -236,7 +237,10 @@ def _grades(response: Response, answer: Response, grader: ModelGrader, name: str
     try:
         judgements = grader.task.parse(answer.text, grader.subject(response, *of))
     except UnreadReplyError as error:
-        return _missing(response, points, name, GradeState.FAILED, f"the grader's answer is not in its form: {error}")
+        asked = answer.repeat - run.first_repeat + 1
+        state = GradeState.FAILED if asked < run.model.max_attempts else GradeState.NOT_GRADED
+        often = "" if state is GradeState.FAILED else f", asked {asked} times"
+        return _missing(response, points, name, state, f"the grader's answer is not in its form{often}: {error}")
     return [
         make_grade(response, name, row.criterion, value=row.value, weight=points[row.criterion], explanation=row.explanation)
         for row in judgements
