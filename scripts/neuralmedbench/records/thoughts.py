@@ -89,16 +89,18 @@ def split_thoughts(text: str, marks: Sequence[str] = ()) -> SplitReply:
     for mark in MARK.finditer(text):
         if mark["opening"]:
             opened = opened or mark
-        elif opened and _is_spoken_of(text, opened) and _is_spoken_of(text, mark):
+            continue
+        if _is_spoken_of(text, mark) and (opened is None or _is_spoken_of(text, opened)):
             opened = None
-        elif opened:
-            kept.append(text[start : opened.start()])
-            start, opened, end = mark.end(), None, end or ThoughtEnd.CLOSED
-        elif not _is_spoken_of(text, mark):
-            before = "".join([*kept, text[start : mark.start()]])
-            parts += [before] if end else []
-            end = ThoughtEnd.LONE if before.strip() and not end else end or ThoughtEnd.CLOSED
-            kept, start = [], mark.end()
+            continue
+        kept.append(text[start : (opened or mark).start()])
+        if opened is None:  # a closing mark alone: all before it is a thought
+            before = "".join(kept)
+            if end:
+                parts.append(before)
+            kept = []
+            end = end or (ThoughtEnd.LONE if before.strip() else None)
+        start, opened, end = mark.end(), None, end or ThoughtEnd.CLOSED
     if opened and not _is_spoken_of(text, opened):
         kept.append(text[start : opened.start()])
         start, end = len(text), end or ThoughtEnd.NEVER

@@ -176,7 +176,7 @@ def test_the_published_error_file_is_read_as_refusals(tmp_path):
     for line in (FOUND / "15-filtered-in-a-batch" / "error_file.jsonl").read_text(encoding="utf-8").splitlines():
         result = read_openai_line(json.loads(line))
         refusal = refusal_of(result.error, result.body)
-        assert (refusal.state, result.perhaps_paid) == ("refused", False)
+        assert (refusal.state, result.error.perhaps_paid) == ("refused", False)
 
 
 def test_a_batch_that_its_provider_does_not_have_for_a_moment_is_looked_at_again(asking):

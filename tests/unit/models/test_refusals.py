@@ -10,6 +10,7 @@ import pytest
 
 from fixtures.models import model_config, request, running_server
 from fixtures.rule_server import RuleServer, exam_requests, given_inputs, rules_of
+from fixtures.scoring import vocabulary
 from neuralmedbench.models import causes, retry
 from neuralmedbench.models.api.gateway_messages import is_gateway_message
 from neuralmedbench.models.api.replies import refusal_of
@@ -129,6 +130,12 @@ GATEWAYS = (
     "Rate limit exceeded. Please try again in 20s",
     "Request failed with status code 503",
     "Connection error.",
+    "The server had an error processing your request. Sorry about that!",
+    "502 Server Error: Bad Gateway for url: https://example.org/v1/chat/completions",
+    "Resource exhausted. Please try again later.",
+    "We're experiencing high demand. Please try again.",
+    '{"success": false, "error": "Internal error"}',
+    '{"errors": [{"message": "Internal Server Error"}]}',
     "Post: context deadline exceeded",
     "<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>",
 )
@@ -180,6 +187,12 @@ def test_a_message_of_a_gateway_is_no_answer(text):
 @pytest.mark.parametrize("text", ANSWERS)
 def test_an_answer_however_short_is_no_message_of_a_gateway(text):
     assert not is_gateway_message(text)
+
+
+def test_no_name_of_the_vocabulary_is_a_message_of_a_gateway():
+    names = [term for entry in vocabulary().diagnoses.values() for term in (entry.name, *entry.synonyms, *entry.abbreviations)]
+    assert len(names) > 1000
+    assert [name for name in names if is_gateway_message(name)] == []
 
 
 def test_a_message_of_a_gateway_with_status_200_is_tried_again_and_then_missing(tmp_path, monkeypatch):

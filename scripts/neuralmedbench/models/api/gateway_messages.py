@@ -17,30 +17,34 @@ ENDS = r"(?=\W*\Z|\s*[^\w\s]|\s*\n|\s+please\b)"
 """Behind the words of a status: in an answer the sentence goes on."""
 LABEL = r"[\[(<*]*(?:(?:api|http|llm|gateway|proxy|provider|request|server|upstream|cloudflare)[ _-]?)?error[\])>*]*(?: code)?:?"
 TECHNICAL = re.compile(
-    rf"\b(?:(?:bad gateway|too many requests|internal[ _]?server[ _]?error|proxy error|gateway time-?out"
+    rf"\b(?:(?:bad gateway|too many (?:concurrent )?requests|request entity too large|internal[ _]?server[ _]?error|proxy error|gateway time-?out"
     rf"|service (?:is )?(?:temporarily |currently )?unavailable){ENDS}|(?:overloaded|server)_error|no healthy upstream"
     r"|upstream (?:connect|request|server|prematurely|time)|disconnect/reset before headers|failed to proxy"
-    r"|(?:server|service|engine|endpoint|api|model|provider) (?:is |was )?(?:(?:currently|temporarily|now) )+(?:overloaded|unavailable|busy|at capacity)"
-    r"|(?:server|service|engine|endpoint|api|model) is (?:overloaded|at capacity)|rate[ _-]?limit(?:[ _](?:has been|is|was))?[ _](?:exceeded|reached|error)"
+    r"|(?:servers?|service|engine|endpoint|api|model|provider) (?:is |are |was )?(?:(?:currently|temporarily|now) )+(?:overloaded|unavailable|busy|at capacity)"
+    r"|(?:servers?|service|engine|endpoint|api|model) (?:is |are )?(?:overloaded|at capacity)|service is busy|high (?:demand|load|traffic)\. please"
+    r"|rate[ -]?limited\Z|request was throttled|throttlingexception|resource[_ ](?:has been )?exhausted|deadline[_ ]exceeded|rate[ _-]?limit(?:[ _](?:has been|is|was))?[ _](?:exceeded|reached|error)"
     r"|exceeded your current quota|quota exceeded for|(?:request|api call|call|read|upstream|endpoint request) timed[ -]out"
-    r"|connection (?:reset by peer|refused|aborted|timed out)|max retries exceeded with|context deadline exceeded|socket hang up"
+    r"|connection (?:reset by peer|refused|aborted|timed out)|max retries exceeded with|socket hang up|waiting for upstream|failed to connect to"
+    r"|unable to reach the (?:\w+ )?(?:server|backend|upstream)|connection to the (?:model|server|upstream) failed|server disconnected without"
+    r"|no available (?:channel|server|backend|instance)|上游|请稍后再试"
     r"|model (?:\S+ )?is (?:currently |still )?loading|loading model|econn(?:reset|refused|aborted)|etimedout|httpsconnectionpool|httpconnectionpool|fetch failed|failed with status(?: code)? [45]\d\d"
     r"|(?:error|problem) (?:has )?occurred (?:while|when|during) (?:\w+ ){0,2}(?:processing|handling|generating|calling|requests?)\b"
-    r"|error communicating with|a timeout occurred)",
+    r"|error (?:while |when )?(?:processing|generating|handling) (?:your |the |a )?(?:request|response)|failed to generate (?:a |the )?(?:response|completion)"
+    r"|error communicating with|a timeout occurred|(?:gateway|the operation) timed out)",
     re.IGNORECASE,
 )
 """What is wrong, at the beginning of a message."""
 WHOLE = re.compile(
     rf"(?:{LABEL}\s*|sorry,? )?(?:(?:an? )?(?:unexpected|unknown|internal) error (?:has )?(?:occurred|encountered)|something went wrong"
     r"|(?:unexpected )?(?:server|upstream|proxy|gateway) (?:error|timeout)|provider returned error|(?:stream|request|gateway) time-?out"
-    r"|connection error)(?:[.!,:]? (?:please )?try again(?: later)?)?[.!]*"
+    r"|(?:connection|network|backend) error)(?:[.!,:]? (?:please )?try again(?: later)?)?[.!]*"
     rf"|{LABEL} ?time(?:d )?-?out[.!]*|(?:rate limit|internal server|service unavailable) ?error",
     re.IGNORECASE,
 )
 """Messages that say no more than this."""
 NUMBERED = re.compile(
     rf"(?:(?:an? )?{LABEL}\s*|http(?:/[\d.]+| error| status)?:?\s*|status(?: code)?:?\s*)?{STATUS}{ENDS}"  # `HTTP/1.1 502 Bad Gateway`
-    rf"|(?:{LABEL}|http|status(?: code)?:?)\s*[1-5]\d\d\d?\s*(?:[.!]?\Z|[-:({{\[]|upstream\b)"  # `Error code: 529 - {...}`
+    rf"|[45]\d\d (?:server|client) error: |(?:{LABEL}|http(?: status)?|upstream:|status(?: code)?:?)\s*[1-5]\d\d\d?\s*(?:[.!]?\Z|[-:({{\[]|upstream\b)"  # `Error code: 529 - {...}`
     r"|error:[^\n]{0,60}\b(?:rate limit|upstream|quota)\b",
     re.IGNORECASE,
 )
@@ -94,8 +98,9 @@ def is_gateway_message(text: str) -> bool:
         return _says_so(text)
     if isinstance(value.get("error"), dict):
         return "message" in value["error"]
-    has_status = any(value.get(name) in FAILURES for name in ("code", "status", "statusCode"))
-    words = [value[name].strip() for name in WORDS if isinstance(value.get(name), str)]
+    parts = value["errors"] if isinstance(value.get("errors"), list) else [value]
+    has_status = value.get("success") is False or any(value.get(name) in FAILURES for name in ("code", "status", "statusCode"))
+    words = [part[name].strip() for part in parts if isinstance(part, dict) for name in WORDS if isinstance(part.get(name), str)]
     return any(has_status or line in PHRASES or _says_so(line) for line in words)
 
 

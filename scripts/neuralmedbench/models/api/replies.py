@@ -230,17 +230,16 @@ def _with_categories(reason: str, reply: Any) -> str:
 
 def _categories(value: Any, depth: int = 8) -> Iterator[str]:
     """Yield what a reply names as `category` or `reasons`, or marks as `filtered` or `blocked`."""
-    if isinstance(value, list) and depth:
-        for part in value:
+    parts = [("", part) for part in value] if isinstance(value, list) else []
+    if isinstance(value, dict) and (value.get("blocked") is True or "probability" not in value):
+        parts = list(value.items())
+    for name, part in parts if depth else ():
+        if isinstance(part, dict) and part.get("filtered") is True:
+            yield name
+        elif name in CATEGORY_KEYS:
+            yield from (str(entry) for entry in (part if isinstance(part, list) else [part]) if entry)
+        elif name not in WRITTEN:
             yield from _categories(part, depth - 1)
-    elif isinstance(value, dict) and depth and (value.get("blocked") is True or "probability" not in value):
-        for name, part in value.items():
-            if isinstance(part, dict) and part.get("filtered") is True:
-                yield name
-            elif name in CATEGORY_KEYS:
-                yield from (str(entry) for entry in (part if isinstance(part, list) else [part]) if entry)
-            elif name not in WRITTEN:
-                yield from _categories(part, depth - 1)
 
 
 def _state(text: str, reason: str, mapped: str, *, refused: bool) -> str:

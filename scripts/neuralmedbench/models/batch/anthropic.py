@@ -114,7 +114,7 @@ def _line(row: Mapping[str, Any]) -> BatchLine:
     if kind == "succeeded" and result.get("message"):
         return BatchLine(key, json.dumps(result["message"]).encode())
     if kind in {"canceled", "expired"}:
-        return BatchLine(key, error=CallError("Expired" if kind == "expired" else "Cancelled"))
+        return BatchLine(key, error=CallError("Expired" if kind == "expired" else "Cancelled", sent=False))
     # an invalid request stays one; anything else is the provider's trouble
     error = part_of(result, "error")
     error = part_of(error, "error") or error

@@ -79,15 +79,12 @@ class BatchLine:
     body : bytes
         The reply, as a direct call would have brought it, also that of a failure; empty if there is none.
     error : CallError or None
-        Why there is none.
-    perhaps_paid : bool
-        True if the provider may charge it although there is none.
+        Why there is none, and whether the provider may charge it all the same.
     """
 
     key: str
     body: bytes = b""
     error: CallError | None = None
-    perhaps_paid: bool = False
 
 
 class CannotListError(Exception):
@@ -295,7 +292,7 @@ def read_lines(rows: Iterable[dict[str, Any]], key: str, read: Callable[[dict[st
         try:
             yield read(row)
         except WRONG_FORM:
-            yield BatchLine(str(row.get(key)), error=CallError(UNREADABLE, final=True), perhaps_paid=True)
+            yield BatchLine(str(row.get(key)), error=CallError(UNREADABLE, final=True))
 
 
 @contextmanager
@@ -333,4 +330,4 @@ def form_of(fields: Mapping[str, str], name: str, content: bytes) -> tuple[bytes
 def failed_line(key: str, kind: str, status: int | None, error: Any, *, later: bool) -> BatchLine:
     """Return the line of a request that failed with an error in the provider's form; `later`: it may pass in another batch."""
     body = json.dumps({"error": error}).encode()
-    return BatchLine(key, body, CallError(kind, status, final=not later, cause=cause_of(status, body)))
+    return BatchLine(key, body, CallError(kind, status, final=not later, sent=False, cause=cause_of(status, body)))

@@ -207,7 +207,7 @@ class BatchCollector:
         if line.key in costs and line.key not in failed:  # the provider's second line for a request adds nothing
             return
         answer = refusal_of(line.error, line.body) if line.error else None
-        unpaid = None if line.perhaps_paid or line.key in costs else 0.0
+        unpaid = None if line.key in costs or (line.error and line.error.perhaps_paid) else 0.0
         if line.error and not answer:
             failed[line.key], costs[line.key] = line.error, unpaid
             return

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape, unescape
 from typing import Any
 
 from neuralmedbench.records.blinding import hide_names
 from neuralmedbench.records.items import Gold, Item, Lesion
+from neuralmedbench.records.json_objects import objects_in
 from neuralmedbench.records.thoughts import without_thoughts
-from neuralmedbench.scoring.structured_answer import MAX_TRIES, read_json, valid_text
+from neuralmedbench.scoring.structured_answer import read_json, valid_text
 
 MAX_CHARACTERS = 12_000
 """An answer is cut to this many characters before grading."""
@@ -186,26 +186,12 @@ def object_of(text: str, *names: str) -> dict[str, Any]:
     plain = without_thoughts(text).strip()
     value = read_json(plain, _unique_names)
     if value is None:
-        values = [value for value in _objects_in(plain) if set(names) & set(value)]
+        values = [value for value in objects_in(plain, _unique_names) if set(names) & set(value)]
         if len(values) != 1:
             message = "several JSON objects" if values else "no JSON object"
             raise UnreadReplyError(message)
         value = valid_text(values[0])
     return with_exactly(value, *names)
-
-
-def _objects_in(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects in a text that are in no other one."""
-    decoder = json.JSONDecoder(object_pairs_hook=_unique_names)
-    place = text.find("{")
-    for _ in range(MAX_TRIES):
-        if place < 0:
-            return
-        end = place + 1
-        with suppress(ValueError, RecursionError):
-            value, end = decoder.raw_decode(text, place)
-            yield value
-        place = text.find("{", end)
 
 
 def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
