@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 OPENING, CLOSING = "<think>", "</think>"
-NAMES = r"(?:\w+:)?(?:think(?:ing)?|thoughts?|reasoning)"
+NAMES = r"(?:\w+:)?(?:think(?:ing)?|thoughts?|reasoning|scratchpad|reflection)"
 MARK = re.compile(
     # tags of most models; Mistral; Kimi; MedGemma; Gemma 4; Cohere; gpt-oss
     rf"(?P<opening><{NAMES}>|\[THINK\]|◁think▷|<unused94>(?:thought\b)?|<\|channel>thought\b|<\|START_THINKING\|>"
     r"|(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|commentary)\b[^<]{0,80}<\|message\|>)"
     rf"|</{NAMES}>|\[/THINK\]|◁/think▷|<unused95>|<channel\|>|<\|END_THINKING\|>(?:\s*<\|START_RESPONSE\|>)?"
-    r"|(?:<\|end\|>\s*)?(?:<\|start\|>assistant)?<\|channel\|>final\b[^<]{0,80}<\|message\|>|assistantfinal",
+    r"|(?:<\|end\|>\s*)?(?:<\|start\|>assistant)?<\|channel\|>final\b(?:[^<]|<\|constrain\|>){0,80}<\|message\|>|assistantfinal",
     re.IGNORECASE,
 )
 """A mark that begins a thought (`opening`), or one that ends it."""
@@ -29,7 +29,9 @@ GOES_ON = re.compile(
 WORD = re.compile(r"[^\S\n]*[,.;:!?)]|[^\S\n]+[a-z]")
 """The same of an opening mark: a thought begins with a capital or on a line of its own."""
 NEAR = 80
-WRAPPER = ("<answer>", "</answer>")
+WRAPPER = re.compile(r"</((?:final_)?answer|response|final)>\s*\Z", re.IGNORECASE)
+BOX = re.compile(r"<\|(?:begin|end)_of_box\|>")
+"""Marks of GLM around the answer itself."""
 THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
 """Thoughts that recorded answers hold: what was asked next, and so the keys of later turns, follow from an answer without them."""
 
@@ -165,13 +167,12 @@ def _is_spoken_of(text: str, mark: re.Match[str]) -> bool:
 
 
 def _unwrapped(text: str) -> str:
-    """Return what stands between `<answer>` and `</answer>` at the end of a text; a text without them stays as it is."""
-    plain, (first, last) = text.strip(), WRAPPER
-    lower = plain.lower()
-    if not lower.endswith(last) or len(lower) != len(plain):
-        return text
-    begin = lower.rfind(first)
-    return plain[begin + len(first) : -len(last)].strip() if begin >= 0 else plain[: -len(last)].rstrip()
+    """Return what stands between `<answer>` and `</answer>` at the end of a text, or in a box; a text without them stays as it is."""
+    last = WRAPPER.search(text, max(0, len(text) - NEAR))
+    if last:
+        first = list(re.finditer(rf"<{last[1]}>", text, re.IGNORECASE))[-1:]
+        text = text[first[0].end() if first else 0 : last.start()].strip()
+    return BOX.sub("", text)
 
 
 def is_only_thoughts(text: str) -> bool:

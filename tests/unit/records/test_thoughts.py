@@ -48,6 +48,9 @@ def test_a_thought_of_every_family_is_taken_out(family):
         ("<think>A <think>B?</think> no</think>\nC", "C"),
         ("<think>A?</think><answer>ANSWER: B</answer>", "ANSWER: B"),
         ("It is A or B.\n<answer>B</answer>", "B"),
+        ("<think>A?</think>\n<Final_Answer>\nANSWER: B\n</Final_Answer>\n", "ANSWER: B"),
+        ("<think>A?</think>The answer is <|begin_of_box|>B<|end_of_box|>", "The answer is B"),
+        ('<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>{"a": 1}', '{"a": 1}'),
     ],
 )
 def test_what_follows_the_last_thought_is_the_answer(text, answer):
