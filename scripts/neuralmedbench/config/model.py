@@ -179,6 +179,11 @@ class ModelConfig(Section):
         description="Further parameters of a call, sent unchanged (`top_k`, `reasoning_effort`, ...);"
         f" {', '.join(f'`{name}`' for name in NESTED)} may be sections.",
     )
+    thought_marks: tuple[str, str] | None = Field(
+        None,
+        description="What begins and ends its thoughts, if no usual mark does: `['<reflect>', '</reflect>']`; an empty beginning if the server's"
+        " template writes it. Answers in the ledger are read anew, and nothing is asked again.",
+    )
     structured_output: Literal["none", "json_object", "json_schema"] = Field(
         "none", description="How JSON answers are requested if an item or a grader has a schema; only if the provider supports it."
     )
@@ -305,6 +310,14 @@ class ModelConfig(Section):
                         f"`{name}` has a value that may be an API key, not shown here; name the variable with the key in `api_key_env`"
                     )
                     raise ValueError(message)
+        return value
+
+    @field_validator("thought_marks")
+    @classmethod
+    def _thoughts_end(cls, value: tuple[str, str] | None) -> tuple[str, str] | None:
+        if value is not None and not value[1].strip():
+            message = "the second mark, which ends a thought, is empty"
+            raise ValueError(message)
         return value
 
     @field_validator("knowledge_cutoff", mode="before")

@@ -33,7 +33,7 @@ from neuralmedbench.records.requests import (
     joined_words,
     with_earlier_answer,
 )
-from neuralmedbench.records.responses import THINKING
+from neuralmedbench.records.thoughts import THINKING
 from neuralmedbench.records.views import FINAL, SliceView, Viewer, view_steps
 
 NO_WORDS = "(no answer)"

@@ -26,7 +26,7 @@ from neuralmedbench.models.model_run import ModelRun, place_of
 from neuralmedbench.models.registry import BackendHandle, code_of, open_backend, unavailable_reason
 from neuralmedbench.models.replay import replay_requests
 from neuralmedbench.models.requests_of_model import too_many_pictures
-from neuralmedbench.models.samples import MissingAnswer, SampleWalk, has_informant, no_earlier_answer, response_row
+from neuralmedbench.models.samples import MissingAnswer, SampleWalk, has_informant, no_earlier_answer, response_row, with_cut_thoughts
 from neuralmedbench.records.items import Arm, Strategy
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_by_another_model
@@ -261,7 +261,7 @@ class _Scheduler:
         ):  # an interrupt after the last answer leaves nothing to do
             message = f"model {self._model.name}: interrupted; the answers so far are kept: run the same command again"
             raise InterruptedRunError(message)
-        return sorted(rows, key=response_key)
+        return sorted(with_cut_thoughts(rows, walks), key=response_key)
 
     def _stop(self) -> None:
         self.caller.stop()

@@ -184,7 +184,7 @@ class _Forecaster:
             return False
         is_new = walk.key not in self._seen
         self._seen.add(walk.key)
-        answers = [entry.text for entry in walk.answers]
+        answers = [entry.shown for entry in walk.answers]
         self._remaining_calls(request, answers, forecast, key=walk.key, shared=shared and not answers)
         return is_new and not answers
 

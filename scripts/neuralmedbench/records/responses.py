@@ -5,11 +5,12 @@ What was counted is paid for; a provider may serve another model under the same 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
+
+from neuralmedbench.records.thoughts import is_only_thoughts
 
 SCHEMA_VERSION = 5
 MOST_TOKENS = 10**8
@@ -95,8 +96,6 @@ MISSING_STATES = frozenset({ResponseState.FAILED, ResponseState.OVER_BUDGET, Res
 """States without an answer for reasons other than the model's behaviour."""
 ANOTHER_MODEL = "answered by another model"
 """Begins why an answer is missing that the provider gave by another model than the one asked (`served_names`)."""
-THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
-"""Thoughts between tags, which are no part of an answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,17 +209,6 @@ class Response:
     calls: tuple[SentCall, ...] = ()
     informed: tuple[str, ...] = ()
     informant_calls: tuple[SentCall, ...] = ()
-
-
-def is_only_thoughts(text: str) -> bool:
-    """Return True if a text holds thoughts between tags, closed or not, and no answer behind them.
-
-    Examples
-    --------
-    >>> is_only_thoughts("<think>B or C?"), is_only_thoughts("<think>B or C?</think> C"), is_only_thoughts("")
-    (True, False, False)
-    """
-    return bool(text.strip()) and not THINKING.sub("", text).strip()
 
 
 def is_cut_in_thought(state: str, text: str) -> bool:

@@ -26,7 +26,11 @@ class ParseStatus(StrEnum):
 
 
 class GradeState(StrEnum):
-    """Outcome of grading; only `ok` has a value. `not_graded`: the grader cannot read the language of the answer, or does not know the reference."""
+    """Outcome of grading; only `ok` has a value.
+
+    `not_graded`: the grader cannot read the language of the answer, does not know the reference, or its own replies could not be read however
+    often it was asked.
+    """
 
     OK = "ok"
     FAILED = "failed"

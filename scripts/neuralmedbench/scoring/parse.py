@@ -13,6 +13,7 @@ from neuralmedbench.records.items import Family, Item, ItemImage, Runner
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import LONGEST_DIFFERENTIAL, ParseStatus, Prediction
+from neuralmedbench.records.thoughts import split_thoughts, without_thoughts
 from neuralmedbench.records.value_rules import part_of_schema
 from neuralmedbench.records.views import ANSWER_ACTION
 from neuralmedbench.records.vocabulary import normal_form
@@ -22,7 +23,7 @@ from neuralmedbench.scoring.choice import read_choice
 from neuralmedbench.scoring.free_form import LETTER, free_answer, leading_statement, lesion_object, stated_diagnoses
 from neuralmedbench.scoring.lists import list_from, mark_of
 from neuralmedbench.scoring.places import numbered_images, read_place
-from neuralmedbench.scoring.sections import DECORATION, Sections, clean, read_sections, without_thoughts
+from neuralmedbench.scoring.sections import DECORATION, Sections, clean, read_sections
 from neuralmedbench.scoring.structured_answer import parse_structured
 
 MAX_WORDS = 14
@@ -58,6 +59,7 @@ SPACED = {
 OTHER_SIGNS = {**SPACED, "،": ",", "؛": ";", "؟": "?", "।": ".", "٪": "%", "٫": ".", "\u3000": " "}
 SIGNS: dict[int, int | str] = {**FULL_WIDTH, **{ord(sign): text for sign, text in OTHER_SIGNS.items()}}
 RANK = re.compile(r"(?m)(^|\s)(\d{1,2})、")
+LONGEST_ANSWER = 200_000
 OTHER_DIGIT = re.compile(r"[^\D0-9]")
 DECLINES = r"i apologi[sz]e|i (?:cannot|can't|can not|am (?:not able|unable))|i'm (?:not able|unable)|i won't"
 REFUSAL = re.compile(rf"\b(?:i(?: a|')?m sorry|as an ai|{DECLINES})\b", re.I)
@@ -86,11 +88,11 @@ def parse_answer(text: str, item: Item, *, y_first: bool = False) -> Prediction:
         `contradicted` if the letter of a choice stands before the words of another option; `failed` otherwise: then nothing is read from
         the text, so that a mention never counts as rank 1. Never raises.
     """
-    text = plain_text(text)
+    raw, text = text, plain_text(text)
     if item.runner is Runner.STRUCTURED:
-        prediction = parse_structured(text, item.answer_schema)
+        prediction = _of_form(parse_structured(text, item.answer_schema), raw)
     elif item.runner is Runner.CHOICE:
-        prediction = _parse_choice(text, item.options)
+        prediction = _of_form(_parse_choice(text, item.options), raw)
     elif item.family is Family.LESION_RECOGNITION:
         prediction = parse_checklist(text, item.family, numbered_images(item), y_first=y_first) or _parse_lesion(read_sections(text))
     elif item.family is Family.QUESTION_ANSWERING:
@@ -99,12 +101,17 @@ def parse_answer(text: str, item: Item, *, y_first: bool = False) -> Prediction:
         prediction = parse_checklist(text, item.family, numbered_images(item), y_first=y_first) or _parse_differential(read_sections(text))
         prediction = _with_statement(prediction, text)
     if prediction.parse_status is ParseStatus.FAILED and item.runner in (Runner.OPEN, Runner.DIALOGUE):
-        prediction = _parse_other_form(without_thoughts(text), item.family) or prediction
+        prediction = _parse_other_form(text, item.family) or prediction
     if prediction.parse_status is ParseStatus.FAILED:
-        plain = without_thoughts(text)
-        undecided = item.runner is Runner.CHOICE and NOT_KNOWN.search(plain)
-        return Prediction(parse_status=ParseStatus.FAILED, abstained=not text.strip() or bool(undecided or REFUSAL.search(plain)))
+        undecided = item.runner is Runner.CHOICE and NOT_KNOWN.search(text)
+        return Prediction(parse_status=ParseStatus.FAILED, abstained=not raw.strip() or bool(undecided or REFUSAL.search(text)))
     return prediction
+
+
+def _of_form(prediction: Prediction, text: str) -> Prediction:
+    """Return a prediction as `repaired` where its letter or its JSON stands behind a thought: a recorded text that holds one is not in the form."""
+    bare = prediction.parse_status is ParseStatus.STRICT and split_thoughts(text).end and not read_sections(plain_text(text)).lines
+    return replace(prediction, parse_status=ParseStatus.REPAIRED) if bare else prediction
 
 
 def parse_under(text: str, item: Item, arm: str, *, right: str = "", y_first: bool = False) -> Prediction:
@@ -140,14 +147,15 @@ def parse_under(text: str, item: Item, arm: str, *, right: str = "", y_first: bo
 def plain_text(text: str) -> str:
     """Normalise a text for parsing.
 
-    Straight apostrophes, no NUL, ASCII for full-width letters and the digits and signs of other scripts, and no action by which a viewer's
-    answer begins.
+    Without thoughts, at most `LONGEST_ANSWER` characters; straight apostrophes, no NUL, ASCII for full-width letters and the digits and
+    signs of other scripts, and no action by which a viewer's answer begins.
 
     Examples
     --------
     >>> plain_text("ＡＮＳＷＥＲ：Ｂ"), plain_text("１、脑梗死，左侧"), plain_text("٠٫٧")
     ('ANSWER: B', '1. 脑梗死, 左侧', '0.7')
     """
+    text = without_thoughts(text[:LONGEST_ANSWER])
     text = ANSWER_ACTION.sub("", text.replace("’", "'").replace("\x00", ""), count=1)
     if text.isascii():
         return text
@@ -294,7 +302,7 @@ def _with_statement(prediction: Prediction, text: str) -> Prediction:
     """Put first what an answer calls the most likely diagnosis, if its list is headed in another way than requested and lacks it at rank 1."""
     if prediction.parse_status is not ParseStatus.REPAIRED or not prediction.differential or "DIFFERENTIAL:" in text or "|" in text:
         return prediction
-    stated = leading_statement(without_thoughts(text))
+    stated = leading_statement(text)
     if not stated or abstains(stated) or normal_form(stated) == normal_form(prediction.differential[0]):
         return prediction
     others = tuple(name for name in prediction.differential if normal_form(name) != normal_form(stated))
@@ -359,8 +367,8 @@ def parse_stages(response: Response, item: Item) -> Prediction:
     fields: dict[str, str] = {}
     states, stated = [], []
     for place, turn in enumerate(item.turns):
-        text = plain_text(answered[place]) if place < len(answered) else ""
-        read = parse_structured(text, part_of_schema(item.answer_schema, turn.asks))
+        text = answered[place] if place < len(answered) else ""
+        read = _of_form(parse_structured(plain_text(text), part_of_schema(item.answer_schema, turn.asks)), text)
         states.append(read.parse_status)
         fields |= dict.fromkeys(turn.asks, "") if read.parse_status is ParseStatus.FAILED else read.fields or {}
         stated += [f"{name} {fields[name]}" for name in turn.asks if fields.get(name)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from neuralmedbench.records.items import DIAGNOSES, Criterion, Family, Gold, Item, Lesion, Runner
-from neuralmedbench.records.responses import Response, ResponseState, is_only_thoughts
+from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, Grade, GradeState, ParseStatus, Prediction, text_digest
+from neuralmedbench.records.thoughts import is_only_thoughts
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.lines import REFERENCE_KEY
 from neuralmedbench.scoring.matching import (

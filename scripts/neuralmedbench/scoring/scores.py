@@ -10,7 +10,7 @@ from neuralmedbench.errors import ScoringError
 from neuralmedbench.records.arm_changes import by_digest
 from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
 from neuralmedbench.records.questions import LETTERS
-from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_only_thoughts
+from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
 from neuralmedbench.records.scores import (
     CORE_DIAGNOSIS,
     MAIN_CONDITION,
@@ -23,6 +23,7 @@ from neuralmedbench.records.scores import (
     response_key,
     text_digest,
 )
+from neuralmedbench.records.thoughts import is_only_thoughts
 from neuralmedbench.records.value_rules import RULES, is_right, read_value, share_of
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.evidence import Pictures, judge_evidence
@@ -225,7 +226,9 @@ def _verdict(
         "rubric_uncapped": by_model.uncapped,
         "keyword_coverage": _points(grades, reference.gold, by_words, answered=answered).capped,
     }
-    core = graded["core_diagnosis"]
+    main, core = graded["main_condition"], graded["core_diagnosis"]
+    if main is not None and core is not None and core > main:  # the narrow diagnosis without the wide one, which it includes: no verdict
+        graded["main_condition"] = graded["core_diagnosis"] = core = None
     passed = None if core is None else core >= PASS_VALUE
     if item.runner is Runner.CHOICE:
         # the letter decides, not the diagnosis: two options may be synonyms

@@ -317,7 +317,7 @@ def test_a_grade_keeps_of_its_call_who_answered_and_what_was_sent(grading, bench
 
 def test_a_grade_that_could_not_be_read_is_told_with_its_reason(grading):
     _, _, grade, told = grading
-    assert "core_diagnosis failed (the grader's answer is not in its form)" in told(grade("no verdict"))[0]
+    assert "core_diagnosis failed (the grader's answer is not in its form: no JSON object)" in told(grade("no verdict"))[0]
 
 
 def test_a_grader_that_asks_nobody_has_nothing_to_explain(grading):
