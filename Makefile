@@ -43,9 +43,11 @@ help: ## list the targets
 	@echo "make -n TARGET shows the commands of a target. For all other commands: nmb --help"
 
 # Snakemake answers a missing or broken configfile with a traceback, and Ctrl-C while it starts: it hears it once its rules are read.
+# A run that lacks answers has said so in its last lines; the last command ends with 3 then.
 report: setup ## set up .venv, bring the report up to date, print its path
 	@nmb run check --configfiles $(CONFIGFILE)
 	trap '' INT; snakemake --cores $(CORES) --configfile $(CONFIGFILE)
+	@nmb run incomplete --configfiles $(CONFIGFILE) > /dev/null 2>&1
 
 # Three processes for two cores: Slurm, servers and browsers are waited for.
 test: setup-dev ## run the tests, apart from the long ones (`make validate` runs these)

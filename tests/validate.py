@@ -7,6 +7,7 @@ reaches, found by the walk of `code_hash`. The summary of the tests names each s
 from __future__ import annotations
 
 import argparse
+import datetime
 import hashlib
 import json
 import subprocess
@@ -20,6 +21,9 @@ if str(ROOT / "scripts") not in sys.path:
     sys.path.insert(0, str(ROOT / "scripts"))
 
 from neuralmedbench.config.code_hash import files_reached_from  # noqa: E402
+from neuralmedbench.config.load import load_grader, load_model  # noqa: E402
+from neuralmedbench.config.model import ModelConfig  # noqa: E402
+from neuralmedbench.models.life import life_lines  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,13 @@ def run(name: str) -> bool:
     return done.returncode == 0
 
 
+def shipped_models() -> list[ModelConfig]:
+    """Models of the shipped files, and those of the graders, each by the name of its file."""
+    models = [load_model(path) for path in sorted((ROOT / "config/models").glob("*.yaml"))]
+    graders = {path.stem: load_grader(path).model for path in sorted((ROOT / "config/graders").glob("*.yaml"))}
+    return [*models, *(model.named(name) for name, model in graders.items() if model)]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the series that are named, or those that are out of date."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -110,6 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     old = dict(outdated())
     for name in SERIES:
         print(f"{name} {old.get(name, 'is up to date')}", flush=True)
+    print(*life_lines(shipped_models(), datetime.datetime.now(datetime.UTC).date()), sep="\n", flush=True)
     if args.list:
         return 0
     failed = [name for name in args.series or old if not run(name)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +14,7 @@ from fixtures.scoring import GOLD, ITEM
 from neuralmedbench.records.items import Criterion
 from neuralmedbench.scoring.jury import decide
 from neuralmedbench.scoring.llm.grader_requests import TASKS
-from neuralmedbench.scoring.llm.task import MAX_CHARACTERS, GradingInput, blind, contains_quote, escape_markup, read_json_object
+from neuralmedbench.scoring.llm.task import MAX_CHARACTERS, GradingInput, UnreadReplyError, blind, contains_quote, escape_markup, object_of
 
 KNOWN = replace(
     GOLD, rationale=("one", "two"), findings_complete=True, rubric=(Criterion(criterion="considers_1", text="Considers: x.", points=1.0),)
@@ -35,6 +37,7 @@ LIKELY = st.fixed_dictionaries(
 ) | st.fixed_dictionaries(
     {"errors": st.lists(st.fixed_dictionaries({"code": LEAVES, "significant": LEAVES, "quote": LEAVES, "explanation": LEAVES}), max_size=3)}
 )
+NO_MARKS = str.maketrans("", "", "{}<>[]◁")
 SUBJECT = GradingInput(replace(ITEM, lesion_shown=True), KNOWN, "A mass.", "A mass.")
 
 
@@ -51,11 +54,12 @@ def test_no_answer_of_a_grader_raises_and_every_word_is_one_that_was_asked_for(t
 
 @settings(max_examples=150)
 @given(st.text(max_size=40))
-def test_only_an_object_alone_is_read(text):
-    found = read_json_object(text)
-    assert found is None or json.loads(text) == found
-    assert read_json_object(f'{{"a": 1}}{text}') is None or not text.strip()
-    assert read_json_object(f'{text}{{"a": 1}}') is None or not text.strip()
+def test_words_around_an_object_do_not_matter_and_another_one_does(text):
+    with suppress(UnreadReplyError):
+        assert object_of(f'{{"a": 1}} {text}', "a") == {"a": 1}
+    assert object_of(f'{{"a": 1}} {text.translate(NO_MARKS)}', "a") == {"a": 1}
+    with pytest.raises(UnreadReplyError):
+        object_of(f'{{"a": 1}} {text} {{"a": 1}}', "a")
 
 
 @settings(max_examples=200)

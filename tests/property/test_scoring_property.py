@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 from fixtures.scoring import GOLD, ITEM, LESION_ITEM, PICTURE_ITEM, checklist, differential, vocabulary
 from neuralmedbench.records.items import Family, Runner
 from neuralmedbench.records.scores import ParseStatus
+from neuralmedbench.records.thoughts import without_thoughts
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.checklist import is_checklist, read_candidates
 from neuralmedbench.scoring.choice import read_choice
-from neuralmedbench.scoring.llm.grader_requests import read_verdict
-from neuralmedbench.scoring.llm.task import read_json_object as read_grader_object
+from neuralmedbench.scoring.llm.grader_requests import DIAGNOSIS_TASK
+from neuralmedbench.scoring.llm.task import GradingInput
 from neuralmedbench.scoring.matching import ReferenceAnswer, Relation, relation
 from neuralmedbench.scoring.parse import parse_answer, parse_checklist
 from neuralmedbench.scoring.places import mentioned_places, sides
-from neuralmedbench.scoring.sections import read_sections, without_thoughts
+from neuralmedbench.scoring.sections import read_sections
 from neuralmedbench.scoring.statements import contains_statement
 from neuralmedbench.scoring.structured_answer import find_answer_object
 
@@ -123,10 +124,17 @@ def test_statements_are_compared_without_an_error(text, statement):
         st.sampled_from(["main_condition", "core_diagnosis", "explanation", "x"]), st.none() | st.booleans() | st.text(max_size=5)
     )
 )
-def test_only_the_grader_form_is_a_verdict(value):
-    assert read_verdict(json.dumps(value)) is None
+def test_truth_values_are_a_verdict_and_nothing_else_is(value):
+    names = ("main_condition", "core_diagnosis")
+    truths = [TRUTHS.get(str(value.get(name)).strip().lower()) for name in names]
+    verdict = DIAGNOSIS_TASK.read(json.dumps(value), SUBJECT)
+    known = set(value) == {*names, "explanation"} and isinstance(value["explanation"], str) and None not in truths
+    expected = truths if known and truths != [0, 1] else None
+    assert (verdict and [judged.value for judged in verdict]) == expected
 
 
+TRUTHS = {"true": 1, "yes": 1, "1": 1, "false": 0, "no": 0, "0": 0}
+SUBJECT = GradingInput(ITEM, GOLD, "", "")
 OPTIONS = ("glioma of the brain stem", "meningioma", "brain abscess", "infarct", "T2 shine-through", "B-cell lymphoma", "no lesion")
 FORMS = (
     "{letter}",
@@ -226,9 +234,9 @@ def test_a_hostile_answer_is_read_by_every_parser(kind: str) -> None:
     for item in (*EVERY_PARSER, PICTURE_ITEM):
         prediction = parse_answer(text, item)
         assert prediction.confidence is None or 0 <= prediction.confidence <= 1
-    assert read_verdict(text) is None
+    assert DIAGNOSIS_TASK.fault(text, SUBJECT)
     assert contains_statement(text, "no restricted diffusion in the left insula") is False
-    assert read_grader_object(text) is None or isinstance(read_grader_object(text), dict)
+    assert DIAGNOSIS_TASK.read(text, SUBJECT) is None
 
 
 @settings(max_examples=200)
@@ -244,7 +252,7 @@ def test_the_parts_of_the_parsers_never_raise(text: str) -> None:
     """Each of them alone: what another command calls is not always behind `parse_answer`."""
     value, _ = find_answer_object(text)
     assert value is None or isinstance(value, dict)
-    assert read_grader_object(text) is None or isinstance(read_grader_object(text), dict)
+    assert DIAGNOSIS_TASK.read(text, SUBJECT) is None
     assert read_choice(text, OPTIONS).letter in {"", *"ABCDEFG"}
     assert is_checklist(text) in {True, False}
     assert len(read_candidates(text.splitlines())[0]) <= max(1, len(text))

@@ -206,11 +206,11 @@ class Upgraded:
 
 
 def point_to(folder: Path, address: str) -> None:
-    """Write where the model and its graders are asked now."""
+    """Write where the model and its graders are asked now, and under which name they answered: version 1 did not compare names."""
     for name in ("models/loop", "graders/main", "graders/steps"):
         path = folder / "config" / f"{name}.yaml"
         value = yaml.safe_load(path.read_text(encoding="utf-8"))
-        value.get("model", value)["api_base"] = address
+        value.get("model", value).update(api_base=address, served_as=["served"])
         path.write_text(yaml.safe_dump(value), encoding="utf-8")
 
 

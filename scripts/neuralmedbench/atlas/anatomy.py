@@ -117,8 +117,8 @@ def face_regions(x: Floats, y: Floats, z: Floats) -> tuple[Floats, Floats]:
     front = np.maximum(z - 5.0, y + 20.0 + 0.45 * (z + 20.0))
     beside = np.abs(y - 25.0) - 45.0
     ears = np.maximum(np.maximum(68.0 - np.abs(x), np.abs(z + 37.5) - 45.0), beside)
-    # lobes hang lower in children, whose face is small for their brain; a scan that ends above -82.5 shows none
-    if z.min() < -82.5:
+    # lobes hang lower in children, whose face is small for their brain; a scan that ends above -92 shows none whole
+    if z.min() < -92:
         lobes = np.maximum(np.maximum(63.0 - np.abs(x), np.abs(z + 81.0) - 21.0), beside)
         ears = np.minimum(ears, lobes)
     return front, ears

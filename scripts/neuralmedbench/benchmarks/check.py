@@ -10,7 +10,6 @@ from pathlib import Path
 
 from neuralmedbench.benchmarks.answers_table import read_answers
 from neuralmedbench.benchmarks.case_items import check_known
-from neuralmedbench.benchmarks.gold import diagnosis_of
 from neuralmedbench.benchmarks.question_items import read_questions
 from neuralmedbench.config.benchmark import BenchmarkConfig
 from neuralmedbench.config.load import load_benchmark
@@ -24,10 +23,10 @@ from neuralmedbench.files.pages import page, picture_figure, table, warning
 from neuralmedbench.files.raw_folder import read_raw_index
 from neuralmedbench.files.tables import read_by_item, read_records
 from neuralmedbench.records.items import Gold, Item, Kind
+from neuralmedbench.records.model_marks import marks_in
 from neuralmedbench.records.questions import ANSWERS
 from neuralmedbench.records.requests import Request, RequestTurn, long_prompt_line
 from neuralmedbench.records.value_rules import problem_of_values
-from neuralmedbench.records.vocabulary import Vocabulary
 
 SHOWN = 8
 CheckRow = tuple[str, str]
@@ -38,15 +37,16 @@ PICTURES = 6
 
 @dataclass
 class CheckReport:
-    """Results of a check: rows, warnings, and the first request of each runner, family, arm and strategy."""
+    """Results of a check: rows, warnings, the first request of each runner, family, arm and strategy, and references that are diagnoses."""
 
     benchmark: str
     rows: list[CheckRow] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
+    diagnoses: list[Gold] = field(default_factory=list)
 
 
-def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary: Vocabulary) -> CheckReport:
+def check_benchmark(benchmark: str, config_folder: Path, data: Path) -> CheckReport:
     """Check the stages of a benchmark that exist so far.
 
     Parameters
@@ -55,8 +55,6 @@ def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary:
         Its name.
     config_folder, data : Path
         The folders `config/` and `data/`.
-    vocabulary : Vocabulary
-        Vocabulary of its answers.
 
     Returns
     -------
@@ -73,7 +71,7 @@ def check_benchmark(benchmark: str, config_folder: Path, data: Path, vocabulary:
     found.rows.append(("kind, axis, subjects", f"{config.kind}, {config.axis}, {config.subjects}"))
     if config.has_cases:
         table = case_table(config_folder, benchmark)
-        _check_cases(found, config, table, vocabulary)
+        _check_cases(found, config, table)
         _check_notes(found, [row.case_id for row in read_case_table(table) if not row.exclude], data / "raw" / benchmark)
         _check_uids(found, [row.case_id for row in read_case_table(table) if not row.exclude], data / "raw" / benchmark)
         if config.kind is Kind.PICTURES:
@@ -93,6 +91,7 @@ def _check_values(found: CheckReport, folder: Path) -> None:
     if not (folder / ANSWERS).is_file():
         return
     asked = read_questions(folder)
+    found.diagnoses += asked.diagnoses
     schemas = {question.question_id: question.answer_schema for question in asked.questions}
     rules = Counter(value.rule for gold in asked.gold for value in gold.values)
     if rules:
@@ -102,7 +101,7 @@ def _check_values(found: CheckReport, folder: Path) -> None:
             found.warnings.append(f"{gold.item_id}: {problem}; correct it in {ANSWERS}, or import the data set again")
 
 
-def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path, vocabulary: Vocabulary) -> None:
+def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path) -> None:
     if config.source != "phantoms" and not Path(config.source).is_dir():
         found.warnings.append("the folder `source` is missing; ingested cases remain usable, but new ones cannot be listed")
     if config.subjects == "patient" and (not config.key_file or not Path(config.key_file).expanduser().is_file()):
@@ -125,7 +124,7 @@ def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path, vocab
     answers = read_answers(Path(config.answers))
     check_known(answers, table)
     without = [row.case_id for row in used if row.case_id not in answers]
-    unknown = sorted({row.diagnosis for row in answers.values() if diagnosis_of(row, vocabulary) is None})
+    found.diagnoses += [Gold(item_id=row.case_id, answer=row.diagnosis, icd10=row.icd10) for row in answers.values()]
     levels = Counter(str(row.level) for row in answers.values())
     found.rows.append(("answers", f"{len(answers)}; levels: {_counted(levels)}"))
     for name in ("differentials", "findings", "lesion_location", "rationale", "must_not"):
@@ -137,8 +136,6 @@ def _check_cases(found: CheckReport, config: BenchmarkConfig, table: Path, vocab
             found.warnings.append(f"{unlisted} lesion masks are named as no case of the case table (`<case_id>{MASK_SUFFIX}`)")
     if without:
         found.warnings.append(f"{len(without)} cases have no answer and are not scored: {_some(without)}")
-    if unknown:
-        found.warnings.append(f"{len(unknown)} diagnoses are not in the vocabulary and are compared by wording only: {_some(unknown)}")
 
 
 def _check_uids(found: CheckReport, cases: Sequence[str], private: Path) -> None:
@@ -155,6 +152,16 @@ def _check_notes(found: CheckReport, cases: Sequence[str], private: Path) -> Non
     """Warn of cases with long notes before their prompts are made, if the private index exists (a clone has none)."""
     indexes = [read_raw_index(path) for case in cases if (path := private / case / "files.json").exists()]
     paths = [[private / index.case_id / note.path for note in index.notes] for index in indexes]
+    marked = [
+        case
+        for case, held in zip(indexes, paths, strict=True)
+        if any(path.exists() and marks_in(path.read_text(encoding="utf-8", errors="replace")) for path in held)
+    ]
+    if marked:
+        found.warnings.append(
+            f"the notes of {len(marked)} cases hold marks by which models know a picture's place or a turn (`<image>`, `<|im_end|>`); they are sent"
+            f" as words: {_some([index.case_id for index in marked])}"
+        )
     if line := long_prompt_line([sum(path.stat().st_size for path in notes if path.exists()) for notes in paths], "cases' notes"):
         found.warnings.append(line)
 

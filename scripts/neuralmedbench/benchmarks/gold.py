@@ -31,12 +31,13 @@ def gold_of(item: Item, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
 def gold_for(item_id: str, family: Family, answer: AnswerRow, vocabulary: Vocabulary) -> Gold:
     """Build the gold of one item or question with the rubric of its family.
 
-    A diagnosis in the vocabulary gets its preferred name, with the original wording as an alias. One that is unknown, or says more in
-    brackets (a place, a subtype), is kept as written: the matcher reads the brackets.
+    A diagnosis in the vocabulary gets its preferred name, with the original wording as an alias. One that is unknown, a kind of a diagnosis,
+    or says more in brackets (a place, a subtype), is kept as written: the matcher reads it.
     """
     found = diagnosis_of(answer, vocabulary)
     in_brackets = vocabulary.find(answer.diagnosis) is None and found is vocabulary.find(BRACKETS.sub(" ", answer.diagnosis))
-    name = found.name if found and not in_brackets else answer.diagnosis
+    is_kind = found is not None and normal_form(answer.diagnosis) in map(normal_form, found.narrower)
+    name = found.name if found and not in_brackets and not is_kind else answer.diagnosis
     written = (answer.diagnosis,) if normal_form(answer.diagnosis) != normal_form(name) else ()
     gold = Gold(
         item_id=item_id,

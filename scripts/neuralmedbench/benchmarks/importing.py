@@ -20,8 +20,9 @@ from neuralmedbench.config.load import read_yaml
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.json_files import write_json_record, write_lines
-from neuralmedbench.files.plain_pictures import MAX_BYTES, picture_head
+from neuralmedbench.files.plain_pictures import MAX_BYTES, picture_head, shows_nothing
 from neuralmedbench.records.items import Disclosure, Gold, Kind, Runner
+from neuralmedbench.records.model_marks import with_inert_texts
 from neuralmedbench.records.questions import (
     ANSWERS,
     DISCLOSURES,
@@ -36,7 +37,7 @@ from neuralmedbench.records.questions import (
     Refusal,
 )
 from neuralmedbench.records.value_rules import problem_of_values
-from neuralmedbench.records.words import count_words, listing
+from neuralmedbench.records.words import count_words, counted, listing
 from neuralmedbench.runtime.atomic_write import atomic_file, atomic_folder, write_text
 
 LONG_WORDS = 60
@@ -63,6 +64,7 @@ class _Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.rows: dict[str, tuple[str, str, int, int]] = {}
+        self.flat: set[str] = set()
         self._by_path: dict[Path, str] = {}
 
     def take(self, content: Path | bytes) -> str:
@@ -83,6 +85,8 @@ class _Store:
             head = picture_head(content)
             name = f"{digest[:24]}.{head.suffix}"
             (self.folder / name).write_bytes(content)
+            if shows_nothing(content, head):
+                self.flat.add(name)
             self.rows[digest] = (name, digest, head.width, head.height)
         return self.rows[digest][0]
 
@@ -139,7 +143,7 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPa
     # the pictures replace earlier ones only if the whole block succeeds
     with atomic_folder(places.pictures) as pictures:
         store = _Store(pictures)
-        accepted, refused = _accept_rows(data_set.read(source), store)
+        accepted, refused, marks = _accept_rows(data_set.read(source), store)
         found = len(accepted) + len(refused)
         _check_number(data_set, found, part=part)
         if not found:
@@ -169,23 +173,41 @@ def import_set(data_set: DataSet, folder: Path, benchmark: str, places: ImportPa
             empty=_empty_fields(questions),
             long_questions=sum(count_words(question.question) > LONG_WORDS for question in questions),
             answer_in_text={entry.question.question_id: entry.answer_at for entry in accepted if entry.answer_at},
+            marks=marks,
+            flat=tuple(row.question_id for row in questions if store.flat & {image.file for image in row.images}),
         )
         write_lines(places.tables / QUESTIONS, Question, questions)
         write_lines(places.tables / ANSWERS, Gold, gold)
         write_lines(places.tables / DISCLOSURES, Disclosure, [row for entry in accepted for row in entry.disclosures])
         _write_images(places.tables / IMAGES, store)
-        write_json_record(places.tables / IMPORT_RECORD, record)
+        write_json_record(
+            places.tables / IMPORT_RECORD, record, without=frozenset(name for name in ("marks", "flat") if not getattr(record, name))
+        )
     return record
 
 
-def _accept_rows(rows: Iterable[QuestionEntry | Refusal], store: _Store) -> tuple[list[QuestionEntry], list[Refusal]]:
+def _with_inert_marks(row: QuestionEntry) -> tuple[QuestionEntry, tuple[str, ...]]:
+    """Return a row whose texts hold no marks of a model's pictures or turns, and the marks that they held; names of files stay."""
+    marks: list[str] = []
+    question, gold, disclosures = with_inert_texts((replace(row.question, images=()), row.gold, row.disclosures), marks)
+    images = tuple(replace(image, label=with_inert_texts(image.label, marks)) for image in row.question.images)
+    inert = replace(row, question=replace(question, images=images), gold=gold, disclosures=disclosures)
+    return (inert if marks else row), tuple(dict.fromkeys(marks))
+
+
+def _accept_rows(
+    rows: Iterable[QuestionEntry | Refusal], store: _Store
+) -> tuple[list[QuestionEntry], list[Refusal], dict[str, tuple[str, ...]]]:
+    """Return the rows that can be asked, the others with their reason, and the marks of models in the former, by question."""
+    marks: dict[str, tuple[str, ...]] = {}
     accepted: list[QuestionEntry] = []
     refused: list[Refusal] = []
     seen: dict[str, str] = {}
-    for number, row in enumerate(rows, start=1):
-        if isinstance(row, Refusal):
-            refused.append(row)
+    for number, published in enumerate(rows, start=1):
+        if isinstance(published, Refusal):
+            refused.append(published)
             continue
+        row, found = _with_inert_marks(published)
         where, named = row.where or f"row {number}", row.question.question_id
         # an invalid row is refused with its reason, and the import goes on
         try:
@@ -195,9 +217,10 @@ def _accept_rows(rows: Iterable[QuestionEntry | Refusal], store: _Store) -> tupl
                 raise RowError(message, f"it in {seen[named]} too")
             accepted.append(_with_pictures(row, store))
             seen[named] = where
+            marks |= {named: found} if found else {}
         except DataError as error:
             refused.append(refusal_of(where, error, named))
-    return accepted, refused
+    return accepted, refused, marks
 
 
 def _place(refusal: Refusal) -> str:
@@ -351,12 +374,29 @@ def import_summary(record: ImportRecord, *, written: bool) -> str:
         )
     if record.answer_in_text:
         lines.append(_answer_in_text(record))
+    if record.marks:
+        lines.append(_marks(record))
+    if record.flat:
+        lines.append(
+            f"  a picture of one grey or colour in {counted(len(record.flat), 'question')} (first: {record.flat[0]}): it shows nothing, and a run"
+            " leaves these questions out"
+        )
     lines += [f"  sha256 {digest}  {name}" for name, digest in list(record.sources.items())[:SHOWN_SOURCES]]
     if (more := len(record.sources) - SHOWN_SOURCES) > 0:
         lines.append(f"  sha256 of {more} more files: import.json")
     kept = "written" if written else "exists and is unchanged"
     lines.append(f"config/benchmarks/{record.benchmark}.yaml {kept}; add {record.benchmark} to `benchmarks` of your configuration")
     return "\n".join(lines)
+
+
+def _marks(record: ImportRecord) -> str:
+    """Say how many questions hold marks by which models know a picture's place or a turn, and which."""
+    marks = [mark for mark, _ in Counter(mark for found in record.marks.values() for mark in found).most_common()]
+    return (
+        f"  marks of models in {counted(len(record.marks), 'question')} ({listing(marks, SHOWN_REASONS)}; first: {next(iter(record.marks))}):"
+        " they would bind a picture or end the question, so a line of picture marks alone is left out, and the others are written as words,"
+        " `(image 1)`"
+    )
 
 
 def _answer_in_text(record: ImportRecord) -> str:

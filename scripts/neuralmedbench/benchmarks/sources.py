@@ -16,6 +16,7 @@ from neuralmedbench.files.templates import Templates
 from neuralmedbench.records.case import CaseRecord, PictureFate, SliceRow, State
 from neuralmedbench.records.columns import RECORD_COLUMNS
 from neuralmedbench.records.items import ItemImage, slice_image
+from neuralmedbench.records.model_marks import without_marks
 
 TEMPLATE = "record"
 """Template of the health record."""
@@ -123,7 +124,7 @@ def item_image(picture: PictureFate, folder: Path) -> ItemImage:
 
 def read_notes(case: CaseRecord, folder: Path) -> tuple[str, ...]:
     """Read the de-identified notes of a case in chronological order, stripped, without empty ones."""
-    texts = [_text(case, folder / note).strip() for note in case.notes]
+    texts = [without_marks(_text(case, folder / note)).strip() for note in case.notes]
     return tuple(text for text in texts if text)
 
 
@@ -142,7 +143,7 @@ def read_record(case: CaseRecord, folder: Path, templates: Templates) -> str:
     if its template is wrong.
     """
     rows = _record_rows(case, folder)
-    return templates.render(TEMPLATE, rows=rows) if rows else ""
+    return without_marks(templates.render(TEMPLATE, rows=rows)) if rows else ""
 
 
 def _record_rows(case: CaseRecord, folder: Path) -> list[PromptRecordRow]:

@@ -6,9 +6,16 @@ import argparse
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from neuralmedbench.cli.verbs import BENCHMARK as NAME
 from neuralmedbench.cli.verbs import CONFIG, DATA, REVIEWER, VOCABULARY, VerbGroup, argument
+
+if TYPE_CHECKING:
+    from neuralmedbench.records.items import Gold
+
+MOST_NAMED = 8
+"""Most references named in one line."""
 
 BENCHMARK = VerbGroup("benchmark", "import, check and curate questions and answers before any model is called")
 
@@ -29,6 +36,7 @@ def _data_sets(argv: Sequence[str]) -> str:
     argument("--part", action="store_true", help="accept a folder that holds only part of the data set"),
     CONFIG,
     DATA,
+    VOCABULARY,
     example="medframeqa --from ~/medframeqa",
     appendix=_data_sets,
 )
@@ -40,6 +48,7 @@ def import_benchmark(args: Namespace) -> int:
     """
     from neuralmedbench.benchmarks.adapters.registry import data_sets
     from neuralmedbench.benchmarks.importing import ImportPaths, check_name, import_set, import_summary, write_yaml
+    from neuralmedbench.benchmarks.question_items import read_questions
     from neuralmedbench.config.load import nearest, wildcard
     from neuralmedbench.errors import ConfigError
     from neuralmedbench.runtime.commands import close_folders
@@ -58,7 +67,26 @@ def import_benchmark(args: Namespace) -> int:
     record = import_set(data_set, args.folder, name, places, part=args.part)
     written = write_yaml(path, data_set, record, places)
     print(import_summary(record, written=written))
+    for line in _outside(read_questions(places.tables).diagnoses, args.vocabulary):
+        print(f"look at this: {line}")
     return 0
+
+
+def _outside(diagnoses: Sequence[Gold], vocabulary: Path) -> list[str]:
+    """Say which references no rule can grade, because the vocabulary does not have them; nothing if it has all."""
+    from neuralmedbench.files.vocabulary import read_vocabulary
+    from neuralmedbench.records.words import listing
+    from neuralmedbench.scoring.matching import outside_references
+
+    outside = outside_references(diagnoses, read_vocabulary(vocabulary)) if diagnoses else []
+    if not outside:
+        return []
+    of = len({gold.answer for gold in diagnoses})
+    line = (
+        f"{len(outside)} of {of} diagnoses are not in the vocabulary: `rubric` does not grade their answers, which count as missing. Add a"
+        f" grader that asks a model, or their names to the vocabulary (docs/graders.md): {listing(outside, MOST_NAMED)}"
+    )
+    return [line]
 
 
 @BENCHMARK.verb(
@@ -78,11 +106,11 @@ def check_benchmark(args: Namespace) -> int:
     """
     from neuralmedbench.benchmarks.check import check_benchmark, check_page
     from neuralmedbench.config.load import wildcard
-    from neuralmedbench.files.vocabulary import read_vocabulary
     from neuralmedbench.runtime.atomic_write import write_text
 
     name = wildcard(args.benchmark)
-    result = check_benchmark(name, args.config, args.data, read_vocabulary(args.vocabulary))
+    result = check_benchmark(name, args.config, args.data)
+    result.warnings += _outside(result.diagnoses, args.vocabulary)
     out = args.out or args.data / "checks" / f"{name}.html"
     write_text(out, check_page(result, args.data.parent))
     for label, value in result.rows:

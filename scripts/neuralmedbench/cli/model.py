@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ ALARM_CODE = 20
     "plan",
     CONFIGFILES,
     argument("--out", type=Path, help="also write the plan as CSV"),
+    argument("--last-days", action="store_true", help="ask the providers' lists of models until when each is served; no data are sent"),
     example="--configfiles config/paper.yaml --out plan.csv",
 )
 def plan_calls(args: Namespace) -> int:
@@ -44,7 +46,12 @@ def plan_calls(args: Namespace) -> int:
     except ConfigError:  # nothing can be planned: print all mistakes together
         run = read_run(args.configfiles, also=run_mistakes)
     rows, unplanned = plan_run(run)
-    print("\n".join(plan_lines(rows, unplanned, run, spent_here())))
+    days = None
+    if args.last_days:
+        from neuralmedbench.models.api.model_list import listed_last_days
+
+        days = listed_last_days(run.all_asked())
+    print("\n".join(plan_lines(rows, unplanned, run, spent_here(), listed_days=days)))
     if args.out:
         write_plan(args.out, rows)
     if mistakes := run_mistakes(run):
@@ -225,6 +232,7 @@ def judge_update(args: Namespace) -> int:
     """
     from neuralmedbench.config.workflow import read_run
     from neuralmedbench.estimates.intervals import IntervalSettings
+    from neuralmedbench.recording.record import scored_files
     from neuralmedbench.report.gate import write_gate
     from neuralmedbench.tables.gate.plan import plan_update
     from neuralmedbench.tables.study import read_study
@@ -233,8 +241,12 @@ def judge_update(args: Namespace) -> int:
     config = run.config
     if args.plan:
         places = {"vocabulary": Path(config.vocabulary), "results": Path(run.results), "record": record}
-        print("\n".join(plan_update(Path(), args.model, **places, assumed=args.changes)))
+        today = datetime.datetime.now(datetime.UTC).date()
+        print("\n".join(plan_update(Path(), args.model, **places, assumed=args.changes, today=today)))
         return 0
+    if absent := next((path for path in scored_files(run) if not Path(path).is_file()), ""):
+        print(f"{args.model}: blocked ({absent} is not there: the run is not finished; run the workflow, or wait for it to end)")
+        return GATE_CODES["blocked"]
     study = read_study(
         Path(),
         list(run.benchmarks),

@@ -11,6 +11,8 @@ from neuralmedbench.cli.verbs import CONFIGFILES, CORES, VerbGroup, argument
 SHORTEST_S, LONGEST_S = 0.1, 3600.0
 """Between two looks at a run."""
 
+INCOMPLETE = 3
+"""Exit code where a run lacks answers that can be asked for."""
 
 RUN = VerbGroup("run", "record, audit and complete a run, and trace its numbers")
 
@@ -167,15 +169,19 @@ def pull_recorded(_: Namespace) -> int:
 
 @RUN.verb("incomplete", CONFIGFILES, example="--configfiles config/study.yaml")
 def list_incomplete(args: Namespace) -> int:
-    """List the tables that lack answers or grades; `nmb run retry` requests these again."""
+    """List the tables that lack answers or grades; `nmb run retry` requests these again.
+
+    Exit code 0: nothing that can be asked for is missing; 3: something is.
+    """
     from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.record import incomplete_files, missing_lines
 
     run = read_run(args.configfiles)
     print(*(missing_lines(run) or ["nothing is missing"]), sep="\n", file=sys.stderr)
-    for entry in incomplete_files(run):
+    files = incomplete_files(run)
+    for entry in files:
         print(entry.path)
-    return 0
+    return INCOMPLETE if files else 0
 
 
 @RUN.verb(
@@ -185,7 +191,10 @@ def list_incomplete(args: Namespace) -> int:
     example="--configfiles config/study.yaml",
 )
 def retry_run(args: Namespace) -> int:
-    """Request again the answers and grades that are missing because a call failed or was skipped."""
+    """Request again the answers and grades that are missing because a call failed or was skipped.
+
+    Exit code 3: some of them are still missing afterwards.
+    """
     from neuralmedbench.config.workflow import read_run
     from neuralmedbench.recording.record import incomplete_files, incomplete_line, missing_lines
     from neuralmedbench.recording.stages import run_again
@@ -197,7 +206,8 @@ def retry_run(args: Namespace) -> int:
         print(*(missing_lines(run) or ["nothing is missing"]), sep="\n", file=sys.stderr)
         return 0
     print(incomplete_line(files, run).partition("; `nmb")[0], file=sys.stderr)
-    return run_again([entry.path for entry in files], run, cores=args.cores or usable_cores())
+    code = run_again([entry.path for entry in files], run, cores=args.cores or usable_cores())
+    return code or (INCOMPLETE if incomplete_files(run) else 0)
 
 
 @RUN.verb(

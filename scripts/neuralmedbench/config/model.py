@@ -13,9 +13,11 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from neuralmedbench.config.section import RANDOM_TEXT, Name, Section
 from neuralmedbench.records.items import Strategy
+from neuralmedbench.records.served_names import AZURE, names_same_model
 
 MOST_USD = 1e9
 MOST_SECONDS = 1e6
+AZURE_HOSTS = (".azure.com", ".azure-api.net")
 OWN = frozenset(
     {"--host", "--port", "--uds", "--api-key", "--api-key-file", "--served-model-name", "--alias", "-a", "--model", "-m", "--model-path"}
     | {"--config", "--env-file", "--log-requests", "--enable-log-requests", "--verbose", "-v", "--verbosity", "-lv", "--log-verbosity"}
@@ -146,8 +148,16 @@ class ModelConfig(Section):
         " (`nmb model import`)."
     )
     id: str = Field(description="Name of the model for the backend: `fusion`, `openai/gpt-5`, a folder or file with weights, ...")
+    served_as: tuple[str, ...] = Field(
+        (),
+        description="Other names under which it may answer. A dated name of `id`, or the path of its weights, needs none; an answer under any further"
+        " name is another model's and counts as missing.",
+    )
     revision: str = Field(
         description="Change this after an API update: the model is then called again, and old and new answers are compared."
+    )
+    ends_on: datetime.date | None = Field(
+        None, description="Last day on which its provider serves it, YYYY-MM-DD; absent: as the installed price list of litellm says."
     )
     reference_revision: str | None = Field(
         None, description="The revision in use, with which the current one is compared; absent: the one before it in the ledger."
@@ -169,6 +179,11 @@ class ModelConfig(Section):
         description="Further parameters of a call, sent unchanged (`top_k`, `reasoning_effort`, ...);"
         f" {', '.join(f'`{name}`' for name in NESTED)} may be sections.",
     )
+    thought_marks: tuple[str, str] | None = Field(
+        None,
+        description="What begins and ends its thoughts, if no usual mark does: `['<reflect>', '</reflect>']`; an empty beginning if the server's"
+        " template writes it. Answers in the ledger are read anew, and nothing is asked again.",
+    )
     structured_output: Literal["none", "json_object", "json_schema"] = Field(
         "none", description="How JSON answers are requested if an item or a grader has a schema; only if the provider supports it."
     )
@@ -177,6 +192,12 @@ class ModelConfig(Section):
         False, description="Whether the provider returns several samples per call (`n`), so that the prompt is paid for once."
     )
     max_images: int | None = Field(None, ge=0, description="Most pictures per request; the pictures sent are evenly spaced.")
+    max_picture_px: int | None = Field(
+        None,
+        ge=16,
+        le=100_000,
+        description="Longest side of a picture as sent; larger ones are scaled down. Part of the question: set it before a run.",
+    )
     context_tokens: int | None = Field(
         None,
         ge=1,
@@ -255,6 +276,14 @@ class ModelConfig(Section):
         """Names by which its answers could reveal it."""
         return self.name, self.title, self.id
 
+    def is_answered_by(self, served: str) -> bool:
+        """Return True if an answer of this name is this model's, or says nothing of its model."""
+        if self.backend != "litellm" or not served:
+            return True
+        host = urlsplit(self.api_base or "").hostname or ""
+        asked = f"{AZURE}/{self.id.partition('/')[2]}" if host.endswith(AZURE_HOSTS) else self.id
+        return any(names_same_model(name, served) for name in (asked, *self.served_as))
+
     @field_validator("api_base")
     @classmethod
     def _has_no_password(cls, value: str | None) -> str | None:
@@ -281,6 +310,14 @@ class ModelConfig(Section):
                         f"`{name}` has a value that may be an API key, not shown here; name the variable with the key in `api_key_env`"
                     )
                     raise ValueError(message)
+        return value
+
+    @field_validator("thought_marks")
+    @classmethod
+    def _thoughts_end(cls, value: tuple[str, str] | None) -> tuple[str, str] | None:
+        if value is not None and not value[1].strip():
+            message = "the second mark, which ends a thought, is empty"
+            raise ValueError(message)
         return value
 
     @field_validator("knowledge_cutoff", mode="before")
@@ -348,6 +385,7 @@ ASKED_WITH = {
 } | {
     "logprobs",
     "max_images",
+    "max_picture_px",
     "layout",
 }
 """Settings of a model by which its answers may differ from those of another one."""

@@ -429,6 +429,12 @@ class Run:
     def place_arguments(self, benchmark: str, model: str) -> list[str]:
         """Return the command arguments by which places in answers are read: what was asked for, and how the provider shrinks pictures."""
         limit, config = self.models[model].provider_downscale, self.benchmarks[benchmark]
+        if self.models[model].max_picture_px and str(config.coordinates).endswith("pixels"):
+            message = (
+                f"{model}: max_picture_px changes the pixels in which {benchmark} asks for places (`coordinates: {config.coordinates}`); write"
+                " `coordinates: thousandths` there, or take max_picture_px out"
+            )
+            raise ConfigError(message)
         asked = ["--form", config.answer_form, "--coordinates", str(config.coordinates)]
         shrinks = ["--shrinks", str(limit.longest_side_px or 0), str(limit.shortest_side_px or 0)] if limit else []
         arms = self.layout_arms(benchmark, model)
@@ -568,6 +574,11 @@ class Run:
     def asked(self, benchmark: str, model: str) -> tuple[ModelConfig | None, ...]:
         """Return the models that the inference of a model asks: itself, and its informant."""
         return self.models[model], self.informants.get(benchmark)
+
+    def all_asked(self) -> list[ModelConfig]:
+        """Return the models, their informants and the models of the graders, each by its name or that of its grader."""
+        judges = [grader.model.named(name) for name, grader in self.all_graders.items() if grader.model]
+        return [*self.models.values(), *{model.name: model for model in self.informants.values()}.values(), *judges]
 
     def informant_files(self, *benchmarks: str) -> list[str]:
         """Return the files of these models."""

@@ -51,9 +51,9 @@ def place_of_fault(error: ValidationError) -> str:
     return ".".join(str(part) for part in error.errors()[0]["loc"])
 
 
-def write_json_record(path: Path, value: object) -> None:
-    """Write a record (a dataclass) as JSON."""
-    write_json(path, record_adapter(type(value)).dump_python(value, mode="json"))
+def write_json_record(path: Path, value: object, *, without: frozenset[str] = frozenset()) -> None:
+    """Write a record (a dataclass) as JSON, but for some fields."""
+    write_json(path, record_adapter(type(value)).dump_python(value, mode="json", exclude=set(without)))
 
 
 def read_json_record(path: Path, record: type[R], *, remedy: str) -> R:

@@ -39,6 +39,8 @@ MIME_AND_SUFFIX = {
 }  # fmt: skip
 """MIME type and usual suffix by Pillow's name of a format."""
 UNKNOWN_FORMAT = "", "img"
+FEW_BYTES, PIXELS_OF_A_BYTE = 1_000, 8
+"""A picture of one colour has fewer bytes: its head, and a byte for so many pixels."""
 Levels = npt.NDArray[np.uint8]
 GREYS = 15
 """Grey levels; with the colour they fit into four bits per pixel, which halves the file."""
@@ -138,6 +140,16 @@ def picture_head(content: bytes) -> PictureHead:
     if head.width * head.height > MAX_PIXELS:
         raise DataError(_too_many_pixels())
     return head
+
+
+def shows_nothing(content: bytes, head: PictureHead) -> bool:
+    """Return True if all pixels of a picture are equal; only a file with few bytes for its pixels is decoded."""
+    if len(content) > FEW_BYTES + head.width * head.height // PIXELS_OF_A_BYTE:
+        return False
+    try:
+        return bool(open_picture(content).getcolors(maxcolors=1))
+    except DataError:  # de-identification says what is wrong with it
+        return False
 
 
 def _too_many_pixels() -> str:

@@ -64,13 +64,13 @@ class _Source:
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 class _Names:
-    """The names file: by diagnosis, language and source; names of kinds of a diagnosis, in English, by diagnosis."""
+    """The names file: by diagnosis, language and source; kinds of a diagnosis, in English, by diagnosis (names of one kind in a list)."""
 
     version: str
     status: str
     sources: dict[str, _Source]
     names: dict[str, dict[str, dict[str, tuple[str, ...]]]]
-    narrower: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    narrower: dict[str, tuple[str | tuple[str, ...], ...]] = field(default_factory=dict)
 
 
 def names_path(vocabulary: Path) -> Path:
@@ -169,7 +169,7 @@ def _with_names(path: Path, vocabulary: Vocabulary) -> Vocabulary:
             message = f"{path.as_posix()}: the vocabulary has no diagnosis {key!r}; correct the key or remove it"
             raise ConfigError(message)
     for key, kinds in file.narrower.items():
-        diagnoses[key] = replace(diagnoses[key], narrower=(*diagnoses[key].narrower, *kinds))
+        diagnoses[key] = replace(diagnoses[key], kinds=tuple((kind,) if isinstance(kind, str) else kind for kind in kinds))
     for key, by_language in file.names.items():
         written: dict[bool, list[str]] = {True: [], False: []}
         for language, by_source in by_language.items():

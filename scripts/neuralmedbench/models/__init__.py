@@ -2,9 +2,10 @@
 
 Doors
 -----
+api.model_list: listed_last_days
 batch.log: batch_lines, release_chunk
 budget: NANO, SpendTotals, account_of, check_paid
-causes: next_step
+causes: can_be_asked, next_step
 console: log_served_models
 context_length: ContextLength
 conversation: PromptMessage, WorkUpStep, facts_told, next_messages, questions_asked, released, shown_answer
@@ -15,6 +16,7 @@ forecast: Forecast, GraderSwitch, forecast_calls, forecast_informant, grader_swi
 imported_answers: ImportCounts, check_import, import_answers
 informant: INFORMANT, MOST_REPLIES, informed_questions
 ledger: LedgerEntry, add_missing, open_ledger, read_ledger
+life: last_day, life_lines, life_words
 model_run: ModelRun, RunLimits, UNLIMITED, add_call_arguments, call_arguments, spent_here
 prices: asked_tier, cost_usd, highest_usd, longest_answer, price_list
 registry: code_of, missing_packages, unavailable_reason

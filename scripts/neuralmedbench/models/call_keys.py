@@ -76,13 +76,14 @@ def call_key(model: ModelConfig, messages: Sequence[PromptMessage], repeat: int,
 
     Notes
     -----
-    What was added later (`parameters`, `logprobs`, a schema that is sent, text after the pictures) enters the key only where it is used, so
+    What was added later (`parameters`, `logprobs`, `max_picture_px`, a schema that is sent, text after the pictures) enters the key only where it is used, so
     older keys stay valid.
     The name under which `max_tokens` is sent is no part of it: it is another spelling of the same question.
     """
     later: dict[str, object] = {
         **({"parameters": model.parameters} if model.parameters else {}),
         **({"logprobs": True} if model.logprobs else {}),
+        **({"max_picture_px": model.max_picture_px} if model.max_picture_px and any(entry.images for entry in messages) else {}),
         **({"structured_output": [model.structured_output, schema]} if schema else {}),
     }
     return sha256_of_value(

@@ -18,7 +18,7 @@ from neuralmedbench.config.model import Downscale, ModelConfig
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.budget import NANO, Budget, Reservation
 from neuralmedbench.models.call_keys import sent_schema
-from neuralmedbench.models.causes import is_of_all
+from neuralmedbench.models.causes import DAY_LIMIT, NO_CREDIT, is_of_all
 from neuralmedbench.models.conversation import PromptMessage, load_messages
 from neuralmedbench.models.destinations import destination_of
 from neuralmedbench.models.ledger import ROOM_BYTES, FailedRequests, Ledger, LedgerEntry, new_entry
@@ -152,7 +152,8 @@ class Caller:
             self.cut_short |= self.stopped  # without the interrupt it might have been retried
             if error.attempts:
                 self._reach.note(sent=error.sent > 0, nobody=error.kind in NOBODY)
-            if error.status in HOPELESS_STATUSES or self._reach.lost or self._refuses_all(error):
+            used_up = error.cause in (NO_CREDIT.words, DAY_LIMIT.words)
+            if error.status in HOPELESS_STATUSES or used_up or self._reach.lost or self._refuses_all(error):
                 self._refuse(str(error))
             key = next(iter(keys.values()))  # the requests of a call are counted once, with its first sample
             first, rest = self._failed(key, str(error), error.attempts, error.sent), MissingAnswer(ResponseState.FAILED, str(error))
@@ -243,7 +244,7 @@ def call_of(run: ModelRun, messages: Sequence[PromptMessage], repeats: Sequence[
     # a backend counts samples from 0, so the seed moves by the run's first repeat: sample k keeps its seed in every run
     seed = None if run.model.seed is None else run.model.seed + run.first_repeat
     numbers = tuple(repeat - run.first_repeat for repeat in repeats)
-    return Call(load_messages(messages, run.root), numbers, seed, json.loads(schema) if schema else None)
+    return Call(load_messages(messages, run.root, run.model.max_picture_px), numbers, seed, json.loads(schema) if schema else None)
 
 
 def fields_of(answer: Answer) -> dict[str, Any]:
@@ -254,6 +255,7 @@ def fields_of(answer: Answer) -> dict[str, Any]:
         "finish_reason": answer.finish_reason,
         "served_model": answer.served_model,
         "fingerprint": answer.fingerprint,
+        "thought": answer.thought,
         "token_logprobs": tuple(round(value, 4) for value in answer.token_logprobs),
         **vars(usage_of(answer)),
     }

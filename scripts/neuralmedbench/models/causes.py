@@ -11,10 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from neuralmedbench.records.responses import is_by_another_model
+
 MOST_CHARACTERS = 2000
 """Of a message that are searched: what is wrong stands first, what it repeats of the prompt after it."""
 READ_KEYS = frozenset(
     {"message", "msg", "error", "errors", "detail", "code", "type", "status", "reason", "param", "loc", "metadata", "raw"}
+    | {"details", "violations", "quotaId", "quotaMetric"}
 )
 """Keys of a reply that say what is wrong; others, such as pydantic's `input`, repeat the request."""
 
@@ -45,6 +48,19 @@ class Cause:
         return any(re.search(phrase, text) for phrase in self.phrases)
 
 
+DAY_LIMIT = Cause(
+    "the provider's quota for the day is used up",
+    "run `nmb run retry` when it is renewed, or ask the provider for a higher one",
+    (r"per[_ -]?day\b|perday|\((?:rpd|tpd)\)|\bdaily (?:\w+ )?(?:limit|quota)|daily_?limit",),
+    of_all=True,
+)
+MINUTE_LIMIT = Cause(
+    "the provider's limit for a short time is reached",
+    "nothing has to be paid: run `nmb run retry`, with `rate_limits` in config.yaml or a lower `concurrency` in its yaml if it happens often",
+    (
+        r"per[_ -]?min(?:ute)?\b|perminute|per[_ -]?second\b|\((?:rpm|tpm)\)|rate[_ ]limit|resource[_ ](?:has been )?exhausted|try again in \d",
+    ),
+)
 NO_CREDIT = Cause(
     "the credit or the quota of the key is used up",
     "top up the account, or wait until the quota is renewed",
@@ -65,6 +81,7 @@ BAD_KEY = Cause(
         r"api[_ -]?key[_ ](?:is |was |has )?(?:not valid|invalid|required|expired|missing|not found)",
         r"(?:provide|pass|supply|include) an api key",
         r"authentication_error|authenticationerror|invalid (?:authentication|authorization|bearer|token|credentials)",
+        r"(?:account|organi[sz]ation|access)\b[^.]{0,40} (?:deactivated|disabled|suspended|terminated|banned)",
         r"(?:no|missing) (?:auth|bearer|authorization|authentication)",
         r"\bunauthori[sz]ed\b|\bunauthenticated\b",
     ),
@@ -84,7 +101,9 @@ FILTERED = Cause(
     "ask the provider to relax its filter for medical pictures, or take another model",
     (
         r"content[_ ]filter|content management policy|content[_ ]policy|responsibleaipolicy|prohibited_content",
-        r"data_inspection_failed|inappropriate content|our safety system|usage polic(?:y|ies)|flagged (?:as|by|for)",
+        r"data_?inspection_?failed|inappropriate content|(?:our|the) safety system|usage polic(?:y|ies)|flagged (?:as|by|for)",
+        r"violat\w+ (?:our|the|\w+'s) (?:\w+ )?polic(?:y|ies)|usage guidelines|moderation[_ ]blocked|guardrail|safety_check|content exists risk",
+        r"blocked by (?:\w+ )?safety|(?:input|output|prompt|text|new_) ?sensitive\b|敏感内容",
     ),
 )
 TOO_MANY_PICTURES = Cause(
@@ -113,7 +132,7 @@ NO_PICTURES = Cause(
 )
 TOO_LARGE_PICTURE = Cause(
     "a picture is too large or too small",
-    "set `sent_px` in `slices` of config.yaml, or raise the server's limit",
+    "write `max_picture_px` in the model's yaml (pictures that are larger are scaled down), or raise the server's limit",
     (
         r"image exceeds \d+(?:\.\d+)? ?[kmg]i?b|image dimensions exceed",
         r"(?:image|picture)(?: size| file| dimensions?)? (?:is |are )?too (?:large|big|small)",
@@ -198,6 +217,8 @@ NO_CHOICES = Cause(
     "the reply has no answer in `choices`",
     "see whether `api_base` is the address of a chat server with the OpenAI protocol (it ends in /v1), and what the server's own log says",
 )
+LIMITS, LIMITED = (DAY_LIMIT, MINUTE_LIMIT), frozenset({403, 429, 503})
+"""Limits of time, and the statuses that may mean them: Google says `check your plan and billing` of a minute's limit, too."""
 BEFORE_PARAMETERS = (NO_CREDIT, BAD_KEY, FILTERED, TOO_MANY_PICTURES)
 AFTER_PARAMETERS = (
     *(NO_PICTURES, TOO_LARGE_PICTURE, BAD_PICTURE, TOO_LARGE_BODY, NOT_A_CHAT_MODEL, TEMPLATE, NO_MEMORY, TOO_LONG, NO_MODEL),
@@ -256,8 +277,8 @@ def cause_of(status: int | None, body: bytes) -> str:
     >>> cause_of(400, b'{"error": {"message": "At most 4 image(s) may be provided in one request."}}')
     'too many pictures'
     """
-    text = _message(body)
-    for cause in BEFORE_PARAMETERS:
+    text = message_of(body)
+    for cause in (*(LIMITS if status in LIMITED else ()), *BEFORE_PARAMETERS):
         if cause.is_given_by(text):
             return cause.words
     if name := _blamed(text):
@@ -268,14 +289,24 @@ def cause_of(status: int | None, body: bytes) -> str:
     return OF_STATUS[status].words if status in OF_STATUS else ""
 
 
+FINAL = re.compile(r"max_images is \d+$|^context_tokens \d+: |^no earlier answer to show")
+
+
+def can_be_asked(cause: str) -> bool:
+    """Return False for the cause of a missing answer, or grade, that stays missing until a configuration is changed."""
+    return not is_by_another_model(cause) and not FINAL.search(cause)
+
+
 def next_step(error: str) -> str:
-    """Say what to do about an error that ends with words of `cause_of`; empty if it does not.
+    """Say what to do about an error that ends with words of `cause_of`, or an answer by another model; empty for others.
 
     Examples
     --------
     >>> next_step("BadRequestError (400): the server does not take parameter `seed`, or not this value")
     'take `seed` out of its yaml, or write another value'
     """
+    if is_by_another_model(error):
+        return "it does not count as its answer: correct `id` in its yaml, or, if it is the same model, add this name to `served_as`"
     if error.endswith(RENAMED):
         return "write `max_tokens_parameter: max_completion_tokens` in its yaml"
     for name in PARAMETERS:
@@ -285,7 +316,7 @@ def next_step(error: str) -> str:
     return next((cause.step for cause in CAUSES if error.endswith(cause.words)), "")
 
 
-CAUSES = (*BEFORE_PARAMETERS, *AFTER_PARAMETERS, NO_PATH, ERROR_REPLY, NO_CHOICES)
+CAUSES = (*LIMITS, *BEFORE_PARAMETERS, *AFTER_PARAMETERS, NO_PATH, ERROR_REPLY, NO_CHOICES)
 
 
 def is_of_all(error: str) -> bool:
@@ -302,7 +333,7 @@ def _blamed(text: str) -> str:
     return ""
 
 
-def _message(body: bytes) -> str:
+def message_of(body: bytes) -> str:
     """Return what a reply says is wrong, in lower case, one part a line."""
     text = body.decode("utf-8", "replace")
     try:

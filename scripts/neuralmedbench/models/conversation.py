@@ -8,6 +8,7 @@ be rebuilt from the model's answers alone; with an informant (`models.informant`
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ from neuralmedbench.records.requests import (
     joined_words,
     with_earlier_answer,
 )
-from neuralmedbench.records.responses import THINKING
+from neuralmedbench.records.thoughts import THINKING
 from neuralmedbench.records.views import FINAL, SliceView, Viewer, view_steps
 
 NO_WORDS = "(no answer)"
@@ -211,15 +212,35 @@ def released(inquiry: Inquiry, answers: Sequence[str]) -> list[WorkUpStep]:
     return steps
 
 
-def load_messages(messages: Sequence[PromptMessage], root: Path) -> tuple[Message, ...]:
-    """Read the pictures of a conversation; DataError if one is absent or is not the picture of the prompt."""
+def load_messages(messages: Sequence[PromptMessage], root: Path, max_picture_px: int | None = None) -> tuple[Message, ...]:
+    """Read the pictures of a conversation, scaled down to `max_picture_px`; DataError if one is absent or is not the picture of the prompt."""
     return tuple(
-        Message(entry.role, entry.text, tuple(_picture(image, root) for image in entry.images), entry.after, entry.labels_after)
+        Message(
+            entry.role, entry.text, tuple(_picture(image, root, max_picture_px) for image in entry.images), entry.after, entry.labels_after
+        )
         for entry in messages
     )
 
 
-def _picture(image: RequestImage, root: Path) -> MessageImage:
+def sent_size(size: tuple[int, int], max_picture_px: int | None) -> tuple[int, int]:
+    """Return the width and height of a picture as it is sent: its longest side is at most `max_picture_px`."""
+    factor = min(1.0, (max_picture_px or max(size)) / max(size))
+    return max(1, round(size[0] * factor)), max(1, round(size[1] * factor))
+
+
+def _scaled_down(png: bytes, max_picture_px: int) -> bytes:
+    from PIL import Image
+
+    with Image.open(io.BytesIO(png)) as picture:
+        size = sent_size(picture.size, max_picture_px)
+        if size == picture.size:
+            return png
+        smaller = io.BytesIO()
+        picture.resize(size, Image.Resampling.LANCZOS).save(smaller, format="PNG")
+    return smaller.getvalue()
+
+
+def _picture(image: RequestImage, root: Path, max_picture_px: int | None) -> MessageImage:
     try:
         png = (root / image.path).read_bytes()
     except OSError as error:
@@ -229,7 +250,7 @@ def _picture(image: RequestImage, root: Path) -> MessageImage:
     if hashlib.sha256(png).hexdigest() != image.sha256:
         message = f"{image.path}: not the picture that the prompt was made with; run slices, items and prompts again"
         raise DataError(message)
-    return MessageImage(image.label, png, image.sha256)
+    return MessageImage(image.label, _scaled_down(png, max_picture_px) if max_picture_px else png, image.sha256)
 
 
 QUESTION = re.compile(r"^[\s>*_#-]*QUESTION[*_]*\s*:[*_]*\s*(.+)$", re.IGNORECASE | re.MULTILINE)

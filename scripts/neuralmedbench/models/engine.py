@@ -26,12 +26,15 @@ from neuralmedbench.models.model_run import ModelRun, place_of
 from neuralmedbench.models.registry import BackendHandle, code_of, open_backend, unavailable_reason
 from neuralmedbench.models.replay import replay_requests
 from neuralmedbench.models.requests_of_model import too_many_pictures
-from neuralmedbench.models.samples import MissingAnswer, SampleWalk, has_informant, no_earlier_answer, response_row
+from neuralmedbench.models.samples import MissingAnswer, SampleWalk, has_informant, no_earlier_answer, response_row, with_cut_thoughts
 from neuralmedbench.records.items import Arm, Strategy
 from neuralmedbench.records.requests import Request
-from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
+from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_by_another_model
 from neuralmedbench.records.scores import response_key
 from neuralmedbench.records.words import counted
+
+MOST_NAMES = 3
+"""Other models that answered and that are named while a run asks."""
 
 
 def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response]:
@@ -108,9 +111,10 @@ def answer_requests(requests: Sequence[Request], run: ModelRun) -> list[Response
     _report(name, responses, kept, scheduler.caller, handle)
     if run.informant and scheduler.informant.calls and scheduler.informant is not scheduler.caller:
         print(f"{name}: {counted(scheduler.informant.calls, 'call')} made to its informant {run.informant.name}", file=sys.stderr)
-    failed = sum(response.state is ResponseState.FAILED for response in responses)
+    # whose answer came is no matter of calls that failed: the run goes on, and the page says so
+    failed = sum(row.state is ResponseState.FAILED and not is_by_another_model(row.error) for row in responses)
     if run.max_failed_fraction is not None and failed > run.max_failed_fraction * total:
-        worst = Counter(response.error for response in responses if response.error).most_common(1)[0][0]
+        worst = Counter(row.error for row in responses if row.error and not is_by_another_model(row.error)).most_common(1)[0][0]
         if scheduler.caller.never_reached:
             raise ProviderError(_never_reached(model, worst, failed))
         step = f"; {step}" if (step := next_step(worst)) else ""
@@ -203,6 +207,7 @@ class _Scheduler:
         self._warning = UnreadWarning(run.model.name, run.why_unread if handle.backend else None)
         self._calls: dict[str, asyncio.Task[dict[int, LedgerEntry | MissingAnswer]]] = {}  # every call made in this run, by key
         self._failed: set[str] = set()
+        self._said: set[str] = set()  # other models that answered
         self._counted: set[str] = set()  # calls whose cost was shown
 
     async def responses(self, walks: Sequence[SampleWalk]) -> list[Response]:
@@ -221,7 +226,9 @@ class _Scheduler:
                 try:
                     row = await self._sample(walk)
                     rows.append(row)
-                    fresh = row.state in MISSING_STATES or not self._calls.keys().isdisjoint(row.call_keys)
+                    fresh = (row.state in MISSING_STATES and not is_by_another_model(row.error)) or not self._calls.keys().isdisjoint(
+                        row.call_keys
+                    )
                     progress.count(row.state, self._new_cost(row), from_ledger=not fresh, reason=row.error)
                     self._warning.count(row, len(walks) - len(rows))
                 except Exception as error:  # calls in flight are paid for: finish them before raising
@@ -254,7 +261,7 @@ class _Scheduler:
         ):  # an interrupt after the last answer leaves nothing to do
             message = f"model {self._model.name}: interrupted; the answers so far are kept: run the same command again"
             raise InterruptedRunError(message)
-        return sorted(rows, key=response_key)
+        return sorted(with_cut_thoughts(rows, walks), key=response_key)
 
     def _stop(self) -> None:
         self.caller.stop()
@@ -286,7 +293,16 @@ class _Scheduler:
                 missing = no_earlier_answer(outcome.error or outcome.state) if earlier else outcome
             else:
                 walk.add(outcome)
+                self._warn_of_another(walk)
+        self._warn_of_another(walk)
         return response_row(walk, missing, self._ledger.failed.of(walk.key) if missing and walk.key else ())
+
+    def _warn_of_another(self, walk: SampleWalk) -> None:
+        """Say once that another model answers, while the rest can still be saved."""
+        why = walk.unusable.error if walk.foreign and walk.unusable else ""
+        if why and why not in self._said and len(self._said) < MOST_NAMES:
+            print_to_person(f"{self._model.name}: WARNING: {why}; {next_step(why)}. Ctrl-C ends the run and keeps what has come")
+        self._said.update([why] if why else [])
 
     async def _call(self, walk: SampleWalk) -> LedgerEntry | MissingAnswer:
         key = walk.key

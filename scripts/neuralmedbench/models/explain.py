@@ -19,7 +19,7 @@ from neuralmedbench.models.registry import unavailable_reason
 from neuralmedbench.models.replay import model_of_entry
 from neuralmedbench.models.samples import SampleWalk
 from neuralmedbench.records.requests import Request
-from neuralmedbench.records.responses import MISSING_STATES, Response, printable_name
+from neuralmedbench.records.responses import MISSING_STATES, Response, is_by_another_model, printable_name
 
 SHORT, DIGEST = 12, 64
 
@@ -279,6 +279,8 @@ def _row_words(row: Response | None, *, answered: bool, unavailable: str) -> str
         return "no row of this sample and revision; " + ("the ledger has it: no call is needed" if answered else then)
     words = f"{row.state}" + (f" after {row.attempts} attempts" if row.attempts else "") + (f" ({row.error})" if row.error else "")
     words += f"; {step}" if (step := next_step(row.error)) else ""
+    if is_by_another_model(row.error):
+        return words
     if row.state in MISSING_STATES:
         return f"{words}; " + ("the ledger has it now: `nmb run retry` takes it from there" if answered else f"{then} (`nmb run retry`)")
     return words if answered else f"{words}, of an earlier prompt or setting; {then}"

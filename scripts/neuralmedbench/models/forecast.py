@@ -15,6 +15,7 @@ from neuralmedbench.models.context_length import ContextLength, DueCall, LengthC
 from neuralmedbench.models.conversation import PromptMessage, next_messages
 from neuralmedbench.models.informant import INFORMANT, MOST_REPLIES
 from neuralmedbench.models.ledger import LedgerEntry, read_ledger
+from neuralmedbench.models.picture_limits import beyond_limits
 from neuralmedbench.models.prices import answers_of_a_call, asked_tier, cost_usd, highest_usd, longest_answer
 from neuralmedbench.models.samples import SampleWalk, has_informant
 from neuralmedbench.models.token_estimates import Estimator
@@ -52,6 +53,8 @@ class Forecast:
         Likely and highest cost; None without prices.
     lengths : LengthCount
         Requests that are too long for the model, or may be; calls that are too long are not among `calls`.
+    pictures : list of str
+        Items whose pictures are beyond what the provider documents, one line a limit.
     """
 
     requests: int = 0
@@ -66,6 +69,7 @@ class Forecast:
     usd: float | None = None
     most_usd: float | None = None
     lengths: LengthCount = field(default_factory=LengthCount)
+    pictures: list[str] = field(default_factory=list)
 
     def price(self, model: ModelConfig, cached_share: float = 0.0) -> None:
         """Set the likely and the highest cost; `cached_share` of the prompt tokens is likely to be cached."""
@@ -142,7 +146,7 @@ class _Forecaster:
     def __init__(
         self, model: ModelConfig, entries: Mapping[str, LedgerEntry], code: str, root: Path, informant: ModelConfig | None
     ) -> None:
-        self._informant = informant
+        self._informant, self._root = informant, root
         self._model, self._entries, self._code = model, entries, code
         self._estimator, self._length = Estimator(model, root), ContextLength(model, root)
         self._due: list[DueCall] = []
@@ -157,12 +161,16 @@ class _Forecaster:
 
     def over(self, requests: Sequence[Request]) -> Forecast:
         forecast = Forecast(requests=len(requests), samples=sum(request.samples for request in requests))
+        longest: dict[str, tuple[PromptMessage, ...]] = {}
         for request in requests:
             has_first_call, self._due = False, []
             for repeat in range(request.samples):
                 # with `native_n` the samples of a conversation share its first call
                 has_first_call |= self._sample(request, repeat, forecast, shared=has_first_call and self._model.native_n)
             forecast.lengths.add(self._length.count(self._due))
+            for call in self._due:
+                longest[request.item_id] = max(longest.get(request.item_id, ()), call.messages, key=_pictures_of)
+        forecast.pictures = beyond_limits(self._model, longest.items(), self._root)
         forecast.price(self._model, self._cached_share)
         return forecast
 
@@ -176,7 +184,7 @@ class _Forecaster:
             return False
         is_new = walk.key not in self._seen
         self._seen.add(walk.key)
-        answers = [entry.text for entry in walk.answers]
+        answers = [entry.shown for entry in walk.answers]
         self._remaining_calls(request, answers, forecast, key=walk.key, shared=shared and not answers)
         return is_new and not answers
 
@@ -209,6 +217,10 @@ class _Forecaster:
             forecast.most_prompt_tokens += self._estimator.prompt_at_most(messages, schema) + unknown * self._most
         forecast.completion_tokens += self._likely
         forecast.most_completion_tokens += self._most * answers_of_a_call(self._model)
+
+
+def _pictures_of(messages: Sequence[PromptMessage]) -> int:
+    return sum(len(message.images) for message in messages)
 
 
 def _share_of_prompt(entries: Sequence[LedgerEntry]) -> float:

@@ -15,6 +15,7 @@ from neuralmedbench.models.conversation import next_messages
 from neuralmedbench.models.ledger import LedgerEntry, new_entry, open_ledger, read_ledger
 from neuralmedbench.models.samples import AnswerStore, SampleWalk, item_key, stored_answer
 from neuralmedbench.records.requests import Request
+from neuralmedbench.records.thoughts import answer_of
 from neuralmedbench.records.words import LONGEST_NAME, counted, quote
 
 IMPORTED = "imported"
@@ -117,6 +118,8 @@ def _new_entries(
     for request in requests:
         for item in _names(request):
             asked[item, request.arm, request.strategy] = request
+    marks = model.thought_marks or ()
+    given = [replace(row, turns=tuple(answer_of(text, marks)[0] for text in row.turns)) for row in given]
     _check(given, asked)
     added = _PendingEntries(answers)
     differing = []
@@ -124,10 +127,11 @@ def _new_entries(
         request = asked[_target(row)]
         for entry in _entries(request, model, row):
             known = stored_answer(added, request, model, entry.key)
-            if known is None or (known.text != entry.text and _target_of(known) != _target_of(entry)):
+            differs = known is not None and answer_of(known.text, marks)[0] != entry.text
+            if known is None or (differs and _target_of(known) != _target_of(entry)):
                 # two items may share a prompt, and so its key, but not an answer: the second gets a key of its own
                 added.add(entry if added.get(entry.key) is None else replace(entry, key=item_key(entry.key, request)))
-            elif known.text != entry.text:
+            elif differs:
                 differing.append(entry)
     if differing:
         message = (

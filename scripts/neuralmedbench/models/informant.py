@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from neuralmedbench.records.fact_matching import MOST_FACTS
 from neuralmedbench.records.requests import Fact, Inquiry
-from neuralmedbench.records.responses import THINKING
+from neuralmedbench.records.thoughts import THINKING
 
 INFORMANT = "informant"
 """Strategy under which the ledger keeps its calls, in the ledger of the model that asks."""

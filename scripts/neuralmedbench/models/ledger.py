@@ -26,6 +26,7 @@ from neuralmedbench.models.call_keys import KEY_VERSION
 from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import COUNTS, MISSING_STATES, PARTS, ResponseState, Usage, token_count
+from neuralmedbench.records.thoughts import is_only_thoughts
 from neuralmedbench.runtime.locks import read_holder, try_lock, write_holder
 from neuralmedbench.runtime.storage import has_room, open_private
 
@@ -128,6 +129,13 @@ class LedgerEntry(Usage):
     # HTTP requests that the host may have received (None in lines written before this), and those of calls that failed before this answer
     requests: int | None = None
     failed: tuple[FailedRequests, ...] = ()
+    # how a thought ended that was taken out of the text (`records.thoughts.ThoughtEnd`); empty if there was none, and in lines written before this
+    thought: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The answer as later turns show it: without the thought that was kept because nothing followed it."""
+        return "" if self.thought and is_only_thoughts(self.text) else self.text
 
 
 SAMPLING = ("temperature", "top_p", "seed", "max_tokens", "parameters", "structured_output", "logprobs")
@@ -201,7 +209,7 @@ class Ledger:
         if entry.key in self._entries:
             return
         self._entries[entry.key] = entry
-        unreported = {name for name in (*PARTS, "service_tier") if not vars(entry)[name] and vars(entry)[name] != 0}
+        unreported = {name for name in (*PARTS, "service_tier", "thought") if not vars(entry)[name] and vars(entry)[name] != 0}
         line = {**{name: value for name, value in vars(entry).items() if name not in unreported}, ANSWER_DIGEST: _answer_digest(entry)}
         self._file.write(json.dumps(line, sort_keys=True, ensure_ascii=False).encode() + b"\n")
         self._file.flush()

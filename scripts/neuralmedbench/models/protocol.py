@@ -98,6 +98,8 @@ class Answer(Usage):
         others 0.
     token_logprobs : tuple of float
         Natural logarithm of the probability of each generated token; empty unless requested.
+    thought : str
+        As in `models.ledger.LedgerEntry`.
     total_tokens : int or None
         Tokens of prompt and answers, where the provider counts them only together: of the whole call, with the first sample.
     """
@@ -108,6 +110,7 @@ class Answer(Usage):
     served_model: str = ""
     fingerprint: str = ""
     token_logprobs: tuple[float, ...] = ()
+    thought: str = ""
     total_tokens: int | None = None
 
 

@@ -22,7 +22,7 @@ from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import SAMPLING, LedgerEntry, read_ledger
 from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.requests_of_model import too_many_pictures
-from neuralmedbench.models.samples import MissingAnswer, SampleWalk, response_row
+from neuralmedbench.models.samples import MissingAnswer, SampleWalk, response_row, with_cut_thoughts
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import response_key
@@ -125,12 +125,13 @@ def rebuild(
         One row per sample whose calls are all in the ledger, sorted by item, arm, strategy and repeat. The others are left out: they
         are not missing, they were never requested.
     """
-    walks = (
+    walks = [
         SampleWalk(request, model, repeat, code=code, views=views, informant=informant).resume(entries)
         for request in requests
         for repeat in range(request.samples)
-    )
-    return sorted((response_row(walk) for walk in walks if walk.complete and walk.entries), key=response_key)
+    ]
+    rows = with_cut_thoughts((response_row(walk) for walk in walks if walk.complete and walk.entries), walks)
+    return sorted(rows, key=response_key)
 
 
 def _too_long(walks: Iterable[SampleWalk], entries: Mapping[str, LedgerEntry]) -> Iterator[Response]:

@@ -10,20 +10,20 @@
 | 2xx: an error, or no choices | unless `final` | perhaps | the same |
 | no connection at all, a bad certificate (`sent=False`) | unless `final` | no | |
 
-The wait is the longer of the provider's request (`retry-after-ms`, or `Retry-After` in seconds or as a date) and a backoff that doubles
-from 0.5 s to 60 s, with jitter. A provider that asks for more than 300 s has no quota left: the call fails, and nothing is sent to its group
-for 300 s. A call ends after `max_attempts` or at its deadline (`deadline_s`, counted from the first attempt, not from the queue before it).
+The wait is the longer of the provider's request (`models.provider_waits`) and a backoff that doubles from 0.5 s to 60 s, with jitter. A
+provider that asks for more than 300 s has no quota left: the call fails, and nothing is sent to its group for 300 s. A call ends after
+`max_attempts` or at its deadline (`deadline_s`, counted from the first attempt, not from the queue before it). Waits of a second or more that
+the provider asked for count as no attempt, up to 300 s of them: a limit per minute passes.
 """
 
 from __future__ import annotations
 
 import asyncio
-import datetime
-import email.utils
+import itertools
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -41,6 +41,8 @@ CONNECTION_REFUSED, UNKNOWN_HOST = "ConnectionRefused", "UnknownHost"
 """Kinds of calls for which nothing listens at the address."""
 LONGEST_RETRY_AFTER_S = 300.0
 """A provider that asks for a longer wait has no quota left today."""
+SHORTEST_ASKED_S = 1.0
+"""A shorter wait that a provider asks for counts as an attempt: it may ask for it for ever."""
 
 
 class CallError(Exception):
@@ -73,8 +75,7 @@ class CallError(Exception):
         cause: str = "",
     ) -> None:
         super().__init__(f"{kind} ({'no status' if status is None else status}){f': {cause}' if cause else ''}")
-        self.kind = kind
-        self.status = status
+        self.kind, self.status, self.cause = kind, status, cause
         self.retry_after_s = retry_after_s
         self.sent = sent
         self._refused = status is not None and status >= 300
@@ -98,7 +99,7 @@ class GaveUpError(Exception):
         super().__init__(str(last))
         self.attempts = attempts
         self.sent = sent
-        self.kind, self.status = last.kind, last.status
+        self.kind, self.status, self.cause = last.kind, last.status, last.cause
         self.perhaps_paid = last.perhaps_paid and attempts > 0
 
 
@@ -164,7 +165,8 @@ async def answer_with_retries(
 ) -> RetriedCall[T]:
     """Call until there is an answer, by the policy above; GaveUpError if there is none."""
     ends, error, sent = math.inf, CallError(INTERRUPTED, final=True, sent=False), 0
-    for attempt in range(1, max_attempts + 1):
+    left, asked_s = max_attempts, 0.0
+    for attempt in itertools.count(1):
         # 1. wait for the rate limits
         try:
             await gate.enter()
@@ -193,33 +195,14 @@ async def answer_with_retries(
         wait_s = max(asked, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (attempt - 1)) * (0.5 + jitter.random() / 2))
         if asked or error.status == TOO_MANY:
             gate.pause(wait_s)
-        hopeless = not error.may_pass_later or attempt == max_attempts or asked > LONGEST_RETRY_AFTER_S or time.monotonic() + wait_s >= ends
+        asked_s += wait_s
+        left -= asked < SHORTEST_ASKED_S or asked_s > LONGEST_RETRY_AFTER_S
+        hopeless = not error.may_pass_later or left <= 0 or asked > LONGEST_RETRY_AFTER_S or time.monotonic() + wait_s >= ends
         # 4. give up, or sleep and try again if there is money for it
         if hopeless or stop.is_set() or not gate.may_retry(error):
             raise GaveUpError(error, attempt, sent=sent)
         await interruptible_sleep(wait_s, stop)
-    message = "max_attempts must be at least 1"
-    raise ValueError(message)
-
-
-def parse_retry_after(headers: Mapping[str, str], now: datetime.datetime | None = None) -> float | None:
-    """Read how long a provider asks to wait, in seconds; None if it does not say.
-
-    Examples
-    --------
-    >>> parse_retry_after({"retry-after-ms": "1500", "retry-after": "2"}), parse_retry_after({"retry-after": "7"}), parse_retry_after({})
-    (1.5, 7.0, None)
-    """
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        with suppress(KeyError, TypeError, ValueError):
-            seconds = float(headers[name]) / unit
-            if math.isfinite(seconds):
-                return max(0.0, seconds)
-    with suppress(KeyError, TypeError, ValueError, IndexError):
-        date = email.utils.parsedate_to_datetime(headers["retry-after"])
-        date = date if date.tzinfo else date.replace(tzinfo=datetime.UTC)
-        return max(0.0, (date - (now or datetime.datetime.now(datetime.UTC))).total_seconds())
-    return None
+    raise AssertionError
 
 
 def _shorter(timeout_s: float | None, left_s: float) -> float | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.files.digests import sha256_of_value
 from neuralmedbench.models.call_keys import call_key, request_key
@@ -14,7 +15,8 @@ from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import FailedRequests, LedgerEntry
 from neuralmedbench.models.prices import cost_usd
 from neuralmedbench.records.requests import Request, earlier_request
-from neuralmedbench.records.responses import Response, ResponseState, SentCall, total_of, usage_of
+from neuralmedbench.records.responses import ANOTHER_MODEL, Response, ResponseState, SentCall, printable_name, total_of, usage_of
+from neuralmedbench.records.thoughts import OPENING, ThoughtEnd, split_thoughts
 
 
 class AnswerStore(Protocol):
@@ -140,9 +142,29 @@ class SampleWalk:
         if not first or len(self.answers) < first:
             return None
         earlier = self.answers[first - 1]
-        if earlier.state == ResponseState.OK and shown_answer(earlier.text):
+        if earlier.state == ResponseState.OK and shown_answer(earlier.shown):
             return None
         return no_earlier_answer(earlier.state if earlier.state != ResponseState.OK else "empty")
+
+    @property
+    def foreign(self) -> LedgerEntry | None:
+        """The first of its answers by another model than the one asked."""
+        return next((entry for entry in self.entries if not self._model_of(entry).is_answered_by(entry.served_model)), None)
+
+    @property
+    def unusable(self) -> MissingAnswer | None:
+        """Why the sample has no answer of the model, although its calls are answered or cannot be made."""
+        entry = self.foreign
+        if entry is None:
+            return self.skipped
+        asked = self._model_of(entry).id
+        served, name = map(withhold_outside_paths, (printable_name(entry.served_model), asked.partition("/")[2] or asked))
+        whose = f"{INFORMANT}: " if entry.strategy == INFORMANT else ""
+        why = f"{whose}{ANOTHER_MODEL}: {served}, not {name}"
+        return MissingAnswer(ResponseState.FAILED, why, destination=entry.destination, called_on=entry.called_on)
+
+    def _model_of(self, entry: LedgerEntry) -> ModelConfig:
+        return self.informant if entry.strategy == INFORMANT and self.informant else self.model
 
     def resume(self, store: AnswerStore) -> SampleWalk:
         """Add stored answers up to the first call without one, and return the walk itself."""
@@ -167,7 +189,7 @@ class SampleWalk:
 
     def _advance(self) -> None:
         # the key depends on the answers so far: a dialogue's next message follows them
-        texts, replies = [entry.text for entry in self.answers], self.informed
+        texts, replies = [entry.shown for entry in self.answers], self.informed
         to_informant = informant_messages(self.request, texts, replies) if self.informant else None
         self.asks_informant = to_informant is not None
         due = to_informant
@@ -215,9 +237,13 @@ def response_row(walk: SampleWalk, missing: MissingAnswer | None = None, failed:
     Response
         The row.
     """
-    missing = missing or walk.skipped
+    missing = missing or walk.unusable
     request, entries, messages = walk.request, walk.own_entries, walk.messages
     last = entries[-1] if entries else None
+    served = walk.foreign or last
+    # marks of its own may have been written into the yaml after the answer came
+    marks = walk.model.thought_marks
+    texts = tuple(split_thoughts(entry.text, marks).answer or entry.text if marks else entry.text for entry in entries)
     # count what left the machine: a failed call did; of a call that was never sent the last answer and message did not
     sent = messages if not missing or missing.destination else messages[:-2] if entries else ()
     if walk.asks_informant:  # what the model was sent last
@@ -237,13 +263,13 @@ def response_row(walk: SampleWalk, missing: MissingAnswer | None = None, failed:
         request_id=request.request_id,
         runner=request.runner,
         state=missing.state if missing else ResponseState(entries[-1].state),
-        text=last.text if last and not missing else "",
-        turns=tuple(entry.text for entry in entries),
+        text=texts[-1] if texts and not missing else "",
+        turns=texts,
         call_keys=tuple(entry.key for entry in walk.entries),
         images_sent=_pictures(sent),
         finish_reason=last.finish_reason if last else "",
-        served_model=last.served_model if last else "",
-        fingerprint=last.fingerprint if last else "",
+        served_model=served.served_model if served else "",
+        fingerprint=served.fingerprint if served else "",
         prompt_tokens=total_of(entries, "prompt_tokens"),
         completion_tokens=total_of(entries, "completion_tokens"),
         latency_s=round(sum(latencies), 4) if latencies else None,
@@ -259,6 +285,22 @@ def response_row(walk: SampleWalk, missing: MissingAnswer | None = None, failed:
         informed=tuple(walk.informed),
         informant_calls=tuple(_sent_calls(walk, failed, of_informant=True)),
     )
+
+
+def with_cut_thoughts(rows: Iterable[Response], walks: Iterable[SampleWalk]) -> list[Response]:
+    """Mark answers that met their limit in thought, although nothing in them says so: where the server's template opens every thought.
+
+    That it does is known from the other answers, in which a closing mark stood alone.
+    """
+    thoughts = {entry.key: entry.thought for walk in walks for entry in walk.entries if entry.thought}
+    if ThoughtEnd.LONE not in thoughts.values():
+        return list(rows)
+    marked = []
+    for row in rows:
+        cut = row.state is ResponseState.TRUNCATED and bool(row.text) and row.call_keys[-1] not in thoughts
+        text = f"{OPENING}{row.text}" if cut else row.text
+        marked.append(replace(row, text=text, turns=(*row.turns[:-1], text)) if cut else row)
+    return marked
 
 
 def _sent_calls(walk: SampleWalk, failed: Sequence[FailedRequests], *, of_informant: bool = False) -> Iterator[SentCall]:

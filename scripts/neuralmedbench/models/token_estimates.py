@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.models.conversation import PromptMessage
+from neuralmedbench.models.conversation import PromptMessage, sent_size
 from neuralmedbench.records.requests import RequestImage
 
 MESSAGE_TOKENS = 16
@@ -92,7 +92,7 @@ class Estimator:
 
     def _size(self, image: RequestImage) -> tuple[int, int]:
         if image.sha256 not in self._sizes:
-            size, limit = _size_of_file(self._root / image.path), self._model.provider_downscale
+            size, limit = sent_size(file_size_px(self._root / image.path), self._model.max_picture_px), self._model.provider_downscale
             self._sizes[image.sha256] = limit.size_of(size) if limit else size
         return self._sizes[image.sha256]
 
@@ -141,7 +141,8 @@ def png_size(png: bytes) -> tuple[int, int]:
     return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
 
 
-def _size_of_file(path: Path) -> tuple[int, int]:
+def file_size_px(path: Path) -> tuple[int, int]:
+    """Return width and height of a PNG file; those of the largest picture if it cannot be read."""
     try:
         with path.open("rb") as file:
             head = file.read(24)

@@ -8,7 +8,7 @@ limited_run: add_server_model, check_server, limited_lines, limited_run, refused
 patient_traces: PARQUET, ZIP, find_traces, remove_case, withdrawn_ids
 plan: plan_lines, plan_run, write_plan
 reader_answers: answers_of, import_readers, model_names, rated_answers, reader_lines, round_questions
-record: incomplete_files, incomplete_line, missing_lines, not_graded_lines, record_run, repairs
+record: incomplete_files, incomplete_line, missing_lines, not_graded_lines, record_run, repairs, scored_files
 repository: pull
 run_mistakes: run_mistakes
 stages: dvc_yaml, make_files, recorded_runs, run_again

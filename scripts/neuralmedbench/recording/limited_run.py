@@ -22,7 +22,7 @@ from neuralmedbench.recording.plan import PlanRow, plan_run
 from neuralmedbench.recording.run_mistakes import run_mistakes
 from neuralmedbench.records.arm_changes import as_asked
 from neuralmedbench.records.items import Item
-from neuralmedbench.records.responses import Response, ResponseState, distinct_calls, is_cut_in_thought
+from neuralmedbench.records.responses import Response, ResponseState, distinct_calls, is_by_another_model, is_cut_in_thought
 from neuralmedbench.records.results import PASS1
 from neuralmedbench.records.words import ONCE, counted, listing, percent, percent_span
 from neuralmedbench.runtime.atomic_write import write_text
@@ -227,7 +227,7 @@ def _answers(rows: Sequence[Response], items: dict[str, Item], benchmark: str, m
 
 def _worth(rows: Sequence[Response]) -> str:
     """Say what so few answers are good for, if any came."""
-    came = sum(row.state is ResponseState.OK for row in rows)
+    came = sum(row.state is ResponseState.OK or is_by_another_model(row.error) for row in rows)
     if not came:
         return "no answer has come yet"
     if came == 1:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,13 +24,14 @@ from neuralmedbench.models.destinations import check_destination, destination_of
 from neuralmedbench.models.forecast import Forecast, GraderSwitch, forecast_calls, forecast_informant, grader_switches, switch_lines
 from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import LedgerEntry, read_ledger
+from neuralmedbench.models.life import life_lines
 from neuralmedbench.models.prices import asked_tier, longest_answer
 from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.requests_of_model import limited_requests, requests_for, too_many_pictures
 from neuralmedbench.models.samples import SampleWalk, has_informant, response_row
 from neuralmedbench.records.items import Arm, Gold, Item, Runner, Strategy
 from neuralmedbench.records.requests import Request, long_prompt_line
-from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
+from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_by_another_model
 from neuralmedbench.records.scores import PLANTED, Grade, response_key
 from neuralmedbench.records.vocabulary import Urgency, Vocabulary
 from neuralmedbench.records.words import counted, listing
@@ -219,7 +221,7 @@ class _Planner:
         assert config.model
         responses = self._results(name) / f"responses/{self._benchmark}/{name}.parquet"
         present = read_records(responses, Response) if responses.is_file() else []
-        answered = {response_key(row) for row in present if row.state not in MISSING_STATES}
+        answered = {response_key(row) for row in present if row.state not in MISSING_STATES or is_by_another_model(row.error)}
         # grader calls for answers that do not exist yet are estimated from placeholders
         expected = [row for row in _placeholder_answers(asked, model) if response_key(row) not in answered]
         entries = read_ledger(self._ledger(name, grader))
@@ -278,7 +280,7 @@ class _Planner:
             account=account_of(model),
             blocked=self._blocked(model, allowed) if outlook.calls else "",
             note=note,
-            lengths=tuple(ContextLength(model).words(outlook.lengths)),
+            lengths=(*ContextLength(model).words(outlook.lengths), *outlook.pictures),
         )
 
     def _blocked(self, model: ModelConfig, allowed: Sequence[str]) -> str:
@@ -359,7 +361,15 @@ HEAD = ("benchmark", "asked", "samples", "answered", "calls", "prompt", "complet
 WORDS = "Nothing was sent. prompt and completion: tokens in thousands, expected / as reserved before a call (one byte per token). Samples with the same request share one answer and one call."
 
 
-def plan_lines(rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spending: SpendTotals) -> list[str]:
+def plan_lines(
+    rows: Sequence[PlanRow],
+    gaps: Sequence[PlanGap],
+    run: Run,
+    spending: SpendTotals,
+    *,
+    today: datetime.date | None = None,
+    listed_days: Mapping[str, datetime.date] | None = None,
+) -> list[str]:
     """Format a plan as text.
 
     Parameters
@@ -372,6 +382,10 @@ def plan_lines(rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spend
         The run.
     spending : SpendTotals
         Money spent so far.
+    today : date, optional
+        Day from which the last days of models are counted.
+    listed_days : mapping of str to date, optional
+        Last days that the providers' own lists name, by model or grader.
 
     Returns
     -------
@@ -403,6 +417,7 @@ def plan_lines(rows: Sequence[PlanRow], gaps: Sequence[PlanGap], run: Run, spend
         for row in rows
         if (cached := row.outlook.cached_tokens)
     ]
+    lines += life_lines(run.all_asked(), today or datetime.datetime.now(datetime.UTC).date(), listed_days)
     lines += switch_lines(switch for row in rows for switch in row.switches)
     return [*lines, *_group_lines(rows, run), *_cap_lines(rows, run, spending)]
 
@@ -418,7 +433,7 @@ def _layout_lines(run: Run) -> Iterator[str]:
 
 def write_plan(path: Path, rows: Iterable[PlanRow]) -> None:
     """Write a plan as CSV, one line per row, money in USD."""
-    nested = ("outlook", "lengths", "switches")
+    nested = ("outlook", "lengths", "pictures", "switches")
     values = [
         {key: value for key, value in (asdict(row) | asdict(row.outlook) | asdict(row.outlook.lengths)).items() if key not in nested}
         for row in rows

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from neuralmedbench.config.load import load_benchmark
@@ -18,6 +18,7 @@ from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.packs import pack_absent, packed_outs, unpack_absent
 from neuralmedbench.files.tables import read_records
+from neuralmedbench.models.causes import can_be_asked, next_step
 from neuralmedbench.recording.audit import holds_any, stale_files, upstream_records
 from neuralmedbench.recording.metadata import METADATA, is_running, make_again, read_metadata, record_name, repair_metadata
 from neuralmedbench.recording.repository import LEDGERS, open_repository, why_not_versioned
@@ -196,6 +197,20 @@ def restore_results(run: Run, root: Path = Path()) -> list[str]:
     """
     if not (root / run.report).is_file() or is_running(root):
         return []
+    made = scored_files(run)
+    made += [f"{run.results}/cases/{name}.parquet" for name in run.benchmarks]
+    made += [f"{run.results}/tables/{table}.csv" for table in COLUMNS]
+    made += [f"{run.results}/figures/{figure}.svg" for figure in FIGURES]
+    lost = [path for path in made if not (root / path).exists() and (root / METADATA / record_name(path)).is_file()]
+    if lost:
+        # all that may have been made from them is made again: scores, tables, figures, and the page
+        after = tuple(f"{run.results}/{part}/" for part in ("scores", "tables", "figures"))
+        make_again([run.report, *(path for path in made if path.startswith(after))], root)
+    return lost
+
+
+def scored_files(run: Run) -> list[str]:
+    """Return the paths of the answers, grades and scores from which the tables of a run are made."""
     made = [
         f"{run.results}/{part}/{name}/{model}.parquet"
         for part in ("responses", "scores")
@@ -208,15 +223,7 @@ def restore_results(run: Run, root: Path = Path()) -> list[str]:
         for of in (*run.models, PLANTED)
         for grader in run.all_graders
     ]
-    made += [f"{run.results}/{part}/{name}.parquet" for part in ("similarity", "planted", "cases") for name in run.benchmarks]
-    made += [f"{run.results}/tables/{table}.csv" for table in COLUMNS]
-    made += [f"{run.results}/figures/{figure}.svg" for figure in FIGURES]
-    lost = [path for path in made if not (root / path).exists() and (root / METADATA / record_name(path)).is_file()]
-    if lost:
-        # all that may have been made from them is made again: scores, tables, figures, and the page
-        after = tuple(f"{run.results}/{part}/" for part in ("scores", "tables", "figures"))
-        make_again([run.report, *(path for path in made if path.startswith(after))], root)
-    return lost
+    return made + [f"{run.results}/{part}/{name}.parquet" for part in ("similarity", "planted") for name in run.benchmarks]
 
 
 @dataclass(frozen=True)
@@ -235,8 +242,8 @@ class IncompleteFile:
         return dict(states)
 
 
-def incomplete_files(run: Run, root: Path = Path()) -> list[IncompleteFile]:
-    """Find the tables of responses and grades that have rows which can be asked for again.
+def incomplete_files(run: Run, root: Path = Path(), *, askable: bool = True) -> list[IncompleteFile]:
+    """Find the tables of responses and grades with missing rows: those that can be asked for again, or the others.
 
     Parameters
     ----------
@@ -244,6 +251,8 @@ def incomplete_files(run: Run, root: Path = Path()) -> list[IncompleteFile]:
         The run; tables that do not exist yet are skipped, because Snakemake makes them anyway.
     root : Path
         The repository root.
+    askable : bool
+        False: rows that stay missing until a configuration is changed.
 
     Returns
     -------
@@ -259,7 +268,11 @@ def incomplete_files(run: Run, root: Path = Path()) -> list[IncompleteFile]:
     tables += [IncompleteFile(path, _missing_grades(root / path)) for path in grades if (root / path).is_file()]
     planted = [f"{run.results}/grades/{benchmark}/{PLANTED}/{grader}.parquet" for benchmark in run.benchmarks for grader in run.all_graders]
     tables += [IncompleteFile(path, _failed_grades(root / path)) for path in planted if (root / path).is_file()]
-    return [entry for entry in tables if entry.causes]
+    kept = [
+        replace(entry, causes=Counter({key: number for key, number in entry.causes.items() if can_be_asked(key[1]) is askable}))
+        for entry in tables
+    ]
+    return [entry for entry in kept if entry.causes]
 
 
 def missing_lines(run: Run, root: Path = Path()) -> list[str]:
@@ -273,7 +286,8 @@ def missing_lines(run: Run, root: Path = Path()) -> list[str]:
         The repository root.
     """
     asked = incomplete_line(incomplete_files(run, root), run)
-    return [*filter(None, [asked]), *_not_handed_in(run, root), *not_graded_lines(run.results, run.benchmarks, root)]
+    final = incomplete_line(incomplete_files(run, root, askable=False), run, askable=False)
+    return [*filter(None, [asked, final]), *_not_handed_in(run, root), *not_graded_lines(run.results, run.benchmarks, root)]
 
 
 def _not_handed_in(run: Run, root: Path) -> Iterator[str]:
@@ -301,8 +315,8 @@ def _failed_grades(path: Path) -> Counter[tuple[str, str]]:
     return Counter((failed, row.explanation) for row in read_records(path, Grade) if row.state == failed)
 
 
-def incomplete_line(files: Sequence[IncompleteFile], run: Run) -> str:
-    """Summarise in one line how many answers and grades are missing and why, with the command that requests them again; empty if none is.
+def incomplete_line(files: Sequence[IncompleteFile], run: Run, *, askable: bool = True) -> str:
+    """Summarise in one line how many answers and grades are missing and why, with what to do about it; empty if none is.
 
     Parameters
     ----------
@@ -310,6 +324,8 @@ def incomplete_line(files: Sequence[IncompleteFile], run: Run) -> str:
         The tables with missing rows.
     run : Run
         Their run.
+    askable : bool
+        As in `incomplete_files`.
     """
     words, in_batches = [], set[bool]()
     for kind, folder in (("answers", f"{run.results}/responses/"), ("grades", f"{run.results}/grades/")):
@@ -320,6 +336,9 @@ def incomplete_line(files: Sequence[IncompleteFile], run: Run) -> str:
         in_batches |= {"handed in with" in why for _, why in causes}  # with a batch that had not ended
         if causes:
             words.append(f"{causes.total()} {kind} ({'; '.join(_by_state(causes))})")
+    if words and not askable:
+        steps = dict.fromkeys(step for entry in files for _, why in entry.causes if (step := next_step(why)))
+        return "; ".join([f"missing: {' and '.join(words)}, which asking again does not bring", *steps])
     command = shlex.join(["nmb", "run", "retry", *run.options("--configfiles")])
     verb = "collects those of a batch and requests the rest again" if len(in_batches) > 1 else "requests them again"
     return f"missing: {' and '.join(words)}; `{command}` {'collects them' if in_batches == {True} else verb}" if words else ""

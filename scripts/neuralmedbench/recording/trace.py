@@ -134,7 +134,7 @@ def recount(name: str, answers: Sequence[ItemTrace]) -> float | int | None:
         "candidates5": [
             sum(bool(row.in_candidates) for row in _known_scores(one)) / one.expected
             for one in _of_differentials(answers)
-            if not any(row.other_language and row.in_candidates is None for row in _known_scores(one))
+            if not any(row.in_candidates is None for row in _known_scores(one))
         ],
     }
     shares["worst_case"] = shares["pass1"]

@@ -15,14 +15,18 @@ examinations.inventory: EvidenceKind, Examination, RequestMatch, RequestOutcome,
 examinations.matching: REQUEST_KINDS, match_request, offered_requests
 fact_matching: MOST_FACTS, matching_facts, matching_statements
 items: Arm, Axis, CURRENT_SCAN, Criterion, DIAGNOSES, Disclosure, ESSENTIAL_SEPARATOR, Exemplar, FIRST_PART, Family, Gold, GoldFields, Item, ItemImage, Kind, Lesion, LesionOnSlice, Level, NEEDED, NO_LESION, OPTION, PART, PRIOR_SCAN, SIDE_WORDS, ReferenceValue, Runner, ShownLesion, Strategy, Turn, discloses_findings, evenly_spaced, evidence_images, gold_fields, is_headline, slice_image, slice_of, with_only
+json_objects: objects_in
+model_marks: marks_in, with_inert_texts, without_marks
 questions: ANSWERS, DISCLOSURES, IMAGES, IMAGE_COLUMNS, IMPORT_RECORD, ImportRecord, LETTERS, QUESTIONS, QUESTION_FILES, Question, QuestionImage, QuestionSet, QuestionTurn, Refusal
 requests: EARLIER, Fact, Inquiry, MOST_CANDIDATES, Request, RequestImage, RequestTurn, STATEMENT, earlier_request, joined_words, long_prompt_line, order_of_parts, with_earlier_answer
-responses: COUNTS, MISSING_STATES, PARTS, THINKING, Response, ResponseState, SentCall, ServedModel, Usage, current_rows, distinct_calls, is_cut_in_thought, is_only_thoughts, printable_name, served_by, token_count, total_of, usage_of
+responses: ANOTHER_MODEL, COUNTS, MISSING_STATES, PARTS, Response, ResponseState, SentCall, ServedModel, Usage, current_rows, distinct_calls, is_by_another_model, is_cut_in_thought, printable_name, served_by, token_count, total_of, usage_of
 result_columns: TABLES
 results: BOUNDS, CLUSTER_MARKS, COLUMNS, FAMILY_TITLES, FEWEST, FUNNEL_STEPS, HIDDEN, MARK, NOT_SHOWN, PASS1, PATIENT, POOL_MARKS, PRIOR, RANKED_DIFFERENTIAL, mark_of
 review: AcceptedIdentityLeak, AcceptedIdentityLeaks, ExcludeReason, IdentityLeak, OwnRule, ReviewedFiles, SignedReview
 scores: CORE_DIAGNOSIS, LONGEST_DIFFERENTIAL, MAIN_CONDITION, PLANTED, SIMULATED_ROUND, Evidence, Grade, GradeState, Key, ParseStatus, PlantedAnswer, Prediction, Rating, RatingPart, Score, SimilarityRow, StatedPlace, response_key, text_digest
+served_names: AZURE, names_same_model
 taxonomy: ERRORS, ERROR_AXIS, ErrorCode, ErrorGroup, PaperClass, TAXONOMY, counts_under, error_of, unknown_errors
+thoughts: OPENING, THINKING, ThoughtEnd, answer_of, is_only_thoughts, split_thoughts, without_thoughts
 value_reading: BOX, keywords_of
 value_rules: RULES, example_of, fields_of, is_right, overlap, part_of_schema, problem_of_values, read_value, right_text, share_of, threshold, values_schema, write_value
 views: ANSWER_ACTION, CT_WINDOW_NAMES, FINAL, MR_WINDOWS, SliceView, Vector, ViewPlane, ViewRules, ViewScan, ViewStep, Viewer, WHOLE, view_steps, viewer_digest

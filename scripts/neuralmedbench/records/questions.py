@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from neuralmedbench.records.items import Disclosure, Family, Gold, Level, Runner
+from neuralmedbench.records.items import DIAGNOSES, Disclosure, Family, Gold, Level, Runner
 
 SCHEMA_VERSION = 2
 
@@ -116,6 +116,12 @@ class QuestionSet:
     disclosures: tuple[Disclosure, ...] = ()
     files: tuple[str, ...] = ()
 
+    @property
+    def diagnoses(self) -> list[Gold]:
+        """References of the questions that ask for a ranked differential in words."""
+        asked = {row.question_id for row in self.questions if row.runner in (Runner.OPEN, Runner.DIALOGUE) and row.family in DIAGNOSES}
+        return [row for row in self.gold if row.item_id in asked]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
@@ -165,6 +171,10 @@ class ImportRecord:
         Number of questions with more words than a question needs: they describe the case, where text budgets and arms have no effect.
     answer_in_text : dict of str to tuple of str
         Questions with the words of their answer in an object that is shown as text, by id: the paths.
+    marks : dict of str to tuple of str
+        Questions whose texts held marks of models (`records.model_marks`), by id; the file has it only if there are any.
+    flat : tuple of str
+        Questions with a picture of one grey or colour, which no run asks; the file has it only if there are any.
     """
 
     benchmark: str
@@ -181,3 +191,5 @@ class ImportRecord:
     empty: dict[str, int] = field(default_factory=dict)
     long_questions: int = 0
     answer_in_text: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    marks: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    flat: tuple[str, ...] = ()

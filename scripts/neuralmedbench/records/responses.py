@@ -5,11 +5,12 @@ What was counted is paid for; a provider may serve another model under the same 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
+
+from neuralmedbench.records.thoughts import is_only_thoughts
 
 SCHEMA_VERSION = 5
 MOST_TOKENS = 10**8
@@ -93,8 +94,8 @@ class ResponseState(StrEnum):
 
 MISSING_STATES = frozenset({ResponseState.FAILED, ResponseState.OVER_BUDGET, ResponseState.SKIPPED})
 """States without an answer for reasons other than the model's behaviour."""
-THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
-"""Thoughts between tags, which are no part of an answer."""
+ANOTHER_MODEL = "answered by another model"
+"""Begins why an answer is missing that the provider gave by another model than the one asked (`served_names`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +153,7 @@ class Response:
     destination : str
         Host of the last call: `local`, or a name; empty if nothing was sent, and in records from before this field.
     finish_reason, served_model, fingerprint : str
-        As reported by the provider.
+        As reported by the provider; of several calls the model of the last, or of the first by another model than the one asked.
     mean_logprob : float or None
         Mean log probability of the last answer's tokens; None if not requested.
     prompt_tokens, completion_tokens : int or None
@@ -210,17 +211,6 @@ class Response:
     informant_calls: tuple[SentCall, ...] = ()
 
 
-def is_only_thoughts(text: str) -> bool:
-    """Return True if a text holds thoughts between tags, closed or not, and no answer behind them.
-
-    Examples
-    --------
-    >>> is_only_thoughts("<think>B or C?"), is_only_thoughts("<think>B or C?</think> C"), is_only_thoughts("")
-    (True, False, False)
-    """
-    return bool(text.strip()) and not THINKING.sub("", text).strip()
-
-
 def is_cut_in_thought(state: str, text: str) -> bool:
     """Return True if an answer met the limit of tokens before it began: the model was still thinking.
 
@@ -230,6 +220,11 @@ def is_cut_in_thought(state: str, text: str) -> bool:
     (True, True, False)
     """
     return state == ResponseState.TRUNCATED and (not text.strip() or is_only_thoughts(text))
+
+
+def is_by_another_model(cause: str) -> bool:
+    """Return True for the cause of a missing answer, or grade, that another model gave: asking again would not bring one."""
+    return ANOTHER_MODEL in cause
 
 
 def current_rows(rows: Sequence[Response]) -> list[Response]:

@@ -26,7 +26,11 @@ class ParseStatus(StrEnum):
 
 
 class GradeState(StrEnum):
-    """Outcome of grading; only `ok` has a value. `not_graded`: the grader cannot read the language of the answer."""
+    """Outcome of grading; only `ok` has a value.
+
+    `not_graded`: the grader cannot read the language of the answer, does not know the reference, or its own replies could not be read however
+    often it was asked.
+    """
 
     OK = "ok"
     FAILED = "failed"
@@ -250,7 +254,8 @@ class Score:
     reference_rank : int or None
         Rank (from 1) of the reference in the differential; None if it is not in it.
     in_candidates : bool or None
-        True if the reference is among the first five candidates.
+        True if the reference is among the first five candidates; None, as `relation` and `right_family` are empty, if the vocabulary does not
+        have the reference.
     main_condition, core_diagnosis : float or None
         Value of the first grader in the run list that gave one, 0 to 1; 0 for a refused or truncated answer.
     rubric : float or None

@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, TypeGuard
 
-from neuralmedbench.records.responses import THINKING
+from neuralmedbench.records.json_objects import objects_in
+from neuralmedbench.records.thoughts import THINKING
 
 SCHEMA_VERSION = 1
 
@@ -251,8 +252,6 @@ class _CannotDoError(Exception):
 FINAL = re.compile(r"^[\s>*_#-]*DIFFERENTIAL(?: DIAGNOS[IE]S)?[*_]*\s*:", re.IGNORECASE | re.MULTILINE)
 ANSWER_ACTION = re.compile(r"(?:```(?:json)?\s*)?\{\s*\"action\"\s*:\s*\"ANSWER\"\s*\}(?:\s*```)?\s*", re.IGNORECASE)
 """The action by which a final answer begins; the answer is read without it."""
-MOST_BRACES = 100
-"""Opening braces of an answer that are tried; one action needs one."""
 
 
 def view_steps(viewer: Viewer, answers: Sequence[str], most_pictures: int | None = None) -> list[ViewStep]:
@@ -300,19 +299,12 @@ def read_action(viewer: Viewer, answer: str, left: int) -> ViewStep:
 
 def _actions(text: str) -> list[dict[str, Any]]:
     """Return the JSON objects of a text that have the key `action`, equal ones once."""
-    decoder, found, place = json.JSONDecoder(), [], 0
-    for _ in range(MOST_BRACES):
-        if (place := text.find("{", place)) < 0:
-            break
-        try:
-            value, place = decoder.raw_decode(text, place)
-        except (ValueError, RecursionError):
-            place += 1
-            continue
+    actions: list[dict[str, Any]] = []
+    for value in objects_in(text):
         named = {str(key).strip().lower(): entry for key, entry in value.items()}
-        if "action" in named and named not in found:
-            found.append(named)
-    return found
+        if "action" in named and named not in actions:
+            actions.append(named)
+    return actions
 
 
 def _carried_out(viewer: Viewer, action: ViewAction, value: Mapping[str, Any], left: int) -> ViewStep:

@@ -151,8 +151,8 @@ class Diagnosis:
         Other names.
     translations : tuple of str
         Names in other languages than English, without abbreviations.
-    narrower : tuple of str
-        Names of its kinds that are no diagnoses of their own here: right for it, while it is too general for them.
+    kinds : tuple of tuple of str
+        Its kinds that are no diagnoses of their own here, each with its names: right for it, while it is too general for them.
     confusable : tuple of str
         Keys of diagnoses that are easily confused with it.
     description : str
@@ -161,6 +161,8 @@ class Diagnosis:
         Its class and subtype in NeuroVLM-Bench, or empty.
     focal : bool
         It and all narrower terms lie at one site: named at another, they are another one.
+    kind : bool
+        It is one of the `kinds` of its parent.
     """
 
     key: str
@@ -170,12 +172,18 @@ class Diagnosis:
     synonyms: tuple[str, ...] = ()
     abbreviations: tuple[str, ...] = ()
     translations: tuple[str, ...] = ()
-    narrower: tuple[str, ...] = ()
+    kinds: tuple[tuple[str, ...], ...] = ()
     confusable: tuple[str, ...] = ()
     description: str = ""
     classes: str = ""
     subtype: str = ""
     focal: bool = False
+    kind: bool = False
+
+    @property
+    def narrower(self) -> tuple[str, ...]:
+        """All names of its kinds."""
+        return tuple(name for kind in self.kinds for name in kind)
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -311,7 +319,7 @@ class Vocabulary:
     @cached_property
     def without_kinds(self) -> Vocabulary:
         """The vocabulary without the names of kinds."""
-        return replace(self, diagnoses={key: replace(entry, narrower=()) for key, entry in self.diagnoses.items()})
+        return replace(self, diagnoses={key: replace(entry, kinds=()) for key, entry in self.diagnoses.items()})
 
     @cached_property
     def index(self) -> dict[str, Diagnosis]:

@@ -244,7 +244,8 @@ def _facts(run: ComparedRun) -> Iterator[tuple[str, str, str, str]]:
             yield "settings", key, "", value
     for entry in made["models"]:
         for name in ("revision", "id", "backend", "temperature", "seed"):
-            yield "models", f"{entry['model']}: {name}", entry["benchmark"], "not sent" if entry[name] is None else str(entry[name])
+            absent = "the provider's own" if (name, entry["backend"]) == ("temperature", "litellm") else "not sent"
+            yield "models", f"{entry['model']}: {name}", entry["benchmark"], absent if entry[name] is None else str(entry[name])
         yield "models", f"{entry['model']}: served as", entry["benchmark"], ", ".join(dict.fromkeys(one["name"] for one in entry["served"]))
     prompts, versions = made["prompts"], made.get("prompt_versions", {})
     for path, digest in prompts.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
@@ -68,7 +69,7 @@ class GateResult:
     page: Path
 
 
-def write_gate(study: Study, model: str, record: Path, results: Path) -> GateResult:
+def write_gate(study: Study, model: str, record: Path, results: Path, today: datetime.date | None = None) -> GateResult:
     """Judge an update, enter the look in its record, and write the page.
 
     Parameters
@@ -81,6 +82,8 @@ def write_gate(study: Study, model: str, record: Path, results: Path) -> GateRes
         Folder of the records of looks.
     results : Path
         Folder of the results of the run.
+    today : date, optional
+        Day from which the last days of the two revisions are counted.
 
     Raises
     ------
@@ -89,19 +92,19 @@ def write_gate(study: Study, model: str, record: Path, results: Path) -> GateRes
     DataError
         If the record of looks was changed or cut.
     """
-    pair = read_pair(study, model)
+    pair = read_pair(study, model, today or datetime.datetime.now(datetime.UTC).date())
     pages = results / FOLDER / pair.benchmark / model
     with look_record(record / pair.benchmark / f"{model}.jsonl", pages) as kept:
         blocked = [*pair.blocked, *_moved_reference(pair, kept)]
         if blocked:
-            return _blocked(study, pair, blocked, kept.looks, pages)
+            return _blocked(study, pair, [*blocked, *pair.last_days], kept.looks, pages)
         look, paid, alarms = _look(study, pair, kept)
         looks = list(kept.looks)
     path = pages / f"{look.number}.html"
     write_text(path, _page(study, pair, look, alarms, looks))
     write_json(path.with_suffix(".json"), asdict(look) | {"digest": look.digest})
     lines = [f"{model} revision {look.revision} against {look.reference} on {pair.benchmark}: {look.outcome} ({MEANINGS[look.outcome]})"]
-    lines += [f"  {reason}" for reason in look.reasons]
+    lines += [f"  {reason}" for reason in (*look.reasons, *pair.last_days)]
     lines += [f"  alarm: {_alarm_words(alarm, study)}" for alarm in alarms if alarm.raised]
     lines.append(f"look {look.number}, {'counted' if paid else 'at the same data as before, so not counted again'}; {_left(study, looks)}")
     return GateResult(look.outcome, look.alarmed, lines, path)
@@ -147,7 +150,7 @@ def _look(study: Study, pair: UpdatePair, kept: LookRecord) -> tuple[UpdateLook,
 
 
 def _moved_reference(pair: UpdatePair, kept: LookRecord) -> Iterator[str]:
-    if kept.looks and kept.looks[0].reference != pair.reference:
+    if pair.pairs and kept.looks and kept.looks[0].reference != pair.reference:
         first = kept.looks[0].reference
         yield (
             f"Look 1 compared with revision {first}, this one would compare with {pair.reference}: small losses could add up unseen. Write"
@@ -207,7 +210,7 @@ def _page(study: Study, pair: UpdatePair, look: UpdateLook, alarms: Sequence[Ala
     raised = [alarm for alarm in alarms if alarm.raised]
     body = [*_banner(study, pair), f"<p>{escape(NOT_CLEARANCE)}</p>"]
     body.append(f"<p><b>{escape(look.outcome.capitalize())}</b>: {escape(MEANINGS[look.outcome])}.</p>")
-    body += [f"<p>{escape(reason)}</p>" for reason in look.reasons]
+    body += [f"<p>{escape(reason)}</p>" for reason in (*look.reasons, *pair.last_days)]
     body += [warning(f"Alarm. {_alarm_words(alarm, study)}. Cases to look at: {', '.join(alarm.cases)}.") for alarm in raised]
     body += _margins(study, look.margins, look.level)
     body += _alarms(study, alarms)

@@ -9,10 +9,10 @@ grade_explanations: explain_stored_grades
 jury: ballots, decide, grade_with_jury, has_quorum, votes_of
 lines: resolve
 llm.grader_requests: grader_model, read_model_grader, scored_responses
-llm.model_grading: GraderRun, GraderTests, grade_table, why_not_tested
+llm.model_grading: NO_ANSWER, GraderRun, GraderTests, grade_table, why_not_tested
 llm.reasoning: COMPLETENESS, EFFICIENCY, FACTUALITY
 llm.task: MAX_CHARACTERS
-matching: RIGHT, ReferenceAnswer, says_no_lesion
+matching: RIGHT, ReferenceAnswer, outside_references, says_no_lesion
 other_languages: LANGUAGES
 pairs: DIAGNOSES, STATEMENTS, grade_diagnoses, grade_statements, read_pairs, summary
 parse: parse_under, plain_text
@@ -21,7 +21,7 @@ places: MAX_PLACES, side_right, sides
 planted.checks: EditCheck, asked_of_all, believed_grades, check_grader, check_together, unused_criteria, usable_grades
 planted.edits: EDITS
 planted.planting: References, plant_errors, plant_in_answers, planted_in_answers, planted_responses
-rubric: grade_with_rubric, verdict
+rubric: grade_with_rubric, is_outside, verdict
 scores: elect_sample, grades_by_response, is_named, is_suggested, PASS_VALUE, RubricGraders, same_answer, score_responses
 similarity: PACKAGES, TransformerEncoder, comparable_responses, similarity_rows, weights_folder
 structured.form: STEPS, form_of

@@ -10,7 +10,7 @@ from typing import Any
 from neuralmedbench.records.checklist import ONLY_IN_CHECKLISTS, PLACES, SECTIONS, with_places
 from neuralmedbench.records.items import Family
 from neuralmedbench.records.scores import Evidence
-from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections, without_thoughts
+from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections
 from neuralmedbench.scoring.structured_answer import read_json
 
 REASONING = "REASONING"
@@ -56,9 +56,8 @@ def is_checklist(text: str) -> bool:
 
     A single such header in lower case is not enough: `Seen:` may begin a sentence of findings.
     """
-    plain = without_thoughts(text)
-    both = {match[1].upper() for match in PLACE.finditer(plain)} == set(PLACES)
-    return _has(MARK, plain) or both or bool(LABELLED_BAR.search(plain))
+    both = {match[1].upper() for match in PLACE.finditer(text)} == set(PLACES)
+    return _has(MARK, text) or both or bool(LABELLED_BAR.search(text))
 
 
 def _has(marks: re.Pattern[str], text: str) -> bool:
@@ -68,7 +67,7 @@ def _has(marks: re.Pattern[str], text: str) -> bool:
 
 def may_be_checklist(text: str) -> bool:
     """Return True if `read_checklist` might find a checklist; much cheaper."""
-    return is_checklist(text) or without_thoughts(text).lstrip().startswith("{")
+    return is_checklist(text) or text.lstrip().startswith("{")
 
 
 def read_checklist(text: str, family: Family) -> Sections | None:
@@ -82,7 +81,7 @@ def read_checklist(text: str, family: Family) -> Sections | None:
         return Sections({key.upper(): list(_lines(key.upper(), entry)) for key, entry in value.items()})
     if not is_checklist(text):
         return None
-    return read_sections(text, (REASONING, *(with_places(names) if _has(PLACE, without_thoughts(text)) else names)))
+    return read_sections(text, (REASONING, *(with_places(names) if _has(PLACE, text) else names)))
 
 
 def read_candidates(lines: Sequence[str]) -> tuple[list[ChecklistCandidate], bool]:
@@ -138,7 +137,7 @@ def _rows(lines: Sequence[str]) -> Iterator[ChecklistCandidate]:
 
 def _object(text: str, names: tuple[str, ...]) -> dict[str, Any] | None:
     """Return the checklist that is written as one JSON object; None if the text is not one."""
-    plain = without_thoughts(text).strip()
+    plain = text.strip()
     if not plain.startswith("{"):
         return None
     value = read_json(plain)

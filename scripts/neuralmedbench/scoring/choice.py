@@ -9,9 +9,7 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from neuralmedbench.records.questions import LETTERS
-from neuralmedbench.records.responses import THINKING
 from neuralmedbench.records.vocabulary import normal_form
-from neuralmedbench.scoring.sections import LONGEST_ANSWER
 from neuralmedbench.scoring.spelling import latin_letters
 
 MARKER = re.compile(
@@ -190,7 +188,7 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
     other line begins with another letter: letters within prose are never read. Where the options are yes and no, an opening `Yes, ...` is
     read if nothing behind it says otherwise in words.
     """
-    plain = latin_letters(THINKING.sub("", text[:LONGEST_ANSWER]), options)
+    plain = latin_letters(text, options)
     denied = set[str]()
     opened, behind = _opened(plain, options)
     # the last marker first: models repeat their answer at the end

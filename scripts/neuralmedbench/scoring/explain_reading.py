@@ -11,16 +11,16 @@ from neuralmedbench.records.arm_changes import as_asked
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import ParseStatus, Score
+from neuralmedbench.records.thoughts import ThoughtEnd, split_thoughts
 from neuralmedbench.scoring.parse import REFUSAL, parse_answer, plain_text
 from neuralmedbench.scoring.places import describe_place
-from neuralmedbench.scoring.sections import without_thoughts
 
 COPIED = re.compile(
     r"<(?:(?:most likely|next) diagnosis|your whole answer|the letter of one option|anatomical region|one paragraph)[^<>\n]*>"
 )
+ONLY_THOUGHTS = "is nothing but thoughts; if the answer is among them, the server's reasoning parser put it there: start it without one, or ask without thinking"
 LOOP = 60
 """An answer whose last characters, this many, stand in it three times repeats itself."""
-THOUGHTS_END = re.compile(r"</think(?:ing)?>\s*\Z", re.IGNORECASE)
 
 
 def why_unread(text: str, item: Item) -> str:
@@ -40,11 +40,11 @@ def why_unread(text: str, item: Item) -> str:
     """
     if parse_answer(text, item).parse_status is not ParseStatus.FAILED:
         return ""
-    plain = without_thoughts(plain_text(text)).strip()
+    plain = plain_text(text).strip()
     reasons = (
         (not text.strip(), "is empty"),
-        (not plain and not THOUGHTS_END.search(text), "never closed its thinking, so that no answer follows"),
-        (not plain, "is nothing but thoughts"),
+        (not plain and split_thoughts(text).end is ThoughtEnd.NEVER, "never closed its thinking, so that no answer follows"),
+        (not plain, ONLY_THOUGHTS),
         (REFUSAL.search(plain) is not None, "refuses"),
         (COPIED.search(plain) is not None, "copies the form without filling it in"),
         (_loops(plain), "repeats itself until its end, without an answer"),

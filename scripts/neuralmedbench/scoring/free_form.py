@@ -1,6 +1,7 @@
 """Find the diagnoses of an answer that is not in the requested form: `Diagnosis: X`, `The most likely diagnosis is X.`, a list, JSON.
 
-Only what commits itself is read: a name behind a label or in a sentence that calls it the diagnosis, or a list of names. Mentions are not.
+The first list that is introduced as one of diagnoses is read, then what the other text calls the diagnosis.
+Only what commits itself is read: mentions are not.
 """
 
 from __future__ import annotations
@@ -12,80 +13,146 @@ from itertools import dropwhile, takewhile
 from typing import Any
 
 from neuralmedbench.records.vocabulary import normal_form
-from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, KNOWN, NUMBERED, clean
+from neuralmedbench.scoring.lists import NOUNS, OPENER, PARAGRAPH_END, introduces, is_heading, list_from, mark_of
+from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, KNOWN, clean
 from neuralmedbench.scoring.structured_answer import valid_text
 
-MAX_CHARACTERS = 20_000
+MAX_CHARACTERS = 40_000
 MAX_OBJECTS, MAX_DEPTH = 50, 3
-MAX_WORDS, MAX_LIST_WORDS, MAX_BARE_WORDS, MAX_FREE_WORDS = 14, 10, 8, 60
-"""Longest name behind a label, in a list, and as the whole answer; longest free answer without a label."""
+MAX_WORDS, MAX_LIST_WORDS, MAX_BARE_WORDS, MAX_BARE_LINES, MAX_FREE_WORDS, MAX_SHORT_WORDS = 14, 10, 8, 10, 60, 200
+"""Longest name behind a label, in a list, and in an answer of nothing but names; most of these; longest free answer without a label;
+longest answer of which any sentence may commit itself: of a longer one only the last paragraph does."""
+OWN_LINE = re.compile(r"\\n(?![a-z])|(?<=:) +(?=[+#(]?1[.)] )")
+"""Where a line ends that was not ended: a written `\\n`, and the colon before a list in the same line."""
+
+ESCAPED = re.compile(r"\\(?=[-+#.*_])")
+"""The stroke before a sign that would be a mark of markdown."""
 
 # an adjective of certainty or rank, repeated at most four times: `the single most likely diagnosis`
 CERTAIN = (
-    r"(?:final|most[ \t]likely|most[ \t]probable|likeliest|likely|probable|primary|principal|leading|main|working|definitive|definite"
-    r"|presumptive|provisional|suspected|top|best|overall|correct|single|clinical|radiological|imaging|unifying)"
+    r"(?:final|most (?:likely|probable|plausible|compelling)|likeliest|likely|probable|primary|principal|leading|main|working|definitive|definite"
+    r"|presumptive|provisional|suspected|top|best|overall|correct|single|clinical|radiological|imaging|unifying|diagnostic)"
 )
-DIAGNOSIS = r"(?:diagnosis(?:[ \t]*#?1)?|diagnoses|dx|answer)"
-IS = r"(?:is|was|would[ \t]be|remains|appears[ \t]to[ \t]be|seems[ \t]to[ \t]be|must[ \t]be|should[ \t]be)"
+DIAGNOSIS = r"(?:diagnosis(?: *#?1)?|diagnoses|dx|answer)"
+CALLED = (
+    rf"(?:(?:the|my|our) +(?:{CERTAIN}[ ,]{{1,3}}){{0,4}}(?:diagnosis(?: *#?1)?|dx|answer)"
+    rf"|(?:(?:the|my|our) +)?(?:{CERTAIN}[ ,]{{1,3}}){{1,4}}"
+    r"(?:(?:differential +)?diagnosis|dx|answer|consideration|differential|possibility|cause|etiology|candidate|explanation|suspicion|hypothesis))"
+)
+IS = r"(?:is(?: likely(?: to be)?)?|was|would be|remains|appears to be|seems to be|must be|should be)"
 LABEL = re.compile(
-    rf"(?:(?:the|my|our|first)[ \t]+)?(?:{CERTAIN}[ \t,/-]{{1,3}}){{0,4}}(?:{DIAGNOSIS}|impression)(?:[ \t]*\([^)\n]{{0,40}}\))?[ \t]*[*_`]{{0,3}}[ \t]*"
-    rf"(?:(?:[:：=]|[ \t][–—-][ \t])[ \t*_`]*(?P<rest>[^\n]*)|$)",
+    rf"(?:(?:the|my|our|first) +)?(?:{CERTAIN}[ ,/-]{{1,3}}){{0,4}}(?:{DIAGNOSIS}|(?P<impression>impression))(?: *\([^)\n]{{0,40}}\))?"
+    rf" *[*_`]{{0,3}} *(?:(?:[:：=]| [–—-] )[ *_`]*(?P<rest>[^\n]*)|$)",
     re.IGNORECASE,
 )
 """A line that is, or begins with, the label of a diagnosis; `Differential diagnosis` is none."""
-SENTENCE = re.compile(
-    rf"\b(?:(?:the|my|our)[ \t]+(?:{CERTAIN}[ \t,]{{1,3}}){{0,4}}|(?:{CERTAIN}[ \t,]{{1,3}}){{1,4}}){DIAGNOSIS}"
-    rf"(?:,?[ \t]+(?:in|for|here|based|given|considering|to)\b[^.:;\n]{{0,120}}?)??,?[ \t]+{IS}\b[ \t:*_`]*(?=(?P<rest>[^\n]{{0,400}}))",
+AHEAD = re.compile(
+    rf"\b{CALLED}(?:,? +(?:in|for|here|based|given|considering|to)\b[^.:;\n]{{0,120}}?)??,? +{IS}\b[ :*_`]*(?=(?P<rest>[^\n]{{0,400}}))",
     re.IGNORECASE,
 )
-REVERSED = re.compile(
-    rf"(?:^|(?<=[.!?]\s))(?P<rest>[A-Z][^.:;!?\n]{{2,120}}?)[ \t]+(?:is|remains|would[ \t]be|appears[ \t]to[ \t]be|seems[ \t]to[ \t]be)[ \t]+"
-    rf"(?:by[ \t]far[ \t]+)?(?:the|my)[ \t]+(?:{CERTAIN}[ \t,]{{1,3}}){{1,4}}{DIAGNOSIS}",
-    re.MULTILINE,
+"""`The most likely diagnosis is X.`"""
+BEHIND = re.compile(
+    rf"\b(?:is|remains|would be|(?:appears|seems) to be|(?:emerges|ranks|stands out) as)[ *_]{{1,4}}(?:by far +)?"
+    rf"(?:(?:the|my) +(?={CERTAIN}){CALLED}|(?:most |strongly )?favou?red\b|(?:the )?most (?:likely|probable)(?= *[.,;(\n]|\Z))",
+    re.IGNORECASE,
 )
 """`X is the most likely diagnosis.`"""
-WEAKER = re.compile(
-    r"\b(?:(?:I[ \t]would|I[ \t]will|I)[ \t]diagnose(?:[ \t](?:the|this)[ \t]patient[ \t]with|[ \t](?:him|her|it)[ \t](?:with|as))?"
-    r"|(?:consistent|compatible)[ \t]with[ \t]a[ \t]diagnosis[ \t]of|(?:suggests?|suggesting|supports?|indicates?|favou?rs?)[ \t](?:a|the)[ \t]diagnosis[ \t]of"
-    r"|(?:the|this)[ \t]patient[ \t](?:most[ \t]likely|very[ \t]likely|likely|probably)[ \t](?:has|had|suffers[ \t]from|suffered)"
-    r"|(?:this|it)[ \t]is[ \t](?:most[ \t]likely|very[ \t]likely|likely|probably))[ \t]+(?=(?P<rest>[^\n]{1,400}))",
-    re.IGNORECASE,
+FITS = (
+    r"(?:(?:consistent|compatible|in keeping|in line) with|(?:suggestive|characteristic|diagnostic|indicative|typical) of"
+    r"|(?:typical|pathognomonic|concerning|suspicious|classic) for)"
 )
-"""Sentences that commit themselves less clearly; they count only if nothing clearer is there, and all of them name the same."""
+REST = r" +(?=(?P<rest>[^\n]{1,400}))"
+WEAKER = tuple(
+    re.compile(rf"\b(?:{words}){REST}", re.IGNORECASE)
+    for words in (
+        (
+            r"I (?:would |strongly )?suspect|(?:I would|I will|I) diagnose(?: (?:the|this) patient with| (?:him|her|it) (?:with|as))?"
+            r"|(?:consistent|compatible) with a diagnosis of|(?:suggests?|suggesting|supports?|indicates?|favou?rs?) (?:a|the) diagnosis of"
+            r"|(?:the|this) patient (?:is )?(?:most likely|very likely|likely|probably) (?:has|had|suffer(?:s|ing) from|suffered)"
+            r"|(?:this|it) is (?:most likely|very likely|likely|probably)"
+        ),
+        (
+            rf"(?:most|highly|strongly|very|best) +{FITS}|most likely (?:due to|caused by|representing|represents?)|(?:I|we|findings|features|appearances|this) (?:would )?(?:most |strongly )?favou?rs?"
+            r"|(?:classic(?:al)?|pathognomonic|diagnostic)(?: (?:case|example|appearance|presentation|picture))? (?:of|for)"
+        ),
+        (
+            rf"(?:findings|features|appearances?|picture|presentation|constellation|pattern|symptoms)\b[^.:;\n]{{0,60}}? (?:{FITS}|suggests?|points? to)"
+            rf"|(?:this|these)\b[^.:;\n]{{0,60}}? {FITS}"
+        ),
+    )
+)
+"""Sentences that commit themselves less clearly, those of radiologists (`most in keeping with X`) among them. The first kind that an answer
+has counts, if nothing clearer is there, and if all of this kind name the same."""
 
 NOT_THIS = re.compile(
-    r"(?:\b(?:if|unless|whether|what|which|exclude|excludes|against|not)\b[^.;\n]*"
+    r"(?:\b(?:if|unless|whether|what|which|exclude|excludes|against|(?:treatment|management|therapy|tests?|step) (?:for|of|in)|not|never|neither|doubt|unlikely)\b[^.;\n]*|n't\b[^.;\n]*"
     r"|\b(?:less|least|second|third|next|other|another|alternative|alternate|former|initial|previous|prior|earlier|wrong|incorrect|differential)"
-    r"[ \t,*_]{1,4}(?:(?:the|a|an|most)[ \t]+)?)$",
+    r"[ ,*_]{1,4}(?:(?:the|a|an|most) +)?)$",
     re.IGNORECASE,
 )
 """Words before a statement, in its sentence, after which it is a condition, a question, another rank or a denial."""
+BELIEF = re.compile(r"^.*\b(?:believe|think|say|suspect|conclude|feel|suggests?|indicates?|means?)(?: +that)? +", re.IGNORECASE)
+CLAUSE = re.compile(r", (?:and |but )?(?:while|whereas|although|though) ", re.IGNORECASE)
+BOLD = re.compile(r"\*\*|__")
+OF_FINDINGS = re.compile(rf"^(?:no\b.*|[^.\n]*?\b(?:{FITS}|suggesting|representing|favou?red to represent) +)", re.IGNORECASE)
+"""Findings before the diagnosis, or their absence, in the line of an impression."""
+FIRST_SENTENCE = re.compile(
+    r"\s*+((?!The|This|It|There)\w[^.\n]{2,100})(?:\.|\n)\s*+(?=(?:This|These) (?:\w+ )?(?:is|are|conditions?|disease|disorder|syndrome|can)\b|However\b|Treatment\b)"
+)
+"""A name as the first sentence, and words about it: `Angioedema. This condition ...`"""
+LAST_BUT_ONE = re.compile(r"[;,] *(?:and|or)$")
+OF_A_SECTION = re.compile(
+    r"^(?:overview|introduction|background|summary|synthesis|conclusions?|discussion|assessment|approach|key)\b"
+    r"|\b(?:causes|a?etiologies|considerations|processes|possibilities|categories)$",
+    re.IGNORECASE,
+)
+"""Headings and groups: no diagnosis, but parts of a discussion."""
+OF_A_GROUP = re.compile(
+    r"(?:lesions|malformations|neoplasms|tumou?rs|disorders|diseases|infections|conditions|pathologies|reactions)$", re.IGNORECASE
+)
+RANK = re.compile(
+    r"^[*_ ]*(?:(?:(?:most|very|highly|also|less) )?(?:likely|probable|possible|consider)|(?:disease|condition|disorder)(?: name)?)[*_ ]{0,3}:[*_ ]{0,3}",
+    re.IGNORECASE,
+)
+OF_THE_CASE = re.compile(
+    r"(?:patient|reference|candidate|clinical|history|findings|symptoms|imaging|other|various|serious|complex|underlying|range|variety)\b",
+    re.IGNORECASE,
+)
+"""What findings may fit, other than a diagnosis: the patient's history."""
 NO_NAME = re.compile(
-    r"(?:not|unlikely|no longer|neither|none of|to|that|what|which|when|if|how|listed|based|as follows|the following|given|made|shown|one|the one"
-    r"|used|needed|called|known|supported|confirmed|established|it|he|she|they|this|there|these|those|also|still|often|usually)\b",
+    r"(?:not|unlikely|no longer|between|clear|neither|none of|to|that|what|which|when|if|how|listed|based|as follows|the following|given|made|shown|one|the one"
+    r"|examined|discussed|reviewed|(?:re)?considered|used|needed|called|known|supported|confirmed|established|it|he|she|they|this|there|these|those|also|still|often|usually)\b",
     re.IGNORECASE,
 )
 """Beginnings of a rest that names nothing."""
 OPENING = re.compile(
-    r"(?:(?:therefore|thus|hence|so|overall|of[ \t]course|in[ \t](?:conclusion|summary)|(?:based[ \t]on|given)[ \t][^,]{1,200}),?|it[ \t]is[ \t](?:most[ \t])?likely|(?:that[ \t](?:the|this)|the|this)[ \t]patient[ \t](?:most[ \t]likely[ \t]|likely[ \t]|probably[ \t])?(?:has|is[ \t]suffering[ \t]from|suffers[ \t]from|had)"
-    r"|(?:this|it)[ \t]is|that[ \t]of|(?:most[ \t]|very[ \t])?(?:likely|probably)|(?:an?[ \t])?(?:case|diagnosis)[ \t]of|(?:most[ \t])?consistent[ \t]with|an?|the)[ \t]+",
+    r"(?:(?:therefore|thus|hence|so|overall|of course|in (?:conclusion|summary)|(?:based on|given) [^,]{1,200}),?|it is (?:most )?likely|(?:that (?:the|this)|the|this) patient (?:most likely |likely |probably )?(?:has|is suffering from|suffers from|had)"
+    r"|(?:this|it) is|that of|(?:most |very )?(?:likely|probably)|(?:an? )?(?:case|diagnosis) of|(?:most )?consistent with|an?|the) +",
     re.IGNORECASE,
 )
 ENDS = re.compile(
-    r"(?<!\bvs)(?<!\bSt)[.!?](?=\s|$|[*_\"')])|,?[ \t](?:because|given|based[ \t]on|since|as[ \t](?:evidenced|it|the|this|there|suggested|shown|indicated|supported)|which|that|who"
-    r"|characteri[sz]ed|considering|followed[ \t]by|although|though|but|however|rather[ \t]than|supported[ \t]by|is|are|was|were|has|have|would|could|should"
-    r"|may|might|can)\b|,[ \t](?:an?|the|caused|with|due|most|likely|as|and[ \t]the|not|so)\b|[ \t][-–—][ \t](?!or\b|vs)|[ \t]?[|｜]|:[ \t]|:$",
+    r"(?<!\bvs)(?<!\bSt)[.!?](?!(?<=\b[A-Z]\.) [a-z])(?=\s|$|[*_\"')])|,? (?:because|given|based on|since|(?<!such )as (?:evidenced|it|the|this|there|suggested|shown|indicated|supported)|which|that|who"
+    r"|characteri[sz]ed|considering|followed by|although|though|but|however|rather than|supported by|is|are|was|were|has|have|would|could|should"
+    r"|may|might|can)\b|, (?:an?|the|caused|with|due|most|likely|as|and the|not|so)\b| [-–—] (?!or\b|vs)| ?[|｜]|: |:$"
+    r"|; (?=[^;.]*\b(?:is|are|was|were|has|less|unlikely)\b)",
     re.IGNORECASE,
 )
 """Where a name ends and an explanation begins. A semicolon, `or` and `and` are no ends: who names several at once has named none."""
 BRACKETED = re.compile(r"^\[[^\[\]]*\]|<[^<>]*(?:diagnosis|paragraph|for it|against it)")
 """Text that was removed (`[NAME]`), and copied words of the form."""
-NAMES_NOTHING = re.compile(rf"(?:(?:{CERTAIN}|{DIAGNOSIS}|one|the|an?|and|or|of)[ \t,/-]*)+", re.IGNORECASE)
+NAMES_NOTHING = re.compile(
+    rf"(?:(?:{CERTAIN}|{DIAGNOSIS}|one|the|an?|and|or|of|conditions?|diseases?|disorders?|process|patient|serious|complex|underlying|multi\w+|systemic|medical)[ ,/-]*)+",
+    re.IGNORECASE,
+)
 """Words of a statement that goes in a circle: `The most likely diagnosis is the most likely one.`"""
-PERCENT = re.compile(r" ?\((?:confidence|probability|likelihood)?[: ~]{0,3}\d{1,3} ?%\)", re.IGNORECASE)
+NUMBER_BEHIND = re.compile(
+    r" ?\((?:(?:confidence|probability|likelihood)?[: ~]{0,3}\d{1,3}(?: ?[-–] ?\d{1,3})? ?%|\+\d|most likely)\)", re.IGNORECASE
+)
+"""A probability, or a mark of the prompt, behind a name: `(60 %)`, `(+1)`."""
 VERB = re.compile(
-    r"\b(?:is|are|was|were|has|have|had|shows?|showed|suggests?|should|would|could|may|might|can|must|will|do|does|did|i|you|we|please|sorry|yes)\b",
-    re.I,
+    r"\b(?:is|are|was|were|has|have|had|shows?|showed|suggests?|should|would|could|may(?!-)|might|can|must|will|do|does|did|think|believe"
+    r"|recommend|you|we|please|sorry|yes)\b",
+    re.IGNORECASE,
 )
 BRACKETS = re.compile(r"\([^()]*\)")
 NO_BARE_NAME = re.compile(
@@ -94,19 +161,13 @@ NO_BARE_NAME = re.compile(
     re.IGNORECASE,
 )
 """Words of talk about the task: an answer of a few words with one of them is no name."""
-HEAD = re.compile(r"[,:;|]|[ \t][-–—][ \t]")
+HEAD = re.compile(r"[,:;|]| [-–—] ")
 """What ends the first words of an entry of a list: with a verb among these it is a sentence, not a name."""
-ABOUT_DIAGNOSES = re.compile(r"diagnos|differential|possib|likel|condition|cause|candidate", re.IGNORECASE)
-ABOUT_OTHERS = re.compile(
-    r"other|alternativ|less|additional|exclu|ruled|cannot|finding|support|speak|reason|evidence|rationale|test|exam|treat|manage|step|question|symptom|sign|feature|rule|against|fact",
-    re.IGNORECASE,
-)
 ANSWER_HEADING = re.compile(
     r"(?:#{1,6}[ \t]*[*_]{0,3}|[*_]{2,3})[ \t]*(?:(?:my|the|final|short)[ \t]+){0,2}answer[ \t]*:?[ \t]*[*_]{0,3}[ \t]*#*", re.IGNORECASE
 )
 """A line that is a heading, or in bold, and says `Answer` alone."""
 LETTER = re.compile(r"[^\W\d_]")
-BULLET = re.compile(r"\s*[-•*+]\s+(.*)")
 
 FIRST_KEYS = (
     "final_diagnosis", "most_likely_diagnosis", "primary_diagnosis", "leading_diagnosis", "principal_diagnosis", "main_diagnosis",
@@ -126,19 +187,24 @@ def stated_diagnoses(text: str, *, bare: bool) -> tuple[str, ...]:
     Of several statements the last one counts, as with choices. `bare` also reads an answer that is a name or a list and nothing else, which
     is only right where a diagnosis is what was asked for.
     """
-    text = text[:MAX_CHARACTERS]
+    text = _lines_apart(text)
     if named := _of_objects(text):
         return named
-    leading = _leading(text)
-    listed = _listed(text, bare=bare)
+    listed, rest = _listed(text, bare=bare)
+    leading = _stated(rest) or ("" if listed else _suggested(rest))
     if not leading and not listed and bare:
-        leading = _bare(text)
-    return tuple(dict.fromkeys((*((leading,) if leading else ()), *listed)))
+        listed = _only_names(text)
+    others = (name for name in listed if normal_form(name) != normal_form(leading))
+    return tuple(dict.fromkeys(name for name in (leading, *others) if name))[:5]
 
 
 def leading_statement(text: str) -> str:
     """Return the diagnosis that a text calls the most likely one, in a label or a sentence; empty if it does so nowhere."""
-    return _stated(text[:MAX_CHARACTERS])
+    return _stated(_lines_apart(text))
+
+
+def _lines_apart(text: str) -> str:
+    return OWN_LINE.sub("\n", ESCAPED.sub("", text[:MAX_CHARACTERS].replace("\t", " ")))
 
 
 def free_answer(text: str) -> str:
@@ -175,42 +241,61 @@ def lesion_object(text: str) -> dict[str, str]:
     return {}
 
 
-def _leading(text: str) -> str:
-    if stated := _stated(text):
-        return stated
-    weaker = [
-        _name(match["rest"]) for match in WEAKER.finditer(text) if not NOT_THIS.search(text[max(0, match.start() - 80) : match.start()])
-    ]
-    return weaker[0] if weaker and len({normal_form(name) for name in weaker}) == 1 else ""
+def _suggested(text: str) -> str:
+    """Return the diagnosis of sentences that commit themselves less clearly, if all of the firmest kind name the same.
+
+    Of a long text only the last paragraph does, or else the first.
+    """
+    paragraphs = PARAGRAPH_END.split(text.strip()) if len(text.split()) > MAX_SHORT_WORDS else [text]
+    for paragraph in dict.fromkeys((paragraphs[-1], paragraphs[0])):
+        for pattern in WEAKER:
+            names = [name for match in pattern.finditer(paragraph) if (name := _name_behind(paragraph, match))]
+            if names:
+                return names[0] if len({normal_form(name) for name in names}) == 1 else ""
+    return ""
+
+
+def _name_behind(text: str, match: re.Match[str]) -> str:
+    """Return the name behind a weaker statement; empty if it is denied, or if it is no diagnosis that fits."""
+    if NOT_THIS.search(text[max(0, match.start() - 80) : match.end()].rstrip()):
+        return ""
+    name = _name(match["rest"].partition(" over ")[0] if "avo" in match[0] else match["rest"])
+    return "" if OF_THE_CASE.match(name) else name
 
 
 def _stated(text: str) -> str:
     """Return the last name that is called the diagnosis; a sentence that was cut off gives way to an earlier one."""
-    found: list[tuple[int, bool, str]] = []
-    for place, rest in _labelled(text):
-        found.append((place, True, _name(rest)))
-    for pattern in (SENTENCE, REVERSED):
-        for match in pattern.finditer(text):
-            if _is_no_statement(text, match):
-                continue
-            rest = match["rest"].strip(" \t*_`") or _next_line(text[match.end("rest") :].split("\n"))
-            whole = pattern is REVERSED or match.end("rest") < len(text) or bool(re.search(r"[.!?*\"')]", rest))
-            found.append((match.start(), whole, _name(rest)))
-    named = [(place, whole, name) for place, whole, name in sorted(found) if name]
-    complete = [name for _, whole, name in named if whole]
-    return (complete or [name for _, _, name in named] or [""])[-1]
+    text = BOLD.sub("", text)
+    statements = [(start, True, _name(words)) for start, words in _labelled(text)]
+    for match in AHEAD.finditer(text):
+        if not NOT_THIS.search(_sentence_before(text, match)):
+            words = match["rest"].strip(" *_`") or _next_line(text[match.end("rest") :].split("\n"))
+            complete = match.end("rest") < len(text) or bool(re.search(r"[.!?*\"')]", words))
+            statements.append((match.start(), complete, _name(words)))
+    for match in BEHIND.finditer(text):
+        statements.append((match.start(), True, _name(_subject(_sentence_before(text, match)))))
+    # complete ones are sorted behind the others
+    return max(((complete, start, name) for start, complete, name in statements if name), default=(False, 0, ""))[2]
 
 
-def _is_no_statement(text: str, match: re.Match[str]) -> bool:
-    """Return True if the words before a statement, in its sentence, make it a condition, a question, another rank or a denial."""
-    before = text[max(0, match.start() - 200) : match.start()]
-    return NOT_THIS.search(re.split(r"[.!?]\s|\n", before)[-1]) is not None
+def _sentence_before(text: str, match: re.Match[str]) -> str:
+    """Return the words before a statement in its sentence."""
+    return re.split(r"[.!?:;]\s|\n", text[max(0, match.start() - 300) : match.start()])[-1]
+
+
+def _subject(words: str) -> str:
+    """Return what a sentence says its predicate of: without `I believe that` and a circumstance before the comma; empty if it is denied."""
+    if NOT_THIS.search(words):
+        return ""
+    plain = CLAUSE.split(BELIEF.sub("", DECORATION.sub("", words)))[-1]
+    return plain.rpartition(", ")[2] if OPENER.match(plain) else plain
 
 
 def _next_line(lines: list[str]) -> str:
     """Return the next line that is not empty, without its number; empty if it is the heading of another section."""
-    following = DECORATION.sub("", next((line for line in lines[:4] if line.strip()), ""))
-    return "" if LABEL.match(following) else NUMBERED.sub(r"\2", following, count=1)
+    following = next((line for line in lines[:4] if line.strip()), "")
+    plain = DECORATION.sub("", following)
+    return "" if LABEL.match(plain) else mark_of(plain).words or plain
 
 
 def _labelled(text: str) -> Iterator[tuple[int, str]]:
@@ -218,75 +303,88 @@ def _labelled(text: str) -> Iterator[tuple[int, str]]:
     place = 0
     lines = text.split("\n")
     for number, line in enumerate(lines):
-        plain = DECORATION.sub("", line).rstrip(" \t*_`")
+        plain = DECORATION.sub("", line).rstrip(" *_`")
         match = LABEL.match(plain)
         if match and (match["rest"] is not None or match.end() == len(plain)):
             rest = (match["rest"] or "").strip(" *_`")
-            yield place, NUMBERED.sub(r"\2", rest, count=1) or _next_line(lines[number + 1 :])
+            rest = (mark_of(rest).words or rest) if rest else _next_line(lines[number + 1 :])
+            yield place, OF_FINDINGS.sub("", rest) if match["impression"] else rest
         place += len(line) + 1
 
 
 def _name(text: str) -> str:
     """Return the name at the beginning of a statement; empty if it begins with something else."""
-    plain = PERCENT.sub("", " ".join(re.sub(r"[*_`]{1,3}", "", text).split())).lstrip("\"'(, ")
+    plain = NUMBER_BEHIND.sub("", " ".join(re.sub(r"[*_`]{1,3}", "", text).split())).lstrip("\"'(, ")
     for _ in range(3):
         plain = plain[match.end() :] if (match := OPENING.match(plain)) else plain
     if NO_NAME.match(plain) or not plain or BRACKETED.search(plain) or plain.partition(":")[0].upper() in KNOWN:
         return ""
     name = clean(ENDS.split(INLINE_NUMBER.split(plain)[0], maxsplit=1)[0])
-    circle = NAMES_NOTHING.fullmatch(name) or not LETTER.search(name)
-    return name if normal_form(name) and not circle and "?" not in name and len(name.split()) <= MAX_WORDS else ""
+    if not LETTER.search(name) or NAMES_NOTHING.fullmatch(name) or OF_A_SECTION.search(name) or "?" in name:
+        return ""
+    return name if normal_form(name) and len(BRACKETS.sub("", name).split()) <= MAX_WORDS else ""
 
 
-def _listed(text: str, *, bare: bool) -> tuple[str, ...]:
-    """Return the names of the first list that is introduced as one of diagnoses, or (`bare`) that the answer begins with."""
+def _listed(text: str, *, bare: bool) -> tuple[list[str], str]:
+    """Return the names of the first list that is introduced as one of diagnoses, or (`bare`) that the answer begins with, and the other text."""
     lines = text.split("\n")
-    for start, line in enumerate(lines):
-        numbered = NUMBERED.fullmatch(DECORATION.sub("", line))
-        bullet = BULLET.fullmatch(line)
-        if not bullet and not (numbered and int(numbered[1]) == 1):
+    marks = [mark_of(line) for line in lines]
+    beginning = next((row for row, line in enumerate(lines) if line.strip()), 0)
+    end = 0
+    for start, mark in enumerate(marks):
+        if start < end or not mark.kind or mark.number > 1:
             continue
-        before = [other for other in lines[:start] if other.strip()]
-        about = before[-1] if before else ""
-        introduced = bool(ABOUT_DIAGNOSES.search(about)) and not ABOUT_OTHERS.search(about)
-        alone = bare and not before and (not bullet or all(BULLET.fullmatch(other) for other in lines if other.strip()))
-        if not introduced and not alone:
-            return ()
-        names = list(_items(lines[start:], bulleted=numbered is None))
-        return tuple(name for name in names if name)[:5] if names and names[0] else ()
-    return ()
+        introduced = introduces(lines[end:start])
+        if not introduced and is_heading(mark):
+            continue
+        entries, list_end = list_from(lines, marks, start)
+        if introduced or (bare and start == beginning and (mark.number or list_end == len(lines))):
+            names = list(_names_of(entries, headings="#" in mark.kind or is_heading(mark)))
+            if names and names[0]:
+                above = "\n".join(lines[:start]).rstrip()
+                introduction = above.rpartition("\n")[2] if above.rstrip("*_ ").endswith(":") else ""
+                return [name for name in names if name], "\n".join((above.removesuffix(introduction), "", *lines[list_end:]))
+        end = end if is_heading(mark) else list_end
+    return [], text
 
 
-def _items(lines: list[str], *, bulleted: bool) -> Iterator[str]:
-    """Yield the name of each entry of a list, empty for one that is a sentence or a part of the requested form."""
-    expected = 1
-    for line in lines:
-        plain = DECORATION.sub("", line)
-        numbered = NUMBERED.fullmatch(plain)
-        if bulleted and not (match := BULLET.fullmatch(line)):
-            if line.strip():
-                return
-            continue
-        if not bulleted:
-            if numbered is None:  # an explanation below an entry
-                continue
-            if int(numbered[1]) != expected:
-                return
-            expected += 1
-        entry = clean(match[1] if bulleted else numbered[2])  # type: ignore[index]
-        entry = LABEL.sub(lambda label: label["rest"] or "", entry, count=1) if LABEL.match(entry) else entry
-        name = _name(entry)
-        known = name.upper().partition(" ")[0] in KNOWN
-        yield "" if known or VERB.search(HEAD.split(BRACKETS.sub("", entry), maxsplit=1)[0]) or len(name.split()) > MAX_LIST_WORDS else name
+def _names_of(entries: list[str], *, headings: bool) -> Iterator[str]:
+    """Yield the name of each entry; of headings until one is that of another section or of a group of diseases, and none of a single one."""
+    for entry in entries:
+        words = clean(entry.lstrip("*_ ").partition("**")[0]) if headings else entry
+        noun = NOUNS.search(words)
+        if headings and (len(entries) == 1 or (noun and not noun["diagnoses"]) or OF_A_GROUP.search(words)):
+            return
+        yield _entry(words)
+
+
+def _entry(words: str) -> str:
+    """Return the name of an entry of a list, empty for one that is a sentence or a part of the requested form."""
+    entry = RANK.sub("", clean(words), count=1)
+    entry = LABEL.sub(lambda label: label["rest"] or "", entry, count=1) if LABEL.match(entry) else entry
+    name = LAST_BUT_ONE.sub("", _name(entry))
+    is_sentence = VERB.search(HEAD.split(BRACKETS.sub("", entry), maxsplit=1)[0])
+    return "" if is_sentence or name.upper().partition(" ")[0] in KNOWN or len(name.split()) > MAX_LIST_WORDS else name
+
+
+def _only_names(text: str) -> list[str]:
+    """Return the names of an answer that is nothing but names, one a line, or that begins with one and explains it."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    names = [_bare(line) for line in lines[:MAX_BARE_LINES]]
+    if len(names) == len(lines) and all(names):
+        return names
+    explained = FIRST_SENTENCE.match(text)
+    return [_bare(explained[1])] if explained else []
 
 
 def _bare(text: str) -> str:
-    """Return the name that is the whole answer, or that its only sentence says it is."""
+    """Return the name that is a whole line, or that its only sentence says it is."""
     whole = " ".join(text.split())
-    sentence = re.fullmatch(r"(?:it|this)[ \t]is[ \t]+(.*)", whole, re.IGNORECASE)
+    sentence = re.fullmatch(r"(?:it|this) is +(.*)", whole, re.IGNORECASE)
     plain = sentence[1] if sentence else whole
-    prose = VERB.search(plain) or NO_BARE_NAME.search(plain) or re.search(r"[?:\n]|[.!;]\s", text.strip())
-    return _name(plain) if not prose and len(plain.split()) <= MAX_BARE_WORDS and re.search(r"[^\W\d_]{3}", plain) else ""
+    if len(BRACKETS.sub("", plain).split()) > MAX_BARE_WORDS or not re.search(r"[^\W\d_]{3}", plain):
+        return ""
+    return "" if VERB.search(plain) or NO_BARE_NAME.search(plain) or re.search(r"[?:]|[.!;]\s", whole) else _name(plain)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

@@ -78,7 +78,7 @@ AFTERMATH = word_set("resection resected postoperative postsurgical sequela sequ
 
 DESCRIPTIVE = word_set(
     "sporadic familial idiopathic spontaneous classic typical symptomatic ruptured unruptured aneurysmal hypertensive solitary multiple single"
-    " large small giant cystic hemorrhagic infiltrating intraventricular adult childhood pediatric 急性 慢性"
+    " large small giant cystic hemorrhagic infiltrating intraventricular adult childhood pediatric isolated rare spectrum 急性 慢性"
 )
 """Words of a reference that describe its diagnosis and leave it the same."""
 
@@ -182,8 +182,10 @@ def _named_in_parts(text: str, brackets: list[str], vocabulary: Vocabulary) -> l
         parts = [head for part in parts if normal_form(head := CAUSED.split(part, maxsplit=1)[0])]
         heads = _named_in_any_order(text, parts, brackets, vocabulary)
         by_words = [entry for entry in heads if not another_kind(text, entry.name)] if _narrowest(heads, vocabulary) else by_words
-    if any(entry.key == REFERENCE_KEY for entry in by_words) and not EITHER_WORD.search(text):
-        return [entry for entry in by_words if entry.key == REFERENCE_KEY]
+    # a reference that stands in no list counts before what else its words may name
+    reference = [entry for entry in by_words if entry is vocabulary.added and (entry.kind or entry.key == REFERENCE_KEY)]
+    if reference and not EITHER_WORD.search(text):
+        return reference
     named = [entry for piece in parts if (entry := _resolve_piece(piece, vocabulary))]
     if EITHER_WORD.search(text):  # each alternative counts, in whatever order its words stand
         named += _named_in_any_order(text, parts, [], vocabulary)
@@ -202,7 +204,7 @@ def _named_in_parts(text: str, brackets: list[str], vocabulary: Vocabulary) -> l
 def plainly_named(text: str, vocabulary: Vocabulary) -> Diagnosis | None:
     """Return the diagnosis of a name with words beside it that change nothing."""
     words = normal_form(spell(apart(text, vocabulary), vocabulary)).split()
-    harmless, places = _describing_words(vocabulary), _place_words(vocabulary)
+    harmless, places = _describing_words(vocabulary), place_words(vocabulary)
     for start, end in _spans(len(words)):
         entry, rest = _find_words(words[start:end], vocabulary), set(words[:start] + words[end:])
         # a group with a place is one of its members: a pineal tumour is no schwannoma
@@ -214,7 +216,7 @@ def plainly_named(text: str, vocabulary: Vocabulary) -> Diagnosis | None:
 @lru_cache(maxsize=16)
 def _describing_words(vocabulary: Vocabulary) -> frozenset[str]:
     """Return the words that leave a diagnosis as it is: sides, places, stages, certainty."""
-    return _place_words(vocabulary) | {*SIDES, *AFTER, *DOUBT, *LINKING_WORDS, *CHRONIC, *DESCRIPTIVE}
+    return place_words(vocabulary) | {*SIDES, *AFTER, *DOUBT, *LINKING_WORDS, *CHRONIC, *DESCRIPTIVE}
 
 
 @lru_cache(maxsize=16)
@@ -223,7 +225,8 @@ def _location_words(vocabulary: Vocabulary) -> frozenset[str]:
 
 
 @lru_cache(maxsize=16)
-def _place_words(vocabulary: Vocabulary) -> frozenset[str]:
+def place_words(vocabulary: Vocabulary) -> frozenset[str]:
+    """Return the words of places and regions."""
     return _location_words(vocabulary) | {word for name in vocabulary.regions.names for word in name.split()}
 
 

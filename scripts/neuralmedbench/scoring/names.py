@@ -60,6 +60,7 @@ PHRASES = (
     (r"\b(\d) ?p (\d+) ?q\b", r"\1p\2q"),
     (r"\bco ?deleted\b", "codeleted"),
     (r"\bwild ?type\b", "wildtype"),
+    (r"\bnon ?syndromic\b", "nonsyndromic"),
 )
 """Phrases of the normal form and the word by which they are compared."""
 
@@ -76,6 +77,7 @@ SAME_WORD = {
     "lacune": "lacunar infarct",
     "capsular": "internal capsule",
     "neoplasm": "tumor",
+    "carcinoma": "cancer",
     "tumoral": "tumor",
     "metastatic": "metastasis",
     "metastases": "metastasis",
@@ -116,13 +118,13 @@ VESSELS = frozenset({"sinus", "vein"})
 LINKING_WORDS = word_set("a an the of in on at to for with and or by from as is are was this that its due secondary")
 LOOSE_WORDS = word_set(
     "disease disorder syndrome condition type grade who cns brain cerebral cerebri intracranial classic typical acute lesion"
-    " deformity anomaly malformation variant form nos idiopathic spontaneous territory distribution major"
+    " deformity anomaly malformation variant form nos idiopathic spontaneous territory distribution major spectrum"
 )
 """Words that a name may lack and still be no other one's."""
 
 DESCRIBING_WORDS = word_set(
     "related induced associated onset adult early late atypical progressive isolated childhood juvenile infantile sporadic familial hereditary"
-    " definite probable possible presumed confirmed chronic subacute recurrent left right bilateral severe mild active primary multiple congenital"
+    " definite probable possible presumed confirmed rare unilateral nonsyndromic chronic subacute recurrent left right bilateral severe mild active primary multiple congenital"
 )
 """Words that a reference outside the vocabulary may have beyond its name."""
 
@@ -203,7 +205,8 @@ def layers(vocabulary: Vocabulary) -> tuple[Names, ...]:
         guard = {word for text in (*further, *(entry.description for entry in entries)) for word in normal_form(text).split()}
         return (_names(entries, _sets_of_words(vocabulary), guard | set(SAME_WORD), further),)
     base = layers(vocabulary.base)
-    entry, known = vocabulary.added, base[0].words
+    entry = vocabulary.added
+    known = base[0].words - (_words_of_one(vocabulary.base, entry) if entry.kind else frozenset())
     full = {compared_words(name, vocabulary.regions) for name in entry.in_full}
     # a name that the vocabulary lacks also counts without the words that only describe: `atypical Dravet syndrome`
     bare = {words - LOOSE_WORDS - DESCRIBING_WORDS for words in full}
@@ -214,6 +217,20 @@ def layers(vocabulary: Vocabulary) -> tuple[Names, ...]:
         if _telling(words) and words - places
     }
     return (_names([entry], sets, set(), []), *base)
+
+
+def _words_of_one(vocabulary: Vocabulary, kind: Diagnosis) -> frozenset[str]:
+    """Return the words of a kind that no other diagnosis has in its names."""
+    words = {word for term in vocabulary.diagnoses[kind.key].terms for word in normal_form(term).split()}
+    return frozenset(words - _words_of_several(vocabulary))
+
+
+@lru_cache(maxsize=4)
+def _words_of_several(vocabulary: Vocabulary) -> frozenset[str]:
+    owners = Counter(
+        word for entry in vocabulary.diagnoses.values() for word in {w for term in entry.terms for w in normal_form(term).split()}
+    )
+    return frozenset(word for word, number in owners.items() if number > 1)
 
 
 def _names(entries: Collection[Diagnosis], sets: dict[frozenset[str], str], guard: set[str], further: Iterable[str]) -> Names:

@@ -24,9 +24,9 @@ from neuralmedbench.scoring.statements import contains_statement
 PASS, FAIL, NOT_GRADED = "pass", "fail", "not_graded"
 STATED, NOT_STATED, UNCLEAR = "stated", "not_stated", "unclear"
 
-UNREAD, ABSTAINED, EMPTY, OTHER_LANGUAGE = "unread", "abstained", "empty", "other_language"
-"""Relations of answers of which no diagnosis is read: not in a form that the parser reads; declined; nothing written; in a language for which
-the vocabulary has no names."""
+UNREAD, ABSTAINED, EMPTY, OTHER_LANGUAGE, OUTSIDE = "unread", "abstained", "empty", "other_language", "outside"
+"""Relations of answers that are not judged: not in a form that the parser reads; declined; nothing written; in a language for which the vocabulary
+has no names; reference and answer are both outside the vocabulary."""
 
 Row = dict[str, str]
 OPEN_ITEM = Item(
@@ -119,6 +119,8 @@ def grade_diagnoses(rows: Iterable[Row], vocabulary: Vocabulary, *, whole_answer
         found = relation(answer, references[key])
         if found in {None, Relation.UNRELATED} and unread_line((answer,), row["answer"], prediction, references[key]):
             found, why = None, OTHER_LANGUAGE
+        if found is not None and references[key].may_be(answer):
+            found, why = None, OUTSIDE
         verdict = NOT_GRADED if found is None else PASS if found in RIGHT else FAIL
         graded.append({**row, "verdict": verdict, "relation": str(found or why)})
     return graded

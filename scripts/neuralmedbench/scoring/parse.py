@@ -13,6 +13,7 @@ from neuralmedbench.records.items import Family, Item, ItemImage, Runner
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import LONGEST_DIFFERENTIAL, ParseStatus, Prediction
+from neuralmedbench.records.thoughts import split_thoughts, without_thoughts
 from neuralmedbench.records.value_rules import part_of_schema
 from neuralmedbench.records.views import ANSWER_ACTION
 from neuralmedbench.records.vocabulary import normal_form
@@ -20,8 +21,9 @@ from neuralmedbench.records.words import count_words
 from neuralmedbench.scoring.checklist import ChecklistCandidate, read_candidate, read_candidates, read_checklist
 from neuralmedbench.scoring.choice import read_choice
 from neuralmedbench.scoring.free_form import LETTER, free_answer, leading_statement, lesion_object, stated_diagnoses
+from neuralmedbench.scoring.lists import list_from, mark_of
 from neuralmedbench.scoring.places import numbered_images, read_place
-from neuralmedbench.scoring.sections import DECORATION, INLINE_NUMBER, NUMBERED, Sections, clean, read_sections, without_thoughts
+from neuralmedbench.scoring.sections import DECORATION, Sections, clean, read_sections
 from neuralmedbench.scoring.structured_answer import parse_structured
 
 MAX_WORDS = 14
@@ -57,11 +59,12 @@ SPACED = {
 OTHER_SIGNS = {**SPACED, "،": ",", "؛": ";", "؟": "?", "।": ".", "٪": "%", "٫": ".", "\u3000": " "}
 SIGNS: dict[int, int | str] = {**FULL_WIDTH, **{ord(sign): text for sign, text in OTHER_SIGNS.items()}}
 RANK = re.compile(r"(?m)(^|\s)(\d{1,2})、")
+LONGEST_ANSWER = 200_000
 OTHER_DIGIT = re.compile(r"[^\D0-9]")
-REFUSAL = re.compile(
-    r"\b(?:i(?: a|')?m sorry|i apologi[sz]e|i (?:cannot|can't|can not|am (?:not able|unable))|as an ai|i'm (?:not able|unable)|i won't)\b",
-    re.I,
-)
+DECLINES = r"i apologi[sz]e|i (?:cannot|can't|can not|am (?:not able|unable))|i'm (?:not able|unable)|i won't"
+REFUSAL = re.compile(rf"\b(?:i(?: a|')?m sorry|as an ai|{DECLINES})\b", re.I)
+DECLINED_ABOVE = re.compile(rf"\b(?:i(?: a|')?m sorry,? but|{DECLINES})\b", re.I)
+"""Words above a list of diagnoses that make it a refusal with a list: pity and what an AI is do not, nor does advice below it."""
 NOT_KNOWN = re.compile(r"^[\s>*_#-]{0,20}ANSWER[*_]*\s*:[\s*_\"']*not known\b", re.IGNORECASE | re.MULTILINE)
 """What a model that asks for facts may answer instead of a letter (`ask_choice_form.j2`)."""
 
@@ -85,11 +88,11 @@ def parse_answer(text: str, item: Item, *, y_first: bool = False) -> Prediction:
         `contradicted` if the letter of a choice stands before the words of another option; `failed` otherwise: then nothing is read from
         the text, so that a mention never counts as rank 1. Never raises.
     """
-    text = plain_text(text)
+    raw, text = text, plain_text(text)
     if item.runner is Runner.STRUCTURED:
-        prediction = parse_structured(text, item.answer_schema)
+        prediction = _of_form(parse_structured(text, item.answer_schema), raw)
     elif item.runner is Runner.CHOICE:
-        prediction = _parse_choice(text, item.options)
+        prediction = _of_form(_parse_choice(text, item.options), raw)
     elif item.family is Family.LESION_RECOGNITION:
         prediction = parse_checklist(text, item.family, numbered_images(item), y_first=y_first) or _parse_lesion(read_sections(text))
     elif item.family is Family.QUESTION_ANSWERING:
@@ -98,12 +101,17 @@ def parse_answer(text: str, item: Item, *, y_first: bool = False) -> Prediction:
         prediction = parse_checklist(text, item.family, numbered_images(item), y_first=y_first) or _parse_differential(read_sections(text))
         prediction = _with_statement(prediction, text)
     if prediction.parse_status is ParseStatus.FAILED and item.runner in (Runner.OPEN, Runner.DIALOGUE):
-        prediction = _parse_other_form(without_thoughts(text), item.family) or prediction
+        prediction = _parse_other_form(text, item.family) or prediction
     if prediction.parse_status is ParseStatus.FAILED:
-        plain = without_thoughts(text)
-        undecided = item.runner is Runner.CHOICE and NOT_KNOWN.search(plain)
-        return Prediction(parse_status=ParseStatus.FAILED, abstained=not text.strip() or bool(undecided or REFUSAL.search(plain)))
+        undecided = item.runner is Runner.CHOICE and NOT_KNOWN.search(text)
+        return Prediction(parse_status=ParseStatus.FAILED, abstained=not raw.strip() or bool(undecided or REFUSAL.search(text)))
     return prediction
+
+
+def _of_form(prediction: Prediction, text: str) -> Prediction:
+    """Return a prediction as `repaired` where its letter or its JSON stands behind a thought: a recorded text that holds one is not in the form."""
+    bare = prediction.parse_status is ParseStatus.STRICT and split_thoughts(text).end and not read_sections(plain_text(text)).lines
+    return replace(prediction, parse_status=ParseStatus.REPAIRED) if bare else prediction
 
 
 def parse_under(text: str, item: Item, arm: str, *, right: str = "", y_first: bool = False) -> Prediction:
@@ -139,14 +147,15 @@ def parse_under(text: str, item: Item, arm: str, *, right: str = "", y_first: bo
 def plain_text(text: str) -> str:
     """Normalise a text for parsing.
 
-    Straight apostrophes, no NUL, ASCII for full-width letters and the digits and signs of other scripts, and no action by which a viewer's
-    answer begins.
+    Without thoughts, at most `LONGEST_ANSWER` characters; straight apostrophes, no NUL, ASCII for full-width letters and the digits and
+    signs of other scripts, and no action by which a viewer's answer begins.
 
     Examples
     --------
     >>> plain_text("ＡＮＳＷＥＲ：Ｂ"), plain_text("１、脑梗死，左侧"), plain_text("٠٫٧")
     ('ANSWER: B', '1. 脑梗死, 左侧', '0.7')
     """
+    text = without_thoughts(text[:LONGEST_ANSWER])
     text = ANSWER_ACTION.sub("", text.replace("’", "'").replace("\x00", ""), count=1)
     if text.isascii():
         return text
@@ -195,28 +204,48 @@ def parse_checklist(text: str, family: Family, images: Sequence[ItemImage] = (),
         return None
     lesion = family is Family.LESION_RECOGNITION
     named, strict = _lesion(sections) if lesion else _differential(sections)
-    if not named:
-        return Prediction(parse_status=ParseStatus.FAILED)
-    first = named[0][0]
-    abstained = abstains(first) and not (lesion and normal_form(first) == "none")  # `none` is an answer to a lesion item
-    confidence, plain = _confidence_of(sections)
+    names = tuple(name for name, _ in named)
     place = {name: clean(sections.text(name.upper())) for name in ("location", "side")}
     asked = SECTIONS.get(family, SECTIONS[Family.DIFFERENTIAL_DIAGNOSIS])
     has_places = not sections.lines.keys().isdisjoint(PLACES)
     asked = with_places(asked) if has_places else asked
-    fields = {"lesion": first, **place} if lesion else {name: words for name, words in place.items() if words}
+    fields = {"lesion": names[0], **place} if lesion and names else {name: words for name, words in place.items() if words}
+    prediction = _of_sections(sections, names, asked, strict=strict, lesion=lesion, fields=fields or None)
+    if prediction.parse_status is ParseStatus.FAILED:
+        return prediction
+    return replace(
+        prediction,
+        seen=clean(sections.text("SEEN")),
+        evidence=() if prediction.abstained else tuple(candidate.evidence for _, candidate in named),
+        missing=clean(sections.text("MISSING")),
+        place=read_place(sections.text("PICTURE"), sections.text("BOX"), images, y_first=y_first)
+        if has_places and not prediction.abstained
+        else None,
+    )
+
+
+def _of_sections(
+    sections: Sections,
+    names: tuple[str, ...],
+    headers: Sequence[str],
+    *,
+    strict: bool = True,
+    lesion: bool = False,
+    fields: dict[str, str] | None = None,
+) -> Prediction:
+    """Return the prediction of an answer in sections: `failed` if it names nothing, and without its names if it abstains."""
+    if not names or not normal_form(names[0]):
+        return Prediction(parse_status=ParseStatus.FAILED)
+    confidence, plain = _confidence_of(sections)
+    abstained = abstains(names[0]) and not (lesion and normal_form(names[0]) == "none")  # `none` is an answer to a lesion item
     return Prediction(
-        parse_status=_status_of(strict and plain and sections.strict and in_order(sections, *asked)),
-        differential=() if abstained else tuple(name for name, _ in named),
+        parse_status=_status_of(strict and plain and sections.strict and in_order(sections, *headers)),
+        differential=() if abstained else names,
         findings=sections.text("FINDINGS"),
         rationale=sections.text("RATIONALE") or sections.text("REASONING"),
-        fields=None if abstained else fields or None,
+        fields=None if abstained else fields,
         confidence=None if abstained else confidence,
         abstained=abstained,
-        seen=clean(sections.text("SEEN")),
-        evidence=() if abstained else tuple(candidate.evidence for _, candidate in named),
-        missing=clean(sections.text("MISSING")),
-        place=read_place(sections.text("PICTURE"), sections.text("BOX"), images, y_first=y_first) if has_places and not abstained else None,
     )
 
 
@@ -253,63 +282,27 @@ def in_order(sections: Sections, *headers: str) -> bool:
 
 
 def _parse_lesion(sections: Sections) -> Prediction:
-    lesion = clean(sections.text("LESION"))
-    if not normal_form(lesion):
-        return Prediction(parse_status=ParseStatus.FAILED)
-    abstained = abstains(lesion) and normal_form(lesion) != "none"
-    confidence, plain = _confidence_of(sections)
-    fields = {"lesion": lesion, "location": clean(sections.text("LOCATION")), "side": clean(sections.text("SIDE"))}
-    return Prediction(
-        parse_status=_status_of(plain and sections.strict and in_order(sections, "LESION", "LOCATION", "SIDE", "FINDINGS", "CONFIDENCE")),
-        differential=() if abstained else (lesion,),
-        findings=sections.text("FINDINGS"),
-        fields=None if abstained else fields,
-        confidence=None if abstained else confidence,
-        abstained=abstained,
-    )
+    fields = {name: clean(sections.text(name.upper())) for name in ("lesion", "location", "side")}
+    headers = ("LESION", "LOCATION", "SIDE", "FINDINGS", "CONFIDENCE")
+    return replace(_of_sections(sections, (fields["lesion"],), headers, lesion=True, fields=fields), rationale="")
 
 
 def _parse_open_answer(sections: Sections) -> Prediction:
     answer = clean(sections.text("ANSWER"))
-    if not normal_form(answer):
-        return Prediction(parse_status=ParseStatus.FAILED)
-    abstained = abstains(answer)
-    confidence, plain = _confidence_of(sections)
-    return Prediction(
-        parse_status=_status_of(plain and sections.strict and in_order(sections, "ANSWER", "CONFIDENCE")),
-        differential=() if abstained else (answer,),
-        findings=answer,
-        rationale=sections.text("REASONING"),
-        confidence=None if abstained else confidence,
-        abstained=abstained,
-    )
+    prediction = _of_sections(sections, (answer,), ("ANSWER", "CONFIDENCE"))
+    return prediction if prediction.parse_status is ParseStatus.FAILED else replace(prediction, findings=answer)
 
 
 def _parse_differential(sections: Sections) -> Prediction:
-    if "DIFFERENTIAL" not in sections.lines:
-        return Prediction(parse_status=ParseStatus.FAILED)
-    candidates, strict = _candidates(sections.lines["DIFFERENTIAL"])
-    abstained = bool(candidates) and abstains(candidates[0])
-    if not candidates:
-        return Prediction(parse_status=ParseStatus.FAILED)
-    confidence, plain = _confidence_of(sections)
-    return Prediction(
-        parse_status=_status_of(
-            strict and plain and sections.strict and in_order(sections, "DIFFERENTIAL", "FINDINGS", "RATIONALE", "CONFIDENCE")
-        ),
-        differential=() if abstained else candidates,
-        findings=sections.text("FINDINGS"),
-        rationale=sections.text("RATIONALE") or sections.text("REASONING"),
-        confidence=None if abstained else confidence,
-        abstained=abstained,
-    )
+    candidates, strict = _candidates(sections.lines.get("DIFFERENTIAL", [""]))
+    return _of_sections(sections, candidates, ("DIFFERENTIAL", "FINDINGS", "RATIONALE", "CONFIDENCE"), strict=strict)
 
 
 def _with_statement(prediction: Prediction, text: str) -> Prediction:
     """Put first what an answer calls the most likely diagnosis, if its list is headed in another way than requested and lacks it at rank 1."""
     if prediction.parse_status is not ParseStatus.REPAIRED or not prediction.differential or "DIFFERENTIAL:" in text or "|" in text:
         return prediction
-    stated = leading_statement(without_thoughts(text))
+    stated = leading_statement(text)
     if not stated or abstains(stated) or normal_form(stated) == normal_form(prediction.differential[0]):
         return prediction
     others = tuple(name for name in prediction.differential if normal_form(name) != normal_form(stated))
@@ -318,8 +311,7 @@ def _with_statement(prediction: Prediction, text: str) -> Prediction:
 
 def _parse_other_form(text: str, family: Family) -> Prediction | None:
     """Parse an answer in one of the usual other forms; None if it is in none of them. A refusal is in none."""
-    if REFUSAL.search(text) and not leading_statement(text):
-        return None
+    refused = bool(REFUSAL.search(text)) and not leading_statement(text)
     if family is Family.LESION_RECOGNITION:
         fields: dict[str, str] | None = dict(NO_LESION) if NONE_SEEN.match(text) else lesion_object(text) or None
         names: tuple[str, ...] = (fields["lesion"],) if fields else ()
@@ -328,7 +320,8 @@ def _parse_other_form(text: str, family: Family) -> Prediction | None:
         names = (answer,) if normal_form(answer) else ()
     else:
         fields, names = None, stated_diagnoses(text, bare=family is Family.DIFFERENTIAL_DIAGNOSIS)
-    if not names:
+        refused = refused and bool(names) and bool(DECLINED_ABOVE.search(text[: text.find(names[0]) + len(names[0])]))
+    if refused or not names:
         return None
     abstained = abstains(names[0]) and not (fields and normal_form(names[0]) == "none")
     return Prediction(
@@ -342,18 +335,17 @@ def _parse_other_form(text: str, family: Family) -> Prediction | None:
 
 def _candidates(lines: list[str]) -> tuple[tuple[str, ...], bool]:
     """Return the candidates by rank; True if they are written as requested: 1 to 5, numbered, one per line, without explanations."""
-    strict = not lines[0].strip()
-    rows = [part for line in lines for part in INLINE_NUMBER.split(line) if part.strip()]
-    # numbered lines are the candidates and all else is explanation; without numbers every short line is one
-    numbered = [match for row in rows if (match := NUMBERED.fullmatch(DECORATION.sub("", row).rstrip()))]
-    if numbered:
-        strict &= len(numbered) == len(rows) and [int(match.group(1)) for match in numbered] == list(range(1, len(rows) + 1))
-        texts = [match.group(2) for match in sorted(numbered, key=lambda match: int(match.group(1)))]
+    # a numbered list has the candidates, else headings, bullets or short lines, whatever comes first; all else is explanation
+    marks = [mark_of(line) for line in lines]
+    short = [row for row, line in enumerate(lines) if line.strip() and _is_short(line)]
+    first = next((row for row, mark in enumerate(marks) if mark.number), next(iter(short), None))
+    if first is not None and marks[first].kind:
+        texts = list_from(lines, marks, first).entries
     else:
-        strict = False
-        texts = [DECORATION.sub("", row) for row in rows if _is_short(row)]
+        texts = [DECORATION.sub("", lines[row]) for row in short if not marks[row].kind]
     cleaned = [diagnosis_of(text) for text in texts]
-    strict &= len(texts) <= LONGEST_DIFFERENTIAL and [text.strip() for text in texts] == cleaned
+    as_requested = [f"{rank}. {name}" for rank, name in enumerate(cleaned[:LONGEST_DIFFERENTIAL], start=1)]
+    strict = [line.strip() for line in lines if line.strip()] == as_requested and not lines[0].strip()
     if cleaned and normal_form(cleaned[0]) and not LETTER.search(cleaned[0]):  # a number in the place of the first diagnosis
         return (), False
     return tuple(text for text in cleaned if normal_form(text))[:LONGEST_DIFFERENTIAL], strict
@@ -375,8 +367,8 @@ def parse_stages(response: Response, item: Item) -> Prediction:
     fields: dict[str, str] = {}
     states, stated = [], []
     for place, turn in enumerate(item.turns):
-        text = plain_text(answered[place]) if place < len(answered) else ""
-        read = parse_structured(text, part_of_schema(item.answer_schema, turn.asks))
+        text = answered[place] if place < len(answered) else ""
+        read = _of_form(parse_structured(plain_text(text), part_of_schema(item.answer_schema, turn.asks)), text)
         states.append(read.parse_status)
         fields |= dict.fromkeys(turn.asks, "") if read.parse_status is ParseStatus.FAILED else read.fields or {}
         stated += [f"{name} {fields[name]}" for name in turn.asks if fields.get(name)]

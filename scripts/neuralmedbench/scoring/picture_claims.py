@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from neuralmedbench.records.scores import Prediction
+from neuralmedbench.records.thoughts import without_thoughts
 from neuralmedbench.records.vocabulary import normal_form
-from neuralmedbench.scoring.sections import without_thoughts
 
 
 def _words(text: str) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from neuralmedbench.records.items import Criterion, Family, Gold, Item, Lesion, Runner
-from neuralmedbench.records.responses import Response, ResponseState, is_only_thoughts
+from neuralmedbench.records.items import DIAGNOSES, Criterion, Family, Gold, Item, Lesion, Runner
+from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, Grade, GradeState, ParseStatus, Prediction, text_digest
+from neuralmedbench.records.thoughts import is_only_thoughts
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.lines import REFERENCE_KEY
 from neuralmedbench.scoring.matching import (
@@ -41,6 +42,7 @@ SEQUENCE_WORDS = {
     "dwi": ("dwi", "diffusion"),
 }
 GRADED_RUNNERS = frozenset({Runner.OPEN, Runner.DIALOGUE})
+OUTSIDE = "the vocabulary does not have the reference"
 
 
 def gradable(response: Response, item: Item) -> bool:
@@ -69,8 +71,8 @@ def grade_with_rubric(
     list of Grade
         `main_condition`, `core_diagnosis` and the criteria of the item's rubric, for every answered open or dialogue response; an answer
         that does not keep to the form earns nothing. What only a reader can judge has no grade: a free answer in other words than the
-        reference, and a criterion that is a question. Free answers have no `main_condition`. What is in a language that cannot be read is
-        `not_graded`.
+        reference, and a criterion that is a question. Free answers have no `main_condition`. What is in a language that cannot be read, and all
+        answers to a reference outside the vocabulary, are `not_graded`.
     """
     references = {item_id: ReferenceAnswer.of(row, vocabulary) for item_id, row in gold.items()}
     rows = []
@@ -85,7 +87,9 @@ def _grade_response(response: Response, item: Item, reference: ReferenceAnswer, 
     prediction = parse_answer(response.text, item)
     main, core, why = verdict(prediction, item, reference)
     rows: list[tuple[str, bool | None, float, str]] = [(MAIN_CONDITION, main, 1.0, why), (CORE_DIAGNOSIS, core, 1.0, why)]
-    if not main and (language := unread_language(response.text, prediction, item, reference)):
+    if is_outside(item, reference):
+        rows = [(name, None, weight, OUTSIDE) for name, _, weight, _ in rows]
+    elif not main and (language := unread_language(response.text, prediction, item, reference)):
         rows = [(name, None, weight, without_names(language)) for name, _, weight, _ in rows]
     if item.family is Family.QUESTION_ANSWERING:  # only a diagnosis has a main condition
         rows = [] if _needs_reader(prediction, core=core) else rows[1:]
@@ -101,6 +105,11 @@ def _grade_response(response: Response, item: Item, reference: ReferenceAnswer, 
         else make_grade(response, grader, name, value=None, weight=weight, explanation=f"not graded: {why}", missing=GradeState.NOT_GRADED)
         for name, value, weight, why in rows
     ]
+
+
+def is_outside(item: Item, reference: ReferenceAnswer) -> bool:
+    """Return True if an item asks for a diagnosis that the vocabulary does not have: words cannot judge its answers."""
+    return item.runner in GRADED_RUNNERS and item.family in DIAGNOSES and reference.outside
 
 
 def is_question(criterion: Criterion) -> bool:

@@ -10,7 +10,7 @@ from neuralmedbench.errors import ScoringError
 from neuralmedbench.records.arm_changes import by_digest
 from neuralmedbench.records.items import Family, Gold, Item, Runner, Strategy
 from neuralmedbench.records.questions import LETTERS
-from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_only_thoughts
+from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState
 from neuralmedbench.records.scores import (
     CORE_DIAGNOSIS,
     MAIN_CONDITION,
@@ -23,13 +23,14 @@ from neuralmedbench.records.scores import (
     response_key,
     text_digest,
 )
+from neuralmedbench.records.thoughts import is_only_thoughts
 from neuralmedbench.records.value_rules import RULES, is_right, read_value, share_of
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.scoring.evidence import Pictures, judge_evidence
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, Relation, diagnosis_of_criterion, reference_rank, relation
 from neuralmedbench.scoring.other_languages import unread_language
 from neuralmedbench.scoring.parse import in_stages, parse_answer, parse_stages, parse_under
-from neuralmedbench.scoring.rubric import GRADED_RUNNERS, is_question, verdict
+from neuralmedbench.scoring.rubric import GRADED_RUNNERS, is_outside, is_question, verdict
 from neuralmedbench.scoring.structured_answer import FIELDS, gold_labels
 from neuralmedbench.scoring.workup import without_candidates
 
@@ -225,14 +226,19 @@ def _verdict(
         "rubric_uncapped": by_model.uncapped,
         "keyword_coverage": _points(grades, reference.gold, by_words, answered=answered).capped,
     }
-    core = graded["core_diagnosis"]
+    main, core = graded["main_condition"], graded["core_diagnosis"]
+    if main is not None and core is not None and core > main:  # the narrow diagnosis without the wide one, which it includes: no verdict
+        graded["main_condition"] = graded["core_diagnosis"] = core = None
     passed = None if core is None else core >= PASS_VALUE
     if item.runner is Runner.CHOICE:
         # the letter decides, not the diagnosis: two options may be synonyms
         return {"passed": answered and prediction.choice == reference.gold.choice}
-    language = unread_language(response.text, prediction, item, reference) if answered else ""
+    outside = is_outside(item, reference)
+    language = unread_language(response.text, prediction, item, reference) if answered and not outside else ""
     if item.family is Family.LESION_RECOGNITION:
         return {**graded, "passed": passed, "other_language": language}
+    if outside:
+        return {**graded, "passed": passed}
     lead = _relation(prediction, reference)
     rank = reference_rank(prediction.differential, reference) if answered else None
     return {

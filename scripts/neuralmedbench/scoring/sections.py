@@ -7,7 +7,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from neuralmedbench.records.checklist import ONLY_IN_CHECKLISTS, PLACES
-from neuralmedbench.records.responses import THINKING
 
 HEADERS = ("REASONING", "DIFFERENTIAL", "FINDINGS", "RATIONALE", "CONFIDENCE", "LESION", "LOCATION", "SIDE", "ANSWER")
 OTHER_NAMES = {"DIFFERENTIAL DIAGNOSIS": "DIFFERENTIAL", "DIFFERENTIAL DIAGNOSES": "DIFFERENTIAL"}
@@ -21,7 +20,6 @@ DECORATION = re.compile(r"^[\s>#*_`\-•]+")
 NUMBERED = re.compile(r"\s*(\d{1,2})[.)]\s*(.*)")
 INLINE_NUMBER = re.compile(r"(?<!\S)(?=\d{1,2}[.)]\s)")
 PLACEHOLDER = re.compile(r"<[^<>]*>|<?(?:the )?(?:most likely|next|first|second) diagnosis>?", re.IGNORECASE)
-LONGEST_ANSWER = 200_000
 
 
 @dataclass
@@ -40,11 +38,11 @@ class Sections:
 
 
 def read_sections(text: str, headers: Collection[str] = HEADERS) -> Sections:
-    """Split an answer into the requested sections; text before the first one and thoughts between tags are ignored."""
+    """Split an answer into the requested sections; text before the first one is ignored."""
     sections = Sections()
     header = ""
     checklist, as_requested = "SEEN" in headers, set[str]()
-    for line in without_thoughts(text).splitlines():
+    for line in text.splitlines():
         plain = STRICT.fullmatch(line.rstrip())
         match = plain or LOOSE.fullmatch(DECORATION.sub("", line).rstrip(" \t*_`"))
         name = _header(match[1]) if match else ""
@@ -71,11 +69,6 @@ def header_of(line: str) -> str:
     """Return the header that a line begins with, also if it is written with decoration; empty if there is none."""
     match = STRICT.fullmatch(line.rstrip()) or LOOSE.fullmatch(DECORATION.sub("", line).rstrip(" \t*_`"))
     return _header(match[1]) if match else ""
-
-
-def without_thoughts(text: str) -> str:
-    """Remove thoughts between tags from a text, and cut it to the longest length that is read."""
-    return THINKING.sub("", text[:LONGEST_ANSWER])
 
 
 def _header(words: str) -> str:

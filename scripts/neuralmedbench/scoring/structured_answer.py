@@ -14,7 +14,7 @@ from neuralmedbench.files.yaml_text import load_yaml
 from neuralmedbench.records.items import GoldFields, gold_fields
 from neuralmedbench.records.scores import ParseStatus, Prediction
 from neuralmedbench.records.value_rules import RULES, fields_of, read_value, write_value
-from neuralmedbench.scoring.sections import clean, read_sections, without_thoughts
+from neuralmedbench.scoring.sections import clean, read_sections
 
 FIELDS = ("modality", "sequence", "plane", "class", "subtype")
 ALIASES = Path(__file__).with_name("field_aliases.yaml")
@@ -99,7 +99,7 @@ def text_of_value(value: Any) -> str:
 def _bare_value(text: str, rules: dict[str, str]) -> dict[str, Any]:
     """Return the value of the only field of an answer that is no object: after `ANSWER:`, or a text of one line."""
     sections = read_sections(text, ("REASONING", "ANSWER", "CONFIDENCE"))
-    lines = [line for line in without_thoughts(text).splitlines() if line.strip()]
+    lines = [line for line in text.splitlines() if line.strip()]
     bare = clean(sections.text("ANSWER")) or (lines[0].strip() if len(lines) == 1 and not sections.lines else "")
     return dict.fromkeys(rules, bare) if bare and len(rules) == 1 else {}
 

@@ -13,6 +13,7 @@ from neuralmedbench.models.informant import MOST_REPLIES, informed_questions
 from neuralmedbench.records.examinations.inventory import RequestOutcome
 from neuralmedbench.records.examinations.matching import match_request
 from neuralmedbench.records.requests import MOST_CANDIDATES, Inquiry
+from neuralmedbench.records.thoughts import without_thoughts
 from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.choice import read_choice
 from neuralmedbench.scoring.matching import RIGHT, ReferenceAnswer, relation
@@ -187,7 +188,7 @@ def measures_of_asking(
     questions = questions_asked(inquiry, answers)
     told = facts_told(inquiry, answers, replies)
     unusable = [one.unusable for one in informed_questions(inquiry, questions, replies)] if replies else []
-    letter, _ = read_choice(answers[-1], options)
+    letter, _ = read_choice(without_thoughts(answers[-1]), options)
     return {
         "questions": float(len(questions)) if inquiry.facts else None,
         "facts_asked": len({fact for facts in told for fact in facts}) / len(inquiry.facts) if inquiry.facts else None,

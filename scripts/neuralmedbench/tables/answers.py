@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from neuralmedbench.records.items import Item, Runner
-from neuralmedbench.records.responses import ResponseState, is_only_thoughts
+from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import ParseStatus, Score
+from neuralmedbench.records.thoughts import is_only_thoughts
 from neuralmedbench.records.value_rules import fields_of
 from neuralmedbench.records.words import counted, percent
 from neuralmedbench.scoring.parse import plain_text

@@ -12,6 +12,7 @@ from neuralmedbench.config.load import load_benchmark, load_model_for, withhold_
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import DataError, ProviderError
 from neuralmedbench.estimates.intervals import IntervalSettings
+from neuralmedbench.models.causes import next_step
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.models.model_run import UNLIMITED, ModelRun, RunLimits
@@ -19,7 +20,7 @@ from neuralmedbench.models.registry import code_of, unavailable_reason
 from neuralmedbench.models.replay import rebuild
 from neuralmedbench.records.items import Gold, Item, Runner, is_headline
 from neuralmedbench.records.requests import Request
-from neuralmedbench.records.responses import MISSING_STATES, Response
+from neuralmedbench.records.responses import MISSING_STATES, Response, is_by_another_model, printable_name
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.scoring.rubric import grade_with_rubric
@@ -71,8 +72,9 @@ def judge(
         )
         raise DataError(message)
     compared = [_item_row(pair, vocabulary) for pair in pairs]
-    changed = is_change(tests, settings)
-    served = [withhold_outside_paths(sorted({row.served_model for row in side} - {""})) for side in rows]
+    served = [_served_names(side) for side in rows]
+    # another dated version is another model, however it answers
+    changed = is_change(tests, settings) or bool(all(served) and served[0] != served[1])
     dates = [sorted({row.called_on for row in side} - {""}) for side in rows]
     who = f"{asked.model} on {asked.benchmark}, revision {asked.revision}, {len(pairs)} items asked again"
     lines = ["{}: {}. {}".format(who, *change_words(tests, settings, asks_diagnoses(pair.item for pair in pairs))).rstrip()]
@@ -101,6 +103,19 @@ def judge(
         "confidence": settings.confidence,
     }
     return Drift(changed=changed, lines=lines, found=found)
+
+
+def _served_names(rows: Sequence[Response]) -> list[str]:
+    return withhold_outside_paths(sorted({printable_name(row.served_model) for row in rows} - {""}))
+
+
+def _another_model(asked: Sequence[Request], old: Sequence[Response], new: Sequence[Response], others: Counter[str]) -> Drift:
+    """Return the result of a check whose answers came from another model than the one asked: nothing is compared."""
+    row, (why, _) = new[0], others.most_common(1)[0]
+    who = f"{row.model} on {row.benchmark}, revision {row.revision}, {len(asked)} items asked again"
+    lines = [f"{who}: changed: {others.total()} of {len(new)} answers were {why}; {next_step(why)}."]
+    found = {"benchmark": row.benchmark, "model": row.model, "revision": row.revision, "changed": True, "said": lines}
+    return Drift(changed=True, lines=lines, found=found | {"served": {"before": _served_names(old), "now": _served_names(new)}})
 
 
 def _item_row(pair: ItemAnswers, vocabulary: Vocabulary) -> Cells:
@@ -202,6 +217,7 @@ def check_drift(
         read_ledger(place.ledger),
         code=code_of(model, vocabulary),
     )
+    old = [row for row in old if row.state not in MISSING_STATES]
     asked = fixed_requests(requests, old)
     if not asked:
         message = (
@@ -224,6 +240,8 @@ def check_drift(
             control=control,
         ),
     )
+    if others := Counter(row.error for row in new if is_by_another_model(row.error)):
+        return _another_model(asked, old, new, others)
     failures = Counter(row.error or str(row.state) for row in new if row.state in MISSING_STATES)
     # an item with a missing new answer is left out
     lost = {row.item_id for row in new if row.state in MISSING_STATES}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.estimates.comparisons import smallest_difference
 from neuralmedbench.estimates.prediction_powered import FEWEST_RATERS
 from neuralmedbench.records.items import Axis
-from neuralmedbench.records.responses import ServedModel, served_by
+from neuralmedbench.records.responses import is_by_another_model, printable_name
 from neuralmedbench.records.words import counted, listing, percent, percent_with_span
 from neuralmedbench.tables.axes import gap_sentence
 from neuralmedbench.tables.axis_correlation import correlation_statement
@@ -26,7 +27,7 @@ from neuralmedbench.tables.leaderboard import limited_words
 from neuralmedbench.tables.missing import case_words, not_graded_sentences
 from neuralmedbench.tables.parts import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables
-from neuralmedbench.tables.study import BenchmarkStudy, Study, nonfinite_statements
+from neuralmedbench.tables.study import Study, nonfinite_statements
 from neuralmedbench.tables.words import begun, models_of, ranked_of, size_of
 
 MOST_BOUNDS = 4
@@ -131,45 +132,74 @@ def _grader_only(study: Study, tables: Tables) -> Iterable[tuple[str, str]]:
             yield name, f"{GRADER_ONLY} no clinician has rated this run."
 
 
-def mixed_rows(study: Study) -> list[tuple[str, str, list[ServedModel]]]:
-    """Find models that were served as more than one model.
-
-    Benchmark, model (or `grader <name>`, over the answers of all models, which one grader should measure alike), and the served models.
-    """
-    found = []
+def served_answers(study: Study) -> dict[str, Counter[tuple[str, str, str]]]:
+    """Count the answers of each model and grader (`grader <name>`) by benchmark, by the model that gave them, and by why that is another one."""
+    answers: dict[str, Counter[tuple[str, str, str]]] = defaultdict(Counter)
     for name, benchmark in study.benchmarks.items():
         for model, responses in benchmark.responses.items():
-            found.append((name, model, served_by((row.served_model, row.fingerprint, row.called_on) for row in responses)))
-        for grader, config in study.all_graders.items():
-            if config.model is not None:
-                found.append((name, f"{GRADER}{grader}", _of_grader(benchmark, grader)))
-    return [row for row in found if len({one.name for one in row[2]}) > 1]
+            answers[model].update(_answer(name, row.served_model, row.error) for row in responses)
+        for (_, grader), grades in benchmark.grades.items():
+            calls = {(grade.item_id, grade.text_sha256): _answer(name, grade.served_model, grade.explanation) for grade in grades}
+            answers[f"{GRADER}{grader}"].update(calls.values())
+    return answers
 
 
-def _of_grader(benchmark: BenchmarkStudy, grader: str) -> list[ServedModel]:
-    grades = [grade for (_, one), rows in benchmark.grades.items() if one == grader for grade in rows]
-    calls = {(grade.model, grade.item_id, grade.text_sha256): (grade.served_model, grade.fingerprint, grade.called_on) for grade in grades}
-    return served_by(calls.values())
+def _answer(benchmark: str, served: str, why: str) -> tuple[str, str, str]:
+    return benchmark, printable_name(served), why if is_by_another_model(why) else ""
+
+
+def _mixed(answers: Mapping[tuple[str, str, str], int]) -> bool:
+    """Return True if more than one model answered as the one asked."""
+    return len({served for _, served, why in answers if served and not why}) > 1
 
 
 def served_badges(study: Study) -> list[Cells]:
-    """Return a warning badge; none when every model was one model throughout."""
-    who = sorted({_title(study, model) for _, model, _ in mixed_rows(study)})
-    return [{"name": "Served models", "state": "warn", "text": f"changed within the run: {', '.join(who)}"}] if who else []
+    """Return a warning badge; none when every model answered for itself, throughout."""
+    answers = served_answers(study)
+    other = sorted({_title(study, who) for who, counts in answers.items() if any(why for _, _, why in counts)})
+    mixed = sorted({_title(study, who) for who, counts in answers.items() if _mixed(counts)})
+    texts = [f"another one answered for {', '.join(other)}"] if other else []
+    texts += [f"changed within the run: {', '.join(mixed)}"] if mixed else []
+    return [{"name": "Served models", "state": "warn", "text": "; ".join(texts)}] if texts else []
+
+
+def served_sentences(study: Study) -> list[str]:
+    """State for the top of the page which answers another model gave than the one asked; none is that model's answer."""
+    sentences = []
+    for who, counts in served_answers(study).items():
+        parts = [f"{_counted(study, name, number)} were {why}" for (name, _, why), number in counts.items() if why]
+        if parts:
+            folder = "graders" if who.startswith(GRADER) else "models"
+            sentences.append(
+                f"Served models: {_title(study, who)}: {listing(parts)}. They count as missing, and their cost at its prices; if the name is"
+                f" right, add it to `served_as` in config/{folder}/{who.removeprefix(GRADER)}.yaml."
+            )
+    return sentences
 
 
 def served_statements(study: Study) -> list[str]:
-    """State which models were served as which; empty when every model was one model throughout."""
-    rows = mixed_rows(study)
-    if not rows:
+    """State which models were served as several; empty when every model was one model throughout."""
+    parts = []
+    for who, counts in served_answers(study).items():
+        if _mixed(counts):
+            of_each = [
+                f"{_counted(study, name, number)} by {withhold_outside_paths(served)}"
+                for (name, served, why), number in counts.items()
+                if served and not why
+            ]
+            parts.append(f"{_title(study, who)}: {listing(of_each, len(of_each))}")
+    if not parts:
         return []
-    text = "; ".join(f"{_title(study, model)} on {study.benchmarks[name].config.title}: {_words(served)}" for name, model, served in rows)
     return [
         (
-            f"Served models: a provider answered under one name with more than one model ({text}). The score of such a model is that of a "
+            f"Served models: a provider answered under one name with more than one model ({'; '.join(parts)}). The score of such a model is that of a "
             "mixture, and a grader that changed did not measure all answers alike."
         )
     ]
+
+
+def _counted(study: Study, benchmark: str, number: int) -> str:
+    return f"{counted(number, 'answer')} to {study.benchmarks[benchmark].config.title}"
 
 
 def _title(study: Study, who: str) -> str:
@@ -178,20 +208,19 @@ def _title(study: Study, who: str) -> str:
     return study.models[who].title
 
 
-def _words(served: list[ServedModel]) -> str:
-    counts: dict[str, int] = {}
-    for one in served:
-        counts[one.name] = counts.get(one.name, 0) + one.answers
-    return ", ".join(f"{count:,} answers by {withhold_outside_paths(name)}" for name, count in counts.items())
-
-
 def sentences(study: Study, tables: Tables) -> list[str]:
     """State the main results, depth before breadth; a sentence without numbers behind it is left out. A limited run has no result to state."""
     if study.limit:
         head = f"This run is {limited_words(study.limit)}."
-        return [head, *_not_graded(study, tables), *filter(None, form_sentences(study, tables)), *stated_sentences(study, tables)]
+        return [
+            head,
+            *served_sentences(study),
+            *_not_graded(study, tables),
+            *filter(None, form_sentences(study, tables)),
+            *stated_sentences(study, tables),
+        ]
     order = sorted(study.benchmarks.values(), key=lambda benchmark: benchmark.config.axis is not Axis.DEPTH)
-    found = [_leader(study, tables, benchmark.name) for benchmark in order]
+    found = [*served_sentences(study), *(_leader(study, tables, benchmark.name) for benchmark in order)]
     found += [
         *_not_graded(study, tables),
         *form_sentences(study, tables),

@@ -199,12 +199,14 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
 
 
 def _origin(benchmark: BenchmarkStudy, model: str, config: ModelConfig) -> list[str]:
-    """Note where a model's answers come from, and that the items were chosen by them."""
-    imported = ["answers imported"] if config.backend == "imported" else []
+    """Note where a model's answers come from, how they were sampled, and that the items were chosen by them."""
+    origin = ["answers imported"] if config.backend == "imported" else []
+    if config.backend == "litellm" and config.temperature is None:
+        origin = ["temperature: the provider's own"]
     if model not in benchmark.config.reference_pool:
-        return imported
+        return origin
     chose = "of the pool by which the items were chosen: what it solved was taken out"
-    return [*imported, chose if is_sampled(config) else f"{chose}; at temperature 0 its new answers may be those that chose"]
+    return [*origin, chose if is_sampled(config) else f"{chose}; at temperature 0 its new answers may be those that chose"]
 
 
 def _notes(study: Study, benchmark: BenchmarkStudy, key: Key, reader: str | None) -> list[str]:

@@ -24,12 +24,13 @@ BOUNDED = frozenset({"pass1", PASS1_STRICT, "pass5", "candidates5", "all_right"}
 FALSE_ALARM = "false_alarm"
 OF_OPEN, OF_RUBRICS = frozenset({MAIN_CONDITION, CORE_DIAGNOSIS}), frozenset({"rubric", "rubric_uncapped"})
 """Means over graded answers, in which refused and truncated ones are 0: to open items, and to items with a rubric."""
-LANGUAGE, NO_GRADER, NOT_USED, NO_VERDICT = "language", "no grader", "not used", "no verdict"
-"""Why answers have no grade: their language; no grader of the run decides whether a free answer is right; those that do missed planted errors;
+LANGUAGE, OUTSIDE, NO_GRADER, NOT_USED, NO_VERDICT = "language", "outside", "no grader", "not used", "no verdict"
+"""Why answers have no grade: their language; the vocabulary does not have the reference; no grader of the run decides whether a free answer is right; those that do missed planted errors;
 a grader that is used gave no verdict."""
 ANOTHER = "add a grader that asks a model (docs/graders.md) and run again, or have clinicians rate the answers"
 STEPS = {
     LANGUAGE: "a grader that asks a model can read them (docs/graders.md)",
+    OUTSIDE: "add a grader that asks a model, or add them to the vocabulary (docs/graders.md)",
     NO_GRADER: ANOTHER,
     NOT_USED: ANOTHER,
     NO_VERDICT: "nmb run retry asks the graders again",
@@ -84,8 +85,9 @@ def case_words(row: Cells) -> str:
 def why_not_graded(study: Study, benchmark: BenchmarkStudy, model: str) -> list[str]:
     """Return the reasons why answers of a model under the full request came and have no grade; none if all have one."""
     counts = benchmark.outcomes.counts[Key(model)]
-    reasons = [LANGUAGE] if counts.foreign else []
-    if int(counts.not_graded.sum()) <= counts.foreign:
+    outside = int(counts.not_graded[benchmark.outside].sum())
+    reasons = [*([LANGUAGE] if counts.foreign else []), *([OUTSIDE] if outside else [])]
+    if int(counts.not_graded.sum()) <= counts.foreign + outside:
         return reasons
     deciding = [name for name in study.graders if any(row.criterion == CORE_DIAGNOSIS for row in benchmark.grades.get((model, name), ()))]
     used = [name for name in deciding if CORE_DIAGNOSIS not in study.unused_criteria(benchmark.name, model, name)]
@@ -96,6 +98,7 @@ def not_graded_notes(study: Study, benchmark: BenchmarkStudy, model: str) -> lis
     """Return the reasons as notes on a row of the leaderboard."""
     counts, reasons = benchmark.outcomes.counts[Key(model)], why_not_graded(study, benchmark, model)
     words = {
+        OUTSIDE: f"not graded: {_outside_words(benchmark)}",
         NO_GRADER: "not graded: no grader of the run decides whether a free answer is right",
         NOT_USED: "not graded: no grader of the run is used for core diagnosis, because they missed planted errors",
         NO_VERDICT: "not graded: a grader gave no verdict",
@@ -118,17 +121,23 @@ def not_graded_sentences(study: Study, tables: Tables) -> dict[str, str]:
         whose = listing([f"{row['not_graded']:,} of {row['expected']:,} of {row['title']}" for row in rows], len(rows))
         total = sum(row["not_graded"] for row in rows)
         parts = [f"{counted(total, 'answer')} ({whose}) {are(total)} not graded, so neither right nor wrong"]
-        parts += [begun(f"{_why(study, tables, name, reason)}: {STEPS[reason]}", study) for reason in reasons]
+        parts += [begun(f"{_why(study, tables, benchmark, reason)}: {STEPS[reason]}", study) for reason in reasons]
         found[name] = f"{'. '.join(parts)}."
     return found
 
 
-def _why(study: Study, tables: Tables, benchmark: str, reason: str) -> str:
+def _outside_words(benchmark: BenchmarkStudy) -> str:
+    number, of = int(benchmark.outside.sum()), len(benchmark.outcomes.items)
+    return f"the references of {number:,} of {counted(of, 'item')} are not in the vocabulary"
+
+
+def _why(study: Study, tables: Tables, benchmark: BenchmarkStudy, reason: str) -> str:
     if reason == NOT_USED:
-        missed = "; ".join(part for grader in study.graders for part in not_used(study, tables, benchmark, grader))
+        missed = "; ".join(part for grader in study.graders for part in not_used(study, tables, benchmark.name, grader))
         return f"{missed}, and no other grader of the run decides" if missed else "no grader of the run is used for core diagnosis"
     return {
         LANGUAGE: "the vocabulary has no names in their language",
+        OUTSIDE: _outside_words(benchmark),
         NO_GRADER: "no grader of the run decides whether a free answer is right",
         NO_VERDICT: "a grader gave no verdict",
     }[reason]

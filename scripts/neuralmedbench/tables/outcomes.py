@@ -96,7 +96,8 @@ class Counts:
     strict : ndarray of int
         Answers that pass and keep the requested form.
     candidates, unlisted : ndarray of int
-        Answers whose first five candidates hold the reference; whose candidates cannot be read, because of their language.
+        Answers whose first five candidates hold the reference; whose candidates cannot be compared, because of their language
+        or because the vocabulary does not have the reference.
     grades : dict of str to ndarray of float
         Mean grade by criterion (`main_condition`, `core_diagnosis`), and mean points (`POINTS`); NaN where there is
         none. Arms that disclose findings have no points: an answer could copy them.
@@ -370,7 +371,7 @@ def _count(
         false_names[index] += not row.passed and not row.abstained and row.state == "ok" and not unparsable
         unread[index] += unparsable and not row.passed and not row.abstained
         candidates[index] += bool(row.in_candidates)
-        unlisted[index] += bool(row.other_language) and row.in_candidates is None
+        unlisted[index] += row.in_candidates is None
         if row.confidence is not None:
             confidences.append((row.confidence - row.passed) ** 2)
     return Counts(

@@ -104,8 +104,8 @@ class _Lists:
         sums = {name: np.zeros(size) for name in LIST_METRICS}
         for row in headline(benchmark.scores.get(model, [])):
             place = places.get(row.item_id)
-            # a list in a language that cannot be read is missing, unless the reference was found in it
-            if place is None or row.missing or (row.other_language and row.reference_rank is None):
+            # a list that cannot be compared with the reference (its language, a name outside the vocabulary) is missing
+            if place is None or row.missing or (row.state == "ok" and row.in_candidates is None):
                 continue
             self.there[place] += 1
             self._add(place, row)

@@ -11,6 +11,9 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from neuralmedbench.benchmarks.question_items import question_outcomes, read_questions
 from neuralmedbench.config.arms import ArmVariant, load_arms
 from neuralmedbench.config.benchmark import BenchmarkConfig
@@ -37,8 +40,10 @@ from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.scores import PLANTED, Grade, GradeState, PlantedAnswer, Rating, RatingPart, Score, SimilarityRow
 from neuralmedbench.records.vocabulary import Urgency, Vocabulary
+from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.planted.checks import EditCheck, check_grader, unused_criteria, usable_grades
 from neuralmedbench.scoring.planted.planting import References, planted_in_answers
+from neuralmedbench.scoring.rubric import is_outside
 from neuralmedbench.tables.floors import Floor, floors
 from neuralmedbench.tables.outcomes import FULL, Outcomes, gather_outcomes
 
@@ -141,6 +146,12 @@ class BenchmarkStudy:
         return gather_outcomes(
             self.name, str(self.config.axis), items, self.gold, scores=self.scores, sampled=self.sampled, responses=self.responses
         )
+
+    @cached_property
+    def outside(self) -> npt.NDArray[np.bool_]:
+        """Items whose reference the vocabulary does not have, of those of `outcomes`."""
+        pairs = zip(self.outcomes.items, self.outcomes.gold, strict=True)
+        return np.array([is_outside(item, ReferenceAnswer.of(gold, self.vocabulary)) for item, gold in pairs], dtype=bool)
 
     @property
     def cluster(self) -> str:

@@ -49,7 +49,10 @@ def test_a_benchmark_of_which_nothing_is_made_is_checked_by_its_tables(own, caps
     assert "cases: 3 listed, 1 excluded, 1 patients" in output
     assert "answers with findings: 1" in output
     assert "look at this: 1 cases have no answer and are not scored: a2" in output
-    assert "look at this: 1 diagnoses are not in the vocabulary and are compared by wording only: the odd disease" in output
+    assert (
+        "look at this: 1 of 2 diagnoses are not in the vocabulary: `rubric` does not grade their answers, which count as missing." in output
+    )
+    assert "(docs/graders.md): the odd disease" in output
     assert "de-identification: not run" in output
     assert "the odd disease" in page
     assert "<script" not in page

@@ -273,3 +273,16 @@ def test_scores_of_a_model_know_the_layout_in_which_it_was_asked_where_answers_s
     }
     assert run.layout_files("evidence", "gemini") == ["config/arms/layout.yaml", "config/layouts/gemini.yaml"]
     assert run.layout_files("evidence", "qwen3vl") == []
+
+
+def test_places_in_pixels_are_refused_where_pictures_are_scaled_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    run = read_run()
+    benchmarks = {
+        unit: run.benchmarks["demo"].model_copy(update={"coordinates": unit}) for unit in ("thousandths", "pixels", "shrunk_pixels")
+    }
+    run = replace(run, benchmarks=benchmarks, models={"image": run.models["image"].model_copy(update={"max_picture_px": 1000})})
+    assert run.place_arguments("thousandths", "image")[2:4] == ["--coordinates", "thousandths"]
+    for unit in ("pixels", "shrunk_pixels"):
+        with pytest.raises(ConfigError, match="max_picture_px changes the pixels"):
+            run.place_arguments(unit, "image")

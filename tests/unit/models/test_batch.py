@@ -14,13 +14,16 @@ from aiohttp import web
 from fixtures.batch_kills import DIRECT, QUICK, Asking, kill_batches
 from fixtures.batch_servers import AnthropicBatches, GeminiBatches, OpenAIBatches
 from fixtures.models import model_config, picture, request, running_server
+from fixtures.rule_server import FOUND, given_inputs
 from neuralmedbench.cli.main import main
 from neuralmedbench.errors import ConfigError
+from neuralmedbench.models.api.replies import refusal_of
 from neuralmedbench.models.batch import collect
 from neuralmedbench.models.batch.anthropic import AnthropicBatches as AnthropicClient
 from neuralmedbench.models.batch.client import BATCH_ERROR, Reply
 from neuralmedbench.models.batch.log import BatchLog, Chunk, ChunkState
 from neuralmedbench.models.batch.openai import OpenAIBatches as OpenAIClient
+from neuralmedbench.models.batch.openai import read_result as read_openai_line
 from neuralmedbench.models.budget import NANO, account_of, check_paid, read_spend_log
 from neuralmedbench.models.destinations import check_destination
 from neuralmedbench.models.ledger import read_ledger
@@ -148,6 +151,43 @@ def test_requests_that_the_provider_refuses_fail_and_the_others_are_answered(pro
     assert {row.state for row in rows} == {ResponseState.OK}
     assert paid_once(server, rows)
     assert asks.spent == pytest.approx(sum(row.cost_usd or 0 for row in rows), abs=1e-8)
+
+
+@PROVIDERS
+def test_a_filters_refusal_in_a_batch_is_the_one_of_a_direct_call(provider, asking):
+    """Of all requests or of one: the state, the reason and the money are settled, and nothing is asked again."""
+    words = "The prompt triggers our content management policy (content_filter)."
+    with running_server(provider()) as server:
+        server.seconds_to_end = 0.5
+        asks = asking(server)
+        asks.run(items(2), batch=asks.model.batch.model_copy(update={"wait_hours": 0}))
+        for line in server.received_batches[0].lines:
+            line.wrong = words
+        rows = asks.run(items(2))
+        again = asks.run(items(2))
+    assert [(row.state, row.error, row.finish_reason) for row in rows] == [(ResponseState.REFUSED, "", "content_filter")] * 2
+    assert again == rows
+    assert len(server.received_batches) == 1
+    assert asks.spent == 0
+
+
+@given_inputs
+def test_the_published_error_file_is_read_as_refusals(tmp_path):
+    for line in (FOUND / "15-filtered-in-a-batch" / "error_file.jsonl").read_text(encoding="utf-8").splitlines():
+        result = read_openai_line(json.loads(line))
+        refusal = refusal_of(result.error, result.body)
+        assert (refusal.state, result.error.perhaps_paid) == ("refused", False)
+
+
+def test_a_batch_that_its_provider_does_not_have_for_a_moment_is_looked_at_again(asking):
+    with running_server(OpenAIBatches()) as server:
+        server.seconds_to_end = 0.5
+        asks = asking(server)
+        asks.run(items(2), batch=asks.model.batch.model_copy(update={"wait_hours": 0}))
+        server.status_next = [404, 404]
+        rows = asks.run(items(2))
+    assert {row.state for row in rows} == {ResponseState.OK}
+    assert len(server.received_batches) == 1
 
 
 def test_a_run_that_does_not_wait_hands_in_and_a_later_one_collects(asking, capfd):

@@ -113,7 +113,7 @@ def test_earlier_answers_have_no_price_of_today(ask, earlier):
     paid = {"prices": prices, "max_cost_usd": 1}
     assert ask([request("i1")], revision="1", **paid)[0].cost_usd
     (row,) = earlier([request("i1")], revision="2", **paid)
-    assert (row.cost_usd, row.prompt_tokens, row.served_model) == (None, 100, "served-2026-01")
+    assert (row.cost_usd, row.prompt_tokens, row.served_model) == (None, 100, "m-2026-01")
 
 
 def test_lines_of_before_are_read_and_used_but_belong_to_no_known_revision(server, ask, earlier, tmp_path):

@@ -139,7 +139,7 @@ def test_what_the_provider_said_is_recorded(server, ask):
     (row,) = ask(
         [request("i1")], prices={"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2, "dated": "x"}, max_cost_usd=1
     )
-    assert (row.state, row.served_model, row.fingerprint, row.finish_reason) == (ResponseState.OK, "served-2026-01", "fp-7", "stop")
+    assert (row.state, row.served_model, row.fingerprint, row.finish_reason) == (ResponseState.OK, "m-2026-01", "fp-7", "stop")
     assert (row.prompt_tokens, row.completion_tokens, row.attempts) == (100, 10, 1)
     assert row.cost_usd == pytest.approx(120e-6)
 

@@ -50,7 +50,7 @@ class Backend:
         asked = call.messages[-1].text
         if "fails" in asked:
             raise CallError(kind="BadRequestError", status=400)
-        return (Answer(self.text or f"answer to {asked}", served_model="served-1"),)
+        return (Answer(self.text or f"answer to {asked}", served_model="m-001"),)
 
     def stop(self):
         pass
@@ -90,7 +90,7 @@ def bench(tmp_path, monkeypatch):
 def test_an_answer_that_is_there_is_told_with_its_key_day_and_server(bench):
     (row,) = bench.ask(request("i"))
     found, table = bench.why(request("i"))[1:]
-    assert found == f"  call 1: key {row.call_keys[0][:12]}, ok, answered on {row.called_on} by served-1, destination local"
+    assert found == f"  call 1: key {row.call_keys[0][:12]}, ok, answered on {row.called_on} by m-001, destination local"
     assert table == "  table of responses: ok after 1 attempts"
 
 
@@ -311,13 +311,13 @@ def test_a_grade_keeps_of_its_call_who_answered_and_what_was_sent(grading, bench
     sent = told(grades)[0].split("--- user\n")[1].split("\n--- answer")[0]
     (entry,) = read_ledger(bench.ledger).values()
     for one in grades:
-        assert (one.served_model, one.called_on, one.destination, one.attempts) == ("served-1", entry.called_on, "local", 1)
+        assert (one.served_model, one.called_on, one.destination, one.attempts) == ("m-001", entry.called_on, "local", 1)
         assert one.characters_sent > len(sent) > 500
 
 
 def test_a_grade_that_could_not_be_read_is_told_with_its_reason(grading):
     _, _, grade, told = grading
-    assert "core_diagnosis failed (the grader's answer is not in its form)" in told(grade("no verdict"))[0]
+    assert "core_diagnosis failed (the grader's answer is not in its form: no JSON object)" in told(grade("no verdict"))[0]
 
 
 def test_a_grader_that_asks_nobody_has_nothing_to_explain(grading):

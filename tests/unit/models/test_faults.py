@@ -275,9 +275,9 @@ def test_a_failed_call_of_two_requests_that_say_the_same_is_counted_once(server,
 def test_a_served_model_that_changes_within_a_run_stands_with_each_answer_and_in_the_log(server, ask, capsys):
     server.modes = ["ok", "ok", "other"]
     rows = ask([request(f"i{number}") for number in range(3)])
-    assert [(row.served_model, row.fingerprint) for row in rows] == [("served-2026-01", "fp-7")] * 2 + [("served-2026-02", "fp-8")]
+    assert [(row.served_model, row.fingerprint) for row in rows] == [("m-2026-01", "fp-7")] * 2 + [("m-2026-02", "fp-8")]
     log_served_models("m", rows)
-    assert "m: served by 2 models under one name: served-2026-01, fingerprint fp-7 (2 answers, " in capsys.readouterr().err
+    assert "m: served by 2 models under one name: m-2026-01, fingerprint fp-7 (2 answers, " in capsys.readouterr().err
 
 
 @pytest.fixture

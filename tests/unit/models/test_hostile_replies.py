@@ -12,7 +12,7 @@ from aiohttp import web
 
 from fixtures.models import Server, model_config, reply, request, running_server
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.models import retry
+from neuralmedbench.models import causes, retry
 from neuralmedbench.models.api import replies, wire
 from neuralmedbench.models.budget import read_spend_log
 from neuralmedbench.models.engine import answer_requests
@@ -121,7 +121,7 @@ ERRORS = [
 @pytest.mark.parametrize("text", ERRORS)
 def test_an_error_in_place_of_an_answer_is_a_failure_that_may_have_been_charged(ask, tmp_path, text):
     rows, calls = ask(Says(body_of(text)))
-    assert [(row.state, row.error) for row in rows] == [(ResponseState.FAILED, "BrokeOff (no status)")]
+    assert [(row.state, row.error) for row in rows] == [(ResponseState.FAILED, f"BrokeOff (no status): {causes.ERROR_REPLY.words}")]
     assert calls == 3
     assert read_ledger(tmp_path / "m.jsonl") == {}
 

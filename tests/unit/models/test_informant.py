@@ -119,13 +119,14 @@ class Telling(Server):
     def __init__(self, *replies: Sequence[str]) -> None:
         super().__init__()
         self.replies = dict(zip(QUESTIONS, replies, strict=True))
+        self.named = ""
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         messages = (await request.json())["messages"]
         self.bodies.append({"messages": messages})
         asked = next(message["content"] for message in messages if message["role"] == "user")
         number = sum(message["role"] == "assistant" for message in messages)
-        return web.json_response(reply(self.replies[_text(asked)][number]))
+        return web.json_response(reply(self.replies[_text(asked)][number], model=self.named))
 
 
 def _text(content: Any) -> str:
@@ -160,6 +161,17 @@ def asker() -> Iterator[AsksThreeTimes]:
     with running_server(AsksThreeTimes()) as server:
         assert isinstance(server, AsksThreeTimes)
         yield server
+
+
+def test_facts_told_by_another_informant_than_the_one_asked_leave_no_answer(tmp_path, asker, capsys) -> None:
+    with running_server(Telling(["FACTS: 2"], ["FACTS: 1"], ["FACTS: none"])) as teller:
+        teller.named = "teller-mini"
+        (row,) = run_with(tmp_path, asker, teller)
+        assert (row.state, row.error) == ("failed", "informant: answered by another model: teller-mini, not teller")
+        assert f"m: WARNING: {row.error}" in capsys.readouterr().err
+        (row,) = run_with(tmp_path, asker, teller, changes={"served_as": ["teller-mini"]})
+        assert (row.state, row.error) == ("ok", "")
+        assert len(teller.bodies) == 3
 
 
 def test_facts_are_told_in_the_words_of_the_case(tmp_path, asker) -> None:

@@ -257,7 +257,7 @@ def test_a_new_revision_says_how_many_answers_of_the_old_ones_stay(project, caps
     with open_ledger(Path("data/ledger/b/other.jsonl")) as ledger:
         for walk in walks:
             ledger.add(new_entry(walk.request, model, walk.messages, key=walk.key, repeat=0, turn=0, state="ok", text="x"))
-    assert "revision" not in planned(capsys, "limits.yaml")[0], "the calls that are left are of the same revision"
+    assert "these calls are of revision" not in planned(capsys, "limits.yaml")[0], "the calls that are left are of the same revision"
     path = Path("config/models/other.yaml")
     path.write_text(path.read_text(encoding="utf-8").replace("revision: '1'", "revision: '2'"), encoding="utf-8")
     said, rows = planned(capsys, "limits.yaml")

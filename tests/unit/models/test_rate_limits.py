@@ -23,8 +23,9 @@ from neuralmedbench.models.calls import AttemptGate
 from neuralmedbench.models.conversation import PromptMessage
 from neuralmedbench.models.model_run import RunLimits
 from neuralmedbench.models.protocol import Answer
+from neuralmedbench.models.provider_waits import asked_wait_s
 from neuralmedbench.models.rate_limits import RateLimits
-from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries, parse_retry_after
+from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries
 from neuralmedbench.runtime.shared_log import read_log
 
 NOON = 1_700_000_000.0
@@ -379,6 +380,24 @@ def test_a_429_and_whatever_says_how_long_to_wait_pauses_the_whole_group(waits):
     assert gate.entered == 4  # a retry is a request too
 
 
+def test_a_wait_that_the_provider_asks_for_is_no_failed_attempt_up_to_five_minutes_of_them(waits):
+    outcome = answer(Attempts(*(CallError("E", 429, 21) for _ in range(6)), CallError("E", 500)), max_attempts=2)
+    assert (outcome.answer, outcome.attempts) == ("answer", 8)
+    assert waits[:6] == [21] * 6
+    call = Attempts(*(CallError("E", 429, 50) for _ in range(99)))
+    with pytest.raises(GaveUpError):
+        answer(call, max_attempts=2)
+    assert call.made == 8, "six within 300 s, and two attempts"
+
+
+@pytest.mark.parametrize("asked", [0.2, None])
+def test_a_shorter_wait_counts_as_an_attempt(waits, asked):
+    call = Attempts(*(CallError("E", 429, asked) for _ in range(99)))
+    with pytest.raises(GaveUpError):
+        answer(call, max_attempts=3)
+    assert call.made == 3
+
+
 def test_a_provider_that_asks_for_more_than_five_minutes_is_not_asked_again_and_the_group_hears_of_it(waits):
     gate = Recorder()
     with pytest.raises(GaveUpError):
@@ -451,4 +470,4 @@ def test_the_tokens_of_an_answer_are_given_back_to_its_group(limits, tmp_path):
 )
 def test_what_a_provider_asks_for_is_read_as_seconds_milliseconds_or_a_date(headers, seconds):
     now = datetime.datetime(2026, 11, 22, 12, 0, 0, tzinfo=datetime.UTC)
-    assert parse_retry_after(headers, now) == seconds
+    assert asked_wait_s(429, headers, now=now) == seconds

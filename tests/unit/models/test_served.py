@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +18,7 @@ from neuralmedbench.models.console import served_models_line
 from neuralmedbench.records.responses import Response, ResponseState, served_by
 from neuralmedbench.records.scores import Grade, text_digest
 from neuralmedbench.tables.calls import destination_rows, efficiency_rows
-from neuralmedbench.tables.first_screen import served_badges, served_statements
+from neuralmedbench.tables.first_screen import sentences, served_badges, served_sentences, served_statements
 from neuralmedbench.tables.study import Study, read_study
 
 MAY, JUNE = "m-2026-05-01", "m-2026-06-01"
@@ -93,7 +95,7 @@ def test_tables_and_report_warn_of_a_model_that_changed_within_a_run(study: Stud
     assert [(row["served_models"], row["fingerprints"]) for row in efficiency_rows(mixed)] == [(2, 3)]
     assert served_badges(mixed) == [{"name": "Served models", "state": "warn", "text": "changed within the run: Alpha VLM"}]
     (said,) = served_statements(mixed)
-    assert "(Alpha VLM on Depth, made up: 2 answers by m-2026-05-01, 2 answers by m-2026-06-01)" in said
+    assert "(Alpha VLM: 2 answers to Depth, made up by m-2026-05-01 and 2 answers to Depth, made up by m-2026-06-01)" in said
 
 
 def test_a_grader_that_changed_between_two_answers_is_told_too(study: Study) -> None:
@@ -102,7 +104,39 @@ def test_a_grader_that_changed_between_two_answers_is_told_too(study: Study) -> 
     graded[2:] = [replace(grade, served_model=JUNE) for grade in graded[2:]]
     mixed = with_responses(study, [], graded)
     assert [badge["text"] for badge in served_badges(mixed)] == ["changed within the run: grader Second grader"]
-    assert "grader Second grader on Depth, made up: 1 answers by m-2026-05-01, 1 answers by m-2026-06-01" in served_statements(mixed)[0]
+    assert (
+        "grader Second grader: 1 answer to Depth, made up by m-2026-05-01 and 1 answer to Depth, made up by m-2026-06-01"
+        in served_statements(mixed)[0]
+    )
+
+
+def test_the_first_screen_names_both_models_of_answers_and_grades_that_are_not_those_of_the_one_asked(study: Study) -> None:
+    why, of_grader = "answered by another model: alpha-lite, not alpha", "answered by another model: judge-mini, not judge"
+    rows = answers(study, 4, served_model="alpha-lite", state=ResponseState.FAILED, error=why)
+    graded = grades(study, 3, served_model="judge-mini", value=None, explanation=of_grader)
+    other = with_responses(study, rows, graded)
+    (badge,) = served_badges(other)
+    assert badge["text"] == "another one answered for Alpha VLM, grader Second grader"
+    of_model, of_judge = served_sentences(other)
+    assert of_model.startswith(f"Served models: Alpha VLM: 4 answers to Depth, made up were {why}. They count as missing")
+    assert "`served_as` in config/models/alpha.yaml" in of_model
+    assert f"grader Second grader: 3 answers to Depth, made up were {of_grader}" in of_judge
+    assert served_statements(other) == [], "no answer counts of which it would be a mixture"
+    assert of_model in sentences(replace(other, limit=4), defaultdict(list))
+
+
+def test_a_model_that_changed_between_two_benchmarks_of_a_run_is_a_mixture(study: Study) -> None:
+    may, june = (
+        replace(
+            study.benchmarks[name],
+            responses={"alpha": [replace(row, served_model=served) for row in study.benchmarks[name].responses["alpha"][:3]]},
+            grades={},
+        )
+        for name, served in ((DEPTH, MAY), (BREADTH, JUNE))
+    )
+    mixed = replace(study, benchmarks={DEPTH: may, BREADTH: june})
+    assert [badge["text"] for badge in served_badges(mixed)] == ["changed within the run: Alpha VLM"]
+    assert re.search(rf"Alpha VLM: 3 answers to [^;]* by {MAY} and 3 answers to [^;]* by {JUNE}", served_statements(mixed)[0])
 
 
 def sent(row: Any) -> list[object]:

@@ -95,17 +95,28 @@ def test_a_blind_grader_sees_no_name_and_nothing_that_a_person_would_not_see():
 
 
 @pytest.mark.parametrize("task", list(TASKS))
-def test_only_the_whole_answer_of_a_grader_is_a_verdict(task):
-    """A reply that repeats the answer's verdict before or next to the grader's own is invalid."""
+def test_one_object_is_a_verdict_and_two_are_none(task):
+    """A reply that repeats the answer's verdict beside the grader's own says nothing; words, a fence or a thought around one do not matter."""
     one = ModelGrader(TASKS[task], load_template(ROOT / "config/prompts" / PROMPTS[task][0]))
     subject = one.subject(answered("A ring."), ITEM, KNOWN)
     good = json.dumps(VERDICTS[task])
-    assert one.task.read(good, subject) is not None
-    assert one.task.read(f" \n{good}\n", subject) is not None
-    for text in (f"{good}{good}", f"Here: {good}", f"{good} done", f"```json\n{good}\n```", f"[{good}]", json.dumps(good), good[:-1]):
+    verdict = one.task.read(good, subject)
+    assert verdict is not None
+    for text in (
+        f" \n{good}\n",
+        f"Here: {good}",
+        f"{good} done",
+        f"```json\n{good}\n```",
+        f"{{No}} thought.\n</think>\n{good}",
+        f"<think>{good}</think>{good}",
+    ):
+        assert one.task.read(text, subject) == verdict, text
+    for text in (f"{good}{good}", f"Theirs: {good}. Mine: {good}", f"[{good}]", json.dumps(good), good[:-1], f"<think>{good}"):
         assert one.task.read(text, subject) is None, text
     first = next(iter(VERDICTS[task]))
-    assert one.task.read(f'{good[:-1]}, "{first}": {json.dumps(VERDICTS[task][first])}}}', subject) is None, "a name stands twice"
+    twice = f'{good[:-1]}, "{first}": {json.dumps(VERDICTS[task][first])}}}'
+    assert one.task.read(twice, subject) is None, "a name stands twice"
+    assert one.task.fault(twice, subject) == "no JSON object"
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ def test_a_prompt_that_its_task_cannot_fill_is_refused_in_one_line():
 
 @pytest.mark.parametrize("task", list(TASKS))
 def test_every_task_is_graded_through_the_engine_and_its_ledger(task: str, tmp_path: Path, monkeypatch, capsys):
-    name = {"diagnosis": "diagnosis-gpt-4o"}.get(task, f"llm-{task}")
+    name = {"diagnosis": "llm-diagnosis-v4"}.get(task, f"llm-{task}")
     config = load_grader(ROOT / f"config/graders/{name}.yaml")
     monkeypatch.setenv("NMB_TEST_KEY", "nmb-test-0123456789")
     rows = [answered(TEXT), answered(TEXT, repeat=1), answered(f"As GPT-4o I say: {TEXT}", repeat=2)]

@@ -141,6 +141,7 @@ def grade(monkeypatch, engine: Engine, *texts: str, destinations=("api.openai.co
 
 
 GOOD = json.dumps({"main_condition": 1, "core_diagnosis": 0, "explanation": "a wider term"})
+CONTRADICTION = json.dumps({"main_condition": 0, "core_diagnosis": 1, "explanation": "the narrow one without the wide one"})
 
 
 def test_a_verdict_in_the_form_becomes_two_grades(monkeypatch):
@@ -154,9 +155,12 @@ def test_a_verdict_in_the_form_becomes_two_grades(monkeypatch):
     [
         "",
         "main_condition: 1",
-        f"```json\n{GOOD}\n```",
         GOOD.replace("0,", "0.5,"),
-        GOOD.replace("0,", "true,"),
+        GOOD.replace("0,", "90,"),
+        GOOD.replace("0,", '"INCORRECT",'),
+        GOOD.replace("0,", "null,"),
+        CONTRADICTION,
+        f"Theirs is {GOOD}, mine is {GOOD}",
         GOOD.replace('"explanation"', '"why"'),
         json.dumps({**json.loads(GOOD), "extra": 1}),
     ],
@@ -164,6 +168,41 @@ def test_a_verdict_in_the_form_becomes_two_grades(monkeypatch):
 def test_a_verdict_that_cannot_be_read_is_missing_and_not_zero(monkeypatch, text):
     rows = grade(monkeypatch, Engine(text), differential("glioma"))
     assert [(row.state, row.value) for row in rows] == [(GradeState.FAILED, None)] * 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```json\n{GOOD}\n```",
+        f"Not the same.\n</think>\n{GOOD}",
+        f"My verdict: {GOOD} That is all.",
+        GOOD.replace("1,", "true,").replace("0,", "false,"),
+        GOOD.replace("1,", '"True",').replace("0,", '"0",'),
+        GOOD.replace("1,", "1.0,"),
+    ],
+)
+def test_another_usual_form_of_a_verdict_is_read(monkeypatch, text):
+    rows = grade(monkeypatch, Engine(text), differential("glioma"))
+    assert {row.criterion: row.value for row in rows} == {"main_condition": 1.0, "core_diagnosis": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("I think it is right.", "no JSON object"),
+        (GOOD.replace("0,", "90,"), "90 for 0 or 1"),
+        (GOOD.replace("0,", '"half right",'), "other words for 0 or 1"),
+        (GOOD.replace('"explanation"', '"why"'), "no `explanation`"),
+        (
+            CONTRADICTION,
+            "`core_diagnosis` 1 beside `main_condition` 0, a contradiction",
+        ),
+    ],
+)
+def test_what_a_reply_has_instead_of_its_form_is_said_and_counted(monkeypatch, capsys, text, why):
+    rows = grade(monkeypatch, Engine(text, text), differential("glioma"), differential("abscess"))
+    assert {row.explanation for row in rows} == {f"the grader's answer is not in its form: {why}"}
+    assert f"2 of 2 replies cannot be read (2: {why}); `nmb run retry` asks for these again" in capsys.readouterr().err
 
 
 def test_a_call_that_failed_is_missing_and_not_zero(monkeypatch):

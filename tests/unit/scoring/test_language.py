@@ -211,8 +211,8 @@ def public_sentences() -> dict[str, list[str]]:
 
 def test_no_english_answer_is_called_another_language():
     called = [text for text in english_answers() if language_of(text) not in {"", "en"}]
-    # but for two of 840 lists of five names of the vocabulary, which are found without it
-    assert len([text for text in called if all(vocabulary().find(line) for line in text.splitlines())]) <= 2
+    # but for four of 959 lists of five names of the vocabulary, which are found without it
+    assert len([text for text in called if all(vocabulary().find(line) for line in text.splitlines())]) <= 4
     assert [text for text in called if not all(vocabulary().find(line) for line in text.splitlines())] == []
 
 

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from conftest import ROOT
-from fixtures.scoring import ITEM
+from fixtures.scoring import GOLD, ITEM
 from neuralmedbench.models.api.replies import _state
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.scores import ParseStatus
 from neuralmedbench.scoring.explain_reading import why_unread
-from neuralmedbench.scoring.llm.grader_requests import read_verdict
+from neuralmedbench.scoring.llm.grader_requests import DIAGNOSIS_TASK
+from neuralmedbench.scoring.llm.task import GradingInput
 from neuralmedbench.scoring.parse import parse_answer
 
 FILE = ROOT / "tests" / "fixtures" / "smollm2" / "answers.jsonl"
@@ -58,5 +59,5 @@ def test_every_answer_is_read_as_by_hand(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("row", GRADES, ids=range(len(GRADES)))
 def test_every_grade_is_read_as_by_hand(row: dict[str, Any]) -> None:
-    verdict = read_verdict(row["text"])
+    verdict = DIAGNOSIS_TASK.read(row["text"], GradingInput(ITEM, GOLD, "", ""))
     assert (verdict and {judged.criterion: judged.value for judged in verdict}) == row["read"]["verdict"]

@@ -8,7 +8,7 @@ import pytest
 
 from conftest import ROOT
 from fixtures.scoring import vocabulary
-from neuralmedbench.scoring.pairs import DIAGNOSES, FAIL, PASS, grade_diagnoses, read_pairs
+from neuralmedbench.scoring.pairs import DIAGNOSES, FAIL, OUTSIDE, PASS, grade_diagnoses, read_pairs
 
 WANTED = {"accept": PASS, "reject": FAIL}
 
@@ -26,10 +26,13 @@ def share(rows: list[dict[str, str]], label: str) -> float:
 
 @pytest.mark.parametrize(
     ("half", "sensitivity", "specificity"),
-    [("mend", 0.96, 0.99), ("hold", 0.97, 0.99), ("third", 0.95, 0.96), ("fourth", 0.92, 0.96), ("fifth", 0.70, 0.91)],
+    [("mend", 0.96, 0.99), ("hold", 0.97, 0.99), ("third", 0.95, 0.96), ("fourth", 0.94, 0.96), ("fifth", 0.82, 0.93)],
 )
 def test_answers_of_others_are_read(half, sensitivity, specificity):
-    """All but the fifth have been mended with: what was measured on words not seen is in `tests/words/README.md`."""
-    rows = agreed(ROOT / f"tests/words/answers_{half}.tsv")
+    """All but the fifth have been mended with: what was measured on words not seen is in `tests/words/README.md`.
+
+    Answers that cannot be compared with a reference outside the vocabulary are not graded.
+    """
+    rows = [row for row in agreed(ROOT / f"tests/words/answers_{half}.tsv") if row["relation"] != OUTSIDE]
     assert share(rows, "accept") >= sensitivity
     assert share(rows, "reject") >= specificity

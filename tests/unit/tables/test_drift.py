@@ -43,7 +43,7 @@ class Changing(Server):
     def __init__(self) -> None:
         super().__init__()
         self.chances = BEFORE
-        self.served = "m-may"
+        self.served = "m-2026-05-01"
         self.fails = ""
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -123,15 +123,45 @@ def test_a_model_that_answers_as_before_shows_no_sign_of_a_change(bench):
 
 def test_a_server_that_silently_changed_is_found(bench):
     bench.run()
-    bench.server.chances, bench.server.served = AFTER, "m-june"
+    bench.server.chances, bench.server.served = AFTER, "m-2026-06-01"
     drift = bench.check()
     assert drift.changed
     assert "changed, beyond the noise of repeats" in drift.lines[0]
     assert drift.lines[1].startswith("Answered differently: b/case")
-    assert drift.lines[2] == "Served as m-may before, as m-june now."
+    assert drift.lines[2] == "Served as m-2026-05-01 before, as m-2026-06-01 now."
     otherwise = [row["item_id"] for row in drift.found["items"] if row["otherwise"]]
     assert drift.lines[1] == f"Answered differently: {', '.join(otherwise)}."
     assert {row["metric"]: row["n_items"] for row in drift.found["tests"]} == {"passed": 20, "leader": 20}
+
+
+def test_another_version_under_the_same_name_is_a_change_however_it_answers(bench):
+    bench.run()
+    bench.server.served = "m-2026-06-01"
+    drift = bench.check()
+    assert drift.changed
+    assert drift.lines[-1] == "Served as m-2026-05-01 before, as m-2026-06-01 now."
+    bench.server.served = ""  # a server that does not name its model says nothing of it
+    assert not bench.check().changed
+
+
+def test_answers_of_another_model_are_a_change_and_are_compared_with_nothing(bench):
+    bench.run()
+    bench.server.served = "m-3.5-lite"
+    drift = bench.check()
+    assert drift.changed
+    assert "60 of 60 answers were answered by another model: m-3.5-lite, not m" in drift.lines[0]
+    assert drift.found["served"] == {"before": ["m-2026-05-01"], "now": ["m-3.5-lite"]}
+    assert "tests" not in drift.found
+    bench.with_model(served_as=("m-3.5-lite",))
+    assert "tests" in bench.check().found, "one line of the yaml says that it is the same model"
+
+
+def test_what_another_model_answered_is_nothing_to_compare_with(bench):
+    bench.server.served = "m-3.5-lite"
+    bench.run()
+    bench.server.served = "m"
+    with pytest.raises(DataError, match="its ledger holds no complete answers"):
+        bench.check()
 
 
 def test_every_check_asks_the_same_items_under_repeats_that_were_never_used(bench):

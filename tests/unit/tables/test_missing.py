@@ -81,7 +81,7 @@ LOST = {"passed": None, "missing": True, "state": "failed"}
 
 
 def test_the_bounds_of_a_rate_are_those_of_every_way_in_which_missing_answers_could_have_ended() -> None:
-    rows = [score(ONE, "m", passed=repeat < 2, repeat=repeat) for repeat in range(5)]
+    rows = [score(ONE, "m", passed=repeat < 2, repeat=repeat, in_candidates=False) for repeat in range(5)]
     rows += [score(OTHER, "m", passed=True, repeat=repeat, in_candidates=True) for repeat in range(3)]
     rows += [score(OTHER, "m", passed=None, repeat=repeat, missing=True, state="failed") for repeat in (3, 4)]
     found, key, every = outcomes_of(rows, (ONE, OTHER)), Key("m"), np.array([True, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from dataclasses import replace
@@ -21,8 +22,10 @@ from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.readiness import Margin, ReadinessConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.estimates.intervals import IntervalSettings
-from neuralmedbench.records.scores import Grade, Score
+from neuralmedbench.records.responses import ANOTHER_MODEL, ResponseState
+from neuralmedbench.records.scores import Grade, GradeState, Score
 from neuralmedbench.report.gate import GateResult, write_gate
+from neuralmedbench.scoring.llm.model_grading import NO_ANSWER
 from neuralmedbench.tables.gate.looks import next_level
 from neuralmedbench.tables.gate.plan import plan_update
 from neuralmedbench.tables.gate.verdict import APPROVE, CONDITIONAL, REJECT, REVIEW, judge_margins, outcome_of
@@ -81,7 +84,7 @@ def updated(run: Study, stated: dict[str, Any], *, worse: int = 0, revision: str
 
 
 def gate(study: Study, root: Path) -> GateResult:
-    return write_gate(study, "alpha", root / "data" / "gate", root / "results")
+    return write_gate(study, "alpha", root / "data" / "gate", root / "results", datetime.date(2026, 11, 28))
 
 
 def outcome(gaps: list[list[float]], level: float = 0.05) -> str:
@@ -211,6 +214,65 @@ def test_other_graders_or_engines_block_the_verdict_and_no_look_is_counted(run: 
     assert not (tmp_path / "data" / "gate" / DEPTH / "alpha.jsonl").read_text()
 
 
+def lacking(run: Study, error: str, number: int = 3) -> dict[str, Any]:
+    """Return the answers of the new revision, some of them missing for a reason, and their scores."""
+    one = run.benchmarks[DEPTH]
+    lost = set(sorted({row.item_id for row in one.items})[:number])
+    failed = {"revision": "2", "state": ResponseState.FAILED, "error": error, "text": ""}
+    rows = [replace(row, **(failed if row.item_id in lost else {"revision": "2"})) for row in one.responses["alpha"]]
+    scores = [
+        replace(row, revision="2", missing=row.item_id in lost, passed=None if row.item_id in lost else row.passed)
+        for row in one.scores["alpha"]
+    ]
+    return {"responses": {"alpha": rows}, "scores": {"alpha": scores}}
+
+
+def test_no_look_is_counted_while_an_answer_or_a_grade_is_missing_that_can_be_asked_for(run: Study, tmp_path: Path) -> None:
+    timed_out = lacking(run, "Timeout (no status)")
+    found = gate(updated(run, margins(), **timed_out), tmp_path)
+    assert (found.outcome, "most often: Timeout (no status)" in found.lines[1], "nmb run retry" in found.lines[1]) == (
+        "blocked",
+        True,
+        True,
+    )
+    one = run.benchmarks[DEPTH]
+    failed = {
+        key: [replace(row, revision="2", state=GradeState.FAILED, value=None, explanation=NO_ANSWER.format("failed")) for row in rows[:2]]
+        for key, rows in one.grades.items()
+        if key[1] == "llm"
+    }
+    found = gate(updated(run, margins(), grades=failed), tmp_path)
+    assert (found.outcome, "2 grades of the new revision can still be asked for" in found.lines[1]) == ("blocked", True)
+    assert not (tmp_path / "data" / "gate" / DEPTH / "alpha.jsonl").read_text()
+    # what no further call brings is judged by the share that is missing
+    too_long = lacking(run, "context_tokens 8000: the prompt and the longest answer are too long for the model")
+    assert gate(updated(run, margins(), **too_long), tmp_path).outcome == REVIEW
+
+
+def test_answers_and_grades_of_another_model_block_the_verdict(run: Study, tmp_path: Path) -> None:
+    why = f"{ANOTHER_MODEL}: m-lite, not m"
+    found = gate(updated(run, margins(), **lacking(run, why)), tmp_path)
+    assert (found.outcome, f"of the revision that is new were {why}" in found.lines[1]) == ("blocked", True)
+    one = run.benchmarks[DEPTH]
+    in_use = updated(run, margins(), earlier_responses={"alpha": lacking(run, why)["responses"]["alpha"]})
+    assert f"of the revision that is in use were {why}" in gate(in_use, tmp_path).lines[1]
+    graded = {key: [replace(row, explanation=why) for row in rows] for key, rows in one.grades.items() if key[1] == "llm"}
+    found = gate(updated(run, margins(), grades=graded), tmp_path)
+    assert (found.outcome, f"grades of llm were {why}" in found.lines[1]) == ("blocked", True)
+
+
+def test_the_last_day_of_the_revision_in_use_and_of_the_new_one_is_said(run: Study, tmp_path: Path) -> None:
+    study = updated(run, margins())
+    paid = study.models["alpha"].model_copy(update={"backend": "litellm", "id": "openai/gpt-5.4-2026-03-05"})
+    rows = [replace(row, served_model="gpt-4o-2024-08-06") for row in study.benchmarks[DEPTH].earlier_responses["alpha"]]
+    benchmark = replace(study.benchmarks[DEPTH], earlier_responses={"alpha": rows})
+    found = gate(replace(study, benchmarks={DEPTH: benchmark}, models={"alpha": paid}), tmp_path)
+    line = "The revision that is in use: its provider serves it until 2027-01-14, 47 days from now: the last day to ask this revision."
+    assert f"  {line}" in found.lines
+    assert line in found.page.read_text(encoding="utf-8")
+    assert not any("revision that is new" in text for text in found.lines), "of the new one no last day is known"
+
+
 def test_nothing_is_approved_late_with_answers_missing_or_against_a_condition(run: Study, tmp_path: Path) -> None:
     late = gate(updated(run, margins() | {"stated_on": "2026-02-01"}), tmp_path / "late")
     assert (late.outcome, "after the new revision" in late.lines[1]) == (REVIEW, True)
@@ -228,8 +290,8 @@ def test_nothing_is_approved_late_with_answers_missing_or_against_a_condition(ru
 def test_without_margins_or_an_earlier_revision_there_is_one_clear_line(run: Study, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="states no margin"):
         gate(updated(run, margins(essential={})), tmp_path)
-    with pytest.raises(ConfigError, match="no answers of a revision before"):
-        gate(updated(run, margins(), earlier={"alpha": []}), tmp_path)
+    found = gate(updated(run, margins(), earlier={"alpha": []}), tmp_path)
+    assert (found.outcome, "no answers of a revision before" in found.lines[1]) == ("blocked", True)
     with pytest.raises(ValueError, match="expected a fraction"):
         ReadinessConfig.model_validate(margins(essential={"all": {"min_accuracy": 5}}))
     with pytest.raises(ValueError, match="is not among the groups"):
@@ -245,7 +307,7 @@ def test_the_plan_says_how_many_patients_are_needed_and_counts_no_look(folder: P
     path.write_text(yaml.safe_dump(stated))
     try:
         places = {"vocabulary": Path("config/vocabulary.yaml"), "results": Path("results"), "record": Path("data/gate")}
-        lines = plan_update(folder, "alpha", **places, assumed=0.1)
+        lines = plan_update(folder, "alpha", **places, assumed=0.1, today=datetime.date(2026, 11, 28))
     finally:
         path.write_text(before)
     accuracy, missed = (next(line for line in lines if kind in line) for kind in ("min_accuracy", "max_missed_lesions"))

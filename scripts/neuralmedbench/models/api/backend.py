@@ -10,14 +10,14 @@ from typing import Any
 
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.models.api.chat import POLICY_ERROR, NativeCalls
-from neuralmedbench.models.api.replies import UNREADABLE, answers_of, reply_without_answer
+from neuralmedbench.models.api.chat import NativeCalls
+from neuralmedbench.models.api.replies import UNREADABLE, answers_of, refusal_of, reply_without_answer
 from neuralmedbench.models.api.wire import BAD_CERTIFICATE, Exchange, OneHost, UnansweredError, warn_about_proxies
 from neuralmedbench.models.call_keys import strict_schema
-from neuralmedbench.models.causes import cause_of
 from neuralmedbench.models.destinations import LOCAL, address_of, destination_of
 from neuralmedbench.models.protocol import Answer, Call
-from neuralmedbench.models.retry import CallError, parse_retry_after
+from neuralmedbench.models.provider_waits import failed_call
+from neuralmedbench.models.retry import CallError
 
 NATIVE = frozenset({"openai", "hosted_vllm"})
 """Providers, and servers, that are asked without litellm."""
@@ -175,13 +175,13 @@ class ApiBackend:
     async def _exchange(self, call: Call, exchange: Exchange) -> tuple[Answer, ...]:
         try:
             choices = await self._calls.ask(call.messages, _parameters_of(self._model, call), exchange)
-            return answers_of(choices, exchange.body, self._key)[: len(call.repeats)]
+            return answers_of(choices, exchange.body, self._key, self._model.thought_marks or ())[: len(call.repeats)]
         except CallError as unanswered:
-            raise reply_without_answer(exchange.body, exchange.status or 200) or unanswered from None
+            failure: CallError | ConfigError = reply_without_answer(exchange.body, exchange.status or 200) or unanswered
         except UnansweredError as error:
             failure = self._failure(error, exchange)
-        if isinstance(failure, Answer):
-            return (failure,) * len(call.repeats)
+        if isinstance(failure, CallError) and (refusal := refusal_of(failure, exchange.body)):
+            return (refusal,) * len(call.repeats)
         raise failure
 
     def stop(self) -> None:
@@ -191,7 +191,7 @@ class ApiBackend:
         """Close the connections."""
         await self._host.close()
 
-    def _failure(self, error: UnansweredError, exchange: Exchange) -> Answer | CallError | ConfigError:
+    def _failure(self, error: UnansweredError, exchange: Exchange) -> CallError | ConfigError:
         """Say why a request has no answer; a provider's text is never passed on, because it may repeat the prompt or the key."""
         if exchange.elsewhere:
             message = (
@@ -202,16 +202,13 @@ class ApiBackend:
         if not exchange.sent and exchange.given is None:
             rejected = None if exchange.unsendable else error.cause
             return ConfigError(_rejection_message(self._model, rejected) if rejected else UNSENDABLE.format(self._model.name))
-        if error.kind == POLICY_ERROR:
-            return Answer("", "refused", "content_filter")
         if exchange.unreached:
             return CallError(exchange.unreached, final=exchange.unreached == BAD_CERTIFICATE, sent=False)
         if exchange.status is None or exchange.status < 300:
             unread = "TooLong" if exchange.too_long else UNREADABLE
             failure = CallError("NoReply" if exchange.status is None else unread, final=exchange.too_long)
             return reply_without_answer(exchange.body, exchange.status or 200) or failure
-        cause = cause_of(exchange.status, exchange.body)
-        return CallError(error.kind, exchange.status, parse_retry_after(exchange.headers), cause=cause)
+        return failed_call(error.kind, exchange.status, exchange.headers, exchange.body)
 
 
 def _litellm_calls() -> Any:

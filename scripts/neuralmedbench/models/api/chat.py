@@ -7,21 +7,17 @@ import json
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from http import HTTPStatus
 from typing import Any
 from weakref import WeakValueDictionary
 
 from yarl import URL
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.models.api.replies import ReplyChoice, choices_of, is_policy_refusal
+from neuralmedbench.models.api.replies import ReplyChoice, choices_of
 from neuralmedbench.models.api.wire import Exchange, OneHost, UnansweredError
 from neuralmedbench.models.protocol import Message, MessageImage
 
 OPENAI, PATH = "https://api.openai.com/v1", "chat/completions"
-
-POLICY_ERROR = "ContentPolicyViolationError"
-"""Kind of a status 400 by which a content filter rejects the request."""
 
 KINDS = {
     400: "BadRequestError",
@@ -77,8 +73,6 @@ class NativeCalls:
         status = exchange.status or 0
         if replied and 200 <= status < 300:
             return choices_of(exchange.body)
-        if status == HTTPStatus.BAD_REQUEST and is_policy_refusal(exchange.body):
-            raise UnansweredError(POLICY_ERROR)
         raise UnansweredError(KINDS.get(status, "APIError"))
 
     def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> bytes:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+from neuralmedbench.models.api.gateway_messages import is_gateway_message
 from neuralmedbench.models.api.usage import USAGE, read_usage, valid_usage
-from neuralmedbench.models.causes import ERROR_REPLY, NO_CHOICES, cause_of
+from neuralmedbench.models.causes import ERROR_REPLY, FILTERED, NO_CHOICES, cause_of
 from neuralmedbench.models.protocol import Answer
 from neuralmedbench.models.retry import CallError
 from neuralmedbench.records.responses import Usage
+from neuralmedbench.records.thoughts import OPENING, answer_of, is_only_thoughts
 
 CUT = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded", "max_output_tokens", "compaction"})
 """Finish reasons of an answer cut at the configured limit or at the model's own."""
@@ -34,35 +36,20 @@ BROKEN = frozenset(
 """Finish reasons of an answer that broke off because the provider failed; litellm reports it as complete (`stop`)."""
 
 
-THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
-"""Reasoning that a server leaves in the answer; if the answer was cut off within it, the end tag is missing."""
-
-
 UNREADABLE = "Unreadable"
 """Kind of a reply that is not one of the protocol."""
 
 WRITTEN = ("content", "refusal", "reasoning_content", "reasoning", "tool_calls")
 """Fields of a message that hold what was generated."""
 
-SAFETY = "request was rejected as a result of the safety system"
+CATEGORY_KEYS = frozenset({"category", "categories", "reasons", "blockReason"})
+CATEGORY = re.compile(r"[A-Za-z][\w./-]{1,40}")
+"""A name of what a provider refuses, such as `bio`, `violence` or `HARM_CATEGORY_DANGEROUS_CONTENT`."""
 
 LONGEST_NAME = 200
 
 LONGEST_ANSWER = 1_000_000
 """Characters that are kept of an answer; one that is longer counts as cut off. An answer of 100,000 tokens has about half as many."""
-
-STATUS = rf"[45]\d\d:?\s+(?:{'|'.join(status.phrase for status in HTTPStatus if status >= 400)})"
-TRANSPORT = (
-    "rate limit|too many requests|quota exceeded|upstream|bad gateway|gateway time-?out|service unavailable|internal server error"
-    "|server is overloaded|request timed out|connection (?:reset|refused|error|timed out)"
-)
-ERROR_TEXT = re.compile(
-    rf"\s*(?:(?:HTTP/[\d.]+\s+|error:?\s+)?{STATUS}\.?|error:[^\n]{{0,80}}\b(?:{TRANSPORT})\b[^\n]{{0,200}}"
-    rf"|(?:<!doctype html[^>]*>\s*)?<html\b.{{0,2000}}?<title>\s*{STATUS}\s*</title>.*)\s*",
-    re.IGNORECASE | re.DOTALL,
-)
-"""Messages of gateways that come in place of an answer, with status 200: a status line, an error page, or one line `Error: ...` about the
-transport. Only whole texts that no model would give as an answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,10 +95,10 @@ def choices_of(body: bytes) -> list[ReplyChoice]:
 
 def _choice(row: Any) -> ReplyChoice:
     message = row.get("message") if isinstance(row, dict) else None
-    content = _joined(message.get("content")) if isinstance(message, dict) else None
-    if message is None or content is None:
+    if not isinstance(message, dict) or (joined := _joined(message.get("content"))) is None:
         raise CallError(UNREADABLE)
-    reasoning = message.get("reasoning_content", message.get("reasoning"))
+    content, apart = joined
+    reasoning = message.get("reasoning_content", message.get("reasoning")) or apart
     return ReplyChoice(
         content=content,
         reasoning=reasoning if isinstance(reasoning, str) else "",
@@ -123,13 +110,20 @@ def _choice(row: Any) -> ReplyChoice:
     )
 
 
-def _joined(content: Any) -> str | None:
-    """Return the content of a message as one text; None unless it is a text or a list of texts."""
-    if isinstance(content, list):
-        texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
-        known = [text for text in texts if isinstance(text, str)]
-        return "".join(known) if len(known) == len(content) else None
-    return content if isinstance(content, str) else "" if content is None else None
+def _joined(content: Any) -> tuple[str, str] | None:
+    """Return the content of a message as one text, and the thoughts among its parts; None unless it is a text or a list of these."""
+    if not isinstance(content, list):
+        return (content or "", "") if content is None or isinstance(content, str) else None
+    texts: dict[str, list[str]] = {"text": [], "thinking": []}
+    for part in content:
+        kind = str(part.get("type")) if isinstance(part, dict) else ""
+        words = part.get(kind) if kind in texts else None
+        if isinstance(words, list) and kind == "thinking":  # Mistral's thoughts are texts in their turn
+            words = (_joined(words) or ("",))[0]
+        if not isinstance(words, str):
+            return None
+        texts[kind].append(words)
+    return "".join(texts["text"]), "".join(texts["thinking"])
 
 
 def _logprobs(value: Any) -> tuple[float, ...]:
@@ -153,7 +147,7 @@ def choices_of_litellm(reply: Any, body: bytes) -> list[ReplyChoice]:
     return [_read_choice(read[id(row)], row) for row in _numbered(rows)]
 
 
-def answers_of(choices: Sequence[ReplyChoice], body: bytes, key: str) -> tuple[Answer, ...]:
+def answers_of(choices: Sequence[ReplyChoice], body: bytes, key: str, marks: Sequence[str] = ()) -> tuple[Answer, ...]:
     """Turn the choices of a reply into answers; CallError if none of them is one.
 
     Parameters
@@ -164,6 +158,8 @@ def answers_of(choices: Sequence[ReplyChoice], body: bytes, key: str) -> tuple[A
         The raw reply.
     key : str
         The API key that was sent, or empty; a server may repeat it, and it must not reach the ledger.
+    marks : sequence of str
+        `thought_marks` of the model.
     """
     raw = reply_object(body)
     usage, total = read_usage(raw, wrote=any(choice.wrote for choice in choices))
@@ -174,19 +170,27 @@ def answers_of(choices: Sequence[ReplyChoice], body: bytes, key: str) -> tuple[A
         "fingerprint": _scrubbed(raw.get("system_fingerprint"), key)[:LONGEST_NAME],
     }
     answers: list[Answer] = []
+    cause = ""
     for choice in choices:
-        reason, (text, thoughts) = choice.finish_reason or choice.mapped_reason, _parts(choice)
-        if reason.lower() in BROKEN or choice.broken or _is_error(text):  # dropped, so the engine asks for this sample again
+        reason = choice.finish_reason or choice.mapped_reason
+        cut = reason.lower() in CUT or choice.mapped_reason == "length"
+        text, thought = answer_of(choice.content, marks, reasoning=choice.reasoning, cut=cut)
+        is_message = is_gateway_message(text)
+        if reason.lower() in BROKEN or choice.broken or is_message:  # dropped, so the engine asks for this sample again
+            cause = ERROR_REPLY.words if is_message else cause
             continue
         if len(text) > LONGEST_ANSWER:
             text, reason = text[:LONGEST_ANSWER], "length"
-        state = _state(text or thoughts, reason.lower(), choice.mapped_reason, refused=bool(choice.refusal))
-        # reasoning alone refuses nothing; it is kept in place of the answer, and nothing is read from it
-        text = text or (thoughts[:LONGEST_ANSWER] if state == "ok" else choice.refusal)
+        state = _state(text, reason.lower(), choice.mapped_reason, refused=bool(choice.refusal))
+        if state == "refused":
+            reason = _with_categories(reason, raw)
+        if state != "ok" and is_only_thoughts(text or OPENING):
+            text = choice.refusal
         answers.append(
             Answer(
                 text=_scrubbed(text, key),
                 state=state,
+                thought=thought,
                 finish_reason=_scrubbed(reason, key)[:LONGEST_NAME],
                 total_tokens=None if answers else total,
                 token_logprobs=choice.token_logprobs,
@@ -195,7 +199,7 @@ def answers_of(choices: Sequence[ReplyChoice], body: bytes, key: str) -> tuple[A
             )
         )
     if not answers:
-        raise CallError("BrokeOff" if choices else "EmptyReply")
+        raise CallError("BrokeOff" if choices else "EmptyReply", cause=cause)
     return tuple(answers)
 
 
@@ -211,26 +215,37 @@ def reply_without_answer(body: bytes, status: int) -> CallError | None:
     return CallError("ErrorReply" if error else "EmptyReply", status, cause=cause, final=bool(known))
 
 
-def is_policy_refusal(body: bytes) -> bool:
-    """Return True for the body of a status 400 by which a content filter rejects the request; in the words that litellm recognises."""
-    text = body.decode("utf-8", "replace")
-    if "invalid_request_error" in text and "content_policy_violation" in text:
-        return True
-    return ("Invalid prompt" in text and "violating our usage policy" in text) or SAFETY in text.lower()
+def refusal_of(error: CallError, body: bytes) -> Answer | None:
+    """Return the refusal of a content filter that rejected a call, with its categories; None if the call failed for another reason."""
+    if error.cause != FILTERED.words or (error.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return None
+    return Answer("", "refused", _with_categories("content_filter", reply_object(body)))
+
+
+def _with_categories(reason: str, reply: Any) -> str:
+    """Return the reason of a refusal with the provider's names of what it refuses; nothing of a sentence."""
+    names = [name for name in dict.fromkeys(_categories(reply)) if CATEGORY.fullmatch(name)]
+    return f"{reason}: {', '.join(names)}" if names else reason
+
+
+def _categories(value: Any, depth: int = 8) -> Iterator[str]:
+    """Yield what a reply names as `category` or `reasons`, or marks as `filtered` or `blocked`."""
+    parts = [("", part) for part in value] if isinstance(value, list) else []
+    if isinstance(value, dict) and (value.get("blocked") is True or "probability" not in value):
+        parts = list(value.items())
+    for name, part in parts if depth else ():
+        if isinstance(part, dict) and part.get("filtered") is True:
+            yield name
+        elif name in CATEGORY_KEYS:
+            yield from (str(entry) for entry in (part if isinstance(part, list) else [part]) if entry)
+        elif name not in WRITTEN:
+            yield from _categories(part, depth - 1)
 
 
 def _state(text: str, reason: str, mapped: str, *, refused: bool) -> str:
     if reason in CUT or mapped == "length":
         return "truncated"
     return "refused" if refused or reason in REFUSED or mapped == "content_filter" or not text.strip() else "ok"
-
-
-def _is_error(text: str) -> bool:
-    """Return True if a text is the error message of a gateway and not an answer."""
-    if ERROR_TEXT.fullmatch(text):
-        return True
-    value = reply_object(text.encode("utf-8", "replace")) if text.lstrip().startswith('{"error"') else {}
-    return set(value) == {"error"} and isinstance(value["error"], dict) and "message" in value["error"]
 
 
 def _numbered(rows: Sequence[Any]) -> list[Any]:
@@ -262,14 +277,6 @@ def _read_choice(choice: Any, row: Mapping[str, Any]) -> ReplyChoice:
 
 def _end(row: Mapping[str, Any]) -> str:
     return str(row.get("finish_reason") or row.get("finishReason") or row.get("stop_reason") or "")
-
-
-def _parts(choice: ReplyChoice) -> tuple[str, str]:
-    """Return the answer without reasoning, whether the server left it in the text or it came apart, and the reasoning between tags."""
-    text = choice.content
-    if found := THOUGHTS.match(text):
-        return text[found.end() :], found[0].strip()
-    return (text.lstrip(), f"<think>{choice.reasoning}</think>") if choice.reasoning else (text, "")
 
 
 def _scrubbed(words: Any, key: str) -> str:
@@ -317,16 +324,14 @@ def readable_by_litellm(body: bytes) -> bytes:
 
 
 def _with_joined_text(row: Any) -> Any:
-    """Return a choice whose message is one text; unchanged unless all parts of its content are texts."""
+    """Return a choice whose message is one text; unchanged unless all parts of its content are texts or thoughts."""
     if not isinstance(row, dict) or not isinstance(message := row.get("message"), dict):
         return row
     parts = message.get("content")
-    if not isinstance(parts, list) or not parts:
+    if not isinstance(parts, list) or not parts or (joined := _joined(parts)) is None:
         return row
-    texts = [
-        str(part["text"]) for part in parts if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
-    ]
-    return {**row, "message": {**message, "content": "".join(texts)}} if len(texts) == len(parts) else row
+    content, thoughts = joined
+    return {**row, "message": {**message, "content": content} | ({"reasoning_content": thoughts} if thoughts else {})}
 
 
 def _has_valid_logprobs(row: Any) -> bool:

@@ -12,7 +12,7 @@ from neuralmedbench.models.batch.client import (
     BatchHttp,
     BatchLine,
     BatchStatus,
-    error_of,
+    failed_line,
     lines_of,
     name_of,
     part_of,
@@ -114,9 +114,9 @@ def _line(row: Mapping[str, Any]) -> BatchLine:
     if kind == "succeeded" and result.get("message"):
         return BatchLine(key, json.dumps(result["message"]).encode())
     if kind in {"canceled", "expired"}:
-        return BatchLine(key, error=error_of("Expired" if kind == "expired" else "Cancelled", later=True))
+        return BatchLine(key, error=CallError("Expired" if kind == "expired" else "Cancelled", sent=False))
     # an invalid request stays one; anything else is the provider's trouble
     error = part_of(result, "error")
     error = part_of(error, "error") or error
     invalid = error.get("type") in {"invalid_request_error", "request_too_large", "permission_error", "not_found_error"}
-    return BatchLine(key, error=error_of(BATCH_ERROR, 400 if invalid else None, later=not invalid))
+    return failed_line(key, BATCH_ERROR, 400 if invalid else None, error, later=not invalid)

@@ -20,7 +20,8 @@ from neuralmedbench.models.api.replies import UNREADABLE, reply_object
 from neuralmedbench.models.api.wire import Exchange, OneHost
 from neuralmedbench.models.batch.log import Chunk
 from neuralmedbench.models.causes import cause_of
-from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries, parse_retry_after
+from neuralmedbench.models.provider_waits import failed_call
+from neuralmedbench.models.retry import CallError, GaveUpError, answer_with_retries
 
 NO_REPLY, BATCH_ERROR = "NoReply", "BatchError"
 """Kinds of failures: no reply; a status, or a request of a batch, that failed."""
@@ -76,17 +77,14 @@ class BatchLine:
     key : str
         Key of the request.
     body : bytes
-        The reply, as a direct call would have brought it; empty if there is none.
+        The reply, as a direct call would have brought it, also that of a failure; empty if there is none.
     error : CallError or None
-        Why there is none.
-    perhaps_paid : bool
-        True if the provider may charge it although there is none.
+        Why there is none, and whether the provider may charge it all the same.
     """
 
     key: str
     body: bytes = b""
     error: CallError | None = None
-    perhaps_paid: bool = False
 
 
 class CannotListError(Exception):
@@ -226,7 +224,7 @@ class BatchHttp:
             raise CallError(exchange.unreached or NO_REPLY, sent=exchange.sent and not exchange.unreached)
         status = exchange.status or 0
         if status >= 300:
-            raise CallError(BATCH_ERROR, status, parse_retry_after(exchange.headers), cause=cause_of(status, exchange.body))
+            raise failed_call(BATCH_ERROR, status, exchange.headers, exchange.body)
         # a server may repeat the key; it must reach no name, log or message
         return Reply(status, exchange.headers, exchange.body.replace(self._key, b"[key]"))
 
@@ -294,7 +292,7 @@ def read_lines(rows: Iterable[dict[str, Any]], key: str, read: Callable[[dict[st
         try:
             yield read(row)
         except WRONG_FORM:
-            yield BatchLine(str(row.get(key)), error=error_of(UNREADABLE), perhaps_paid=True)
+            yield BatchLine(str(row.get(key)), error=CallError(UNREADABLE, final=True))
 
 
 @contextmanager
@@ -329,6 +327,7 @@ def form_of(fields: Mapping[str, str], name: str, content: bytes) -> tuple[bytes
     ), f"multipart/form-data; boundary={line}"
 
 
-def error_of(kind: str, status: int | None = None, *, later: bool = False) -> CallError:
-    """Return the error of one request of a batch; `later`: the same request may pass in another batch."""
-    return CallError(kind, status, final=not later, sent=True)
+def failed_line(key: str, kind: str, status: int | None, error: Any, *, later: bool) -> BatchLine:
+    """Return the line of a request that failed with an error in the provider's form; `later`: it may pass in another batch."""
+    body = json.dumps({"error": error}).encode()
+    return BatchLine(key, body, CallError(kind, status, final=not later, sent=False, cause=cause_of(status, body)))

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from neuralmedbench.config.model import BatchConfig, ModelConfig
 from neuralmedbench.models.api.backend import NO_KEY, ApiBackend
+from neuralmedbench.models.api.replies import refusal_of
 from neuralmedbench.models.batch.anthropic import VERSION, AnthropicBatches
 from neuralmedbench.models.batch.client import ELSEWHERE, GONE, BatchClient, BatchHttp, BatchLine, BatchStatus, CannotListError, readable
 from neuralmedbench.models.batch.google import GoogleBatches
@@ -57,6 +58,8 @@ NONE_IN_A_ROW = 10
 """Batches that were refused, or failed as a whole, one after the other: then no more are handed in."""
 SCHEMA = "answer_schema"
 """Field beside those of the ledger's line: the schema that was sent, with which the reply is read."""
+LOOKS_FOR_GONE = 4
+"""Looks at a batch that its provider does not have (404) before it counts as gone: a server that restarts says so for a while."""
 LONGEST_H = 72.0
 """Hours after which a batch that has not ended never will: providers end theirs after 24."""
 NEVER_RECEIVED, NO_RESULT = "NeverReceived", "NoResult"
@@ -91,6 +94,7 @@ class BatchCollector:
         self._blind = ""  # why nothing more can be looked at
         self._fruitless = 0  # batches in a row that were refused or failed as a whole
         self._first_looks: dict[str, float] = {}
+        self._gone: Counter[str] = Counter()
         self._most = min(self._client.most_requests, self._settings.max_requests)  # requests of one batch
         self._again = False  # whether requests that were refused for now are handed in again
 
@@ -163,7 +167,8 @@ class BatchCollector:
                 if status.ended:
                     return status, [line async for line in self._client.results(chunk, status)]
         except CallError as error:
-            if error.status in GONE or error.kind == ELSEWHERE or self._is_old(chunk):
+            self._gone[chunk.id] += error.status in GONE
+            if self._gone[chunk.id] >= LOOKS_FOR_GONE or error.kind == ELSEWHERE or self._is_old(chunk):
                 self._unsettle(chunk, f"{error}; it cannot be collected")
             elif chunk.state is not ChunkState.UNSETTLED:  # nothing is lost: it is asked for again after the next wait
                 self._say(f"batch {chunk.batch}: {error}; it is asked for again")
@@ -201,20 +206,22 @@ class BatchCollector:
     async def _keep(self, chunk: Chunk, line: BatchLine, costs: dict[str, float | None], failed: dict[str, CallError]) -> None:
         if line.key in costs and line.key not in failed:  # the provider's second line for a request adds nothing
             return
-        if line.error is not None:
-            failed[line.key] = line.error
-            costs[line.key] = None if line.perhaps_paid or line.key in costs else 0.0
+        answer = refusal_of(line.error, line.body) if line.error else None
+        unpaid = None if line.key in costs or (line.error and line.error.perhaps_paid) else 0.0
+        if line.error and not answer:
+            failed[line.key], costs[line.key] = line.error, unpaid
             return
         entry = dict(chunk.entries[line.key])
         schema = entry.pop(SCHEMA, "")
         try:
-            answer = (await self._backend.answers_from(line.body, Call(BEGUN, (0,), None, json.loads(schema) if schema else None)))[0]
+            call = Call(BEGUN, (0,), None, json.loads(schema) if schema else None)
+            answer = answer or (await self._backend.answers_from(line.body, call))[0]
         except CallError as error:  # it was charged all the same
             failed[line.key], costs[line.key] = error, None
             return
         failed.pop(line.key, None)
         answer = replace(answer, service_tier=BATCH)
-        costs[line.key] = cost_usd(self._model, answer)
+        costs[line.key] = unpaid if line.error else cost_usd(self._model, answer)
         entry |= fields_of(answer) | {"key": line.key, "failed": self._ledger.failed.of(line.key)}
         self._ledger.add(ENTRY.validate_python(entry))
 

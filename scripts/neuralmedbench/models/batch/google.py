@@ -14,7 +14,7 @@ from neuralmedbench.models.batch.client import (
     BatchLine,
     BatchStatus,
     CannotListError,
-    error_of,
+    failed_line,
     lines_of,
     name_of,
     part_of,
@@ -112,5 +112,6 @@ def _line(row: Mapping[str, Any]) -> BatchLine:
     key = str(row.get("key") or part_of(row, "metadata").get("key"))
     if row.get("response"):
         return BatchLine(key, json.dumps(row["response"]).encode())
-    code = part_of(row, "error").get("code")
-    return BatchLine(key, error=error_of(BATCH_ERROR, None if code in LATER or code is None else 400, later=code in LATER or code is None))
+    error = part_of(row, "error")
+    later = error.get("code") is None or error["code"] in LATER
+    return failed_line(key, BATCH_ERROR, None if later else 400, error, later=later)

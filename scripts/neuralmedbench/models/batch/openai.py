@@ -13,7 +13,7 @@ from neuralmedbench.models.batch.client import (
     BatchLine,
     BatchStatus,
     CannotListError,
-    error_of,
+    failed_line,
     form_of,
     lines_of,
     name_of,
@@ -77,7 +77,7 @@ class OpenAIBatches:
         """Yield the lines of both files."""
         for file in status.results:
             rows = lines_of((await self._http.get(f"{self._base}/files/{file}/content")).body)
-            for line in read_lines(rows, "custom_id", _line):
+            for line in read_lines(rows, "custom_id", read_result):
                 yield line
 
     async def delete(self, chunk: Chunk) -> None:
@@ -97,14 +97,16 @@ def _after(page: Mapping[str, Any]) -> dict[str, str]:
     )
 
 
-def _line(row: Mapping[str, Any]) -> BatchLine:
+def read_result(row: Mapping[str, Any]) -> BatchLine:
+    """Return the result of one request from its row in a file of results."""
     key, response = str(row.get("custom_id")), row.get("response") or {}
     status = int(response.get("status_code") or 0)
     if 200 <= status < 300 and response.get("body"):
         return BatchLine(key, json.dumps(response["body"]).encode())
-    code = str(part_of(row, "error").get("code") or "")
+    error = row.get("error") or response.get("body")
     if status == 0:  # no answer was made: it expired or was cancelled with its batch
-        return BatchLine(
-            key, error=error_of("Expired" if "expired" in code else "Cancelled" if "cancel" in code else BATCH_ERROR, later=True)
+        code = str(part_of(row, "error").get("code") or "")
+        return failed_line(
+            key, "Expired" if "expired" in code else "Cancelled" if "cancel" in code else BATCH_ERROR, None, error, later=True
         )
-    return BatchLine(key, error=error_of(BATCH_ERROR, status, later=status >= 500 or status == 429))
+    return failed_line(key, BATCH_ERROR, status, error, later=status >= 500 or status == 429)

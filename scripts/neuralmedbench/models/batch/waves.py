@@ -90,7 +90,7 @@ class BatchRun(BatchCollector):
             what = f"could not be looked at ({self._blind})" if self._blind else "has not ended"
             why = f"handed in with batch {name}, which {what}; the next run collects it"
             if chunk.state is ChunkState.UNSETTLED:
-                why = f"perhaps handed in with {chunk.id}, which its provider cannot tell; `nmb model batches` shows it, and you decide"
+                why = f"perhaps handed in with {chunk.id}, which its provider does not have now; `nmb run retry` looks again, `nmb model batches` shows it"
             found |= dict.fromkeys(chunk.entries, MissingAnswer(ResponseState.SKIPPED, why))
         return found
 

@@ -250,7 +250,13 @@ class TransformersBackend(BatchingBackend):
         except ConfigError as error:
             message = f"model {model.name}: {error}"
             raise ConfigError(message) from None
-        settings = GenerationSettings(max_tokens=model.max_tokens, batch_size=model.batch_size, logprobs=model.logprobs, **sampling)
+        settings = GenerationSettings(
+            max_tokens=model.max_tokens,
+            batch_size=model.batch_size,
+            logprobs=model.logprobs,
+            thought_marks=model.thought_marks or (),
+            **sampling,
+        )
         ready = Weights(weights, processor, settings)
         drawn = ", ".join(f"{key} {value:g}" for key, value in sampling.items() if value is not None)
         print(f"{model.name}: {type(weights).__name__}, {ready.fingerprint}; {drawn}", file=sys.stderr)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.models.protocol import Answer, Message
 from neuralmedbench.records.requests import order_of_parts
+from neuralmedbench.records.thoughts import answer_of
 
 if TYPE_CHECKING:
     import torch
@@ -43,6 +44,8 @@ class GenerationSettings:
         Samples generated at once.
     logprobs : bool
         True to keep the log-probability of each generated token.
+    thought_marks : tuple of str
+        As in the yaml of the model.
     """
 
     max_tokens: int
@@ -53,6 +56,7 @@ class GenerationSettings:
     repetition_penalty: float | None = None
     batch_size: int = 8
     logprobs: bool = False
+    thought_marks: tuple[str, ...] = ()
 
 
 def sampling_of(temperature: float | None, top_p: float | None, parameters: Mapping[str, object], checkpoint: Any) -> dict[str, Any]:
@@ -227,9 +231,11 @@ class Weights:
     def _answer(self, tokens: list[int], prompt_tokens: int, logprobs: list[float]) -> Answer:
         end = next((place for place, token in enumerate(tokens) if token in self._ends), None)
         used = len(tokens) if end is None else end + 1
-        text = self._decoder.decode(tokens[:used], skip_special_tokens=True).strip()
+        reply = self._decoder.decode(tokens[:used], skip_special_tokens=True).strip()
+        text, thought = answer_of(reply, self._settings.thought_marks, cut=end is None)
         return Answer(
             text=text,
+            thought=thought,
             state="truncated" if end is None else "ok" if text else "refused",
             finish_reason="length" if end is None else "stop",
             served_model=type(self._model).__name__,

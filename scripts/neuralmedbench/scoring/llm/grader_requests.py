@@ -17,6 +17,7 @@ from neuralmedbench.records.requests import Request, RequestTurn
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, response_key, text_digest
 from neuralmedbench.records.taxonomy import ERROR_AXIS, TAXONOMY, ErrorCode, counts_under
+from neuralmedbench.records.thoughts import without_thoughts
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.scoring.checklist import is_checklist
 from neuralmedbench.scoring.llm.reasoning import REASONING_TASK
@@ -25,17 +26,20 @@ from neuralmedbench.scoring.llm.task import (
     CriterionJudgement,
     GraderTask,
     GradingInput,
+    UnreadReplyError,
     blind,
     blind_thoroughly,
     case_evidence,
     contains_quote,
     escape_markup,
-    has_exactly,
-    is_one_of,
+    list_of,
+    object_of,
     object_schema,
-    read_json_object,
+    one_or_zero,
     schema_text,
     truncate,
+    with_exactly,
+    words_of,
 )
 from neuralmedbench.scoring.rubric import gradable
 from neuralmedbench.scoring.scores import score_responses
@@ -206,21 +210,17 @@ DIAGNOSIS_SCHEMA = schema_text({**{name: {"enum": [0, 1]} for name in DIAGNOSIS_
 
 
 def _diagnosis_values(subject: GradingInput) -> Mapping[str, object]:
-    return {"checklist": is_checklist(subject.text)}
+    return {"checklist": is_checklist(without_thoughts(subject.text))}
 
 
-def _read_diagnosis(text: str, _subject: GradingInput) -> list[CriterionJudgement] | None:
-    return read_verdict(text)
-
-
-def read_verdict(text: str) -> list[CriterionJudgement] | None:
-    """Parse a grader's reply: one JSON object with exactly the requested keys; None for anything else."""
-    value = read_json_object(text)
-    if value is None or not has_exactly(value, *DIAGNOSIS_CRITERIA, "explanation") or not isinstance(value["explanation"], str):
-        return None
-    if not all(is_one_of(value[name], 0, 1) for name in DIAGNOSIS_CRITERIA):
-        return None
-    return [CriterionJudgement(name, float(value[name]), value["explanation"]) for name in DIAGNOSIS_CRITERIA]
+def _parse_diagnosis(text: str, _subject: GradingInput) -> list[CriterionJudgement]:
+    value = object_of(text, *DIAGNOSIS_CRITERIA, "explanation")
+    explanation = words_of(value["explanation"])
+    verdict = {name: one_or_zero(value[name]) for name in DIAGNOSIS_CRITERIA}
+    if verdict[CORE_DIAGNOSIS] > verdict[MAIN_CONDITION]:  # the narrow diagnosis includes the wide one
+        message = f"`{CORE_DIAGNOSIS}` 1 beside `{MAIN_CONDITION}` 0, a contradiction"
+        raise UnreadReplyError(message)
+    return [CriterionJudgement(name, float(value), explanation) for name, value in verdict.items()]
 
 
 DIAGNOSIS_TASK = GraderTask(
@@ -228,7 +228,7 @@ DIAGNOSIS_TASK = GraderTask(
     criteria=lambda _item, _gold: DIAGNOSIS_CRITERIA,
     schema=lambda _item, _gold: DIAGNOSIS_SCHEMA,
     values=_diagnosis_values,
-    read=_read_diagnosis,
+    parse=_parse_diagnosis,
 )
 
 _JUDGED = object_schema({"met": {"enum": [0, 1]}, "explanation": {"type": "string"}})
@@ -251,21 +251,17 @@ def _rubric_values(subject: GradingInput) -> Mapping[str, object]:
     return {"criteria": [(criterion.criterion, criterion.text) for criterion in subject.gold.rubric]}
 
 
-def _read_rubric(text: str, subject: GradingInput) -> list[CriterionJudgement] | None:
-    value, names = read_json_object(text), list(_rubric_criteria(subject.item, subject.gold))
-    if value is None or not has_exactly(value, *names):
-        return None
-    for judged in value.values():
-        if (
-            not has_exactly(judged, "met", "explanation")
-            or not is_one_of(judged["met"], 0, 1)
-            or not isinstance(judged["explanation"], str)
-        ):
-            return None
-    return [CriterionJudgement(name, float(value[name]["met"]), value[name]["explanation"]) for name in names]
+def _parse_rubric(text: str, subject: GradingInput) -> list[CriterionJudgement]:
+    names = list(_rubric_criteria(subject.item, subject.gold))
+    value = object_of(text, *names)
+    judgements = []
+    for name in names:
+        judged = with_exactly(value[name], "met", "explanation")
+        judgements.append(CriterionJudgement(name, float(one_or_zero(judged["met"])), words_of(judged["explanation"])))
+    return judgements
 
 
-RUBRIC_TASK = GraderTask(applies=_has_rubric, criteria=_rubric_criteria, schema=_rubric_schema, values=_rubric_values, read=_read_rubric)
+RUBRIC_TASK = GraderTask(applies=_has_rubric, criteria=_rubric_criteria, schema=_rubric_schema, values=_rubric_values, parse=_parse_rubric)
 
 
 ABSENT, MINOR, SIGNIFICANT = 0.0, 1.0, 2.0
@@ -296,28 +292,27 @@ def _error_values(subject: GradingInput) -> Mapping[str, object]:
     return {"evidence": case_evidence(subject), "errors": _applicable_errors(subject.item, subject.gold)}
 
 
-def _read_errors(text: str, subject: GradingInput) -> list[CriterionJudgement] | None:
-    value, known = read_json_object(text), {error.code: error for error in _applicable_errors(subject.item, subject.gold)}
-    if value is None or not has_exactly(value, "errors") or not isinstance(value["errors"], list):
-        return None
+def _parse_errors(text: str, subject: GradingInput) -> list[CriterionJudgement]:
+    known = {error.code: error for error in _applicable_errors(subject.item, subject.gold)}
+    labels = list_of(object_of(text, "errors")["errors"])
     # every error is absent until a label says otherwise; one invalid label makes the whole reply invalid
     judgements = {code: CriterionJudgement(f"{ERROR_AXIS}{code}", ABSENT, "") for code in known}
-    for label in value["errors"]:
-        if not has_exactly(label, "code", "significant", "quote", "explanation") or not is_one_of(label["significant"], 0, 1):
-            return None
-        if not all(isinstance(label[name], str) for name in ("code", "quote", "explanation")) or label["code"] not in known:
-            return None
-        judgements[label["code"]] = _weightier(judgements[label["code"]], _judgement(label, known[label["code"]], subject.blinded))
+    for entry in labels:
+        label = with_exactly(entry, "code", "significant", "quote", "explanation")
+        code = words_of(label["code"], *known)
+        read = {"quote": words_of(label["quote"]), "explanation": words_of(label["explanation"])}
+        significant = bool(one_or_zero(label["significant"]))
+        judgements[code] = _weightier(judgements[code], _judgement(read, known[code], subject.blinded, significant=significant))
     return list(judgements.values())
 
 
-def _judgement(label: Mapping[str, str], error: ErrorCode, shown: str) -> CriterionJudgement:
+def _judgement(label: Mapping[str, str], error: ErrorCode, shown: str, *, significant: bool) -> CriterionJudgement:
     """Judge one label; only an error of omission may come without a quote from the answer."""
     quote, name = label["quote"].strip(), f"{ERROR_AXIS}{error.code}"
     if not (contains_quote(shown, quote) or (error.omission and not quote)):
         return CriterionJudgement(name, None, NO_QUOTE)
     explanation = f"“{quote}” {label['explanation']}" if quote else label["explanation"]
-    return CriterionJudgement(name, SIGNIFICANT if label["significant"] else MINOR, explanation)
+    return CriterionJudgement(name, SIGNIFICANT if significant else MINOR, explanation)
 
 
 def _weightier(first: CriterionJudgement, second: CriterionJudgement) -> CriterionJudgement:
@@ -327,7 +322,7 @@ def _weightier(first: CriterionJudgement, second: CriterionJudgement) -> Criteri
 
 
 ERRORS_TASK = GraderTask(
-    applies=lambda _item, _gold: True, criteria=_error_criteria, schema=_error_schema, values=_error_values, read=_read_errors
+    applies=lambda _item, _gold: True, criteria=_error_criteria, schema=_error_schema, values=_error_values, parse=_parse_errors
 )
 
 TASKS: dict[str, GraderTask] = {

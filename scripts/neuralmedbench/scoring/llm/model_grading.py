@@ -6,7 +6,8 @@ A table to grade has the answers of a model, some of them again with planted err
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,14 +18,20 @@ from neuralmedbench.files.vocabulary import read_urgency, read_vocabulary, urgen
 from neuralmedbench.models.console import log_served_models
 from neuralmedbench.models.destinations import check_destination
 from neuralmedbench.models.engine import answer_requests
-from neuralmedbench.models.ledger import open_ledger
+from neuralmedbench.models.ledger import open_ledger, read_ledger
 from neuralmedbench.models.model_run import ModelRun
+from neuralmedbench.models.samples import SampleWalk, response_row
 from neuralmedbench.records.items import Gold, Item
-from neuralmedbench.records.responses import Response, ResponseState
+from neuralmedbench.records.requests import Request
+from neuralmedbench.records.responses import Response, ResponseState, is_by_another_model
 from neuralmedbench.records.scores import Grade, GradeState, PlantedAnswer, text_digest
 from neuralmedbench.scoring.llm.grader_requests import ModelGrader, scored_responses
+from neuralmedbench.scoring.llm.task import UnreadReplyError
 from neuralmedbench.scoring.planted.planting import References, plant_in_answers, planted_responses
 from neuralmedbench.scoring.rubric import grade_with_rubric, make_grade
+
+NO_ANSWER = "the grader's answer is {}"
+"""Why a grade is missing whose grader did not answer, with the state of its answer."""
 
 
 @dataclass(frozen=True)
@@ -107,18 +114,46 @@ def grade_with_model(responses: Iterable[Response], items: Mapping[str, Item], g
 
     def why_unread(reply: Response) -> str:
         row = graded[reply.item_id, reply.strategy]
-        subject = grader.subject(row, items[row.item_id], gold[row.item_id])
-        return "" if grader.task.read(reply.text, subject) is not None else "is not in the form of its task"
+        return grader.task.fault(reply.text, grader.subject(row, items[row.item_id], gold[row.item_id]))
 
-    answers = answer_requests(list(requests.values()), replace(run, why_unread=why_unread))
+    warned = replace(run, why_unread=lambda reply: "is not in the form of its task" if why_unread(reply) else "")
+    answers = _ask(requests, warned, why_unread)
     log_served_models(f"grader {name}", answers)
     by_text = {(answer.item_id, answer.strategy): answer for answer in answers}
+    faults = Counter(why for answer in answers if answer.state is ResponseState.OK and (why := why_unread(answer)))
+    if faults:
+        kinds = "; ".join(f"{number}: {why}" for why, number in faults.most_common())
+        again = f"`nmb run retry` asks for these again, up to {run.model.max_attempts} times"
+        print(f"grader {name}: {faults.total()} of {len(answers)} replies cannot be read ({kinds}); {again}", file=sys.stderr)
     pairs = [(row, by_text[row.item_id, text_digest(row.text)]) for row in wanted]
     return [
         _with_call(grade, answer)
         for row, answer in pairs
-        for grade in _grades(row, answer, grader, name, of=(items[row.item_id], gold[row.item_id]))
+        for grade in _grades(row, answer, grading, of=(items[row.item_id], gold[row.item_id]))
     ]
+
+
+def _ask(requests: Mapping[tuple[str, str], Request], run: ModelRun, why_unread: Callable[[Response], str]) -> list[Response]:
+    """Ask a grader, and once more, as a further sample, where its ledger holds replies that cannot be read."""
+    recorded = read_ledger(run.ledger)
+    answers = {(row.item_id, row.strategy): row for row in answer_requests(list(requests.values()), run)}
+    for sample in range(1, run.model.max_attempts):
+        unread = [
+            key
+            for key, row in answers.items()
+            if row.state is ResponseState.OK and recorded.keys() >= {*row.call_keys[-1:]} and why_unread(row)
+        ]
+        if not unread:
+            break
+        again, further = [requests[key] for key in unread], replace(run, first_repeat=run.first_repeat + sample)
+        walks = (SampleWalk(request, run.model, further.first_repeat).resume(recorded) for request in again)
+        rows = [response_row(walk) for walk in walks if walk.complete] if run.replay else answer_requests(again, further)
+        for row in rows:
+            before = answers[row.item_id, row.strategy]
+            answers[row.item_id, row.strategy] = replace(row, calls=(*before.calls, *row.calls), attempts=before.attempts + row.attempts)
+        if run.replay and not rows:
+            break
+    return list(answers.values())
 
 
 def grade_planted(responses: Iterable[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], grading: GraderRun) -> list[Grade]:
@@ -195,15 +230,21 @@ def _may_not_ask(run: ModelRun) -> str:
     return ""
 
 
-def _grades(response: Response, answer: Response, grader: ModelGrader, name: str, *, of: tuple[Item, Gold]) -> list[Grade]:
+def _grades(response: Response, answer: Response, grading: GraderRun, *, of: tuple[Item, Gold]) -> list[Grade]:
+    grader, run, name = grading.grader, grading.run, grading.run.model.name
     points = grader.task.criteria(*of)
     if answer.state is ResponseState.SKIPPED:
         return _missing(response, points, name, GradeState.SKIPPED, answer.error)
     if answer.state is not ResponseState.OK:
-        return _missing(response, points, name, GradeState.FAILED, f"the grader's answer is {answer.state}")
-    judgements = grader.task.read(answer.text, grader.subject(response, *of))
-    if judgements is None:
-        return _missing(response, points, name, GradeState.FAILED, "the grader's answer is not in its form")
+        why = answer.error if is_by_another_model(answer.error) else NO_ANSWER.format(answer.state)
+        return _missing(response, points, name, GradeState.FAILED, why)
+    try:
+        judgements = grader.task.parse(answer.text, grader.subject(response, *of))
+    except UnreadReplyError as error:
+        asked = answer.repeat - run.first_repeat + 1
+        state = GradeState.FAILED if asked < run.model.max_attempts else GradeState.NOT_GRADED
+        often = "" if state is GradeState.FAILED else f", asked {asked} times"
+        return _missing(response, points, name, state, f"the grader's answer is not in its form{often}: {error}")
     return [
         make_grade(response, name, row.criterion, value=row.value, weight=points[row.criterion], explanation=row.explanation)
         for row in judgements

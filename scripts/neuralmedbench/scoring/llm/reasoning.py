@@ -10,19 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.scoring.llm.task import (
     CriterionJudgement,
     GraderTask,
     GradingInput,
+    UnreadReplyError,
     case_evidence,
     contains_quote,
-    has_exactly,
+    list_of,
+    object_of,
     object_schema,
-    read_json_object,
     schema_text,
+    with_exactly,
+    words_of,
 )
 
 EFFICIENCY, FACTUALITY, COMPLETENESS = "reasoning.efficiency", "reasoning.factuality", "reasoning.completeness"
@@ -91,13 +93,10 @@ def _values(subject: GradingInput) -> Mapping[str, object]:
     return {"evidence": case_evidence(subject), "reference_steps": subject.gold.rationale}
 
 
-def _read(text: str, subject: GradingInput) -> list[CriterionJudgement] | None:
-    value, known = read_json_object(text), len(subject.gold.rationale)
-    if value is None or not has_exactly(value, "steps", "covered", "explanation") or not isinstance(value["explanation"], str):
-        return None
-    steps, covered = _steps(value["steps"]), _numbers(value["covered"], known)
-    if steps is None or covered is None:
-        return None
+def _parse(text: str, subject: GradingInput) -> list[CriterionJudgement]:
+    value, known = object_of(text, "steps", "covered", "explanation"), len(subject.gold.rationale)
+    words_of(value["explanation"])
+    steps, covered = [_step(entry) for entry in list_of(value["steps"])], _numbers(value["covered"], known)
     # a step that is not in the answer makes the whole list unreliable, but not the reference's arguments
     explanation = value["explanation"]
     invented = [number for number, step in enumerate(steps, start=1) if not contains_quote(subject.blinded, step.quote)]
@@ -120,24 +119,20 @@ def _counted(steps: Sequence[Step]) -> str:
     return f"{len(effective)} of {len(steps)} steps reason: {counts}"
 
 
-def _steps(value: object) -> list[Step] | None:
-    """Parse the list of steps; None if one of them is invalid."""
-    if not isinstance(value, list) or not all(_is_step(entry) for entry in value):
-        return None
-    return [Step(entry["quote"], StepKind(entry["kind"]), Support(entry["evidence"])) for entry in value]
+def _step(entry: object) -> Step:
+    step = with_exactly(entry, "quote", "kind", "evidence")
+    kind, support = words_of(step["kind"], *StepKind), words_of(step["evidence"], *Support)
+    return Step(words_of(step["quote"]), StepKind(kind), Support(support))
 
 
-def _is_step(entry: Any) -> bool:
-    if not has_exactly(entry, "quote", "kind", "evidence") or not all(isinstance(part, str) for part in entry.values()):
-        return False
-    return entry["kind"] in list(StepKind) and entry["evidence"] in list(Support)
-
-
-def _numbers(value: object, known: int) -> list[int] | None:
-    """Parse the numbers of the reference's arguments, from 1; None if one is out of range or occurs twice."""
-    if not isinstance(value, list) or any(isinstance(row, bool) or not isinstance(row, int) or not 1 <= row <= known for row in value):
-        return None
-    return value if len(set(value)) == len(value) else None
+def _numbers(value: object, known: int) -> list[int]:
+    """Return the numbers of the reference's arguments, from 1; UnreadReplyError if one is out of range or occurs twice."""
+    numbers = list_of(value)
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= known or numbers.count(number) > 1:
+            message = "no list of different numbers of arguments"
+            raise UnreadReplyError(message)
+    return numbers
 
 
 REASONING_TASK = GraderTask(
@@ -145,5 +140,5 @@ REASONING_TASK = GraderTask(
     criteria=_criteria,
     schema=lambda _item, _gold: SCHEMA,
     values=_values,
-    read=_read,
+    parse=_parse,
 )

@@ -12,10 +12,15 @@ from typing import Any
 
 from neuralmedbench.records.blinding import hide_names
 from neuralmedbench.records.items import Gold, Item, Lesion
-from neuralmedbench.scoring.structured_answer import read_json
+from neuralmedbench.records.json_objects import objects_in
+from neuralmedbench.records.thoughts import without_thoughts
+from neuralmedbench.scoring.structured_answer import read_json, valid_text
 
 MAX_CHARACTERS = 12_000
 """An answer is cut to this many characters before grading."""
+VERDICTS = {"1": 1, "true": 1, "yes": 1, "0": 0, "false": 0, "no": 0}
+"""Words for a verdict."""
+MOST_SHOWN = 1e6
 
 _BRACKETS = str.maketrans(dict.fromkeys("＜﹤〈⟨❮❰‹", "<") | dict.fromkeys("＞﹥〉⟩❯❱›", ">"))
 """Look-alikes of the brackets of a tag; quotation marks of other languages («») stay."""
@@ -55,18 +60,37 @@ class CriterionJudgement:
     explanation: str
 
 
+class UnreadReplyError(ValueError):
+    """A grader's reply that decides nothing; its words say what it has instead of its form, and nothing of its own text."""
+
+
 @dataclass(frozen=True)
 class GraderTask:
     """One task: the items it applies to, its criteria with points, the schema of the reply, extra values of its template, and its parser.
 
-    `read` never raises and returns None for an invalid reply; a criterion that the reply does not decide has no judgement.
+    `parse` raises UnreadReplyError for an invalid reply; a criterion that the reply does not decide has no judgement.
     """
 
     applies: Callable[[Item, Gold], bool]
     criteria: Callable[[Item, Gold], Mapping[str, float]]
     schema: Callable[[Item, Gold], str]
     values: Callable[[GradingInput], Mapping[str, object]]
-    read: Callable[[str, GradingInput], list[CriterionJudgement] | None]
+    parse: Callable[[str, GradingInput], list[CriterionJudgement]]
+
+    def read(self, text: str, subject: GradingInput) -> list[CriterionJudgement] | None:
+        """Return the judgements of a reply; None for an invalid one."""
+        try:
+            return self.parse(text, subject)
+        except UnreadReplyError:
+            return None
+
+    def fault(self, text: str, subject: GradingInput) -> str:
+        """Say why a reply is invalid; empty if it is not."""
+        try:
+            self.parse(text, subject)
+        except UnreadReplyError as error:
+            return str(error)
+        return ""
 
 
 def truncate(text: str) -> str:
@@ -154,10 +178,20 @@ def schema_text(properties: Mapping[str, object]) -> str:
     return json.dumps(object_schema(properties))
 
 
-def read_json_object(text: str) -> dict[str, Any] | None:
-    """Parse a text that is exactly one JSON object; None if there is text or a code fence around it, or a key is repeated."""
-    value = read_json(text, _unique_names)
-    return value if isinstance(value, dict) else None
+def object_of(text: str, *names: str) -> dict[str, Any]:
+    """Return the one JSON object with these names in a reply: alone, in a code fence, behind a thought or between words.
+
+    UnreadReplyError if there is none, more than one, or a name in it is repeated, absent or another one.
+    """
+    plain = without_thoughts(text).strip()
+    value = read_json(plain, _unique_names)
+    if value is None:
+        values = [value for value in objects_in(plain, _unique_names) if set(names) & set(value)]
+        if len(values) != 1:
+            message = "several JSON objects" if values else "no JSON object"
+            raise UnreadReplyError(message)
+        value = valid_text(values[0])
+    return with_exactly(value, *names)
 
 
 def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -168,11 +202,53 @@ def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def has_exactly(value: object, *names: str) -> bool:
-    """Return True if a value is an object with exactly these names."""
-    return isinstance(value, dict) and set(value) == set(names)
+def with_exactly(value: object, *names: str) -> dict[str, Any]:
+    """Return a value that is an object with exactly these names; UnreadReplyError for any other."""
+    if not isinstance(value, dict):
+        message = f"{_kind(value)} for an object"
+        raise UnreadReplyError(message)
+    if absent := [name for name in names if name not in value]:
+        message = f"no `{absent[0]}`"
+        raise UnreadReplyError(message)
+    if len(value) > len(names):
+        message = "a name that was not asked for"
+        raise UnreadReplyError(message)
+    return value
 
 
-def is_one_of(value: object, *allowed: int) -> bool:
-    """Return True if a value is one of the allowed integers; booleans are not."""
-    return not isinstance(value, bool) and isinstance(value, int | float) and value in allowed
+def list_of(value: object) -> list[Any]:
+    """Return a value that is a list; UnreadReplyError for any other."""
+    if not isinstance(value, list):
+        message = f"{_kind(value)} for a list"
+        raise UnreadReplyError(message)
+    return value
+
+
+def words_of(value: object, *allowed: str) -> str:
+    """Return a value that is a text, one of the allowed ones if there are any; UnreadReplyError for any other."""
+    if not isinstance(value, str) or (allowed and value not in allowed):
+        message = f"{_kind(value)} for {'one of the names' if allowed else 'words'}"
+        raise UnreadReplyError(message)
+    return value
+
+
+def one_or_zero(value: object) -> int:
+    """Return a verdict, also one that is written as a truth value, or any of both as words; UnreadReplyError for any other.
+
+    Examples
+    --------
+    >>> one_or_zero(1), one_or_zero(True), one_or_zero("false"), one_or_zero("0")
+    (1, 1, 0, 0)
+    """
+    value = VERDICTS.get(value.strip().lower(), value) if isinstance(value, str) else value
+    if not isinstance(value, int | float) or value not in (0, 1):
+        message = f"{_kind(value)} for 0 or 1"
+        raise UnreadReplyError(message)
+    return int(value)
+
+
+def _kind(value: object) -> str:
+    """Return what a value is; of a grader's own text nothing."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{value:g}" if abs(value) < MOST_SHOWN else "another number"
+    return {str: "other words", list: "a list", dict: "an object", bool: "a truth value"}.get(type(value), "null")

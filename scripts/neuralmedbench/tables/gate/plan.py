@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.estimates.noninferiority import MOST_PATIENTS, Changes, patients_needed
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.files.vocabulary import read_vocabulary
+from neuralmedbench.models.life import life_lines
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
 from neuralmedbench.records.words import counted, percent, points
@@ -146,7 +148,9 @@ def changes_of_repeats(answers: ModelAnswers, member: Member, kind: str) -> Chan
     return Changes(float(np.abs(means).mean()), float((means**2).mean()))
 
 
-def plan_update(root: Path, model: str, *, vocabulary: Path, results: Path, record: Path, assumed: float) -> list[str]:
+def plan_update(
+    root: Path, model: str, *, vocabulary: Path, results: Path, record: Path, assumed: float, today: datetime.date
+) -> list[str]:
     """Say how many patients the margins of an update need, from the items and, where they are there, repeated answers of the revision in use.
 
     Parameters
@@ -159,6 +163,8 @@ def plan_update(root: Path, model: str, *, vocabulary: Path, results: Path, reco
         The vocabulary, the results of the run, and the folder of the records of looks, relative to the root.
     assumed : float
         Share of patients who change without any change of the model, where repeats do not say.
+    today : date
+        Day from which the model's last day is counted.
 
     Returns
     -------
@@ -188,9 +194,8 @@ def plan_update(root: Path, model: str, *, vocabulary: Path, results: Path, reco
     items = read_records(data / "items" / f"{benchmark}.parquet", Item)
     gold = read_records(data / "gold" / f"{benchmark}.parquet", Gold)
     path = root / results / "scores" / benchmark / f"{model}.parquet"
-    scores = _in_use(
-        headline(read_records(path, Score)) if path.is_file() else [], load_model(root / "config" / "models" / f"{model}.yaml")
-    )
+    asked = load_model(root / "config" / "models" / f"{model}.yaml")
+    scores = _in_use(headline(read_records(path, Score)) if path.is_file() else [], asked)
     answers = ModelAnswers(
         scores=[row for row in scores if not row.missing],
         items={row.item_id: row for row in items},
@@ -220,7 +225,7 @@ def plan_update(root: Path, model: str, *, vocabulary: Path, results: Path, reco
     lines.append(
         "the benchmark has enough patients" if enough else f"the benchmark has too few patients{f'; {most} would do' if most else ''}"
     )
-    return lines
+    return [*lines, *life_lines([asked], today)]
 
 
 def _in_use(scores: list[Score], model: ModelConfig) -> list[Score]:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import datetime
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.config.readiness import Margin, UpdateKind
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import Floats
 from neuralmedbench.estimates.noninferiority import gap_bounds, gaps_of, margin_test
+from neuralmedbench.models.causes import can_be_asked, next_step
+from neuralmedbench.models.life import last_day, life_words
 from neuralmedbench.records.items import is_headline
+from neuralmedbench.records.responses import MISSING_STATES, Response, ResponseState, is_by_another_model
 from neuralmedbench.records.scores import Grade, Score
 from neuralmedbench.records.words import counted, listing
+from neuralmedbench.scoring.llm.model_grading import NO_ANSWER
 from neuralmedbench.tables.outcomes import FULL, headline
 from neuralmedbench.tables.readiness import (
     AFTER,
@@ -36,6 +42,8 @@ APPROVE, CONDITIONAL, REVIEW, REJECT = "approve", "conditional", "review", "reje
 NO_EVENT = frozenset({"max_wrong_side", "max_confident_errors"})
 """Kinds of error that an answer can only make by stating something: one that does not state it has no such error."""
 MOST_CASES = 10
+UNANSWERED = frozenset(NO_ANSWER.format(state) for state in (ResponseState.FAILED, ResponseState.OVER_BUDGET))
+"""Why a grade is missing that can be asked for again."""
 NO_MARGIN = "config/readiness.yaml: `update` states no margin; thresholds belong to the site: docs/readiness.md explains them"
 
 
@@ -128,17 +136,20 @@ class UpdatePair:
         Why there is no approval whatever the margins say, each a sentence.
     blocked : tuple of str
         Why there is no verdict, each with the next step.
+    last_days : tuple of str
+        Until when the revisions can be asked, where that is known and near.
     """
 
     benchmark: str
     model: str
     reference: str
     revision: str
-    answered_on: str
-    stated: str
-    pairs: Mapping[tuple[str, str], PairedPatients]
+    answered_on: str = ""
+    stated: str = ""
+    pairs: Mapping[tuple[str, str], PairedPatients] = field(default_factory=dict)
     reservations: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
+    last_days: tuple[str, ...] = ()
 
 
 def judge_margins(
@@ -219,7 +230,7 @@ def alarms_of(pair: UpdatePair, limits: Mapping[str, Mapping[UpdateKind, int | N
     ]
 
 
-def read_pair(study: Study, model: str) -> UpdatePair:
+def read_pair(study: Study, model: str, today: datetime.date) -> UpdatePair:
     """Pair the answers of a model's present revision with those of the one in use.
 
     Parameters
@@ -228,14 +239,19 @@ def read_pair(study: Study, model: str) -> UpdatePair:
         A run with the benchmark of `update` and the model.
     model : str
         The model.
+    today : date
+        Day from which the last days of the two revisions are counted.
 
     Raises
     ------
     ConfigError
-        If no margin is stated, the run lacks benchmark or model, or there are no answers of two revisions.
+        If no margin is stated, the run lacks benchmark or model, or it is a limited one.
     """
     update, members = study.readiness.update, known_groups(study.readiness, study.vocabulary)
-    benchmark = _benchmark(study, model)
+    benchmark, revision = _benchmark(study, model), study.models[model].revision
+    if unanswered := [*_unanswered(study, benchmark, model)]:
+        reference = study.models[model].reference_revision or "none"
+        return UpdatePair(benchmark=benchmark.name, model=model, reference=reference, revision=revision, blocked=tuple(unanswered))
     old, new = answers_of(study, benchmark, model, earlier=True), answers_of(study, benchmark, model)
     keys = [margin[:2] for margin in update.margins]
     keys += [(group, kind) for group, kinds in update.alarms.items() for kind, limit in kinds.items() if limit is not None]
@@ -249,13 +265,22 @@ def read_pair(study: Study, model: str) -> UpdatePair:
         benchmark=benchmark.name,
         model=model,
         reference=benchmark.earlier[model][0].revision,
-        revision=study.models[model].revision,
+        revision=revision,
         answered_on=" to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
         stated=stated,
         pairs=pairs,
         reservations=tuple(_reservations(study, benchmark, model, members, stated)),
         blocked=tuple(_incomparable(study, benchmark, model)),
+        last_days=tuple(_last_days(study.models[model], benchmark.earlier_responses[model], today)),
     )
+
+
+def _last_days(model: ModelConfig, in_use: Sequence[Response], today: datetime.date) -> Iterator[str]:
+    """Yield until when the two revisions can be asked; the one in use is known by the name under which it answered."""
+    served = Counter(row.served_model for row in in_use if row.served_model).most_common(1)
+    for which, day in (("in use", last_day(model, served[0][0]) if served else None), ("new", last_day(model))):
+        if day:
+            yield from (f"The revision that is {which}: {words}." for words in life_words(day, today))
 
 
 def _benchmark(study: Study, model: str) -> BenchmarkStudy:
@@ -269,16 +294,18 @@ def _benchmark(study: Study, model: str) -> BenchmarkStudy:
     if study.limit:
         message = "a limited run (`limit`) asks too few questions for a verdict on an update; make a whole one"
         raise ConfigError(message)
-    benchmark = study.benchmarks[update.benchmark]
+    return study.benchmarks[update.benchmark]
+
+
+def _unanswered(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[str]:
+    """Yield which of the two revisions has no answers."""
     for rows, which in (
         (benchmark.earlier[model], study.models[model].reference_revision),
         (benchmark.scores[model], study.models[model].revision),
     ):
         if not headline(rows):
             name = f"revision {which}" if which else "a revision before the present one"
-            message = f"{model}: there are no answers of {name} to {benchmark.name}; raise `revision` in config/models/{model}.yaml after an update, and run the workflow"
-            raise ConfigError(message)
-    return benchmark
+            yield f"There are no answers of {name} to {benchmark.name}. Raise `revision` in config/models/{model}.yaml after an update, and run the workflow."
 
 
 def _by_item(scores: list[Score]) -> dict[str, list[Score]]:
@@ -367,7 +394,8 @@ def _reservations(study: Study, benchmark: BenchmarkStudy, model: str, members: 
 
 
 def _incomparable(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[str]:
-    """Yield what makes the two revisions incomparable: grades of different graders, answers of more than one engine."""
+    """Yield what makes the two revisions incomparable: answers and grades that are missing, those of other models, and of several ones."""
+    yield from _missing(study, benchmark, model)
     for grader in study.all_graders:
         sides = [_served_models(grades.get((model, grader), ())) for grades in (benchmark.earlier_grades, benchmark.grades)]
         if sides[0] != sides[1] and all(sides):
@@ -383,6 +411,29 @@ def _incomparable(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterat
                 f"The answers of the revision that is {which} came from {counted(len(served), 'engine')} ({_names(served)}): give each a"
                 f" revision of its own. Raise `revision` in config/models/{model}.yaml and run the workflow."
             )
+
+
+def _missing(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[str]:
+    """Yield which answers and grades are missing that can be asked for, and which another model gave than the one asked."""
+    missing = [row.error for row in benchmark.responses[model] if is_headline(row) and row.state in MISSING_STATES]
+    answers = [why for why in missing if can_be_asked(why)] if study.models[model].backend != "imported" else []
+    graded = [row for (who, _), grades in benchmark.grades.items() if who == model for row in grades if is_headline(row)]
+    grades = [row.explanation for row in graded if row.explanation in UNANSWERED]
+    for noun, causes in (("answer", answers), ("grade", grades)):
+        if causes:
+            why = Counter(causes).most_common(1)[0][0] or "no reason is known"
+            yield f"{counted(len(causes), noun)} of the new revision can still be asked for (most often: {why}). Run `nmb run retry` with the configuration of this run."
+    for which, rows in (("in use", benchmark.earlier_responses[model]), ("new", benchmark.responses[model])):
+        others = Counter(row.error for row in rows if is_headline(row) and is_by_another_model(row.error))
+        yield from (
+            f"{counted(number, 'answer')} of the revision that is {which} were {why}; {next_step(why)}." for why, number in others.items()
+        )
+    for grader in study.all_graders:
+        sides = (benchmark.earlier_grades, benchmark.grades)
+        others = Counter(
+            row.explanation for grades in sides for row in grades.get((model, grader), ()) if is_by_another_model(row.explanation)
+        )
+        yield from (f"{counted(number, 'grade')} of {grader} were {why}; {next_step(why)}." for why, number in others.items())
 
 
 def _served_models(grades: Iterable[Grade]) -> set[tuple[str, str]]:

@@ -1,0 +1,204 @@
+"""A provider that answers by another model than the one asked: said at once, on the first screen, in gate and drift; one line allows an alias."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+
+from conftest import NMB
+from fixtures.models import Server, reply, running_server
+
+pytestmark = [pytest.mark.workflow, pytest.mark.long]
+
+INPUTS = "NMB_FOUND_INPUTS"
+OTHER = "made-up-3.5-lite"
+MAPPING = {
+    "title": "Exam",
+    "home": "made up",
+    "licence": "ours",
+    "axis": "breadth",
+    "files": ["*.csv"],
+    "runner": "choice",
+    "id": ["number"],
+    "text": ["history"],
+    "question": "question",
+    "options": {"columns": ["A", "B", "C", "D"]},
+    "answer": {"column": "answer", "form": "letter"},
+    "persona": "You are a physician.",
+    "samples": 1,
+}
+MARGINS = {
+    "stated_on": "2026-01-31",
+    "update": {"benchmark": "exam", "essential": {"all": {"min_accuracy": 0.9, "min_coverage": 0.9}}},
+}
+
+
+class Ruled(Server):
+    """Answers by the first rule whose pattern is in the request, under the name of that rule, or else under the one that was asked."""
+
+    def __init__(self, rules: list[dict[str, Any]]) -> None:
+        super().__init__()
+        self.rules = rules
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.bodies.append(body)
+        rule = next(rule for rule in self.rules if re.search(rule["if"], str(body["messages"])))
+        return web.json_response(reply(rule["content"], model=rule.get("model", body["model"])))
+
+
+def written_exam(folder: Path) -> tuple[Path, list[dict[str, Any]]]:
+    """Write eight questions in the form of the input that was found, and the rule by which another model answers them all."""
+    rows = [
+        [number, "t", f"History {number}.", "Which diagnosis?", "Stroke", "Tumour", "Abscess", "Migraine", "A"] for number in range(1, 9)
+    ]
+    folder.mkdir()
+    with (folder / "exam.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["number", "topic", "history", "question", "A", "B", "C", "D", "answer"], *rows])
+    return folder, [{"if": "", "content": "ANSWER: A", "model": OTHER}]
+
+
+def put_exam(project: Path, folder: Path, address: str, **model: object) -> None:
+    """Import the questions, and write a run with one model that a server on this machine answers."""
+    value = {"title": "Made up", "backend": "litellm", "id": "openai/made-up", "api_base": address, "revision": "1", "max_tokens": 64}
+    run = {"benchmarks": ["exam"], "models": ["x16"], "graders": ["rubric"]}
+    for name, content in (("mappings/exam", MAPPING), ("models/x16", value | model), ("x16", run), ("readiness", MARGINS)):
+        path = project / "config" / f"{name}.yaml"
+        before = yaml.safe_load(path.read_text(encoding="utf-8")) if name == "readiness" else {}
+        path.write_text(yaml.safe_dump(before | content), encoding="utf-8")
+    done = nmb(project, "benchmark", "import", "exam", "--from", str(folder))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def nmb(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path}
+    return subprocess.run([*NMB, *words], cwd=project, env=env, capture_output=True, text=True, check=False, timeout=900)
+
+
+def change(project: Path, **model: object) -> None:
+    path = project / "config/models/x16.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text(encoding="utf-8")) | model), encoding="utf-8")
+
+
+def report(project: Path) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", "config/x16.yaml"]
+    done = subprocess.run(command, cwd=project, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def row_of(project: Path, run: str) -> dict[str, str]:
+    with (project / f"results/{run}/tables/leaderboard.csv").open(encoding="utf-8", newline="") as file:
+        return next(row for row in csv.DictReader(file) if row["model"] == "x16")
+
+
+@pytest.fixture(params=["generated", "found"])
+def exam(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, list[dict[str, Any]]]:
+    """Questions, and the rules of a server that answers them by another model: made here, and those that were found."""
+    if request.param == "generated":
+        return written_exam(tmp_path / "exam")
+    if INPUTS not in os.environ:
+        pytest.skip(f"{INPUTS} is not set")
+    folder = Path(os.environ[INPUTS], "01-answered-by-another-model")
+    return folder, json.loads((folder / "replies.json").read_text(encoding="utf-8"))
+
+
+def test_a_run_by_another_model_is_said_everywhere_and_counts_for_nothing(project: Path, exam: tuple[Path, list[dict[str, Any]]]) -> None:
+    folder, rules = exam
+    with running_server(Ruled(rules)) as server:
+        put_exam(project, folder, server.address)
+        # while it is asked, at the first answer, and in the lines of `run try`
+        tried = nmb(project, "run", "try", "--model", "x16", "--benchmark", "exam", "--cores", "2", "--configfiles", "config/x16.yaml")
+        assert tried.returncode == 0, tried.stdout + tried.stderr
+        assert f"x16: WARNING: answered by another model: {OTHER}, not made-up" in tried.stderr
+        assert f"not answered: 8 answered by another model: {OTHER}, not made-up" in tried.stdout
+        assert f"were answered by another model: {OTHER}, not made-up" in (project / "results/try-x16/report.html").read_text(
+            encoding="utf-8"
+        )
+        watched = nmb(project, "run", "watch", "--once")
+        assert f"8 failed: answered by another model: {OTHER}, not made-up" in watched.stdout
+        # in a whole run: no rank, both names on the first screen, and nothing to be asked again
+        said = report(project)
+        assert f"answered by another model: {OTHER}, not made-up" in said
+        assert (row_of(project, "x16")["rank"], row_of(project, "x16")["missing"]) == ("", "8")
+        page = (project / "results/x16/report.html").read_text(encoding="utf-8")
+        assert f"8 answers to Exam were answered by another model: {OTHER}, not made-up" in page
+        asked = len(server.bodies)
+        assert nmb(project, "run", "incomplete", "--configfiles", "config/x16.yaml").returncode == 0
+        assert nmb(project, "run", "retry", "--configfiles", "config/x16.yaml", "--cores", "2").returncode == 0
+        # a change that nobody announced
+        drift = nmb(project, "model", "drift", "--model", "x16", "--benchmark", "exam", "--configfiles", "config/x16.yaml")
+        assert drift.returncode != 0
+        assert len(server.bodies) == asked
+        # one line of the yaml says that it is the same model: the answers are taken from the ledger
+        change(project, served_as=[OTHER])
+        report(project)
+        assert (row_of(project, "x16")["rank"], row_of(project, "x16")["missing"]) == ("1", "0")
+        assert len(server.bodies) == asked
+        assert OTHER not in nmb(project, "run", "incomplete", "--configfiles", "config/x16.yaml").stderr
+
+
+def test_a_new_revision_by_another_model_is_not_judged(project: Path, exam: tuple[Path, list[dict[str, Any]]]) -> None:
+    folder, rules = exam
+    right = [{"if": "", "content": "ANSWER: A"}]
+    with running_server(Ruled(right)) as server:
+        put_exam(project, folder, server.address)
+        assert nmb(project, "model", "gate", "x16", "--configfiles", "config/x16.yaml").returncode == 6, "nothing was asked yet"
+        report(project)
+        gate = nmb(project, "model", "gate", "x16", "--configfiles", "config/x16.yaml")
+        assert (gate.returncode, "no answers of a revision before" in gate.stdout) == (6, True), gate.stdout + gate.stderr
+        server.rules = rules
+        # the same revision, asked again, was answered by another model
+        drift = nmb(project, "model", "drift", "--model", "x16", "--benchmark", "exam", "--configfiles", "config/x16.yaml")
+        assert (drift.returncode, f"{OTHER}, not made-up" in drift.stdout) == (3, True), drift.stdout + drift.stderr
+        change(project, revision="2", reference_revision="1")
+        report(project)
+        with (project / "results/x16/tables/revisions.csv").open(encoding="utf-8", newline="") as file:
+            assert list(csv.DictReader(file)) == [], "answers of another model are no revision of this one"
+        gate = nmb(project, "model", "gate", "x16", "--configfiles", "config/x16.yaml")
+        assert gate.returncode == 6, gate.stdout + gate.stderr
+        assert f"8 answers of the revision that is new were answered by another model: {OTHER}, not made-up" in gate.stdout
+        page = project / "results/x16/gate/exam/x16/blocked.html"
+        assert OTHER in page.read_text(encoding="utf-8")
+        change(project, served_as=[OTHER])
+        report(project)
+        gate = nmb(project, "model", "gate", "x16", "--configfiles", "config/x16.yaml")
+        assert gate.returncode == 0, gate.stdout + gate.stderr
+
+
+def test_the_gate_waits_for_answers_that_can_be_asked_for_and_says_so_by_its_exit_code(project: Path, tmp_path: Path) -> None:
+    folder, _ = written_exam(tmp_path / "exam")
+    right = [{"if": "", "content": "ANSWER: A"}]
+    with running_server(Ruled(right)) as server:
+        put_exam(project, folder, server.address, max_attempts=1)
+        report(project)
+        server.rules = [{"if": "History 3", "content": ""}, *right]  # an empty text refuses, so it is an answer
+        change(project, revision="2", reference_revision="1", max_cost_usd=0.0005, **PRICED)
+        said = report(project)
+        assert "over_budget" in said
+        done = nmb(project, "run", "incomplete", "--configfiles", "config/x16.yaml")
+        assert (done.returncode, "requests them again" in done.stderr) == (3, True), done.stderr
+        assert nmb(project, "run", "retry", "--configfiles", "config/x16.yaml", "--cores", "2").returncode == 3
+        gate = nmb(project, "model", "gate", "x16", "--configfiles", "config/x16.yaml")
+        assert (gate.returncode, "nmb run retry" in gate.stdout) == (6, True), gate.stdout + gate.stderr
+        assert "look 1" not in gate.stdout
+        change(project, max_cost_usd=5)
+        assert nmb(project, "run", "retry", "--configfiles", "config/x16.yaml", "--cores", "2").returncode == 0
+        assert nmb(project, "run", "incomplete", "--configfiles", "config/x16.yaml").returncode == 0
+        gate = nmb(project, "model", "gate", "x16", "--configfiles", "config/x16.yaml")
+        assert "look 1, counted" in gate.stdout, gate.stdout + gate.stderr
+
+
+PRICED = {"prices": {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 1, "dated": "2026-01-01"}}
