@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.exact import FEW_PATIENTS, mcnemar_exact, variance_of_mean
+from neuralmedbench.estimates.exact import FEW_PATIENTS, variance_of_mean
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, IntervalSettings, expanded_tail, rate_interval, widened
 
 EXACT_FLIPS_UP_TO = 12
@@ -25,7 +25,7 @@ SHUFFLES_AT_ONCE = 1_000
 class Difference(NamedTuple):
     """A paired difference; `low` and `high` are None when nothing varies, `spread` is its standard error.
 
-    `mcnemar_p` is of the exact McNemar test of values above 0.5, which takes items as independent.
+    `only_first`, `only_second`: items of which one side alone has a value above 0.5.
     """
 
     value: float | None
@@ -35,7 +35,8 @@ class Difference(NamedTuple):
     spread: float
     items: int
     patients: int
-    mcnemar_p: float | None = None
+    only_first: int | None = None
+    only_second: int | None = None
 
 
 def paired_difference(first: Floats, second: Floats, by: ByPatient) -> Difference:
@@ -84,19 +85,21 @@ def paired_differences(pairs: Sequence[tuple[Floats, Floats]], by: ByPatient) ->
             resampled = own.resampled_means(np.stack(gaps, axis=1))
             p_values = sign_flip_p(own.sums(np.stack(gaps, axis=1)), own.settings)
             for column, place in enumerate(some):
-                passed = [side[both] > 0.5 for side in pairs[place]]
-                found[place] = _difference(gaps[column], own, resampled[:, column], p_values[column], mcnemar_exact(*passed))
+                passed, other_passed = (side[both] > 0.5 for side in pairs[place])
+                found[place] = _difference(gaps[column], own, resampled[:, column], p_values[column])._replace(
+                    only_first=int((passed & ~other_passed).sum()), only_second=int((other_passed & ~passed).sum())
+                )
     return found
 
 
-def _difference(gaps: Floats, by: ByPatient, resampled: Floats, p_value: float, mcnemar_p: float) -> Difference:
+def _difference(gaps: Floats, by: ByPatient, resampled: Floats, p_value: float) -> Difference:
     value, (low, high) = float(gaps.mean()), by.percentiles(resampled)
     if low is not None and high is not None:
         if by.clusters < FEW_PATIENTS:
             near, far = student_interval(gaps, by)
             low, high = min(low, near), max(high, far)
         low, high = widened(value, (low, high), variance_of_mean(gaps, by.codes).widening, -1.0)
-    return Difference(value, low, high, p_value, float(np.nanstd(resampled)), len(gaps), by.clusters, mcnemar_p)
+    return Difference(value, low, high, p_value, float(np.nanstd(resampled)), len(gaps), by.clusters)
 
 
 def patient_gaps(first: Floats, second: Floats, by: ByPatient) -> Floats:

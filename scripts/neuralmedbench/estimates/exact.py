@@ -289,16 +289,6 @@ def holm_levels(p_values: Sequence[float], alpha: float) -> list[float]:
     return levels
 
 
-def mcnemar_exact(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> float:
-    """Return the p value of the exact McNemar test on paired outcomes; it takes items as independent and is reported beside the clustered test."""
-    from scipy import stats
-
-    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
-    if only_first + only_second == 0:
-        return 1.0
-    return float(stats.binomtest(only_first, only_first + only_second, 0.5).pvalue)
-
-
 def holm(p_values: list[float]) -> list[float]:
     """Correct p values by Holm's step-down procedure; the order of the list is kept.
 

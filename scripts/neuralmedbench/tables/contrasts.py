@@ -136,7 +136,8 @@ class PairwiseRow(ResultRow):
     high: float | None = None
     p_value: float | None = None
     p_holm: float | None = None
-    mcnemar_p: float | None = None
+    only_a: int | None = None
+    only_b: int | None = None
     unread: float | None = None
     unread_may_turn: bool | None = None
     needed: int | None = None
@@ -152,7 +153,8 @@ def pairwise_rows(pairs: dict[str, list[Pair]], limit: float) -> list[PairwiseRo
             model_a=pair.first,
             model_b=pair.second,
             p_holm=pair.p_holm,
-            mcnemar_p=pair.difference.mcnemar_p,
+            only_a=pair.difference.only_first,
+            only_b=pair.difference.only_second,
             unread=None if pair.difference.value is None else pair.unread,
             unread_may_turn=None if pair.difference.value is None else pair.may_turn(limit),
             needed=pair.needed,

@@ -376,8 +376,7 @@ def _statements(study: Study) -> list[str]:
             "Differences are paired by item and resampled by patient, with fewer than 30 patients never narrower than Student's t (our rule); p "
             "values flip the signs of whole patients (up to 12 all patterns, above that drawn ones, and Hoeffding's bound for what is rarer than "
             "draws can show), corrected after Holm within a benchmark. A difference counts as significant only where the interval, too, does not "
-            "hold 0 (our rule). McNemar's exact test on the majority of the "
-            "samples stands beside them and ignores patients."
+            "hold 0 (our rule)."
         ),
         "Tiers: a model joins the tier of the best unless it is significantly different from it. Rank ranges come from the same resamples.",
         (

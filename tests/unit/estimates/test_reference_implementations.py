@@ -13,12 +13,11 @@ import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
 from scipy import stats
-from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from neuralmedbench.estimates.agreement import complete_rows, icc
 from neuralmedbench.estimates.comparisons import shuffle_p, sign_flip_p, smallest_difference, square_and_add, student_interval
-from neuralmedbench.estimates.exact import effective_size, mcnemar_exact, one_sided_bounds, variance_of_mean
+from neuralmedbench.estimates.exact import effective_size, one_sided_bounds, variance_of_mean
 from neuralmedbench.estimates.intervals import (
     ByPatient,
     Interval,
@@ -40,14 +39,6 @@ def clustered() -> tuple[np.ndarray, np.ndarray]:
     patients = np.sort(rng.integers(0, 14, 50))
     patients = np.unique(patients, return_inverse=True)[1]
     return (rng.random(50) < np.where(rng.random(14) < 0.5, 0.9, 0.1)[patients]).astype(float), patients
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_mcnemars_exact_test_is_that_of_statsmodels(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    first, second = rng.random(40) < 0.7, rng.random(40) < 0.5
-    table = [[(first & second).sum(), (first & ~second).sum()], [(~first & second).sum(), (~first & ~second).sum()]]
-    assert mcnemar_exact(first, second) == pytest.approx(mcnemar(table, exact=True).pvalue, abs=TO)
 
 
 def test_flipping_the_signs_of_few_patients_is_the_permutation_test_of_scipy() -> None:

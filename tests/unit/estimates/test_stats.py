@@ -14,7 +14,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from neuralmedbench.estimates.comparisons import paired_difference, rank_ranges, shows_difference, sign_flip_p, smallest_difference, tiers
 from neuralmedbench.estimates.concordance import separation
-from neuralmedbench.estimates.exact import clopper_pearson, effective_size, holm, mcnemar_exact
+from neuralmedbench.estimates.exact import clopper_pearson, effective_size, holm
 from neuralmedbench.estimates.intervals import (
     ByPatient,
     IntervalSettings,
@@ -140,12 +140,6 @@ def test_holm_is_that_of_statsmodels(monkeypatch: pytest.MonkeyPatch) -> None:
     assert holm([]) == []
 
 
-def test_mcnemar_is_the_binomial_test_on_the_discordant_pairs() -> None:
-    first, second = np.array([1, 1, 1, 1, 1, 0, 1], dtype=bool), np.array([0, 0, 0, 0, 0, 1, 1], dtype=bool)
-    assert mcnemar_exact(first, second) == pytest.approx(scipy_stats.binomtest(5, 6).pvalue)
-    assert mcnemar_exact(first, first) == 1.0
-
-
 def test_the_sign_flip_test_is_exact_for_few_patients_and_close_for_many() -> None:
     assert sign_flip_p(np.ones((4, 1)), FAST)[0] == pytest.approx(2 / 16)
     sums = np.random.default_rng(5).normal(0.3, 1, 40)
@@ -159,6 +153,7 @@ def test_a_paired_difference_uses_only_items_that_both_sides_have() -> None:
     first, second = np.array([1.0, 1.0, np.nan, 0.0]), np.array([0.0, 1.0, 1.0, np.nan])
     found = paired_difference(first, second, ByPatient(np.array([0, 1, 2, 3]), FAST))
     assert (found.value, found.items, found.patients) == (0.5, 2, 2)
+    assert (found.only_first, found.only_second) == (1, 0)
     nothing = paired_difference(first[2:3], second[2:3], ByPatient(np.array([0]), FAST))
     assert (nothing.value, nothing.p_value) == (None, None)
 
