@@ -117,13 +117,17 @@ def fit_template(rough: sitk.Image, image: sitk.Image | None = None) -> sitk.Tra
     fits = _likely_fits(rough)
     if len(fits) > 1:
         fits = [polish_fit(rough, fit) for fit in fits]
-    scale = scale_of(_best(rough, fits))
-    if image is not None and scale < SMALL_SCALE:
-        # two sizes of a small head may agree alike on the coarse grid, and the larger one takes the skull for the brain's rim
-        rough = coarse_head(image, FINE_MM * scale)
-        fits = [polish_fit(rough, fit) for fit in fits]
-        fits += [polish_fit(rough, _smaller(fit)) for fit in fits]
-    return fits[0] if len(fits) == 1 else _polished_to_the_end(rough, _best(rough, fits))
+    fit = fits[0] if len(fits) == 1 else _polished_to_the_end(rough, _best(rough, fits))
+    scale = scale_of(fit)
+    if image is None or scale >= SMALL_SCALE:
+        return fit
+    sharp = coarse_head(image, FINE_MM * scale)
+    if fit_quality(rough, fit)["agreement"] < CLEAR_AGREEMENT:
+        return polish_fit(sharp, fit)
+    # two sizes of a small head may agree alike on the coarse grid, and the larger one takes the skull for the brain's rim
+    fits = [polish_fit(sharp, fit) for fit in fits]
+    fits += [polish_fit(sharp, _smaller(fit)) for fit in fits]
+    return _polished_to_the_end(sharp, _best(sharp, fits))
 
 
 def _smaller(fit: sitk.Transform) -> sitk.Transform:
