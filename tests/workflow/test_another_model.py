@@ -1,4 +1,7 @@
-"""A provider that answers by another model than the one asked: said at once, on the first screen, in gate and drift; one line allows an alias."""
+"""A provider that answers by another model than the one asked: said at once, on the first screen, in gate and drift; one line allows an alias.
+
+And one model at three efforts: a family over tokens.
+"""
 
 from __future__ import annotations
 
@@ -202,3 +205,51 @@ def test_the_gate_waits_for_answers_that_can_be_asked_for_and_says_so_by_its_exi
 
 
 PRICED = {"prices": {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 1, "dated": "2026-01-01"}}
+
+
+RIGHT = {"low": 2, "medium": 4, "high": 8}
+
+
+class Thinking(Server):
+    """Is right about as many of the eight questions as its effort allows, and needs as many tokens."""
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.bodies.append(body)
+        effort = body["chat_template_kwargs"]["effort"]
+        number = int(re.findall(r"History (\d)", str(body["messages"]))[-1])
+        said = reply("ANSWER: A" if number <= RIGHT[effort] else "ANSWER: B", model=body["model"])
+        tokens = 10 ** (1 + list(RIGHT).index(effort))
+        said["usage"] = {"prompt_tokens": 100, "completion_tokens": tokens, "total_tokens": 100 + tokens}
+        return web.json_response(said)
+
+
+def test_three_efforts_of_one_id_are_a_family_with_one_figure_over_their_tokens(project: Path, tmp_path: Path) -> None:
+    folder, _ = written_exam(tmp_path / "exam")
+    with running_server(Thinking()) as server:
+        put_exam(project, folder, server.address)
+        for effort in RIGHT:
+            value = yaml.safe_load((project / "config/models/x16.yaml").read_text(encoding="utf-8"))
+            value |= {"title": f"Thinks {effort}", "parameters": {"chat_template_kwargs": {"effort": effort}}}
+            (project / f"config/models/{effort}.yaml").write_text(yaml.safe_dump(value), encoding="utf-8")
+        run = {"benchmarks": ["exam"], "models": [*RIGHT], "graders": ["rubric"]}
+        (project / "config/x16.yaml").write_text(yaml.safe_dump(run), encoding="utf-8")
+        report(project)
+        assert {body["chat_template_kwargs"]["effort"] for body in server.bodies} == set(RIGHT)
+    tables = project / "results/x16/tables"
+    with (tables / "cost.csv").open(encoding="utf-8", newline="") as file:
+        rows = {row["model"]: row for row in csv.DictReader(file)}
+    assert {name: (row["shared_id"], float(row["pass1"]), float(row["completion_tokens_per_item"])) for name, row in rows.items()} == {
+        "low": ("openai/made-up", 0.25, 10),
+        "medium": ("openai/made-up", 0.5, 100),
+        "high": ("openai/made-up", 1, 1000),
+    }
+    with (tables / "pairwise.csv").open(encoding="utf-8", newline="") as file:
+        pairs = {frozenset((row["model_a"], row["model_b"])): row for row in csv.DictReader(file)}
+    far = pairs[frozenset(("low", "high"))]
+    assert (abs(float(far["difference"])), int(far["only_a"]) + int(far["only_b"])) == (0.75, 6)
+    page = (project / "results/x16/report.html").read_text(encoding="utf-8")
+    assert (
+        "openai/made-up: Thinks low (10 tokens out, 25 %), Thinks medium (100 tokens out, 50 %), Thinks high (1000 tokens out, 100 %)"
+        in page
+    )
