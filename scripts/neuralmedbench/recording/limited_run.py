@@ -18,7 +18,8 @@ from neuralmedbench.config.workflow import Run, merged_config, read_run
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.tables import read_by_item, read_records, read_table
 from neuralmedbench.models.causes import next_step
-from neuralmedbench.recording.plan import PlanRow, plan_run
+from neuralmedbench.models.model_run import spent_here
+from neuralmedbench.recording.plan import PlanRow, most_usd, plan_run
 from neuralmedbench.recording.run_mistakes import run_mistakes
 from neuralmedbench.records.arm_changes import as_asked
 from neuralmedbench.records.items import Item
@@ -263,14 +264,13 @@ def _spent(rows: Sequence[Response]) -> Iterator[str]:
 def _whole_run(run: Run, rows: Sequence[Response], model: ModelConfig) -> Iterator[str]:
     """Yield what the whole run of this model on this benchmark would take: its calls at the speed and length of these answers."""
     plan, _ = plan_run(replace(run, config=run.config.model_copy(update={"limit": 0})))
-    whole = next(row for row in plan if not row.grader).outlook
-    least = next(row.least_minutes for row in plan if not row.grader)
+    planned = next(row for row in plan if not row.grader)
+    whole = planned.outlook
     words = [f"{counted(whole.samples, 'answer')}, {counted(whole.calls, 'call')} still to be made"]
     if whole.usd is not None and whole.most_usd is not None:
-        caps = [cap for cap in (model.max_cost_usd, run.config.max_run_cost_usd) if cap is not None]
-        words.append(f"about {whole.usd:.2f} USD, at most {min([whole.most_usd, *caps]):.2f}")
+        words.append(f"about {whole.usd:.2f} USD, at most {most_usd([planned], run, spent_here()):.2f}")
     seconds = [row.latency_s / len(row.turns) for row in rows if row.latency_s is not None and row.turns]
     if seconds and model.backend in ("litellm", "server"):
-        minutes = max(least, whole.calls * sum(seconds) / len(seconds) / model.concurrency / 60)
+        minutes = max(planned.least_minutes, whole.calls * sum(seconds) / len(seconds) / model.concurrency / 60)
         words.append(f"about {minutes:.0f} minutes" if minutes >= 1 else "less than a minute")
     yield f"the whole run: {'; '.join(words)}; it asks only what is not in the ledger"

@@ -479,11 +479,11 @@ def _total(rows: Sequence[PlanRow], run: Run, spending: SpendTotals) -> str:
     known = [row for row in rows if row.outlook.usd is not None]
     unknown = sum(row.outlook.usd is None and row.outlook.calls > 0 and row.destination != "local" for row in rows)
     calls = sum(row.outlook.calls for row in rows)
-    money = f"{_usd(sum(row.outlook.usd or 0 for row in known))} USD, at most {_usd(_most_usd(known, run, spending))} USD"
+    money = f"{_usd(sum(row.outlook.usd or 0 for row in known))} USD, at most {_usd(most_usd(known, run, spending))} USD"
     return f"{calls} calls, {money}" + (f", and {unknown} of unknown price" if unknown else "")
 
 
-def _most_usd(rows: Sequence[PlanRow], run: Run, spending: SpendTotals) -> float:
+def most_usd(rows: Sequence[PlanRow], run: Run, spending: SpendTotals) -> float:
     """Return the most that calls may cost: the lesser of their reservations and of what the caps leave."""
     reserved: dict[str, float] = defaultdict(float)
     caps = {row.account: row.max_cost_usd for row in rows if row.max_cost_usd is not None}
