@@ -29,9 +29,9 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    settings = IntervalSettings(args.resamples, args.seed, args.confidence, args.max_missing_fraction)
+    settings = IntervalSettings(args.resamples, args.seed, args.confidence, args.max_missing_fraction, args.margin)
     with gc_paused():
-        study = study_of(args, settings, args.margin)
+        study = study_of(args, settings)
         write_tables(study, args.out_tables, args.out_metrics, Release(args.profile, args.min_patients_shown))
     return 0
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuralmedbench.estimates.comparisons import paired_difference
+from neuralmedbench.estimates.contrasts import paired_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, rate_interval
 from neuralmedbench.estimates.repeats import pass_at_k

@@ -253,10 +253,9 @@ def judge_update(args: Namespace) -> int:
         list(run.models),
         list(run.graders),
         vocabulary=Path(config.vocabulary),
-        settings=IntervalSettings(**config.statistics.model_dump()),
+        settings=IntervalSettings(**config.statistics.model_dump(), margin=config.comparison.margin),
         grader_floor=config.grader_checks.floor,
         limit=config.limit,
-        margin=config.comparison.margin,
         results=Path(run.results),
     )
     found = write_gate(study, args.model, record, Path(run.results))

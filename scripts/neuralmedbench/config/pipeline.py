@@ -56,8 +56,8 @@ class SlicesConfig(Section):
 class StatisticsConfig(Section):
     """Intervals and tests."""
 
-    resamples: int = Field(10_000, ge=100, description="Resamples of the patient-clustered bootstrap.")
-    seed: int = Field(20_260_925, description="Seed of the bootstrap.")
+    resamples: int = Field(10_000, ge=100, description="Patterns of flipped signs, and resamples of patients, that are drawn.")
+    seed: int = Field(20_260_925, description="Seed of the draws.")
     confidence: float = Field(0.95, gt=0.5, lt=1, description="Confidence level of every interval.")
     max_missing_fraction: float = Field(
         0.02,

@@ -2,20 +2,21 @@
 
 The functions know no benchmark and no model, and import numpy and scipy alone.
 To use it with your own numbers, begin with `intervals.ByPatient` (patient of each item, `IntervalSettings`), `intervals.rate_interval` and
-`comparisons.paired_difference`. Item values lie between 0 and 1, with NaN for an item without a value.
+`contrasts.paired_difference`. Item values lie between 0 and 1, with NaN for an item without a value.
 
 Doors
 -----
 agreement: RaterTerms, pair_coefficients, pair_terms
 calibration: MASS_BINS, RiskCurve, WIDTH_BINS, auroc, brier, calibration_error, linspace_bins, mass_bins, pessimistic, risk_coverage_area, width_bins
-comparisons: Difference, difference_of_rates, paired_difference, paired_differences, patient_gaps, rank_ranges, shows_difference, shuffle_p, smallest_difference, square_and_add, tiers
+contrasts: Difference, Ratio, paired_difference, patients_to_show, ratio_difference, smallest_difference, square_and_add, unpaired_difference
 concordance: COEFFICIENTS, Level, MOST_UNDEFINED, Pairs, concordance, separation
 exact: ShareTest, clopper_pearson, holm, holm_known, share_bounds, share_tests
-intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, bootstrap_p_value, codes_of, rate_interval, rate_intervals, repaired_share, resampled_rate, weighted_rate
-noninferiority: Changes, MOST_PATIENTS, gap_bounds, gaps_of, margin_test, patients_needed, patients_to_differ
+intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, bootstrap_p_value, codes_of, rate_interval, repaired_share
+noninferiority: Changes, MOST_PATIENTS, gap_bounds, gaps_of, margin_test, patients_needed
 over_models: FEWEST_MODELS, Discrimination, SetScores, corrected_correlation, guessing_p, item_discriminations
 prediction_powered: FEWEST_RATERS, RatedAnswers, calibrated_rate, correct_rate
+ranks: rank_ranges, tiers
 repeats: compare_answers, pass_at_k, share_of_same_answers
-shifts: conditional_rate, difference_of_conditional_rates, spread_of_means
+shifts: spread_of_means
 suppression: CellSize, Label, Mask, mask_of, suppressed_cells
 """

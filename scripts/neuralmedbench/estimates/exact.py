@@ -11,11 +11,9 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-FEW_PATIENTS = 30
-"""With fewer patients a percentile bootstrap of a single rate is too narrow: the exact interval is used."""
 
-FEW_EVENTS = 10
-"""The same with fewer events, or fewer items without one, counted on the effective sample size. (Our rule: perf/confidence_intervals.py.)"""
+NOTHING = 1e-12
+"""Variances below it are rounding errors."""
 
 
 def clopper_pearson(events: float, trials: float, confidence: float) -> tuple[float, float]:
@@ -47,7 +45,7 @@ def clopper_pearson(events: float, trials: float, confidence: float) -> tuple[fl
 
 
 def effective_size(values: Floats, patients: Ints, confidence: float, weights: Floats | None = None) -> float:
-    """Return the number of independent items that would have the same variance as these clustered ones.
+    """Return the number of independent trials that would have the same variance as these clustered items.
 
     Parameters
     ----------
@@ -63,7 +61,8 @@ def effective_size(values: Floats, patients: Ints, confidence: float, weights: F
     Returns
     -------
     float
-        Between 1 and the sum of the weights, which is the number of items if no weights are given (never below 1).
+        1 at least. Items whose values vary less than those of coins do (shares, durations) are worth more than one trial each.
+        The number of items where nothing varies between patients, so that no variance can be estimated.
 
     References
     ----------
@@ -72,18 +71,19 @@ def effective_size(values: Floats, patients: Ints, confidence: float, weights: F
     """
     from scipy import special
 
-    clusters, most = int(patients.max()) + 1, len(values) if weights is None else float(weights.sum())
+    clusters, items = int(patients.max()) + 1, len(values)
     if clusters < 2:
         return 1.0
-    rate = float(values.sum()) / most
     if weights is None:
-        variance = max(variance_of_mean(values, patients))
+        rate, variance = float(values.mean()), max(variance_of_mean(values, patients))
     else:
-        variance = _between_patients(values - rate * weights, patients) / most**2
-    size = most if variance <= 0 else min(most, rate * (1 - rate) / variance)
+        total = float(weights.sum())
+        rate = float(values.sum()) / total
+        variance = _between_patients(values - rate * weights, patients) / total**2
+    size = rate * (1 - rate) / variance if variance > NOTHING else items
     upper = 0.5 + confidence / 2
-    correction = (special.stdtrit(max(len(values) - 1, 1), upper) / special.stdtrit(clusters - 1, upper)) ** 2
-    return float(np.clip(size * correction, 1.0, max(most, 1.0)))
+    correction = special.stdtrit(max(items - 1, size - 1, 1), upper) / special.stdtrit(clusters - 1, upper)
+    return max(float(size * correction**2), 1.0)
 
 
 class VarianceOfMean(NamedTuple):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.exact import FEW_EVENTS, FEW_PATIENTS, clopper_pearson, effective_size, one_sided_bounds, variance_of_mean
+from neuralmedbench.estimates.exact import clopper_pearson, effective_size, one_sided_bounds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+HALF = 0.5
 
 FEW_ERRORS = 5
 """With fewer errors removed, or fewer left, a bootstrap of their share is too narrow. (Our rule: perf/confidence_intervals.py.)"""
@@ -21,16 +24,17 @@ FEW_ERRORS = 5
 
 @dataclass(frozen=True)
 class IntervalSettings:
-    """Settings of all intervals: resamples and seed of the bootstrap, confidence level, limit of missing answers."""
+    """Settings of all intervals: draws and their seed, confidence level, limit of missing answers, smallest difference that matters."""
 
     resamples: int = 10_000
     seed: int = 20_260_925
     confidence: float = 0.95
     max_missing_fraction: float = 0.02
+    margin: float = 0.10
 
 
 class Interval(NamedTuple):
-    """An estimate with its interval; `method` is `bootstrap`, `exact`, `exact one-sided`, `square and add` or `none`.
+    """An estimate with its interval; `method` is `exact`, `exact one-sided`, `bootstrap`, `flips`, `square and add` or `none`.
 
     Without arguments: no estimate, because there is nothing to estimate it from.
     """
@@ -39,6 +43,14 @@ class Interval(NamedTuple):
     low: float | None = None
     high: float | None = None
     method: str = "none"
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Low and high of an interval that has both."""
+        if self.low is None or self.high is None:
+            message = "an interval without bounds has no ends"
+            raise ValueError(message)
+        return self.low, self.high
 
 
 def codes_of(labels: Sequence[str] | npt.NDArray[Any]) -> Ints:
@@ -70,7 +82,15 @@ class ByPatient:
 
     def at(self, items: npt.NDArray[Any]) -> ByPatient:
         """Keep some items, by mask or index; only their patients are resampled."""
+        if items.dtype == bool and items.all():
+            return self
         return ByPatient(self.codes[items], self.settings)
+
+    def at_confidence(self, confidence: float) -> ByPatient:
+        """Return the same patients at another confidence level."""
+        same = copy(self)
+        same.settings = replace(self.settings, confidence=confidence)
+        return same
 
     @property
     def weights(self) -> Floats:
@@ -170,158 +190,39 @@ def expanded_tail(clusters: int, confidence: float) -> float:
     return float(special.ndtr(-reach))
 
 
-def rate_interval(values: Floats, by: ByPatient) -> Interval:
-    """Mean of item values with its interval.
+def rate_interval(values: Floats, by: ByPatient, weights: Floats | None = None) -> Interval:
+    """Return the mean of item values, or the ratio of two sums, with its interval: one closed form, whatever the number of patients.
 
     Parameters
     ----------
     values : ndarray of float, shape (items,)
-        Between 0 and 1; NaN is left out.
+        Between 0 and the item's weight; NaN is left out.
     by : ByPatient
         Patients of the items.
+    weights : ndarray of float, shape (items,), optional
+        How much each item counts (answers that meet a condition, the inverse of a probability); 1 if absent. Items of weight 0 are left out.
 
     Returns
     -------
     Interval
-        `exact one-sided` when no item or every item has the event: then the patients are the trials and the whole
-        error stands on the one side that is open (0 of 8 patients: 0 to 0.31). `exact` on the effective sample size with
-        fewer than 30 patients, or fewer than 10 events or items without one on that size; in that case no end is nearer to
-        the rate than it would be with no event at all. `bootstrap` otherwise, widened by `variance_of_mean`.
+        `exact`: Clopper and Pearson's on the effective sample (`effective_size`), whose ends are no nearer to the rate than they would be
+        with no event at all, or with every one. `exact one-sided` when no item or every item has the event: then the patients are the
+        trials and the whole error stands on the one side that is open (0 of 8 patients: 0 to 0.31).
     """
-    return rate_intervals(values[:, None], by)[0]
-
-
-def rate_intervals(values: Floats, by: ByPatient, *, jointly: bool = False) -> list[Interval]:
-    """Return the interval of each of many columns, as `rate_interval` does; columns with the same items are resampled together.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (items, columns)
-        Between 0 and 1; NaN is left out.
-    by : ByPatient
-        Patients of the items.
-    jointly : bool
-        Resample all patients once for all columns. Those without a value in a column are drawn too, so a bootstrap differs from that of
-        `rate_interval` by chance alone; with many columns of different items it is faster.
-    """
-    if jointly:
-        return _jointly_resampled(values, by)
-    found, alike = [Interval()] * values.shape[1], dict[bytes, list[int]]()
-    for column, known in enumerate(~np.isnan(values.T)):
-        if known.any():
-            # columns with the same items share their resamples
-            alike.setdefault(known.tobytes(), []).append(column)
-    for columns in alike.values():
-        known = ~np.isnan(values[:, columns[0]])
-        own = by.at(known)
-        part = {column: np.ascontiguousarray(values[known, column]) for column in columns}
-        exact = {column: exact_interval(part[column], own) for column in columns}
-        # only the columns without an exact interval need the bootstrap
-        drawn = [column for column in columns if exact[column] is None]
-        resampled = own.resampled_means(np.stack([part[column] for column in drawn], axis=1)) if drawn else None
-        for column, interval in exact.items():
-            if interval is not None:
-                found[column] = interval
-            elif resampled is not None:
-                found[column] = _bootstrap_interval(part[column], own, resampled[:, drawn.index(column)])
-    return found
-
-
-def _jointly_resampled(values: Floats, by: ByPatient) -> list[Interval]:
-    """Return what `rate_intervals` does, with one set of resamples of all patients for all columns."""
-    known = ~np.isnan(values)
-    found: dict[int, Interval] = {}
-    patients: dict[int, ByPatient] = {}
-    for column in range(values.shape[1]):
-        if not known[:, column].any():
-            found[column] = Interval()
-            continue
-        own = by.at(known[:, column])
-        exact = exact_interval(values[known[:, column], column], own)
-        if exact is None:
-            patients[column] = own
-        else:
-            found[column] = exact
-    if patients:
-        columns = list(patients)
-        # the number of drawn items is the same for columns with the same items
-        masks, place = np.unique(known[:, columns], axis=1, return_inverse=True)
-        totals = by.weights @ by.sums(np.where(known, values, 0.0)[:, columns])
-        sizes = (by.weights @ by.sums(masks.astype(np.float64)))[:, place.reshape(-1)]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            drawn = totals / sizes
-        for number, column in enumerate(columns):
-            found[column] = _bootstrap_interval(values[known[:, column], column], patients[column], drawn[:, number])
-    return [found[column] for column in range(values.shape[1])]
-
-
-def resampled_rate(values: Floats, by: ByPatient, resampled: Floats) -> Interval:
-    """Return the interval of a rate by the rules of `rate_interval`, from resamples that were drawn before.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (items,)
-        Between 0 and 1, no NaN.
-    by : ByPatient
-        Patients of the items.
-    resampled : ndarray of float, shape (resamples,)
-        Means of the resamples.
-    """
-    return exact_interval(values, by) or _bootstrap_interval(values, by, resampled)
-
-
-def exact_interval(values: Floats, by: ByPatient, trials: Floats | None = None) -> Interval | None:
-    """Return the interval of a rate where the rules of `rate_interval` ask for an exact one, else None; no value may be NaN.
-
-    With `trials`, values are numbers of events and the rate is the share of all trials that are events.
-    """
-    mean, confidence = float(values.mean() if trials is None else values.sum() / trials.sum()), by.settings.confidence
-    if mean <= 0 or mean >= 1:
-        return Interval(mean, *one_sided_bounds(mean * by.clusters, by.clusters, confidence), "exact one-sided")
-    size = effective_size(values, by.codes, confidence, trials)
-    few = min(mean, 1 - mean) * size < FEW_EVENTS
-    if by.clusters >= FEW_PATIENTS and not few:
-        return None
-    low, high = clopper_pearson(mean * size, size, confidence)
-    if few:
-        # with few events the end beyond them is no nearer than with none
-        none = one_sided_bounds(0, by.clusters, confidence)[1]
-        low, high = (low, max(high, none)) if mean < 0.5 else (min(low, 1 - none), high)
-    return Interval(mean, low, high, "exact")
-
-
-def _bootstrap_interval(values: Floats, by: ByPatient, resampled: Floats) -> Interval:
-    """Return the expanded percentiles of a rate; they lie further out where patients with unequal numbers of items make them too near."""
-    mean = float(values.mean())
-    return Interval(mean, *widened(mean, by.percentiles(resampled), variance_of_mean(values, by.codes).widening, 0.0), "bootstrap")
-
-
-def widened(value: float, ends: tuple[float | None, float | None], times: float, least: float) -> tuple[float | None, float | None]:
-    """Move the ends of an interval away from its value, within `least` to 1."""
-    low, high = ends
-    if low is None or high is None:
-        return ends
-    return max(value - (value - low) * times, least), min(value + (high - value) * times, 1.0)
-
-
-def weighted_rate(values: Floats, weights: Floats, by: ByPatient) -> Interval:
-    """Mean of values with inverse-probability weights (Hajek's ratio), and its interval.
-
-    That of `rate_interval` where all weights, or all values, are equal; else a bootstrap of the ratio over patients.
-
-    Parameters
-    ----------
-    values, weights : ndarray of float, shape (items,)
-        Values between 0 and 1, no NaN; weights above 0.
-    by : ByPatient
-        Patients of the items.
-    """
-    if np.ptp(weights) < 1e-12 or np.ptp(values) < 1e-12:
-        return rate_interval(values, by)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        drawn = by.weights @ by.sums(np.column_stack([weights * values, weights]))
-        ratios = drawn[:, 0] / drawn[:, 1]
-    return Interval(float((weights * values).sum() / weights.sum()), *by.percentiles(ratios), "bootstrap")
+    known = ~np.isnan(values) if weights is None else (weights > 0) & ~np.isnan(values)
+    if not known.any():
+        return Interval()
+    by, values = by.at(known), values[known]
+    if weights is not None and np.ptp(weights[known]) == 0:
+        values, weights = values / weights[known], None
+    weights = None if weights is None else weights[known]
+    rate, confidence = float(values.sum() / (len(values) if weights is None else weights.sum())), by.settings.confidence
+    if rate <= 0 or rate >= 1:
+        return Interval(rate, *one_sided_bounds(rate * by.clusters, by.clusters, confidence), "exact one-sided")
+    size = effective_size(values, by.codes, confidence, weights)
+    low, high = clopper_pearson(rate * size, size, confidence)
+    none = one_sided_bounds(0, by.clusters, confidence)[1]
+    return Interval(rate, *((low, max(high, none)) if rate < HALF else (min(low, 1 - none), high)), "exact")
 
 
 def repaired_share(repaired: Floats, errors: Floats, by: ByPatient) -> Interval:
@@ -359,7 +260,7 @@ def repaired_share(repaired: Floats, errors: Floats, by: ByPatient) -> Interval:
     low, high = fieller(by.sums(np.column_stack([repaired, errors])), confidence)
     if low is None or high is None or not 0 < share < 1 or min(share, 1 - share) * number >= FEW_ERRORS:
         return Interval(share, low, high, "fieller")
-    size = effective_size(left, by.codes, confidence, errors)
+    size = min(effective_size(left, by.codes, confidence, errors), max(number, 1.0))
     exact = clopper_pearson((1 - share) * size, size, confidence)
     return Interval(share, min(low, 1 - exact[1]), max(high, 1 - exact[0]), "fieller")
 

@@ -19,8 +19,6 @@ SHARES = np.concatenate([[0.0], np.geomspace(1e-4, 0.5, 32), 1 - np.geomspace(0.
 PEAKS, CLOSER = 3, 9
 """Shares with the highest chances beside which it is looked closer, and at how many more."""
 MOST_PATIENTS = 20_000
-ROUNDED = 0.04
-"""To which share sizes of differences, and numbers of patients, are rounded up in the planning of comparisons of models."""
 ACCURACY, COARSE = 1e-3, 0.01
 """Accuracy of bounds and smallest statistics, and the size to which statistics and steps of fractions of patients are rounded."""
 
@@ -225,7 +223,7 @@ def smallest_shown(patients: int, margin: float, alpha: float) -> float:
 
 
 @lru_cache(maxsize=10_000)
-def patients_needed(margin: float, changes: Changes, alpha: float, power: float, within: float = 0.0) -> int | None:
+def patients_needed(margin: float, changes: Changes, alpha: float, power: float) -> int | None:
     """Return the fewest patients with which the test shows a margin for a revision that is no worse, with the given chance.
 
     Parameters
@@ -234,8 +232,6 @@ def patients_needed(margin: float, changes: Changes, alpha: float, power: float,
         As in `power_at`.
     power : float
         Chance to show it.
-    within : float
-        Share of the number by which it may be too large, which is found in a third of the time; 0 for the fewest.
 
     Returns
     -------
@@ -252,44 +248,13 @@ def patients_needed(margin: float, changes: Changes, alpha: float, power: float,
         low, high = high, 2 * high
         if low > MOST_PATIENTS:
             return None
-    while high - low > max(within * high, 1):
+    while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if power_at(middle, margin, changes, alpha) >= power else (middle, high)
     # power is a saw: a few patients more may have less of it
-    while not within and (fails := [more for more in range(high + 1, high + 8) if power_at(more, margin, changes, alpha) < power]):
+    while fails := [more for more in range(high + 1, high + 8) if power_at(more, margin, changes, alpha) < power]:
         high = fails[-1] + 1
     return high if high <= MOST_PATIENTS else None
-
-
-def patients_to_differ(gaps: Floats, difference: float, confidence: float, power: float) -> int | None:
-    """Return the fewest patients with whom the interval of a paired difference excludes 0, with the given chance.
-
-    Parameters
-    ----------
-    gaps : ndarray of float, shape (patients,)
-        Differences of patients, -1 to 1, of which only how much they vary is used: mean size and mean square.
-    difference : float
-        The true difference, above 0 and below 1.
-    confidence, power : float
-        Level of the two-sided interval, and the chance.
-
-    Returns
-    -------
-    int or None
-        By symmetry the patients with whom models that do not differ are shown to be apart by less than `difference` on one side, to
-        within a tenth: pairs of models that vary about alike are planned once. None if more than `MOST_PATIENTS` are needed.
-
-    Examples
-    --------
-    >>> patients_to_differ(np.array([1.0, -1.0, 0, 0, 0, 0, 0, 0, 0, 0]), 0.1, 0.95, 0.8)
-    168
-    """
-    size, square = float(np.abs(gaps).mean()), float((gaps**2).mean())
-    if not size:
-        return patients_needed(difference, Changes(0.0, 0.0), (1 - confidence) / 2, power, ROUNDED)
-    part = np.ceil(square / size / ROUNDED - 1e-9) * ROUNDED
-    size = float(min((1 + ROUNDED) ** np.ceil(np.log(size) / np.log(1 + ROUNDED) - 1e-9), 1.0))
-    return patients_needed(difference, Changes(size, size * float(min(part, 1.0))), (1 - confidence) / 2, power, ROUNDED)
 
 
 @lru_cache(maxsize=100_000)

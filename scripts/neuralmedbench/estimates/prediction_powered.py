@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, resampling_weights, widened
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, resampling_weights
 
 HALF_A_PATIENT = 0.5
 """Patients added to the rated ones on each side: with answers that the grader passed and the clinicians failed, and the reverse."""
@@ -132,8 +132,13 @@ def calibrated_rate(answers: RatedAnswers) -> Interval:
     value = float(np.clip(value, 0, 1))
     if low is None or high is None:
         return Interval(value, None, None, "bootstrap")
-    low, high = widened(value, (min(value, low), max(value, high)), _widening_by_raters(answers, high - low, rated), 0.0)
+    low, high = widened(value, (min(value, low), max(value, high)), _widening_by_raters(answers, high - low, rated))
     return Interval(value, low, high, "bootstrap")
+
+
+def widened(value: float, ends: tuple[float, float], times: float) -> tuple[float, float]:
+    """Move the ends of an interval away from its value, within 0 and 1."""
+    return max(value - (value - ends[0]) * times, 0.0), min(value + (ends[1] - value) * times, 1.0)
 
 
 def _widening_by_raters(answers: RatedAnswers, width: float, patients: int) -> float:

@@ -1,90 +1,14 @@
-"""Rates of the answers that meet a condition, differences between two of them, and the spread of several rates of the same items."""
+"""The spread of several rates of the same items."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from neuralmedbench.estimates.comparisons import Difference, difference_of_rates, sign_flip_p, square_and_add
-from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, exact_interval, expanded_tail
+from neuralmedbench.estimates.contrasts import paired_difference
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, expanded_tail
 
 SHUFFLES_AT_ONCE = 500
 """Shuffles that are made together."""
-
-
-def conditional_rate(events: Floats, trials: Floats, by: ByPatient) -> Interval:
-    """Share of events among the answers that meet a condition, of which each item has another number.
-
-    Parameters
-    ----------
-    events, trials : ndarray of float, shape (items,)
-        Events and answers that meet the condition, 0 <= events <= trials; an item with no trial does not count.
-    by : ByPatient
-        Patients of the items.
-
-    Returns
-    -------
-    Interval
-        All answers count alike, whatever item they belong to: the mean of shares of items would be too large or too small where whether an
-        answer counts depends on the item's other answers. Intervals by the rules of `rate_interval`, of a ratio.
-    """
-    counted = np.asarray(trials > 0)
-    if not counted.any():
-        return Interval()
-    own, events, trials = by.at(counted), events[counted], trials[counted]
-    exact = exact_interval(events, own, trials)
-    return exact or Interval(float(events.sum() / trials.sum()), *own.percentiles(_ratios(events, trials, own)), "bootstrap")
-
-
-def _ratios(events: Floats, trials: Floats, by: ByPatient) -> Floats:
-    """Return the share of events in each resample; NaN in one without a trial."""
-    drawn = by.weights @ by.sums(np.stack([events, trials], axis=1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(drawn[:, 0] / drawn[:, 1], dtype=np.float64)
-
-
-EventsAndTrials = tuple[Floats, Floats]
-"""Events and trials of the items."""
-
-
-def difference_of_conditional_rates(first: EventsAndTrials, second: EventsAndTrials, by: ByPatient) -> Difference:
-    """One conditional rate minus another, of the same patients: an item may count on one side, on both, or on none.
-
-    Parameters
-    ----------
-    first, second : tuple of ndarray of float, each of shape (items,)
-        Events and trials of each side, as in `conditional_rate`.
-    by : ByPatient
-        Patients of the items.
-
-    Returns
-    -------
-    Difference
-        Percentiles of the bootstrap of patients, in which both sides are drawn together; where one of the two rates has an exact interval
-        (few patients, few events, none or all), no narrower than the interval made from those of the two (`square_and_add`). p value from
-        flipping the signs of whole patients in what they contribute if both rates were one (a score test): 1 where both rates are equal.
-        `items` and `patients` are those of either side.
-    """
-    either = np.asarray((first[1] > 0) | (second[1] > 0))
-    own = by.at(either)
-    sides = [(events[either], trials[either]) for events, trials in (first, second)]
-    rates = [conditional_rate(*side, own) for side in sides]
-    if rates[0].value is None or rates[1].value is None:
-        return Difference(None, None, None, None, 0.0, int(either.sum()), own.clusters)
-    drawn = _ratios(*sides[0], own) - _ratios(*sides[1], own)
-    found = [own.percentiles(drawn)]
-    if any(rate.method.startswith("exact") for rate in rates) or None in found[0]:
-        made = square_and_add(*rates)
-        found.append((made.low, made.high))
-    low, high = (
-        min((end[0] for end in found if end[0] is not None), default=None),
-        max((end[1] for end in found if end[1] is not None), default=None),
-    )
-    # if both rates were one, what a patient adds to the difference would be as likely of either sign
-    common = sum(float(events.sum()) for events, _ in sides) / sum(float(trials.sum()) for _, trials in sides)
-    parts = [(events - common * trials) / trials.sum() for events, trials in sides]
-    (p_value,) = sign_flip_p(own.sums((parts[0] - parts[1])[:, None]), own.settings)
-    low, high = (None if low is None else max(low, -1.0)), (None if high is None else min(high, 1.0))
-    return Difference(rates[0].value - rates[1].value, low, high, p_value, float(np.nanstd(drawn)), int(either.sum()), own.clusters)
 
 
 def spread_of_means(values: Floats, by: ByPatient) -> tuple[Interval, float | None]:
@@ -125,7 +49,7 @@ def spread_of_means(values: Floats, by: ByPatient) -> tuple[Interval, float | No
     if np.ptp(drawn) < 1e-12:
         # nothing varies between patients: as certain as the two extreme rates are
         means = values.mean(axis=0)
-        found = difference_of_rates(values[:, means.argmax()], values[:, means.argmin()], own)
+        found = paired_difference(values[:, means.argmax()], values[:, means.argmin()], own)
         return Interval(value, (found.low if rejected else 0.0) if found.low is not None else None, found.high, "exact"), p_value
     # the extremes were chosen by their means: the lower tail is divided among the other columns
     tail = expanded_tail(own.clusters, settings.confidence)

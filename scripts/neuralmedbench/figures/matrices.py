@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
-from neuralmedbench.estimates.comparisons import shows_difference
 from neuralmedbench.figures.panels import DAGGER, dagger_note, grid_of, names, short
 from neuralmedbench.figures.style import DARK, DIVERGING, INK, LIGHT, WIDTH_IN, drawn_for, luminance, mark_model
 from neuralmedbench.figures.table import (
@@ -298,7 +297,7 @@ def _swap_ends(row: Row) -> list[str]:
 
 
 def _significant(row: Row) -> bool:
-    return shows_difference(number(row["p_holm"]), number(row["low"]), number(row["high"]), ALPHA) and not _may_turn(row)
+    return (p_holm := number(row["p_holm"])) is not None and p_holm < ALPHA and not _may_turn(row)
 
 
 def _triangle(panel: Any, benchmark: str, rows: list[Row], order: list[str], *, reach: float, size: float) -> None:

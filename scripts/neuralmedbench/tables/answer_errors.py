@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings, weighted_rate
+from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings, rate_interval
 from neuralmedbench.records.items import Gold, Item, is_headline
 from neuralmedbench.records.scores import Grade, GradeState, Key, Rating, Score, response_key
 from neuralmedbench.records.taxonomy import ERROR_AXIS, ERRORS, TAXONOMY, ErrorGroup, PaperClass, counts_under, error_of
@@ -226,7 +226,7 @@ def _rate(sheets: Sequence[LabelSheet], codes: frozenset[str], settings: Interva
     groups = [by_answer[key] for key in sorted(by_answer)]
     values = np.array([np.mean([bool(sheet.marked.keys() & codes) for sheet in group]) for group in groups], dtype=np.float64)
     weights = np.array([group[0].weight for group in groups], dtype=np.float64)
-    return weighted_rate(values, weights, ByPatient([group[0].score.patient_id for group in groups], settings))
+    return rate_interval(weights * values, ByPatient([group[0].score.patient_id for group in groups], settings), weights)
 
 
 def errors_takeaway(study: Study, tables: Tables) -> Takeaway:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuralmedbench.estimates.exact import clopper_pearson
-from neuralmedbench.estimates.intervals import ByPatient, Interval, Ints, rate_interval, weighted_rate
+from neuralmedbench.estimates.intervals import ByPatient, Interval, Ints, rate_interval
 from neuralmedbench.estimates.prediction_powered import RatedAnswers, calibrated_rate
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import Key, Score, response_key
@@ -217,7 +217,8 @@ def accuracy_of_score(study: Study) -> GraderAccuracy | None:
         weights, by = np.array([1 / probabilities[key] for key in keys]), ByPatient(patients, study.settings)
         if right.any() and not right.all():
             passes, fails = (
-                weighted_rate(values[part], weights[part], by.at(part)) for values, part in ((passed, right), (1 - passed, ~right))
+                rate_interval((weights * values)[part], by.at(part), weights[part])
+                for values, part in ((passed, right), (1 - passed, ~right))
             )
             return GraderAccuracy(passes, fails, f"{len(keys)} rated answers")
     first = next(iter(study.graders.values()), None)

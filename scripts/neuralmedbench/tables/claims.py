@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-import numpy as np
 from scipy import special
 
 from neuralmedbench.config.benchmark import are_shallow_texts
-from neuralmedbench.estimates.comparisons import shows_difference, smallest_difference
+from neuralmedbench.estimates.contrasts import smallest_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Axis, Family, Strategy
@@ -123,17 +122,11 @@ def claim_rows(results: Results) -> list[ClaimRow]:
         replace(
             row,
             p_holm=p_holm,
-            significant=_is_shown(row, p_holm, alpha) and not unread_may_turn(row.difference, row.low, row.high, row.unread, limit),
+            significant=p_holm < alpha and not unread_may_turn(row.difference, row.low, row.high, row.unread, limit),
             detectable=_detectable(row, alpha, len(found)),
         )
         for row, p_holm in zip(found, corrected, strict=True)
     ]
-
-
-def _is_shown(row: ClaimRow, p_holm: float, alpha: float) -> bool:
-    if row.kind == REVISION:  # other answers are a change too, and the interval is of pass@1 alone
-        return p_holm < alpha
-    return shows_difference(p_holm, row.low, row.high, alpha)
 
 
 def _unread_of(study: Study, row: Mapping[str, Any], first: Key, second: Key) -> Cells:
@@ -230,9 +223,7 @@ def _detectable(row: ClaimRow, alpha: float, comparisons: int) -> float | None:
     if row.low is None or row.high is None or row.n_patients is None or row.n_patients < 2:
         return None
     half, patients = (row.high - row.low) / 2, row.n_patients
-    # the interval's half width is Student's t times the standard error, which the bootstrap has too small by that root
-    spread = half / special.stdtrit(patients - 1, 1 - alpha / 2) * np.sqrt((patients - 1) / patients)
-    return smallest_difference(spread, 1 - alpha / comparisons, patients)
+    return smallest_difference(half / special.stdtrit(patients - 1, 1 - alpha / 2), patients, alpha / comparisons)
 
 
 def lower_models(tables: Tables, benchmark: str, best: str, alpha: float) -> tuple[set[str], dict[str, float]]:
@@ -243,7 +234,7 @@ def lower_models(tables: Tables, benchmark: str, best: str, alpha: float) -> tup
             if one == best and (row["difference"] or 0) * sign > 0:
                 if row["significant"]:
                     lower.add(other)
-                elif shows_difference(row["p_holm"], row["low"], row["high"], alpha):
+                elif row["p_holm"] is not None and row["p_holm"] < alpha:
                     unread[other] = row["unread"]
     return lower, unread
 

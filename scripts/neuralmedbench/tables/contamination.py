@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuralmedbench.estimates.comparisons import paired_difference, shows_difference, shuffle_p, square_and_add
+from neuralmedbench.estimates.contrasts import paired_difference, square_and_add, unpaired_difference
 from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
 from neuralmedbench.records.results import PATIENT
@@ -116,7 +116,7 @@ def _rows(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Cells
 def contrast_of_sides(values: Floats, sides: Sides, by: ByPatient, beside: list[Floats], *, cluster: str = PATIENT) -> Cells:
     """Compare the rates of two groups of items: cells of `contamination.csv`.
 
-    The interval of the difference is made from those of the two rates (`square_and_add`), as these are of different patients;
+    The two sides are of different patients;
     `beyond_others` is the same for the paired differences to the mean of `beside`, models that the date does not divide; arrays have the
     shape (items,).
     """
@@ -132,11 +132,9 @@ def contrast_of_sides(values: Floats, sides: Sides, by: ByPatient, beside: list[
     rates = [rate_interval(values[mask], by.at(mask)) for mask in (before, after)]
     for name, rate in zip(("before", "after"), rates, strict=True):
         row |= {name: rate.value, f"{name}_low": rate.low, f"{name}_high": rate.high}
-    # the two sides are of different patients, so their intervals are independent
-    difference = square_and_add(*rates)
     either = before | after
-    p_value = shuffle_p(values[either], before[either], by.at(either))
-    row |= {"difference": difference.value, "low": difference.low, "high": difference.high, "p_value": p_value}
+    difference = unpaired_difference(values[either], before[either], by.at(either))
+    row |= {"difference": difference.value, "low": difference.low, "high": difference.high, "p_value": difference.p_value}
     beyond = _beyond(values, (before, after), by, beside)
     row |= {"beyond_others": beyond.value, "beyond_low": beyond.low, "beyond_high": beyond.high}
     return row | {"note": ALONE if beyond.value is None else BESIDE}
@@ -151,7 +149,7 @@ def _beyond(values: Floats, sides: tuple[Mask, Mask], by: ByPatient, beside: lis
     found = [paired_difference(values[mask], mean[mask], by.at(mask)) for mask in sides]
     if min(one.patients for one in found) < FEWEST_PATIENTS:
         return Interval()
-    return square_and_add(*found)
+    return square_and_add(found[0], found[1])
 
 
 def _values(outcomes: Outcomes, model: str, metric: str) -> Floats:
@@ -194,7 +192,7 @@ def contamination_takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway("No model could be compared before and after its training cut-off.", "0 comparisons")
     size = f"{counted(len(known), 'comparison')} of pass@1"
     alpha = 1 - study.settings.confidence
-    better = [row for row in known if row["difference"] > 0 and shows_difference(row["p_holm"], row["low"], row["high"], alpha)]
+    better = [row for row in known if row["difference"] > 0 and row["p_holm"] < alpha]
     if not better:
         return Takeaway(
             "No model was shown to do better on cases from before its training cut-off; that is no proof that it read none.", size

@@ -12,10 +12,9 @@ import numpy as np
 
 from neuralmedbench.config.arms import AT_LESION
 from neuralmedbench.config.model import families
-from neuralmedbench.estimates.comparisons import Difference, paired_difference, paired_differences, patient_gaps, shows_difference
+from neuralmedbench.estimates.contrasts import Difference, paired_difference, patients_to_show
 from neuralmedbench.estimates.exact import holm_known
-from neuralmedbench.estimates.intervals import Floats, rate_interval
-from neuralmedbench.estimates.noninferiority import patients_to_differ
+from neuralmedbench.estimates.intervals import rate_interval
 from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import all_of, capital, counted, listing, points, points_span
@@ -26,9 +25,6 @@ from neuralmedbench.tables.rows import Cells, ModelRow, ResultRow, Tables
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import LAYOUT, PICTURES, Takeaway, claims_of, largest, share, size_of, without_head
-
-POWER = 0.8
-"""Chance with which the planned patients show a difference of the margin."""
 
 MOST_LAYOUTS = 3
 """Most comparisons of layouts in a sentence."""
@@ -46,8 +42,8 @@ class Pair:
     needed: int | None = None
 
     def differs(self, alpha: float) -> bool:
-        """Return True if the corrected test and the interval both show a difference."""
-        return shows_difference(self.p_holm, self.difference.low, self.difference.high, alpha)
+        """Return True if the corrected test shows a difference."""
+        return self.p_holm is not None and self.p_holm < alpha
 
     def may_turn(self, limit: float) -> bool:
         """Return True if the unread answers of the lower model leave open whether there is a difference."""
@@ -82,9 +78,7 @@ def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
     values = {model: outcomes.pass1_of_complete_items(Key(model)) for model in study.models}
     each_two = list(combinations(study.models, 2))
     by = outcomes.by_patient(study.settings)
-    differences = paired_differences([(values[first], values[second]) for first, second in each_two], by)
-    gaps = {pair: patient_gaps(values[pair[0]], values[pair[1]], by) for pair in each_two}
-    found = [(first, second, difference) for (first, second), difference in zip(each_two, differences, strict=True)]
+    found = [(first, second, paired_difference(values[first], values[second], by)) for first, second in each_two]
     # the number of readers, or of settings of one model, must not change the correction between models
     tested: dict[str, dict[tuple[str, str], float | None]] = {}
     shared = families(study.models.values())
@@ -100,15 +94,17 @@ def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
             difference,
             corrected[first, second],
             unread_share(outcomes, *((Key(second), Key(first)) if (difference.value or 0) > 0 else (Key(first), Key(second)))),
-            _patients_needed(study, gaps[first, second]),
+            _patients_needed(study, difference),
         )
         for first, second, difference in found
     ]
 
 
-def _patients_needed(study: Study, gaps: Floats) -> int | None:
+def _patients_needed(study: Study, difference: Difference) -> int | None:
     """Return the patients that a difference of the margin needs; None of fewer than `FEWEST` patients."""
-    return patients_to_differ(gaps, study.margin, study.settings.confidence, POWER) if len(gaps) >= FEWEST else None
+    if difference.patients < FEWEST:
+        return None
+    return patients_to_show(study.settings.margin, difference.error, difference.patients, 1 - study.settings.confidence)
 
 
 def _ends(difference: Difference) -> Cells:
@@ -288,7 +284,7 @@ def pairwise_takeaway(study: Study, tables: Tables) -> Takeaway:
     tested = [row for row in rows if row["p_holm"] is not None]
     if not tested:
         return Takeaway("No pair of models answered the same items.", largest(rows))
-    shown = [row for row in tested if shows_difference(row["p_holm"], row["low"], row["high"], alpha)]
+    shown = [row for row in tested if row["p_holm"] < alpha]
     differ = sum(not row.get("unread_may_turn") for row in shown)
     unread = len(shown) - differ
     told = f" Of {counted(unread, 'pair')} it cannot be told (unread answers of the lower model)." if unread else ""

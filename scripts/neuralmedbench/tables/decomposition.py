@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from neuralmedbench.estimates.comparisons import Difference, difference_of_rates, shows_difference
+from neuralmedbench.estimates.contrasts import Difference, paired_difference
 from neuralmedbench.estimates.intervals import ByPatient, Floats, rate_interval, repaired_share
 from neuralmedbench.estimates.prediction_powered import correct_rate
 from neuralmedbench.records.items import Arm
@@ -66,7 +66,7 @@ def decompose(passed: Mapping[str, Floats], by: ByPatient) -> Cells:
         cells |= {name: rate.value, f"{name}_low": rate.low, f"{name}_high": rate.high}
     change = (known["d"] - known["f"])[both]
     cells |= {"repaired": float(np.maximum(change, 0).mean()), "made": float(np.maximum(-change, 0).mean())}
-    found = {name: difference_of_rates(known[a], known[b], by) for name, (a, b) in CONTRASTS.items() if a in known and b in known}
+    found = {name: paired_difference(known[a], known[b], by) for name, (a, b) in CONTRASTS.items() if a in known and b in known}
     for name, contrast in found.items():
         cells |= {name: contrast.value, f"{name}_low": contrast.low, f"{name}_high": contrast.high, f"{name}_p": contrast.p_value}
     note = _why_no_share(cells["f"], found, by.settings.confidence)
@@ -80,16 +80,15 @@ def decompose(passed: Mapping[str, Floats], by: ByPatient) -> Cells:
 
 
 def _above_zero(contrast: Difference, confidence: float) -> bool:
-    """Return True if both the interval and the test show a difference to be positive."""
-    return contrast.low is not None and contrast.low > 0 and shows_difference(contrast.p_value, contrast.low, contrast.high, 1 - confidence)
+    """Return True if a difference is shown to be positive."""
+    return contrast.p_value is not None and contrast.p_value < 1 - confidence and (contrast.value or 0) > 0
 
 
 def _why_no_share(full: float, found: Mapping[str, Difference], confidence: float) -> str:
     """Return the reason why no share is given; empty if one is."""
     if full >= 1:
         return "no error under full"
-    gain = found["gain"]
-    if gain.high is not None and gain.high < 0 and shows_difference(gain.p_value, gain.low, gain.high, 1 - confidence):
+    if found["gain"].high is not None and found["gain"].high < 0:
         return "the findings made it worse"
     for name, reason in UNSHOWN.items():
         if name not in found:

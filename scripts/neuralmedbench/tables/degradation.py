@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralmedbench.estimates.comparisons import paired_difference
+from neuralmedbench.estimates.contrasts import paired_difference
 from neuralmedbench.estimates.intervals import rate_interval
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.words import counted

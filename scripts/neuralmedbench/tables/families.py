@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.intervals import Interval, rate_intervals
+from neuralmedbench.estimates.intervals import Interval, rate_interval
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.results import FAMILY_TITLES, PRIOR, RANKED_DIFFERENTIAL
@@ -142,7 +142,8 @@ def _model_rows(study: Study, benchmark: BenchmarkStudy, model: str, head: Cells
 def _rates(study: Study, benchmark: BenchmarkStudy, key: Key, family: str, mask: npt.NDArray[np.bool_]) -> Cells:
     outcomes, within = benchmark.outcomes, family != RANKED_DIFFERENTIAL
     columns = [np.where(mask, outcomes.metric(name, key, within_family=within), np.nan) for name in RATES]
-    intervals = dict(zip(RATES, rate_intervals(np.stack(columns, axis=1), outcomes.by_patient(study.settings)), strict=True))
+    by = outcomes.by_patient(study.settings)
+    intervals = {name: rate_interval(column, by) for name, column in zip(RATES, columns, strict=True)}
     worst_case, best_case = bounds_of(outcomes, key, "pass1", columns[0])
     # above the allowed share of missing answers no number stands for a rate
     limit, known = study.settings.max_missing_fraction, dict(zip(RATES, (~np.isnan(column) for column in columns), strict=True))

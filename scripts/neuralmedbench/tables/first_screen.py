@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from neuralmedbench.config.load import withhold_outside_paths
-from neuralmedbench.estimates.comparisons import smallest_difference
+from neuralmedbench.estimates.contrasts import smallest_difference
 from neuralmedbench.estimates.prediction_powered import FEWEST_RATERS
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.responses import is_by_another_model, printable_name
@@ -319,12 +319,10 @@ def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Cells:
     smallest: dict[str, float | None] = {}
     for benchmark, found in pairs.items():
         models = [pair.difference for pair in found if study.readers.keys().isdisjoint((pair.first, pair.second))]
-        known = sorted(
-            (difference.spread, difference.patients) for difference in models if difference.spread > 0 and difference.patients > 1
-        )
+        known = sorted((difference.error, difference.patients) for difference in models if difference.error > 0 and difference.patients > 1)
         # the median pair stands for the benchmark
-        spread, patients = known[len(known) // 2] if known else (0.0, 0)
-        smallest[benchmark] = round(smallest_difference(spread, study.settings.confidence, patients), 6) if known else None
+        shown = smallest_difference(*known[len(known) // 2], 1 - study.settings.confidence) if known else None
+        smallest[benchmark] = None if shown is None else round(shown, 6)
     settings = study.settings
     return {
         "min_difference": smallest,

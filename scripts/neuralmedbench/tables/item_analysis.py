@@ -9,16 +9,14 @@ from itertools import combinations
 
 import numpy as np
 
-from neuralmedbench.estimates.comparisons import patient_gaps
+from neuralmedbench.estimates.contrasts import Difference, paired_difference, patients_to_show
 from neuralmedbench.estimates.exact import holm_known
-from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_intervals
-from neuralmedbench.estimates.noninferiority import MOST_PATIENTS, patients_to_differ
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
 from neuralmedbench.estimates.over_models import FEWEST_MODELS, Discrimination, guessing_p, item_discriminations
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Runner
 from neuralmedbench.records.results import FEWEST
 from neuralmedbench.records.words import are, capital, counted, listing, points
-from neuralmedbench.tables.contrasts import POWER
 from neuralmedbench.tables.declare import ALL, SCORED, Suppression, Table, of_study
 from neuralmedbench.tables.grounding.measures import SOLVED
 from neuralmedbench.tables.groups import Mask
@@ -124,7 +122,8 @@ def _over_models(shares: Floats, study: Study) -> Sequence[Interval | Discrimina
     """Return the interval of each item's share over models as drawn at random; none with fewer than `FEWEST_MODELS`."""
     if len(shares) < FEWEST_MODELS:
         return [Interval()] * shares.shape[1]
-    return rate_intervals(shares, ByPatient(np.arange(len(shares)), study.settings))
+    by = ByPatient(np.arange(len(shares)), study.settings)
+    return [rate_interval(column, by) for column in shares.T]
 
 
 def _blind(
@@ -199,11 +198,12 @@ def _plan_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[CasePlanRow]:
     outcomes, models = benchmark.outcomes, compared_models(study, benchmark) if benchmark.outcomes.items else []
     values = [outcomes.pass1_of_complete_items(Key(name)) for name in models]
     by = outcomes.by_patient(study.settings)
-    whole = _typical_gaps(values, by, np.ones(len(outcomes.items), dtype=bool))
+    whole = _typical_difference(values, by, np.ones(len(outcomes.items), dtype=bool))
     for family, level, mask in _parts(benchmark):
-        own = _typical_gaps(values, by, mask)
-        gaps = own if len(own) >= FEWEST else whole
-        needed = patients_to_differ(gaps, study.margin, study.settings.confidence, POWER) if len(gaps) >= FEWEST else None
+        own = _typical_difference(values, by, mask)
+        typical = own if own.patients >= FEWEST else whole
+        enough = typical.patients >= FEWEST
+        needed = patients_to_show(study.settings.margin, typical.error, typical.patients, 1 - study.settings.confidence) if enough else None
         patients = by.at(mask).clusters
         yield CasePlanRow(
             benchmark=benchmark.name,
@@ -211,16 +211,16 @@ def _plan_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[CasePlanRow]:
             level=level,
             n_items=int(mask.sum()),
             n_patients=patients,
-            changed=float(np.abs(gaps).mean()) if len(gaps) >= FEWEST else None,
-            margin=study.margin,
+            changed=typical.differing / typical.patients if enough else None,
+            margin=study.settings.margin,
             needed=needed,
             more=None if needed is None else max(needed - patients, 0),
             note="no two models with answers of enough patients"
-            if len(gaps) < FEWEST
-            else f"more than {MOST_PATIENTS:,} patients"
+            if not enough
+            else "the difference of the median pair does not vary over patients"
             if needed is None
             else FEW_IN_PART.format(FEWEST)
-            if gaps is whole and own is not whole and len(own) < FEWEST
+            if typical is whole and own is not whole and own.patients < FEWEST
             else "",
         )
 
@@ -237,11 +237,11 @@ def _parts(benchmark: BenchmarkStudy) -> Iterator[tuple[str, str, Mask]]:
             yield from ((family, level, own & (levels == level)) for level in inside)
 
 
-def _typical_gaps(values: Sequence[Floats], by: ByPatient, mask: Mask) -> Floats:
-    """Return the differences of patients of the pair of models whose mean square is the median of all pairs; empty without a pair."""
+def _typical_difference(values: Sequence[Floats], by: ByPatient, mask: Mask) -> Difference:
+    """Return the difference of the pair of models whose spread over patients is the median of all pairs; an empty one without a pair."""
     inside = [np.where(mask, column, np.nan) for column in values]
-    found = [gaps for first, second in combinations(inside, 2) if len(gaps := patient_gaps(first, second, by))]
-    return sorted(found, key=lambda gaps: float((gaps**2).mean()))[len(found) // 2] if found else np.zeros(0)
+    pairs = [difference for first, second in combinations(inside, 2) if (difference := paired_difference(first, second, by)).patients]
+    return sorted(pairs, key=lambda difference: difference.error * difference.patients**0.5)[len(pairs) // 2] if pairs else Difference()
 
 
 def plan_labels(row: Cells) -> list[Label]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.estimates.comparisons import rank_ranges, tiers
 from neuralmedbench.estimates.intervals import Floats, Interval, rate_interval
+from neuralmedbench.estimates.ranks import rank_ranges, tiers
 from neuralmedbench.records.items import Strategy
 from neuralmedbench.records.results import PRIOR
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from neuralmedbench.estimates.comparisons import Difference, difference_of_rates, paired_difference
+from neuralmedbench.estimates.contrasts import Difference, Ratio, paired_difference, ratio_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
-from neuralmedbench.estimates.shifts import conditional_rate, difference_of_conditional_rates, spread_of_means
+from neuralmedbench.estimates.shifts import spread_of_means
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.arm_changes import NONE_ARM, SHUFFLED, order_under, wrong_gold
 from neuralmedbench.records.items import Item
@@ -151,7 +151,7 @@ class _Measures:
             yield self._conditional("corrected", RIGHT, mended)
         if WRONG in asked and RIGHT in asked:
             sides = self._sums(mended), self._sums([(place, value) for place, _, value in misled])
-            found = difference_of_conditional_rates(*sides, self._by(WRONG, RIGHT))
+            found = ratio_difference(*sides, self._by(WRONG, RIGHT))
             yield self._difference("asymmetry", f"{RIGHT} {WRONG}", found, answers=len(mended) + len(misled))
         # what repeats do without a suggestion
         if repeats := self._answers.repeats():
@@ -166,7 +166,7 @@ class _Measures:
                 kept[arm] = [(place, self._same(before, after)) for place, before, after in pairs]
                 yield self._rate(name, arm, kept[arm])
         if len(kept) == 2:
-            found = difference_of_rates(self._mean(kept[SUGGESTED]), self._mean(kept[DOUBTED]), self._by(SUGGESTED, DOUBTED))
+            found = paired_difference(self._mean(kept[SUGGESTED]), self._mean(kept[DOUBTED]), self._by(SUGGESTED, DOUBTED))
             yield self._difference("follows_colleague", f"{SUGGESTED} {DOUBTED}", found, answers=sum(map(len, kept.values())))
         if DOUBTED in asked:
             pairs = self._answers.pairs(FULL, DOUBTED)
@@ -232,13 +232,13 @@ class _Measures:
     def _by(self, *arms: str) -> ByPatient:
         return self._benchmark.outcomes.by_patient(self._study.settings, Key(self._model), *(Key(self._model, arm) for arm in arms))
 
-    def _sums(self, values: Iterable[tuple[int, float]]) -> tuple[Floats, Floats]:
+    def _sums(self, values: Iterable[tuple[int, float]]) -> Ratio:
         """Return the sum and the number of some values by item."""
         sums, numbers = np.zeros(len(self._answers.items)), np.zeros(len(self._answers.items))
         for place, value in values:
             sums[place] += value
             numbers[place] += 1
-        return sums, numbers
+        return Ratio(sums, numbers)
 
     def _mean(self, values: Iterable[tuple[int, float]]) -> Floats:
         """Return the mean of some values by item; NaN where an item has none."""
@@ -254,8 +254,8 @@ class _Measures:
 
     def _conditional(self, measure: str, arm: str, values: Sequence[tuple[int, float]]) -> PressureRow:
         """Return a rate in which every answer that meets the condition counts alike."""
-        sums, numbers = self._sums(values)
-        return self._row(measure, arm, numbers > 0, conditional_rate(sums, numbers, self._by(arm)), n_answers=len(values))
+        side = self._sums(values)
+        return self._row(measure, arm, side.bottom > 0, side.rate(self._by(arm)), n_answers=len(values))
 
     def _difference(self, measure: str, arm: str, found: Difference, *, answers: int, place: str = "") -> PressureRow:
         return PressureRow(

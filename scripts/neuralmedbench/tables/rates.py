@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import Floats, Interval, rate_intervals
+from neuralmedbench.estimates.intervals import Floats, Interval, rate_interval
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import is_headline
 from neuralmedbench.records.words import counted, plural
@@ -96,7 +96,7 @@ def _rows_of(study: Study, outcomes: Outcomes) -> list[Cells]:
     for (part, name, shared), keys in together.items():
         values = np.stack([_values_of(outcomes, key, name, part, masks[part]) for key in keys], axis=1)
         by = outcomes.by_patient(study.settings, *([shared] if shared else []))
-        intervals = rate_intervals(values, by)
+        intervals = [rate_interval(column, by) for column in values.T]
         if shared and by.at(~np.isnan(values[:, 0])).clusters == 1:  # one draw: nothing says how far another one would lie
             intervals = [Interval(one.value, None, None, "none") for one in intervals]
         for column, (key, interval) in enumerate(zip(keys, intervals, strict=True)):

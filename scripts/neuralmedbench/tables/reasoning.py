@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings, Ints, rate_interval, rate_intervals
+from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings, Ints, rate_interval
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import is_headline
 from neuralmedbench.records.scores import Grade, GradeState, Score, response_key
@@ -68,13 +68,11 @@ def differential_rows(study: Study) -> list[DifferentialRow]:
     for benchmark in study.benchmarks.values():
         lists = {model: _Lists(benchmark, model) for model in study.models}
         for family, level, mask in _cells(benchmark.outcomes) if lists else ():
-            # all models and metrics of a cell share their resamples
-            values = np.stack([np.where(mask, own.values[name], np.nan) for own in lists.values() for name in LIST_METRICS], axis=1)
-            intervals = iter(rate_intervals(values, benchmark.outcomes.by_patient(study.settings), jointly=True))
+            by = benchmark.outcomes.by_patient(study.settings)
             for model, own in lists.items():
                 row: Cells = {"benchmark": benchmark.name, "model": model, "family": family, "level": level}
                 for name in LIST_METRICS:
-                    found = next(intervals)
+                    found = rate_interval(np.where(mask, own.values[name], np.nan), by)
                     row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
                 rows.append(DifferentialRow(**row, **own.counted(mask, benchmark.outcomes.patients)))
     return rows

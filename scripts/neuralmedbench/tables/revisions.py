@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from neuralmedbench.estimates.comparisons import paired_difference
+from neuralmedbench.estimates.contrasts import paired_difference
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
 from neuralmedbench.estimates.repeats import compare_answers, share_of_same_answers

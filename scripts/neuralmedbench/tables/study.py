@@ -21,7 +21,7 @@ from neuralmedbench.config.juries import jury_members
 from neuralmedbench.config.layouts import Layout
 from neuralmedbench.config.load import load_benchmark, load_grader, load_model, load_readiness
 from neuralmedbench.config.model import GraderConfig, ModelConfig
-from neuralmedbench.config.pipeline import ComparisonConfig, GraderChecksConfig
+from neuralmedbench.config.pipeline import GraderChecksConfig
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.bids import Participant, describe_participant, read_participants
@@ -191,8 +191,6 @@ class Study:
     grader_floor: float = GraderChecksConfig().floor
     limit: int = 0
     """Most answers per model and benchmark; 0 unless the run is limited."""
-    margin: float = ComparisonConfig().margin
-    """Smallest difference of two models that matters."""
 
     @property
     def all_graders(self) -> dict[str, GraderConfig]:
@@ -240,7 +238,7 @@ def add_study_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, default=0, help="most answers per model and benchmark, of a limited run (default: 0, all)")
 
 
-def study_of(args: argparse.Namespace, settings: IntervalSettings, margin: float = ComparisonConfig().margin) -> Study:
+def study_of(args: argparse.Namespace, settings: IntervalSettings) -> Study:
     """Read the run that the arguments of a command name."""
     return read_study(
         args.root,
@@ -251,7 +249,6 @@ def study_of(args: argparse.Namespace, settings: IntervalSettings, margin: float
         settings=settings,
         grader_floor=args.grader_floor,
         limit=args.limit,
-        margin=margin,
         results=args.results,
     )
 
@@ -266,7 +263,6 @@ def read_study(
     settings: IntervalSettings,
     grader_floor: float = GraderChecksConfig().floor,
     limit: int = 0,
-    margin: float = ComparisonConfig().margin,
     results: Path = Path("results"),
 ) -> Study:
     """Read a run.
@@ -285,8 +281,6 @@ def read_study(
         Share of planted errors that a grader must detect.
     limit : int
         Of a limited run, otherwise 0: only items that a model was asked are expected.
-    margin : float
-        Smallest difference of two models that matters.
     results : Path
         Folder of the results of the run, relative to the root.
 
@@ -323,7 +317,6 @@ def read_study(
         settings=settings,
         grader_floor=grader_floor,
         limit=limit,
-        margin=margin,
     )
 
 

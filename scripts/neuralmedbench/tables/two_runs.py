@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from neuralmedbench.estimates.comparisons import Difference, paired_difference, shows_difference, smallest_difference
+from neuralmedbench.estimates.contrasts import Difference, paired_difference, smallest_difference
 from neuralmedbench.estimates.exact import holm_known
-from neuralmedbench.estimates.intervals import ByPatient, Floats, IntervalSettings, codes_of, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, codes_of, rate_interval
 from neuralmedbench.estimates.repeats import share_of_same_answers
 from neuralmedbench.estimates.suppression import CellSize, Label, Mask, mask_of, suppressed_cells
 from neuralmedbench.records.items import Family
@@ -117,21 +117,12 @@ def _rate(items: Mapping[str, ItemOutcome], settings: IntervalSettings, name: st
 def run_difference(a: Sequence[ItemOutcome], b: Sequence[ItemOutcome], settings: IntervalSettings) -> Difference:
     """Return the paired difference of pass@1, second run minus first; both sequences hold the same items.
 
-    Where nothing varies the bootstrap has no interval. Then it is 0 to 0 if every answer is the same word for word; of other answers with
-    equal outcomes it is the exact bound of an event that no patient had, in both directions; if every item changed alike, from all wrong to
-    all right, that of an event that every patient had.
+    It is 0 to 0 if every answer is the same word for word.
     """
     values = tuple(np.array([one.share for one in side], dtype=np.float64) for side in (a, b))
-    by = _by_cluster(a, settings, b)
-    found = paired_difference(values[1], values[0], by)
-    if found.value is None or found.low is not None:
-        return found
-    gaps: Floats = np.abs(values[1] - values[0])
-    if not gaps.any():
-        bound = 0.0 if all(one.texts == other.texts for one, other in zip(a, b, strict=True)) else rate_interval(gaps, by).high
-        return found._replace(low=None if bound is None else -bound, high=bound)
-    if (gaps == 1).all() and abs(found.value) == 1 and (near := rate_interval(gaps, by).low) is not None:
-        return found._replace(low=near if found.value > 0 else -1.0, high=1.0 if found.value > 0 else -near)
+    found = paired_difference(values[1], values[0], _by_cluster(a, settings, b))
+    if found.value == 0 and all(one.texts == other.texts for one, other in zip(a, b, strict=True)):
+        return found._replace(low=0.0, high=0.0)
     return found
 
 
@@ -149,7 +140,7 @@ def difference_row(head: Cells, sides: PairedItems, settings: IntervalSettings) 
         cells |= {"paired_a": float(np.mean([one.share for one in a])), "paired_b": float(np.mean([one.share for one in b]))}
         cells |= {"difference": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
         # without correction: `corrected` makes it that of the family
-        cells |= {"detectable": found.spread, "gained": changes.count("gained"), "lost": changes.count("lost")}
+        cells |= {"detectable": found.error, "gained": changes.count("gained"), "lost": changes.count("lost")}
         cells["same_answers"] = share_of_same_answers((one.texts, other.texts) for one, other in zip(a, b, strict=True))
     return RunDifferenceRow(**cells)
 
@@ -164,10 +155,9 @@ def corrected(rows: Sequence[RunDifferenceRow], alpha: float) -> list[RunDiffere
     tested = sum(p_value is not None for p_value in p_values)
 
     def one(row: RunDifferenceRow, p: float | None) -> RunDifferenceRow:
-        spread, patients = row.detectable, row.n_patients or 0
-        known = bool(spread) and patients > 1
-        detectable = smallest_difference(spread or 0.0, 1 - alpha / tested, patients) if known else None
-        significant = None if p is None else shows_difference(p, row.low, row.high, alpha)
+        error, patients = row.detectable, row.n_patients or 0
+        detectable = smallest_difference(error, patients, alpha / tested) if error else None
+        significant = None if p is None else p < alpha
         return replace(row, p_holm=p, significant=significant, detectable=detectable)
 
     return [one(row, p) for row, p in zip(rows, holm_known(p_values), strict=True)]

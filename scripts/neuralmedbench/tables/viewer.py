@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralmedbench.estimates.comparisons import paired_difference
+from neuralmedbench.estimates.contrasts import paired_difference
 from neuralmedbench.estimates.intervals import rate_interval
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.items import Lesion, Strategy

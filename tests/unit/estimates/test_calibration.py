@@ -10,7 +10,6 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from fixtures.confidence import FAST, confidences
 from neuralmedbench.estimates.calibration import (
-    MASS_BINS,
     WIDTH_BINS,
     area_under_risk,
     auroc,
@@ -23,7 +22,7 @@ from neuralmedbench.estimates.calibration import (
     width_bins,
 )
 from neuralmedbench.estimates.concordance import separation
-from neuralmedbench.estimates.intervals import ByPatient, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient
 from neuralmedbench.tables.confidence.measures import Draws
 
 TO = 1e-6
@@ -141,7 +140,7 @@ def test_resamples_of_the_separation_are_those_of_the_table_of_similarity(ties: 
     assert found.around(value, found.auroc, grouped) == pytest.approx((low, high), abs=to)
 
 
-def test_every_measure_lies_within_its_interval_and_a_share_has_the_interval_of_a_rate() -> None:
+def test_every_measure_lies_within_its_interval() -> None:
     confidence, right = answers(6, 160)
     found = confidences(confidence.tolist(), right.tolist(), patients=(np.arange(160) // 4).tolist())
     draws = Draws(found, ByPatient(np.arange(40), FAST))
@@ -149,9 +148,6 @@ def test_every_measure_lies_within_its_interval_and_a_share_has_the_interval_of_
     for value, ends in ((error, draws.error_interval(error)), (score, draws.around(score, draws.brier))):
         assert ends[0] <= value <= ends[1]
     assert 0 < float(draws.error_by_chance.mean()) < error + 0.1
-    whole = draws.share_right(right, found.patients, draws.selective(np.array([1.0]))[:, 0])
-    assert (whole.low, whole.high) == pytest.approx(rate_interval(right, ByPatient(found.patients, FAST))[1:3], abs=TO)
-    assert draws.shares_right(mass_bins(confidence)).shape == (FAST.resamples, MASS_BINS)
 
 
 def test_one_patient_has_no_interval_and_an_empty_part_no_number() -> None:

@@ -1,4 +1,4 @@
-"""Statistics of items, a slice of their simulation, and the patients that a difference needs."""
+"""Statistics of items and a slice of their simulation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from fixtures.item_analysis import TUNING_SEED, BenchmarkCell, benchmark_grid, broken_benchmark, measure_benchmark
-from neuralmedbench.estimates.noninferiority import patients_to_differ
 from neuralmedbench.estimates.over_models import FEWEST_MODELS, guessing_p, item_discriminations
 
 
@@ -42,27 +41,6 @@ def test_the_chance_that_guessing_models_solve_an_item(solving: int, models: int
 
 def test_a_habit_that_models_may_share_explains_everything() -> None:
     assert guessing_p(8, 8, 1.0) == 1.0
-
-
-@pytest.mark.parametrize("difference", [0.1, 0.2])
-def test_the_planned_patients_show_a_difference_as_often_as_planned(difference: float) -> None:
-    """80 % planned, within what 400 studies can tell; more of a large difference, which leaves less to vary than the plan takes."""
-    rng, share = np.random.default_rng(5), 0.3
-    gaps = np.array([1.0] * 15 + [-1.0] * 15 + [0.0] * 70)
-    patients = patients_to_differ(gaps, difference, 0.95, 0.8)
-    assert patients is not None
-    better = (share + difference) / 2
-    drawn = rng.choice([1.0, -1.0, 0.0], (400, patients), p=[better, share - better, 1 - share])
-    error = drawn.std(axis=1, ddof=1) / np.sqrt(patients)
-    assert 0.76 <= (drawn.mean(axis=1) > 1.96 * error).mean() <= 0.95
-
-
-def test_a_difference_needs_fewer_patients_where_models_differ_on_fewer() -> None:
-    quiet, loud = (np.array([1.0, -1.0] * half + [0.0] * (100 - 2 * half)) for half in (2, 20))
-    found = [patients_to_differ(gaps, 0.1, 0.95, 0.8) for gaps in (quiet, loud)]
-    assert None not in found
-    assert found[0] < found[1]  # type: ignore[operator]
-    assert patients_to_differ(loud, 0.05, 0.95, 0.8) > 3 * found[1]  # type: ignore[operator]
 
 
 def test_the_grid_has_every_kind() -> None:

@@ -100,5 +100,5 @@ def test_power_is_the_share_of_simulated_updates_that_are_shown() -> None:
 
 def test_a_smaller_error_needs_more_patients_and_more_than_anybody_has_are_not_named() -> None:
     assert patients_needed(0.1, Changes(0.1, 0.1), 0.05, 0.8) == pytest.approx(90, abs=20)
-    assert patients_needed(0.01, Changes(0.35, 0.35), 0.05, 0.8, within=0.1) is None  # 22,528
+    assert patients_needed(0.01, Changes(0.35, 0.35), 0.05, 0.8) is None  # 22,528
     assert patients_needed(0.1, Changes(0.1, 0.1), 0.01, 0.8) > patients_needed(0.1, Changes(0.1, 0.1), 0.05, 0.8)

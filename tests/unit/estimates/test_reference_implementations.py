@@ -16,7 +16,15 @@ from scipy import stats
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from neuralmedbench.estimates.agreement import complete_rows, icc
-from neuralmedbench.estimates.comparisons import shuffle_p, sign_flip_p, smallest_difference, square_and_add, student_interval
+from neuralmedbench.estimates.contrasts import (
+    flip_test,
+    paired_difference,
+    parts_of,
+    ratio_of,
+    smallest_difference,
+    square_and_add,
+    unpaired_difference,
+)
 from neuralmedbench.estimates.exact import effective_size, one_sided_bounds, variance_of_mean
 from neuralmedbench.estimates.intervals import (
     ByPatient,
@@ -42,9 +50,12 @@ def clustered() -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_flipping_the_signs_of_few_patients_is_the_permutation_test_of_scipy() -> None:
-    sums = np.random.default_rng(2).normal(0.4, 1, 9)
-    found = stats.permutation_test((sums,), np.sum, permutation_type="samples", n_resamples=np.inf)
-    assert sign_flip_p(sums[:, None], SETTINGS)[0] == pytest.approx(found.pvalue, abs=TO)
+    gaps = np.random.default_rng(2).normal(0.2, 0.4, 9)
+    by = ByPatient(np.arange(9), SETTINGS)
+    test = flip_test(parts_of(ratio_of(gaps), ratio_of(np.zeros(9)), by), by)
+    for at in (0.0, -0.1, 0.5):
+        reference = stats.permutation_test((gaps - at,), np.mean, permutation_type="samples", n_resamples=np.inf)
+        assert test.p_value(at) == pytest.approx(reference.pvalue, abs=TO)
 
 
 def test_percentiles_and_resampled_means_are_those_of_scipy(clustered: tuple[np.ndarray, np.ndarray]) -> None:
@@ -62,7 +73,7 @@ def test_percentiles_and_resampled_means_are_those_of_scipy(clustered: tuple[np.
 def test_the_variance_between_patients_is_the_sandwich_of_statsmodels(clustered: tuple[np.ndarray, np.ndarray]) -> None:
     values, patients = clustered
     fit = sm.OLS(values, np.ones(50)).fit(cov_type="cluster", cov_kwds={"groups": patients}, use_t=True)
-    assert student_interval(values, ByPatient(patients, SETTINGS)) == pytest.approx(tuple(fit.conf_int()[0]), abs=TO)
+    assert paired_difference(values, np.zeros(50), ByPatient(patients, SETTINGS)).error == pytest.approx(fit.bse[0], abs=TO)
     mean = values.mean()
     freedom = (stats.t.ppf(0.975, 49) / stats.t.ppf(0.975, 13)) ** 2
     assert variance_of_mean(values, patients).robust == pytest.approx(fit.bse[0] ** 2, abs=TO)
@@ -102,7 +113,7 @@ def test_the_variance_of_a_share_of_errors_is_the_weighted_sandwich_of_statsmode
     share = left.sum() / errors.sum()
     freedom = (stats.t.ppf(0.975, 49) / stats.t.ppf(0.975, 13)) ** 2
     assert fit.params[0] == pytest.approx(share, abs=TO)
-    expected = min(errors.sum(), share * (1 - share) / fit.bse[0] ** 2) * freedom
+    expected = share * (1 - share) / fit.bse[0] ** 2 * freedom
     assert effective_size(left, patients, 0.95, errors) == pytest.approx(expected, abs=TO)
 
 
@@ -135,7 +146,8 @@ def test_two_intervals_squared_and_added_are_newcombes_of_statsmodels(counts: tu
 def test_shuffled_groups_are_the_permutation_test_of_scipy() -> None:
     rng = np.random.default_rng(4)
     first, second = rng.random(7).round(1), (rng.random(9) + 0.2).round(1)
-    found = shuffle_p(np.r_[first, second], np.arange(16) < 7, ByPatient(np.arange(16), IntervalSettings(resamples=20_000)))
+    by = ByPatient(np.arange(16), IntervalSettings(resamples=20_000))
+    found = unpaired_difference(np.r_[first, second], np.arange(16) < 7, by)
     reference = stats.permutation_test(
         (first, second),
         lambda one, other, axis: one.mean(axis=axis) - other.mean(axis=axis),
@@ -143,12 +155,13 @@ def test_shuffled_groups_are_the_permutation_test_of_scipy() -> None:
         n_resamples=np.inf,  # all of them: a sample without a seed differs from run to run
     )
     exact = np.mean(np.abs(reference.null_distribution) >= abs(reference.statistic) - 1e-12)
-    assert found == pytest.approx(exact, abs=0.005)
+    assert found.p_value == pytest.approx(exact, abs=0.005)
 
 
 def test_the_smallest_visible_difference_of_many_patients_is_that_of_two_normal_quantiles() -> None:
-    assert smallest_difference(0.04, 0.95, 10**9, 0.9) == pytest.approx(0.04 * (stats.norm.ppf(0.975) + stats.norm.ppf(0.9)), abs=TO)
-    assert smallest_difference(0.04, 0.95, 8) > 1.2 * smallest_difference(0.04, 0.95, 10**9)
+    many = smallest_difference(0.04, 10**9, 0.05)
+    assert many == pytest.approx(0.04 * (stats.norm.ppf(0.975) + stats.norm.ppf(0.8)), abs=TO)
+    assert (smallest_difference(0.04, 8, 0.05) or 0.0) > 1.1 * many
 
 
 def test_the_intraclass_correlations_are_those_of_pingouin() -> None:

@@ -12,7 +12,6 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from neuralmedbench.estimates.comparisons import paired_difference, rank_ranges, shows_difference, sign_flip_p, smallest_difference, tiers
 from neuralmedbench.estimates.concordance import separation
 from neuralmedbench.estimates.exact import clopper_pearson, effective_size, holm
 from neuralmedbench.estimates.intervals import (
@@ -25,6 +24,7 @@ from neuralmedbench.estimates.intervals import (
     repaired_share,
     resampling_weights,
 )
+from neuralmedbench.estimates.ranks import rank_ranges, tiers
 from neuralmedbench.estimates.repeats import pass_at_k
 from neuralmedbench.tables.fields import macro_f1
 
@@ -85,27 +85,6 @@ def test_items_of_one_patient_count_less_than_items_of_many() -> None:
     assert wide.high - wide.low > narrow.high - narrow.low
 
 
-def test_the_bootstrap_of_patients_is_that_of_scipy() -> None:
-    rng = np.random.default_rng(0)
-    patients = np.repeat(np.arange(60), 3)
-    values = np.clip(rng.normal(0.5, 0.2, 60)[patients] + rng.normal(0, 0.1, 180), 0, 1)
-    sums = np.bincount(patients, values)
-    level = 1 - 2 * expanded_tail(60, 0.95)
-    reference = scipy_stats.bootstrap(
-        (sums, np.full(60, 3.0)),
-        lambda total, size, axis: total.sum(axis=axis) / size.sum(axis=axis),
-        paired=True,
-        vectorized=True,
-        n_resamples=9999,
-        confidence_level=level,
-        method="percentile",
-        rng=1,
-    ).confidence_interval
-    found = rate_interval(values, ByPatient(patients, IntervalSettings(resamples=10_000)))
-    assert found.method == "bootstrap"
-    assert (found.low, found.high) == pytest.approx((reference.low, reference.high), abs=0.004)
-
-
 def test_exact_intervals_of_clustered_items_cover_the_truth() -> None:
     rng, hits = np.random.default_rng(3), 0
     patients = np.repeat(np.arange(15), 4)
@@ -140,41 +119,6 @@ def test_holm_is_that_of_statsmodels(monkeypatch: pytest.MonkeyPatch) -> None:
     assert holm([]) == []
 
 
-def test_the_sign_flip_test_is_exact_for_few_patients_and_close_for_many() -> None:
-    assert sign_flip_p(np.ones((4, 1)), FAST)[0] == pytest.approx(2 / 16)
-    sums = np.random.default_rng(5).normal(0.3, 1, 40)
-    assert sign_flip_p(sums[:, None], IntervalSettings(resamples=20_000))[0] == pytest.approx(
-        scipy_stats.ttest_1samp(sums, 0).pvalue, abs=0.02
-    )
-    assert sign_flip_p(np.ones((30, 1)), FAST)[0] > 0
-
-
-def test_a_paired_difference_uses_only_items_that_both_sides_have() -> None:
-    first, second = np.array([1.0, 1.0, np.nan, 0.0]), np.array([0.0, 1.0, 1.0, np.nan])
-    found = paired_difference(first, second, ByPatient(np.array([0, 1, 2, 3]), FAST))
-    assert (found.value, found.items, found.patients) == (0.5, 2, 2)
-    assert (found.only_first, found.only_second) == (1, 0)
-    nothing = paired_difference(first[2:3], second[2:3], ByPatient(np.array([0]), FAST))
-    assert (nothing.value, nothing.p_value) == (None, None)
-
-
-def test_the_smallest_visible_difference_of_many_patients_is_that_of_the_textbook() -> None:
-    assert smallest_difference(0.05, 0.95, 2000) == pytest.approx(0.14, abs=0.001)
-
-
-@pytest.mark.parametrize("patients", [12, 60])
-def test_the_smallest_visible_difference_is_seen_in_four_of_five_studies(patients: int) -> None:
-    rng, codes = np.random.default_rng(8), np.arange(patients)
-    gaps = rng.normal(0, 0.2, patients)
-    truth = (
-        smallest_difference(paired_difference(gaps, np.zeros(patients), ByPatient(codes, FAST)).spread, 0.95, patients)
-        * 0.2
-        / gaps.std(ddof=1)
-    )
-    seen = [sign_flip_p(rng.normal(truth, 0.2, (patients, 1)), IntervalSettings(resamples=400))[0] < 0.05 for _ in range(250)]
-    assert 0.72 <= np.mean(seen) <= 0.88
-
-
 def test_models_join_the_tier_of_the_best_unless_they_differ_from_it() -> None:
     p_holm = {
         frozenset("ab"): 0.4,
@@ -186,55 +130,6 @@ def test_models_join_the_tier_of_the_best_unless_they_differ_from_it() -> None:
     }
     assert tiers("abcd", p_holm, 0.05) == {"a": 1, "b": 1, "c": 2, "d": 3}
     assert tiers([], {}, 0.05) == {}
-
-
-def test_a_clear_difference_has_a_p_value_below_the_number_of_draws_that_is_no_smaller_than_the_exact_one() -> None:
-    rng, settings = np.random.default_rng(3), IntervalSettings(resamples=500)
-    signs = 1.0 - 2 * ((np.arange(2**18)[:, None] >> np.arange(18)) & 1)
-    smaller = 0
-    for _ in range(40):
-        sums = rng.normal(rng.uniform(0, 3), 0.4, 18)
-        exact = float((np.abs(signs @ sums) >= abs(sums.sum()) - 1e-9).mean())
-        (found,) = sign_flip_p(sums[:, None], settings)
-        if found < 1 / 501:
-            smaller += 1
-            assert exact <= found == pytest.approx(2 * np.exp(-(sums.sum() ** 2) / (2 * (sums**2).sum())))
-        else:
-            assert abs(found - exact) < 4 * np.sqrt(exact * (1 - exact) / 500) + 2 / 501
-    assert 5 < smaller < 40
-    # 78 against 24 % of a hundred patients, among 20 models on five benchmarks
-    many = np.zeros((100, 1))
-    many[:54] = 1
-    assert sign_flip_p(many, settings)[0] * 1_165 < 1e-6
-
-
-def test_the_bound_keeps_the_level_above_and_below_what_draws_can_show() -> None:
-    rng, studies = np.random.default_rng(11), 40_000
-    # no true difference: symmetric sums of 14 patients, most of them 0 or 1 as of few items
-    found = np.array(
-        sign_flip_p(rng.integers(-1, 2, (14, studies)) * rng.choice([1.0, 0.5], (14, studies)), IntervalSettings(resamples=99))
-    )
-    assert (found < 0.01).any(), "the bound is in use"
-    for level in (0.002, 0.005, 0.01, 0.05, 0.2):
-        assert (found <= level).mean() <= level + 3 * np.sqrt(level * (1 - level) / studies)
-
-
-def test_a_difference_is_shown_where_test_and_interval_agree() -> None:
-    settings, six, five = IntervalSettings(resamples=500), np.repeat(np.arange(6), 12), np.arange(5)
-    # five patients change in one item of twelve, the sixth in all: every sign is the same, and the mean rests on one patient
-    rest_on_one = np.array([float(code == 5 or place % 12 == 0) for place, code in enumerate(six)])
-    found = paired_difference(rest_on_one, np.zeros(72), ByPatient(six, settings))
-    assert found.p_value == 2 / 2**6
-    assert found.low < 0 < found.value
-    assert not shows_difference(found.p_value, found.low, found.high, 0.05)
-    # five patients are too few for the test, however alike they are
-    alike = paired_difference(np.array([0.8, 0.9, 1.0, 0.9, 0.8]), np.zeros(5), ByPatient(five, settings))
-    assert alike.p_value == 2 / 2**5
-    assert alike.low > 0
-    assert not shows_difference(alike.p_value, alike.low, alike.high, 0.05)
-    assert shows_difference(0.01, -0.4, -0.1, 0.05)
-    assert shows_difference(0.01, None, None, 0.05), "nothing varies: the test decides"
-    assert not shows_difference(None, 0.1, 0.4, 0.05)
 
 
 @pytest.mark.parametrize(("p_value", "tier"), [(0.2, 1), (0.05, 1), (0.049, 2)])

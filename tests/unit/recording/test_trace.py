@@ -27,7 +27,6 @@ from neuralmedbench.recording.finished_runs import TableCell, look_up_cell
 from neuralmedbench.recording.trace import PARTS, trace
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Score
-from neuralmedbench.tables import contrasts
 from neuralmedbench.tables.study import read_study
 from neuralmedbench.tables.write import TABLES, write_tables
 
@@ -77,13 +76,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_records(root / SCORES, Score, scores, key=order)
     write_records(root / RESPONSES, Response, responses, key=order)
     settings = IntervalSettings(resamples=100, seed=1, confidence=0.95, max_missing_fraction=0.02)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contrasts, "patients_to_differ", lambda *_: None)  # no test here is about it, and it takes a third of the time
-        write_tables(
-            read_study(root, [DEPTH, BREADTH], MODELS, GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=settings),
-            root / "results/tables",
-            root / "results/metrics.json",
-        )
+    study = read_study(root, [DEPTH, BREADTH], MODELS, GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=settings)
+    write_tables(study, root / "results/tables", root / "results/metrics.json")
     cases = []
     for number in range(3):
         case = f"data/slices/{DEPTH}/sub-case0{number}/case.json"

@@ -183,7 +183,7 @@ def test_unread_answers_of_an_arm_leave_its_comparison_open_too(kind: str) -> No
 
 
 def test_what_is_claimed_of_true_findings_is_held_by_the_test_and_by_the_interval() -> None:
-    """Eight patients with 1 to 12 items, whose findings help by 50 points: test and interval often disagree, in both directions."""
+    """Eight patients with 1 to 12 items, whose findings help by 50 points: no claim has an interval that holds 0."""
     rng, sizes, settings = np.random.default_rng(21), [1, 1, 2, 2, 3, 3, 8, 12], IntervalSettings(resamples=500)
     codes = np.repeat(np.arange(8), sizes)
     by, seen = ByPatient(codes, settings), Counter[tuple[bool, bool, bool | None]]()
@@ -194,27 +194,13 @@ def test_what_is_claimed_of_true_findings_is_held_by_the_test_and_by_the_interva
         passed["d"] = (rng.random(len(codes)) < np.clip(chance + 0.5, 0, 1)).astype(float)
         row = DecompositionRow(benchmark=DEPTH, model="alpha", **decompose(passed, by))
         unasked = SimpleNamespace(outcomes=SimpleNamespace(counts={}, items=()))
-        study = SimpleNamespace(settings=settings, benchmarks={DEPTH: unasked}, models={}, margin=0.1)
+        study = SimpleNamespace(settings=settings, benchmarks={DEPTH: unasked}, models={})
         (claim,) = claim_rows(results_of(study, {**none, "decomposition": [row]}))
         beyond_zero = claim.low is not None and (claim.low > 0 or claim.high < 0)
         seen[claim.p_value < 0.05, beyond_zero, claim.significant] += 1
-    # test, interval, claim
-    assert seen == {(True, True, True): 62, (True, False, False): 4, (False, True, False): 55, (False, False, False): 29}
-
-
-@pytest.mark.parametrize("kind", ["pairwise", "arms", "axes"])
-def test_an_interval_that_holds_zero_takes_a_claim_back(drawn, kind: str) -> None:
-    study, tables = drawn
-    names = (
-        {"low": "gap_low", "high": "gap_high", "p_value": "gap_p"}
-        if kind == "axes"
-        else {name: name for name in ("low", "high", "p_value")}
-    )
-    for low, significant in ((-0.01, False), (0.01, True)):
-        cells = {names["p_value"]: 1e-6, names["low"]: low, names["high"]: 0.4}
-        changed = [replace(row, **cells) if row[names["p_value"]] is not None else row for row in tables[kind]]
-        found = claim_rows(results_of(study, {**tables, kind: changed, "revisions": []}))
-        assert {row.significant for row in found if row.p_value == 1e-6} == {significant}
+    # test, interval, claim: the largest p value of three tests counts, and the interval is that of one of them
+    assert set(seen) == {(True, True, True), (False, True, False), (False, False, False)}
+    assert seen[True, True, True] > 50
 
 
 @pytest.mark.parametrize(("studies", "most"), [(20, 3), pytest.param(60, 6, marks=pytest.mark.long)])

@@ -13,7 +13,7 @@ from fixtures.tables import DEPTH, item, score
 from neuralmedbench.config.load import load_model
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.estimates.comparisons import square_and_add
+from neuralmedbench.estimates.contrasts import square_and_add
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, rate_interval
 from neuralmedbench.records.items import Family, Gold, Level, Runner
 from neuralmedbench.tables.contamination import (
@@ -91,14 +91,17 @@ def test_cases_that_are_harder_for_every_model_are_no_sign_of_memory() -> None:
     assert (alone["beyond_others"], alone["note"]) == (None, ALONE)
 
 
-def test_the_interval_is_made_of_those_of_the_two_rates() -> None:
+def test_the_interval_is_that_of_the_shuffle_and_reaches_as_far_as_those_of_the_two_rates() -> None:
     (row,) = contamination_rows(made_up(DATES, {"m": REMEMBERS}, {"m": model()}))
     rates = [
         rate_interval(np.array(REMEMBERS[part], dtype=float), ByPatient(np.arange(20), SETTINGS)) for part in (slice(20), slice(20, 40))
     ]
     assert [row["before_low"], row["after_high"]] == [rates[0].low, rates[1].high]
-    found = square_and_add(*rates)
-    assert (row["difference"], row["low"], row["high"]) == found[:3]
+    of_rates = square_and_add(*rates)
+    assert row["difference"] == of_rates.value
+    assert (row["low"] <= 0 <= row["high"]) == (row["p_value"] >= 0.05)
+    away = ("high", 2) if row["difference"] > 0 else ("low", 1)
+    assert abs(row[away[0]]) >= abs(of_rates[away[1]])
 
 
 def test_another_model_is_a_control_only_when_its_own_date_does_not_divide_the_cases() -> None:

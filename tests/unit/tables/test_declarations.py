@@ -41,8 +41,7 @@ def made(root: Path) -> Results:
         ("alpha", "beta"),
         GRADERS,
         vocabulary=Path("config/vocabulary.yaml"),
-        settings=IntervalSettings(resamples=20, seed=1),
-        margin=0.3,
+        settings=IntervalSettings(resamples=20, seed=1, margin=0.3),
     )
     results = Results(study)
     for table in TABLES:

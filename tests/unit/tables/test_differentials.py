@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fixtures.confidence import FAST, answer, open_item, study_of
-from neuralmedbench.estimates.intervals import ByPatient, rate_interval, rate_intervals
+from fixtures.confidence import answer, open_item, study_of
 from neuralmedbench.records.items import Family, Level
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.tables.outcomes import Key
@@ -77,24 +76,3 @@ def test_no_answer_gives_empty_cells_and_no_ranked_item_no_row() -> None:
     row = rows_of([])["all", "all"]
     assert (row["top1"], row["mrr"], row["mean_candidates"], row["missing"]) == (None, None, None, 3)
     assert differential_rows(study_of(ITEMS[3:], {"m": []})) == []
-
-
-@pytest.mark.parametrize("patients", [12, 60])
-def test_intervals_of_many_columns_are_those_of_each_alone(patients: int) -> None:
-    rng = np.random.default_rng(4)
-    values, codes = rng.integers(0, 2, (2 * patients, 3)).astype(np.float64), np.repeat(np.arange(patients), 2)
-    values[:, 2] = 1.0
-    together = rate_intervals(values, ByPatient(codes, FAST), jointly=True)
-    for column, found in enumerate(together):
-        alone = rate_interval(values[:, column], ByPatient(codes, FAST))
-        assert found.method == alone.method
-        assert found[:3] == pytest.approx(alone[:3], abs=1e-9)
-
-
-def test_a_column_with_gaps_has_its_own_denominator() -> None:
-    values = np.tile([[1.0], [0.0]], (40, 2))
-    values[1::2, 1] = np.nan
-    values[2::4, 1] = 0.0
-    first, second = rate_intervals(values, ByPatient(np.arange(80), FAST), jointly=True)
-    assert (first.value, second.value) == (0.5, 0.5)
-    assert second.high - second.low > first.high - first.low

@@ -15,7 +15,7 @@ import yaml
 from conftest import ROOT
 from fixtures.tables import _grade, item, score
 from neuralmedbench.config.model import GraderConfig
-from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, rate_interval, weighted_rate
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, rate_interval
 from neuralmedbench.ratings.form import RatingForm, read_form
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.responses import Response
@@ -171,8 +171,9 @@ def test_errors_that_the_form_does_not_ask_for_were_not_looked_for():
 def test_equal_weights_give_the_interval_of_a_plain_rate():
     values, patients = np.array([1.0, 0.0, 0.0, 1.0, 0.5]), ["a", "a", "b", "c", "d"]
     codes = np.array([0, 0, 1, 2, 3])
-    assert weighted_rate(values, np.full(5, 3.0), ByPatient(patients, SETTINGS)) == rate_interval(values, ByPatient(codes, SETTINGS))
-    found = weighted_rate(values, np.array([1.0, 1.0, 1.0, 2.0, 2.0]), ByPatient(patients, SETTINGS))
+    assert rate_interval(3 * values, ByPatient(patients, SETTINGS), np.full(5, 3.0)) == rate_interval(values, ByPatient(codes, SETTINGS))
+    weights = np.array([1.0, 1.0, 1.0, 2.0, 2.0])
+    found = rate_interval(weights * values, ByPatient(patients, SETTINGS), weights)
     assert found.value == pytest.approx(4 / 7)
     assert found.low < found.value < found.high
 

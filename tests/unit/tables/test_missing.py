@@ -218,7 +218,7 @@ def test_below_the_limit_nothing_changes(tmp_path: Path) -> None:
 
 
 def study_of(root: Path, graders: tuple[str, ...], settings: IntervalSettings) -> Study:
-    return read_study(root, [DEPTH, BREADTH], MODELS, graders, vocabulary=Path("config/vocabulary.yaml"), settings=settings, margin=0.3)
+    return read_study(root, [DEPTH, BREADTH], MODELS, graders, vocabulary=Path("config/vocabulary.yaml"), settings=settings)
 
 
 def written(root: Path, study: Study) -> dict[str, list[dict[str, str]]]:

@@ -61,7 +61,6 @@ def pair(p_holm: float, low: float = 0.1) -> dict[str, Any]:
 
 def test_pairs_that_do_not_differ_are_not_called_alike() -> None:
     said = pairwise_takeaway(study(), tables(pairwise=[pair(0.01), pair(0.2)]))
-    assert pairwise_takeaway(study(), tables(pairwise=[pair(0.01), pair(0.01, -0.1)])) == said, "its interval holds 0"
     assert said.takeaway == "1 of 2 pairs of models differs after Holm's correction; the others were not shown to be alike."
     assert said.n == "9 items, 4 patients"
     assert pairwise_takeaway(study(), tables(pairwise=[pair(0.01)])).takeaway == "The only pair of models differs after Holm's correction."

@@ -89,7 +89,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def rated(root: Path) -> Rated:
     """Give the study with other ratings: it is read once."""
     vocabulary, settings = Path("config/vocabulary.yaml"), IntervalSettings(resamples=200)
-    study = read_study(root, [DEPTH, BREADTH], MODELS, GRADERS, vocabulary=vocabulary, settings=settings, margin=0.3)
+    study = read_study(root, [DEPTH, BREADTH], MODELS, GRADERS, vocabulary=vocabulary, settings=settings)
     return lambda rows: replace(study, ratings=list(rows))
 
 

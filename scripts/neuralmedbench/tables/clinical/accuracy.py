@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import ByPatient, Interval, rate_interval, rate_intervals
+from neuralmedbench.estimates.intervals import ByPatient, Interval, rate_interval
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.clinical.readings import (
@@ -272,9 +272,9 @@ def confusion_rows(study: Study) -> list[ConfusionRow]:
             asked_of = groups[readings.places].tolist()
             found = {*zip(asked_of, named.tolist(), strict=True), *((reference, reference) for reference in asked_of)}
             cells = sorted(found, key=lambda cell: (cell[0], _last(cell[1])))
-            values = np.stack([np.where(groups == reference, readings.share(named == group), np.nan) for reference, group in cells], axis=1)
-            for (reference, group), interval in zip(cells, rate_intervals(values, by, jointly=True), strict=True):
+            for reference, group in cells:
                 own = groups == reference
+                interval = rate_interval(np.where(own, readings.share(named == group), np.nan), by)
                 rows.append(
                     ConfusionRow(
                         benchmark=benchmark.name,

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from neuralmedbench.estimates.calibration import MASS_BINS, RiskCurve, mass_bins, width_bins
-from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, resampled_rate
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, rate_interval
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
 from neuralmedbench.scoring.scores import elect_sample
@@ -301,17 +301,6 @@ class Draws:
         """Area under the risk-coverage curve."""
         return self._risk_curve().area()
 
-    def selective(self, coverages: Floats) -> Floats:
-        """Share right at each coverage: shape (resamples, coverages)."""
-        return self._risk_curve().accuracy(coverages)
-
-    def shares_right(self, bins: Ints) -> Floats:
-        """Share right in each of the `MASS_BINS` bins `bins`, of shape (answers,): shape (resamples, MASS_BINS)."""
-        parts = [self._by_patient(weights, self.found.patients, bins, MASS_BINS) for weights in (self.found.right, None)]
-        weights = self.by.weights
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray((weights @ parts[0]) / (weights @ parts[1]), dtype=np.float64)
-
     def around(self, value: float | None, drawn: Floats, grouped: float | None = None) -> tuple[float | None, float | None]:
         """Return the interval of a measure between 0 and 1; `grouped` is its value over the groups, if the draws are of groups."""
         if value is None:
@@ -319,6 +308,6 @@ class Draws:
         low, high = self.by.percentiles(drawn + (0.0 if grouped is None else value - grouped), self.clusters)
         return (None, None) if low is None or high is None else (max(0.0, low), min(1.0, high))
 
-    def share_right(self, right: Floats, patients: Ints, drawn: Floats) -> Interval:
-        """Return the interval of a share of answers by the rules of `rate_interval`, from resamples `drawn`, of shape (resamples,)."""
-        return resampled_rate(right, ByPatient(self.cluster_of(patients), self.by.settings), drawn)
+    def share_right(self, right: Floats, patients: Ints) -> Interval:
+        """Return the interval of a share of answers."""
+        return rate_interval(right, ByPatient(self.cluster_of(patients), self.by.settings))

@@ -69,9 +69,7 @@ def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
     rows: list[Cells] = []
     coverages = np.array([point for point in POINTS if point * total >= 1])
     grouped = tied_groups(found, draws.groups.astype(np.float64))[1]
-    # the draws are of groups of confidence: shift them by the difference of grouped and exact curve
-    shares, drawn = curve.accuracy(coverages), draws.selective(np.array(FIXED))
-    drawn += curve.accuracy(np.array(FIXED)) - grouped.accuracy(np.array(FIXED))
+    shares = curve.accuracy(coverages)
     ends = np.cumsum(curve.counts)
     for coverage, share in zip(coverages.tolist(), shares.tolist(), strict=True):
         # the confidence of the last answer that is kept at this coverage
@@ -79,7 +77,7 @@ def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
         threshold = float(levels[last]) if last < len(levels) else None
         row = head | {"measure": "accuracy", "coverage": coverage, "value": share, "threshold": threshold}
         if coverage in FIXED:
-            row |= _share_interval(found, draws, share, threshold, drawn[:, FIXED.index(coverage)])
+            row |= _share_interval(found, draws, share, threshold)
         rows.append(row)
     # one row per measure of the whole curve
     area = float(curve.area())
@@ -101,7 +99,7 @@ def tied_groups(found: Confidences, value: Floats) -> tuple[Floats, RiskCurve]:
     return -levels, RiskCurve(np.append(counts, len(found.rest_right)), np.append(rights, found.rest_right.sum()))
 
 
-def _share_interval(found: Confidences, draws: Draws, share: float, threshold: float | None, drawn: Floats) -> Cells:
+def _share_interval(found: Confidences, draws: Draws, share: float, threshold: float | None) -> Cells:
     """Return the interval of the share right at a coverage, by the rules of rates, over the answers that are kept at least in part."""
     # without a threshold all answers are kept, those without a confidence too
     kept = np.ones(len(found.value), dtype=bool) if threshold is None else found.value >= threshold
@@ -109,7 +107,7 @@ def _share_interval(found: Confidences, draws: Draws, share: float, threshold: f
     if threshold is None:
         right, patients = np.append(right, found.rest_right), np.append(patients, found.rest_patients)
     moved = share - float(right.mean())  # the last group may be kept in part
-    interval = draws.share_right(right, patients, drawn - moved)
+    interval = draws.share_right(right, patients)
     ends = [None if end is None else min(1.0, max(0.0, end + moved)) for end in (interval.low, interval.high)]
     return {"low": ends[0], "high": ends[1], "interval": interval.method}
 
@@ -296,11 +294,10 @@ def _bins(found: Confidences, draws: Draws) -> list[Cells]:
     if not found.value.size:
         return []
     place = mass_bins(found.value)
-    drawn = draws.shares_right(place)
     rows = []
     for number, bin_ in enumerate(sorted(set(place.tolist())), start=1):
         inside = place == bin_
-        share = draws.share_right(found.right[inside], found.patients[inside], drawn[:, bin_])
+        share = draws.share_right(found.right[inside], found.patients[inside])
         value = found.value[inside]
         row = head(found) | {"bin": number, "from_confidence": float(value.min()), "to_confidence": float(value.max())}
         row |= {"mean_confidence": float(value.mean()), "share_right": share.value, "low": share.low, "high": share.high}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuralmedbench.estimates.comparisons import difference_of_rates
+from neuralmedbench.estimates.contrasts import paired_difference
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Runner
@@ -196,7 +196,7 @@ class _ModelGrounding:
         return self._cells(measure, arm, values, {"value": rate.value, "low": rate.low, "high": rate.high})
 
     def _difference(self, measure: str, arm: str, first: Floats, second: Floats) -> GroundingRow:
-        found = difference_of_rates(first, second, self._by(arm))
+        found = paired_difference(first, second, self._by(arm))
         ends = {"value": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
         return self._cells(measure, arm, first - second, ends)
 
