@@ -67,7 +67,7 @@ class Discrimination(NamedTuple):
 
     @property
     def is_reversed(self) -> bool:
-        """True if the interval lies below 0; no correction is made for the number of items. (Our rule.)"""
+        """True if the interval lies below 0, without a correction for the number of items (our rule)."""
         return self.high is not None and self.high < 0
 
 
@@ -116,7 +116,7 @@ def _sums(values: Floats, patients: Ints) -> Floats:
 
 
 def is_shared(number: int, models: int) -> bool:
-    """Return True if a wrong answer that so many models give is shared: by two thirds of at least `FEWEST_MODELS`. (Our rule.)"""
+    """Return True if a wrong answer that so many models give is shared: by two thirds of at least `FEWEST_MODELS` (our rule)."""
     return models >= FEWEST_MODELS and 3 * number >= 2 * models
 
 

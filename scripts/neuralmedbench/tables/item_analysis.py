@@ -269,9 +269,12 @@ def items_takeaway(study: Study, tables: Tables) -> Takeaway:
             flagged = Counter(flag for row in own for flag in (row["flags"] or "").split(", ") if flag)
             models = max(row["n_models"] for row in own)
             words = [f"{flagged[flag]} {WORDS[flag]}" for flag in FLAGS if flagged[flag]]
-            number = sum(bool(row["flags"]) for row in own)
-            told = f"{counted(number, 'item')} {are(number)} flagged ({listing(words, len(words))})" if words else "no item is flagged"
-            parts.append((name, told))
+            if words:
+                number = sum(bool(row["flags"]) for row in own)
+                parts.append((name, f"{counted(number, 'item')} {are(number)} flagged ({listing(words, len(words))})"))
+            else:
+                few = f": flags other than “{BLIND}” need {FEWEST_MODELS} models" if models < FEWEST_MODELS else ""
+                parts.append((name, f"no item is flagged{few}"))
             sizes.append((name, f"{counted(len(own), 'item')}, {counted(models, 'model')}"))
     text = f"{capital(by_benchmark(parts), study.benchmarks)}." if parts else "No item was answered by a model."
     short = [row for row in tables["case_plan"] if row["more"]]

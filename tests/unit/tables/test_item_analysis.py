@@ -168,7 +168,7 @@ def test_of_fewer_than_eight_models_nothing_is_said_but_that_an_item_is_blind() 
     right = {name: row for name, row in abilities(30).items() if name in MODELS[:7]}
     for row in right.values():
         row[0], row[1] = False, True
-    rows = by_item(study_of(right, dict.fromkeys(right, [False, False, True])))
+    rows = by_item(study_of(right, {name: [False, False, True] for name in right}))
     assert {row.discrimination for row in rows.values()} == {None}
     assert {row.share_right_low for row in rows.values()} == {None}
     assert {name: row.flags for name, row in rows.items() if row.flags} == {"b/002": BLIND}
@@ -229,6 +229,9 @@ def test_the_sentence_counts_the_flags() -> None:
     assert "with one and the same wrong answer" in said.takeaway
     assert said.n == "40 items, 8 models"
     assert "to show a difference of 10 points" in said.takeaway
+    few = study_of({name: right[name] for name in MODELS[:3]})
+    said = items_takeaway(few, {"item_analysis": [dict(row) for row in item_rows(few)], "case_plan": []})
+    assert said.takeaway == "No item is flagged: flags other than “blind” need 8 models."
 
 
 @pytest.mark.parametrize(
