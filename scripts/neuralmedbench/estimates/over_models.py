@@ -59,12 +59,16 @@ class _ByPatient(NamedTuple):
 
 
 class Discrimination(NamedTuple):
-    """Correlation of an item with the rest of its benchmark over models; `p_reversed` is small where weak models solve it and strong ones do not."""
+    """Correlation of an item with the rest of its benchmark over models: below 0 where weak models solve it and strong ones do not."""
 
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    p_reversed: float | None = None
+
+    @property
+    def is_reversed(self) -> bool:
+        """True if the interval lies below 0, without a correction for the number of items (our rule)."""
+        return self.high is not None and self.high < 0
 
 
 def item_discriminations(shares: Floats, patients: Ints, confidence: float) -> list[Discrimination]:
@@ -82,15 +86,15 @@ def item_discriminations(shares: Floats, patients: Ints, confidence: float) -> l
     Returns
     -------
     list of Discrimination
-        Nothing where fewer than `FEWEST_MODELS` answered the item, or they do not differ. The interval is Fisher's, and the p value that of
-        the one-sided test of a correlation below 0; both take models as drawn at random.
+        Nothing where fewer than `FEWEST_MODELS` answered the item, or they do not differ. The interval is Fisher's, which takes models as
+        drawn at random.
     """
-    from scipy import stats
+    from scipy import special
 
     known, found = ~np.isnan(shares), list[Discrimination]()
     # sums over the items of each patient, shape (models, patients)
     own_sums, own_numbers = (_sums(values, patients) for values in (np.where(known, shares, 0.0), known.astype(np.float64)))
-    quantile = float(stats.norm.ppf(0.5 + confidence / 2))
+    quantile = float(special.ndtri(0.5 + confidence / 2))
     for item in range(shares.shape[1]):
         number = own_numbers.sum(axis=1) - own_numbers[:, patients[item]]
         used = known[:, item] & (number > 0)
@@ -103,13 +107,17 @@ def item_discriminations(shares: Floats, patients: Ints, confidence: float) -> l
         value = float(np.clip(np.corrcoef(own, rest)[0, 1], -1 + 1e-12, 1 - 1e-12))
         reach = quantile / np.sqrt(models - 3)
         low, high = (float(np.tanh(np.arctanh(value) + side * reach)) for side in (-1, 1))
-        statistic = value * np.sqrt((models - 2) / (1 - value**2))
-        found.append(Discrimination(value, low, high, float(stats.t.cdf(statistic, models - 2))))
+        found.append(Discrimination(value, low, high))
     return found
 
 
 def _sums(values: Floats, patients: Ints) -> Floats:
     return np.stack([np.bincount(patients, weights=row) for row in values])
+
+
+def is_shared(number: int, models: int) -> bool:
+    """Return True if a wrong answer that so many models give is shared: by two thirds of at least `FEWEST_MODELS` (our rule)."""
+    return models >= FEWEST_MODELS and 3 * number >= 2 * models
 
 
 def guessing_p(solving: int, models: int, chance: float, samples: int = 1) -> float:

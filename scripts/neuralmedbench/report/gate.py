@@ -42,16 +42,20 @@ KINDS = {
 }
 """What is counted, by key of `config/readiness.yaml`; more is worse."""
 MEANINGS = {
-    APPROVE: "every stated margin was shown to hold",
-    CONDITIONAL: "every essential margin was shown to hold, another one was not",
+    APPROVE: "every stated margin was shown to hold for patients of these sites",
+    CONDITIONAL: "every essential margin was shown to hold for patients of these sites, another one was not",
     REVIEW: "it was not shown that the margins hold, nor that one is exceeded: a person has to look",
-    REJECT: "a stated margin was shown to be exceeded",
+    REJECT: "a stated margin was shown to be exceeded for patients of these sites",
     BLOCKED: "the two revisions cannot be compared yet",
 }
 STYLE = (
     ".sign td{border-bottom:1px solid var(--line);height:2.2rem;min-width:14rem;vertical-align:bottom}"
     "@media print{body{font-size:10px;margin:0;max-width:none}h1{font-size:15px;margin:0}h2{font-size:12px;margin-top:.5rem;padding-top:.3rem}"
     "p{margin:.25rem 0}.sign td{height:1.7rem}}"
+)
+THESE_SITES = (
+    "The verdict is about patients of the sites whose cases the benchmark has. The records name no site, so the test takes patients as"
+    " drawn one by one: harm that differs between sites is not in its error, and at another site a margin may not hold."
 )
 NOT_CLEARANCE = (
     "This page says whether margins that a site wrote down were kept by answers to a benchmark. It is a research instrument: no clearance for use"
@@ -317,6 +321,7 @@ def _how(study: Study, look: UpdateLook, pair: UpdatePair) -> Iterator[str]:
         f" that is exceeded, after Holm’s correction. {escape(counted(look.planned, 'planned look'))} share the error of {escape(percent(alpha, 1))}"
         "; the error of an approval goes to the next look. An alarm counts patients and is no test.</p>"
     )
+    yield f"<p>{escape(THESE_SITES)}</p>"
     counted_kinds = {row.kind for row in look.margins}
     if "min_coverage" not in counted_kinds:
         yield "<p>No margin on unusable answers is stated: a revision that refuses more makes fewer of some errors.</p>"

@@ -25,8 +25,10 @@ from neuralmedbench.tables.study import BenchmarkStudy, Study
 SCORE = "score"
 """In the column `grader`: the verdict that the leaderboard counts, of the first grader of the run list that gave a value."""
 
-FEWEST_ANSWERS, FEWEST_PATIENTS = 20, 8
-"""With fewer rated answers, or answers of fewer patients, of a model its corrected rate is not shown on the leaderboard. (Our rule.)"""
+FEWEST_ANSWERS, FEWEST_PATIENTS = 60, 8
+"""With fewer rated answers, or answers of fewer patients, of a model its corrected rate is not shown on the page. (Our rule.)"""
+ANSWERS_OF_ACCURACY = 20
+"""Rated answers of all models from which the accuracy of their verdicts is known. (Our rule.)"""
 
 CORRECTED = ("calibrated", "calibrated_low", "calibrated_high")
 
@@ -211,7 +213,7 @@ def accuracy_of_score(study: Study) -> GraderAccuracy | None:
     probabilities = draw_probabilities(verdicts, scores)
     keys = [key for key in probabilities if verdicts[key].value is not None and scores[key].passed is not None]
     patients = [scores[key].patient_id for key in keys]
-    if study.form.passes and len(keys) >= FEWEST_ANSWERS and len(set(patients)) >= FEWEST_PATIENTS:
+    if study.form.passes and len(keys) >= ANSWERS_OF_ACCURACY and len(set(patients)) >= FEWEST_PATIENTS:
         right = np.array([(verdicts[key].value or 0.0) >= study.form.passes.from_ for key in keys])
         passed = np.array([float(bool(scores[key].passed)) for key in keys])
         weights, by = np.array([1 / probabilities[key] for key in keys]), ByPatient(patients, study.settings)

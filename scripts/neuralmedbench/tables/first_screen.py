@@ -379,7 +379,7 @@ def _statements(study: Study) -> list[str]:
         "Tiers: a model joins the tier of the best unless it is significantly different from it. Rank ranges come from the same resamples.",
         (
             "Best constant answer (prior): what one and the same answer to all items of a family would earn, by the rule of the item; chosen on one "
-            "half of the patients and tried on the other, over 100 random halves. The upper end of its interval is that of the constant that is best "
+            "half of the patients and tried on the other, over 2,000 random halves. The upper end of its interval is that of the constant that is best "
             "in hindsight. It is computed, not asked. (Our rule.)"
         ),
         (

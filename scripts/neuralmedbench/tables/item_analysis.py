@@ -12,7 +12,7 @@ import numpy as np
 from neuralmedbench.estimates.contrasts import Difference, paired_difference, patients_to_show
 from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
-from neuralmedbench.estimates.over_models import FEWEST_MODELS, Discrimination, guessing_p, item_discriminations
+from neuralmedbench.estimates.over_models import FEWEST_MODELS, Discrimination, guessing_p, is_shared, item_discriminations
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Runner
 from neuralmedbench.records.results import FEWEST
@@ -27,9 +27,6 @@ from neuralmedbench.tables.words import Takeaway, by_benchmark
 
 NOBODY, EVERYBODY, BLIND, REVERSED, SAME_WRONG = FLAGS = ("nobody", "everybody", "blind", "reversed", "same wrong answer")
 """What may be said of an item, in the column `flags`."""
-
-FLAGGED_FROM = 3
-"""Models that nobody, everybody and the same wrong answer need: of fewer it says little. (Our rule.)"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +65,14 @@ def compared_models(study: Study, benchmark: BenchmarkStudy) -> list[str]:
 
 
 def item_rows(study: Study) -> list[ItemAnalysisRow]:
-    """Rows of `item_analysis.csv`: every item with a reference that a model answered; arm full, strategy direct."""
-    return [row for benchmark in study.benchmarks.values() for row in _rows_of(study, benchmark)]
+    """Rows of `item_analysis.csv`: every item with a reference that a model answered; arm full, strategy direct.
+
+    Within a benchmark the smallest discrimination comes first, and items without one last.
+    """
+    rows = []
+    for benchmark in study.benchmarks.values():
+        rows += sorted(_rows_of(study, benchmark), key=lambda row: np.inf if row.discrimination is None else row.discrimination)
+    return rows
 
 
 def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[ItemAnalysisRow]:
@@ -80,21 +83,20 @@ def _rows_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[ItemAnalysisRo
     numbers = (~np.isnan(shares)).sum(axis=0)
     rates, found = _over_models(shares, study), item_discriminations(shares, outcomes.patients, study.settings.confidence)
     alpha = 1 - study.settings.confidence
-    reversed_p = holm_known([one.p_reversed for one in found])
     blind, blind_p = _blind(study, benchmark, models)
     wrong = _same_wrong(benchmark, models)
     for place, item in enumerate(outcomes.items):
         known = shares[~np.isnan(shares[:, place]), place]
         if not known.size:
             continue
-        models_here, same, p_blind, p_reversed = int(numbers[place]), wrong.get(item.item_id, 0), blind_p[place], reversed_p[place]
-        enough = models_here >= FLAGGED_FROM
+        models_here, same, p_blind = int(numbers[place]), wrong[item.item_id], blind_p[place]
+        enough = models_here >= FEWEST_MODELS
         holds = {
             NOBODY: enough and not known.any(),
             EVERYBODY: enough and bool((known == 1).all()),
             BLIND: p_blind is not None and p_blind < alpha,
-            REVERSED: p_reversed is not None and p_reversed < alpha,
-            SAME_WRONG: enough and not known.any() and same == models_here,
+            REVERSED: found[place].is_reversed,
+            SAME_WRONG: is_shared(same, models_here),
         }
         yield ItemAnalysisRow(
             benchmark=benchmark.name,
@@ -156,17 +158,23 @@ def _blind(
     return counts, holm_known(p_values)
 
 
-def _same_wrong(benchmark: BenchmarkStudy, models: Sequence[str]) -> dict[str, int]:
-    """Count for each item the models that most often give the wrong answer that most models give: a sign of a wrong reference."""
-    leading: dict[str, Counter[str]] = defaultdict(Counter)
+def _same_wrong(benchmark: BenchmarkStudy, models: Sequence[str]) -> Counter[str]:
+    """Count for each item the models that share a wrong answer, each in more than half of its answers: a sign of a wrong reference."""
+    sharing: dict[str, Counter[str]] = defaultdict(Counter)
     for name in models:
-        given: dict[str, Counter[str]] = defaultdict(Counter)
+        numbers, missing = Counter[str](), set[str]()
+        wrong: dict[str, Counter[str]] = defaultdict(Counter)
         for row in headline(benchmark.scores[name]):
-            if row.passed is False and row.state == "ok" and row.differential:
-                given[row.item_id][row.differential[0].strip().casefold()] += 1
-        for item, answers in given.items():
-            leading[item][min(answers, key=lambda answer, answers=answers: (-answers[answer], answer))] += 1  # type: ignore[misc]
-    return {item: max(answers.values()) for item, answers in leading.items()}
+            numbers[row.item_id] += 1
+            if row.missing:
+                missing.add(row.item_id)
+            elif row.passed is False and row.state == "ok" and row.differential:
+                wrong[row.item_id][row.differential[0].strip().casefold()] += 1
+        for item in wrong.keys() - missing:
+            ((answer, number),) = wrong[item].most_common(1)
+            if number > SOLVED * numbers[item]:
+                sharing[item][answer] += 1
+    return Counter({item: max(answers.values()) for item, answers in sharing.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,9 +269,12 @@ def items_takeaway(study: Study, tables: Tables) -> Takeaway:
             flagged = Counter(flag for row in own for flag in (row["flags"] or "").split(", ") if flag)
             models = max(row["n_models"] for row in own)
             words = [f"{flagged[flag]} {WORDS[flag]}" for flag in FLAGS if flagged[flag]]
-            number = sum(bool(row["flags"]) for row in own)
-            told = f"{counted(number, 'item')} {are(number)} flagged ({listing(words, len(words))})" if words else "no item is flagged"
-            parts.append((name, told))
+            if words:
+                number = sum(bool(row["flags"]) for row in own)
+                parts.append((name, f"{counted(number, 'item')} {are(number)} flagged ({listing(words, len(words))})"))
+            else:
+                few = f": flags other than “{BLIND}” need {FEWEST_MODELS} models" if models < FEWEST_MODELS else ""
+                parts.append((name, f"no item is flagged{few}"))
             sizes.append((name, f"{counted(len(own), 'item')}, {counted(models, 'model')}"))
     text = f"{capital(by_benchmark(parts), study.benchmarks)}." if parts else "No item was answered by a model."
     short = [row for row in tables["case_plan"] if row["more"]]

@@ -5,8 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fixtures.item_analysis import TUNING_SEED, BenchmarkCell, benchmark_grid, broken_benchmark, measure_benchmark
-from neuralmedbench.estimates.over_models import FEWEST_MODELS, guessing_p, item_discriminations
+from fixtures.item_analysis import (
+    TUNING_SEED,
+    BenchmarkCell,
+    WrongKeyCell,
+    benchmark_grid,
+    broken_benchmark,
+    broken_keys,
+    measure_benchmark,
+    measure_keys,
+    wrong_key_grid,
+)
+from neuralmedbench.estimates.over_models import FEWEST_MODELS, Discrimination, guessing_p, is_shared, item_discriminations
 
 
 def test_discrimination_of_an_item_by_hand_leaves_out_items_of_its_patient() -> None:
@@ -15,8 +25,7 @@ def test_discrimination_of_an_item_by_hand_leaves_out_items_of_its_patient() -> 
     rising, falling, *_, flat, last = item_discriminations(shares, np.array([0, 1, 2, 3, 4]), 0.95)
     assert rising.value == pytest.approx(1, abs=1e-6)
     assert falling.value == pytest.approx(-1, abs=1e-6)
-    assert falling.p_reversed is not None
-    assert falling.p_reversed < 1e-6
+    assert [one.is_reversed for one in (rising, falling, flat)] == [False, True, False]
     assert flat.value is None
     assert last.value == pytest.approx(1, abs=1e-6)
     # the last item has but one other patient, whose item falls
@@ -43,12 +52,33 @@ def test_a_habit_that_models_may_share_explains_everything() -> None:
     assert guessing_p(8, 8, 1.0) == 1.0
 
 
+def test_an_item_is_reversed_where_its_interval_lies_below_zero() -> None:
+    assert Discrimination(-0.8, -0.96, -0.2).is_reversed
+    assert not Discrimination(-0.6, -0.92, 0.1).is_reversed
+
+
+def test_a_wrong_answer_is_shared_by_two_thirds_of_at_least_eight_models() -> None:
+    assert [is_shared(number, 12) for number in (7, 8)] == [False, True]
+    assert [is_shared(number, 8) for number in (5, 6)] == [False, True]
+    assert not is_shared(7, 7)
+
+
 def test_the_grid_has_every_kind() -> None:
-    assert len(list(benchmark_grid())) == 15
+    assert (len(list(benchmark_grid())), len(list(wrong_key_grid()))) == (15, 48)
 
 
 def test_a_slice_of_the_benchmarks_keeps_what_is_promised() -> None:
-    cell = BenchmarkCell(12, 0.25, 5)
-    found = measure_benchmark(cell, 10, TUNING_SEED)
-    assert broken_benchmark(cell, found, 10) == []
-    assert found["share_rank"] > 0.8
+    measured = measure_benchmark(BenchmarkCell(12, 0.25, 5), 10, TUNING_SEED)
+    assert broken_benchmark(measured, 10) == []
+    assert measured["share_rank"] > 0.8
+
+
+@pytest.mark.parametrize("models", [8, 12, 30])
+@pytest.mark.parametrize(("form", "samples"), [("four options", 1), ("four options", 5), ("open", 5)])
+def test_a_slice_of_the_benchmarks_with_wrong_keys_keeps_what_is_promised(models: int, form: str, samples: int) -> None:
+    """At least 30 % of wrong keys are flagged at 2.5 % of sound items."""
+    cell = WrongKeyCell(models, form, samples, "middle", "differ")
+    measured = measure_keys(cell, 30, TUNING_SEED)
+    assert broken_keys(cell, measured) == []
+    assert measured["false"] < 0.025
+    assert measured["caught"] > 0.3

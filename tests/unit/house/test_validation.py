@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import validate
 from conftest import ROOT
+from fixtures.series import measured_cells
 from neuralmedbench.config import code_hash
 
 pytestmark = pytest.mark.slow
@@ -61,3 +63,29 @@ def test_what_is_stored_of_a_series_passed(path: Path) -> None:
 def test_a_slice_of_every_series_is_tested(name: str) -> None:
     assert (ROOT / "perf" / f"{name}.py").is_file()
     assert (ROOT / validate.SERIES[name].slice).is_file()
+
+
+def test_a_series_that_was_killed_goes_on_at_its_cell_and_begins_anew_with_other_code(copy: Path) -> None:
+    asked: list[int] = []
+
+    def measure(cell: int) -> dict[str, float]:
+        asked.append(cell)
+        return {"square": float(cell**2)}
+
+    def begin(settings: str) -> Iterator[tuple[int, dict[str, float]]]:
+        return measured_cells("confidence_intervals", settings, range(4), measure, copy)
+
+    path = validate.result_file("confidence_intervals", copy).with_suffix(".part.jsonl")
+    first = begin("seed 1")
+    assert [next(first) for _ in range(2)] == [(0, {"square": 0.0}), (1, {"square": 1.0})]
+    first.close()
+    path.write_text(path.read_text(encoding="utf-8")[:-3], encoding="utf-8")
+    assert [found["square"] for _, found in begin("seed 1")] == [0, 1, 4, 9]
+    assert asked == [0, 1, 1, 2, 3], "the cell whose line was cut is measured again"
+    assert not path.exists()
+    next(begin("seed 1"))
+    (copy / "perf" / "confidence_intervals.py").write_text("# edited\n", encoding="utf-8")
+    reasons(copy)  # forget the digests
+    next(begin("seed 1"))
+    next(begin("seed 2"))
+    assert asked[5:] == [0, 0, 0]

@@ -18,6 +18,8 @@ from fixtures.tables import DEPTH, item, score, write_study
 from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.items import Family, Gold, Level, Runner
+from neuralmedbench.records.scores import Score
+from neuralmedbench.tables import item_analysis
 from neuralmedbench.tables.contrasts import model_pairs, pairwise_rows
 from neuralmedbench.tables.item_analysis import (
     BLIND,
@@ -33,7 +35,7 @@ from neuralmedbench.tables.item_analysis import (
 )
 from neuralmedbench.tables.outcomes import gather_outcomes
 from neuralmedbench.tables.release import Release
-from neuralmedbench.tables.study import Study, read_study
+from neuralmedbench.tables.study import BenchmarkStudy, Study, read_study
 from neuralmedbench.tables.write import write_tables
 
 MODELS = tuple(f"m{number}" for number in range(8))
@@ -107,6 +109,7 @@ def test_an_item_that_weak_models_solve_and_strong_ones_do_not_is_reversed() -> 
     rng, names = np.random.default_rng(2), [f"n{number:02}" for number in range(20)]
     right = {name: [place < 6, *(rng.random(60) < 0.1 + 0.04 * place).tolist()] for place, name in enumerate(names)}
     rows = by_item(study_of(right))
+    assert next(iter(rows)) == "b/000", "the smallest discrimination comes first"
     assert [name for name, row in rows.items() if REVERSED in flags(row)] == ["b/000"]
     assert (rows["b/000"].discrimination_high or 0) < -0.4
     assert rows["b/000"].share_right == pytest.approx(0.3)
@@ -134,14 +137,41 @@ def test_models_that_guess_a_common_reference_of_open_items_are_not_blind() -> N
     assert all(BLIND in flags(row) for row in item_rows(study))
 
 
-def test_few_models_are_not_said_to_be_more() -> None:
-    right = {name: row for name, row in abilities(30).items() if name in MODELS[:2]}
-    for row in right.values():
-        row[0] = False
+def test_two_thirds_of_the_models_with_one_wrong_answer_flag_an_item() -> None:
+    right = abilities(30)
+    for place, name in enumerate(MODELS):
+        right[name][0], right[name][1] = place < 2, place < 3
     rows = by_item(study_of(right))
+    assert (rows["b/000"].n_same_wrong, SAME_WRONG in flags(rows["b/000"])) == (6, True)
+    assert (rows["b/001"].n_same_wrong, SAME_WRONG in flags(rows["b/001"])) == (5, False)
+
+
+def test_a_wrong_answer_counts_where_a_model_gives_it_in_more_than_half_of_its_answers() -> None:
+    study = study_of({name: [False] for name in MODELS})
+    one = study.benchmarks["b"]
+    (item_,) = one.items
+
+    def scores(*answers: str) -> list[Score]:
+        return [score(item_, "m", repeat=place, passed=said == "one", differential=(said,)) for place, said in enumerate(answers)]
+
+    given = {"m0": scores("two", "two", "one"), "m1": scores("two", "three", "one"), "m2": scores("two", "Two ", "three")}
+    assert item_analysis._same_wrong(replace_scores(one, given), list(given)) == {"b/000": 2}
+    given["m2"] = [*given["m2"][:2], replace(given["m2"][2], missing=True, state="failed")]
+    assert item_analysis._same_wrong(replace_scores(one, given), list(given)) == {"b/000": 1}, "an item counts for models with all answers"
+
+
+def replace_scores(benchmark: BenchmarkStudy, scores: dict[str, list[Score]]) -> BenchmarkStudy:
+    return SimpleNamespace(**vars(benchmark) | {"scores": scores})  # type: ignore[return-value]
+
+
+def test_of_fewer_than_eight_models_nothing_is_said_but_that_an_item_is_blind() -> None:
+    right = {name: row for name, row in abilities(30).items() if name in MODELS[:7]}
+    for row in right.values():
+        row[0], row[1] = False, True
+    rows = by_item(study_of(right, {name: [False, False, True] for name in right}))
     assert {row.discrimination for row in rows.values()} == {None}
     assert {row.share_right_low for row in rows.values()} == {None}
-    assert not any(row.flags for row in rows.values()), "of two models nobody is not said"
+    assert {name: row.flags for name, row in rows.items() if row.flags} == {"b/002": BLIND}
 
 
 def test_built_in_models_count_only_where_there_is_no_other() -> None:
@@ -198,6 +228,9 @@ def test_the_sentence_counts_the_flags() -> None:
     assert "with one and the same wrong answer" in said.takeaway
     assert said.n == "40 items, 8 models"
     assert "to show a difference of 10 points" in said.takeaway
+    few = study_of({name: right[name] for name in MODELS[:3]})
+    said = items_takeaway(few, {"item_analysis": [dict(row) for row in item_rows(few)], "case_plan": []})
+    assert said.takeaway == "No item is flagged: flags other than “blind” need 8 models."
 
 
 @pytest.mark.parametrize(
@@ -246,6 +279,4 @@ def test_real_models_on_published_questions(part: str) -> None:
     assert len(rows) == len(answers)
     shares = np.array([[row[model][0] for row in answers.values()] for model in REAL_MODELS])
     assert [row.share_right for row in rows] == pytest.approx(shares.mean(axis=0).tolist())
-    assert sum(NOBODY in flags(row) for row in rows) == int((~shares.any(axis=0)).sum())
-    assert sum(EVERYBODY in flags(row) for row in rows) == int(shares.all(axis=0).sum())
-    assert {row.discrimination for row in rows} == {None}, "five models"
+    assert {(row.discrimination, row.flags) for row in rows} == {(None, "")}, "five models"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -32,7 +33,7 @@ from neuralmedbench.tables.study import Study, read_study
 from neuralmedbench.tables.write import write_tables
 
 MODELS = ("alpha", "beta", "gamma")
-RATED = 24
+RATED = 60
 """Answers of each model that were drawn, of 120."""
 
 Clinicians = Callable[[Score, str], float | None]
@@ -329,9 +330,13 @@ def test_simulated_raters_stand_apart_and_never_reach_the_leaderboard(written: W
 def test_too_few_ratings_are_told_and_do_not_reach_the_leaderboard(written: Written) -> None:
     tables, told = written("few")
     assert {row["calibrated"] for row in tables["leaderboard"]} == {""}
-    assert {row["note"] for row in tables["calibrated"]} == {"too few rated: counts from 20 answers of 8 patients on"}
-    few = "Grader only: clinicians have rated too few of these answers; they count from 20 answers of 8 patients of a model on."
+    assert {row["note"] for row in tables["calibrated"]} == {"too few rated: counts from 60 answers of 8 patients on"}
+    few = "Grader only: clinicians have rated too few of these answers; they count from 60 answers of 8 patients of a model on."
     assert told["grader_only"] == {DEPTH: few}
+    trust = block("trust", tables, told)
+    needed = "<small>too few rated: counts from 60 answers of 8 patients on</small>"
+    rows = re.findall(rf'{needed}</td><td[^>]*>–</td><td class="number" data-value="6">6</td>', trust)
+    assert len(rows) == len(tables["calibrated"]), "how many are needed, and how many are there"
 
 
 def test_a_run_that_nobody_rated_says_so(written: Written) -> None:

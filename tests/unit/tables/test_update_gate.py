@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +22,9 @@ from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.readiness import Margin, ReadinessConfig
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.estimates.intervals import IntervalSettings
+from neuralmedbench.files.bids import Participant
+from neuralmedbench.files.cases import CaseRow
+from neuralmedbench.records.items import Item
 from neuralmedbench.records.responses import ANOTHER_MODEL, ResponseState
 from neuralmedbench.records.scores import Grade, GradeState, Score
 from neuralmedbench.report.gate import GateResult, write_gate
@@ -161,6 +164,18 @@ def test_the_page_is_one_offline_file_to_sign_that_clears_nothing(run: Study, tm
     ):
         assert words in page
     assert not re.search(r"\b(safe|cleared|safely)\b", page)
+
+
+@pytest.mark.parametrize(("worse", "outcome"), [(0, APPROVE), (45, REJECT)])
+def test_a_verdict_is_about_patients_of_these_sites_as_no_record_names_one(run: Study, tmp_path: Path, worse: int, outcome: str) -> None:
+    """With harm that differs by site, more patients of the same sites make a false approval more likely."""
+    assert not {field.name for record in (Participant, CaseRow, Item) for field in fields(record)} & {"site", "centre", "hospital"}
+    result = gate(updated(run, margins(), worse=worse), tmp_path)
+    assert result.outcome == outcome
+    assert result.lines[0].endswith("for patients of these sites)")
+    page = result.page.read_text(encoding="utf-8")
+    assert "for patients of these sites." in page
+    assert "The records name no site" in page
 
 
 def test_planned_looks_run_out_whatever_the_date_of_the_margins(run: Study, tmp_path: Path) -> None:
