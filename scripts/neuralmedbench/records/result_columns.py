@@ -39,7 +39,6 @@ TABLES = {
         "rubric": "float",
         "rubric_low": "float",
         "rubric_high": "float",
-        "rubric_uncapped": "float",
         "n_items": "int",
         "n_patients": "int",
         "expected": "int",

@@ -149,7 +149,7 @@ BLOCKS = _with_all_tables(
         figures=("trust",),
         config=(RUN, "rating_rounds"),
     ),
-    Block(id="similarity", name="Similarity", group=TRUST, tables=("similarity", "rates"), config=(RUN, "similarity")),
+    Block(id="similarity", name="Similarity", group=TRUST, tables=("similarity",), config=(RUN, "similarity")),
     Block(id="arms", name="Picture controls", group=TRUST, tables=("arms", "rates"), figures=("arms",), config=(BENCHMARK, "arms")),
     Block(
         id="degraded",
