@@ -244,7 +244,7 @@ def test_a_model_with_missing_answers_has_bounds_and_no_rank(tmp_path: Path) -> 
 
 
 RATES = re.compile(
-    r"(pass1|pass5|candidates5|rubric|calibrated|raw|f|d|top\d|mrr|breadth|depth|gap)(_low|_high)?|all_right|.*_case|low|high|value|brier"
+    r"(pass1|pass5|candidates5|rubric|calibrated|raw|f|d|mean_candidates|breadth|depth|gap)(_low|_high)?|all_right|.*_case|low|high|value|brier"
 )
 
 

@@ -328,7 +328,7 @@ def confidence_sentence(study: Study, rows: list[Cells]) -> str:
 
 
 def confidence_statements() -> list[str]:
-    """Return the rules of measurement of confidence and of ranked differentials, for the page."""
+    """Return the rules of measurement of confidence, for the page."""
     return [
         (
             f"Confidence: calibration error (ECE) over {WIDTH_BINS} bins of equal width, and over at most {MASS_BINS} of about equally many "
@@ -339,10 +339,6 @@ def confidence_statements() -> list[str]:
         (
             "Risk and coverage: coverage is the part of all answers that are not missing, the surest first; answers without a confidence stand "
             "last, equal confidences count by expectation over every order of them. (Our rule.)"
-        ),
-        (
-            "Ranked differentials: recall among the first 1, 3 and 5 candidates and mean reciprocal rank by the vocabulary, over the answers that "
-            "are not missing. At most five candidates of an answer are read."
         ),
     ]
 
