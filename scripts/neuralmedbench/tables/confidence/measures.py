@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from neuralmedbench.estimates.calibration import MASS_BINS, RiskCurve, mass_bins, width_bins
+from neuralmedbench.estimates.calibration import MASS_BINS, mass_bins, selective_accuracy, width_bins
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, resampled_rate
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
@@ -292,18 +292,11 @@ class Draws:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray((rights * (below + wrongs / 2)).sum(axis=1) / (rights.sum(axis=1) * wrongs.sum(axis=1)), dtype=np.float64)
 
-    def _risk_curve(self) -> RiskCurve:
-        counts, rights, rest, rest_right = self._sums[0], self._sums[1], self._sums[4], self._sums[5]
-        return RiskCurve(np.concatenate([counts[:, ::-1], rest], axis=1), np.concatenate([rights[:, ::-1], rest_right], axis=1))
-
-    @property
-    def area(self) -> Floats:
-        """Area under the risk-coverage curve."""
-        return self._risk_curve().area()
-
     def selective(self, coverages: Floats) -> Floats:
         """Share right at each coverage: shape (resamples, coverages)."""
-        return self._risk_curve().accuracy(coverages)
+        counts, rights, _, _, rest, rest_right = self._sums
+        # the most confident group first, answers without a confidence last
+        return selective_accuracy(np.hstack([counts[:, ::-1], rest]), np.hstack([rights[:, ::-1], rest_right]), coverages)
 
     def shares_right(self, bins: Ints) -> Floats:
         """Share right in each of the `MASS_BINS` bins `bins`, of shape (answers,): shape (resamples, MASS_BINS)."""

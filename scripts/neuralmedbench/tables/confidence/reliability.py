@@ -8,14 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralmedbench.estimates.calibration import (
-    MASS_BINS,
-    WIDTH_BINS,
-    RiskCurve,
     auroc,
     brier,
     calibration_error,
     mass_bins,
     pessimistic,
+    selective_accuracy,
     width_bins,
 )
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Ints, rate_interval
@@ -37,7 +35,7 @@ POINTS = tuple(number / 20 for number in range(1, 21))
 
 @dataclass(frozen=True, kw_only=True)
 class RiskCoverageRow(ModelRow):
-    """One point of a curve, or one measure of it."""
+    """One point of a curve, or the share of answers without a confidence."""
 
     source: str
     measure: str
@@ -46,7 +44,6 @@ class RiskCoverageRow(ModelRow):
     low: float | None = None
     high: float | None = None
     interval: str | None = None
-    threshold: float | None = None
     n: int | None = None
     n_patients: int | None = None
 
@@ -55,50 +52,44 @@ def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
     """Rows of `risk_coverage.csv` of one model.
 
     Measures `accuracy` (share right among the most confident part of the answers, the last one kept in part where the coverage is not a
-    whole number of answers; with an interval at `FIXED`), `aurc`, `aurc_best` (every
-    right answer more confident than every wrong one), `aurc_random` (uninformative confidence), and the shares of answers without a
-    confidence by reason. No rows where no answer has a confidence.
+    whole number of answers; with an interval at `FIXED`), and the shares of answers without a confidence by reason. No rows where no
+    answer has a confidence.
     """
     known, rest = len(found.value), len(found.rest_right)
     if not known:
         return []
-    total, right = known + rest, int(found.right.sum() + found.rest_right.sum())
-    levels, curve = tied_groups(found, found.value)
+    total = known + rest
+    levels, counts, rights = tied_groups(found, found.value)
     patients = len({*found.patients.tolist(), *found.rest_patients.tolist()})
     head = {"benchmark": found.benchmark, "model": found.model, "source": str(found.source), "n": total, "n_patients": patients}
     rows: list[Cells] = []
     coverages = np.array([point for point in POINTS if point * total >= 1])
-    grouped = tied_groups(found, draws.groups.astype(np.float64))[1]
+    _, of_groups, rights_of_groups = tied_groups(found, draws.groups.astype(np.float64))
     # the draws are of groups of confidence: shift them by the difference of grouped and exact curve
-    shares, drawn = curve.accuracy(coverages), draws.selective(np.array(FIXED))
-    drawn += curve.accuracy(np.array(FIXED)) - grouped.accuracy(np.array(FIXED))
-    ends = np.cumsum(curve.counts)
+    shares, fixed = selective_accuracy(counts, rights, coverages), np.array(FIXED)
+    drawn = draws.selective(fixed)
+    drawn += selective_accuracy(counts, rights, fixed) - selective_accuracy(of_groups, rights_of_groups, fixed)
+    ends = np.cumsum(counts)
     for coverage, share in zip(coverages.tolist(), shares.tolist(), strict=True):
         # the confidence of the last answer that is kept at this coverage
         last = int(np.searchsorted(ends, coverage * total - 1e-9))
         threshold = float(levels[last]) if last < len(levels) else None
-        row = head | {"measure": "accuracy", "coverage": coverage, "value": share, "threshold": threshold}
+        row = head | {"measure": "accuracy", "coverage": coverage, "value": share}
         if coverage in FIXED:
             row |= _share_interval(found, draws, share, threshold, drawn[:, FIXED.index(coverage)])
         rows.append(row)
-    # one row per measure of the whole curve
-    area = float(curve.area())
-    low, high = draws.around(area, draws.area, float(grouped.area()))
-    rows.append(head | {"measure": "aurc", "value": area, "low": low, "high": high, "interval": "none" if low is None else "bootstrap"})
-    rows.append(head | {"measure": "aurc_best", "value": curve.best_area()})
-    rows.append(head | {"measure": "aurc_random", "value": 1 - right / total})
     return rows + [head | {"measure": reason, "value": found.reasons[reason] / total} for reason in REASONS]
 
 
-def tied_groups(found: Confidences, value: Floats) -> tuple[Floats, RiskCurve]:
+def tied_groups(found: Confidences, value: Floats) -> tuple[Floats, Floats, Floats]:
     """Group answers of equal confidence, from the highest.
 
-    Values, shape (values,), and their curve, with arrays of shape (values + 1,).
+    Values, shape (values,), and the number of answers and of right ones, shape (values + 1,): those without a confidence are the last.
     """
     levels, place = np.unique(-value, return_inverse=True)
     counts = np.bincount(place.reshape(-1)).astype(np.float64)
     rights = np.bincount(place.reshape(-1), weights=found.right)
-    return -levels, RiskCurve(np.append(counts, len(found.rest_right)), np.append(rights, found.rest_right.sum()))
+    return -levels, np.append(counts, len(found.rest_right)), np.append(rights, found.rest_right.sum())
 
 
 def _share_interval(found: Confidences, draws: Draws, share: float, threshold: float | None, drawn: Floats) -> Cells:
@@ -156,13 +147,10 @@ class ConfidenceRow(ModelRow):
     ece: float | None = None
     ece_low: float | None = None
     ece_high: float | None = None
-    ece_by_chance: float | None = None
-    ece_equal_mass: float | None = None
     ece_pessimistic: float | None = None
     brier: float | None = None
     brier_low: float | None = None
     brier_high: float | None = None
-    brier_pessimistic: float | None = None
     auroc: float | None = None
     auroc_low: float | None = None
     auroc_high: float | None = None
@@ -179,8 +167,6 @@ class ReliabilityRow(ModelRow):
     arm: str
     source: str
     bin: int | None = None
-    from_confidence: float | None = None
-    to_confidence: float | None = None
     mean_confidence: float | None = None
     share_right: float | None = None
     low: float | None = None
@@ -242,7 +228,6 @@ def _summary(found: Confidences, draws: Draws) -> Cells:
         "without_confidence": absent,
         "missing": found.missing,
         "ece_pessimistic": pessimistic(None, 0, absent),
-        "brier_pessimistic": pessimistic(None, 0, absent),
         "note": "" if known else "no answer" if not absent else NONE[found.source],
     }
     row |= {reason: found.reasons[reason] for reason in REASONS}
@@ -255,11 +240,8 @@ def _summary(found: Confidences, draws: Draws) -> Cells:
         "accuracy": float(right.mean()),
         "overconfidence": float((value - right).mean()),
         "ece": apart,
-        "ece_by_chance": float(np.nanmean(draws.error_by_chance)),
-        "ece_equal_mass": calibration_error(value, right, mass_bins(value)),
         "ece_pessimistic": pessimistic(apart, known, absent),
         "brier": (squared := brier(value, right)),
-        "brier_pessimistic": pessimistic(squared, known, absent),
         "auroc": separates,
     }
     row |= _ends("overconfidence", overconfidence_interval(found, draws))
@@ -302,8 +284,8 @@ def _bins(found: Confidences, draws: Draws) -> list[Cells]:
         inside = place == bin_
         share = draws.share_right(found.right[inside], found.patients[inside], drawn[:, bin_])
         value = found.value[inside]
-        row = head(found) | {"bin": number, "from_confidence": float(value.min()), "to_confidence": float(value.max())}
-        row |= {"mean_confidence": float(value.mean()), "share_right": share.value, "low": share.low, "high": share.high}
+        row = head(found) | {"bin": number, "mean_confidence": float(value.mean())}
+        row |= {"share_right": share.value, "low": share.low, "high": share.high}
         row |= {"interval": share.method, "n": int(inside.sum()), "n_patients": len(set(found.patients[inside].tolist()))}
         rows.append(row)
     return rows
@@ -331,10 +313,9 @@ def confidence_statements() -> list[str]:
     """Return the rules of measurement of confidence, for the page."""
     return [
         (
-            f"Confidence: calibration error (ECE) over {WIDTH_BINS} bins of equal width, and over at most {MASS_BINS} of about equally many "
-            "answers; Brier score; area under the ROC curve of confidence for right. All over the answers that have a confidence and did not "
-            "abstain. The pessimistic versions count every other answer that is not missing as a wrong one of confidence 1 in a bin of its own, "
-            "so that silence cannot look calibrated. (Our rule.) Agreement: the share of an item's samples that name the elected diagnosis."
+            "Confidence: mean confidence minus share right, Brier score, and area under the ROC curve of confidence for right, over the answers "
+            "that have a confidence and did not abstain; the others are counted. Agreement: the share of an item's samples that name the elected "
+            "diagnosis."
         ),
         (
             "Risk and coverage: coverage is the part of all answers that are not missing, the surest first; answers without a confidence stand "
