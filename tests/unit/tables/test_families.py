@@ -317,6 +317,18 @@ def test_points_found_by_words_are_on_no_page_and_in_no_table(made: Path, tmp_pa
     assert "0.432170" not in "".join(path.read_text(encoding="utf-8") for path in (root / "results/tables").glob("*.csv"))
 
 
+def test_answers_without_a_confidence_are_counted_by_reason_beside_the_surest(made: Path, tmp_path: Path) -> None:
+    root = tmp_path / "study"
+    shutil.copytree(made, root)
+    path = root / "results" / "scores" / DEPTH / "alpha.parquet"
+    rows = [replace(row, state="refused", confidence=None) if row.repeat == 3 else row for row in read_records(path, Score)]
+    write_records(path, Score, rows, key=lambda row: (row.item_id, row.arm, row.repeat))
+    block = blocks_of(build(root, ("alpha",), figures=False))["abstention"]
+    refused = sum((row.state, row.arm, row.strategy) == ("refused", "full", "direct") for row in rows)
+    assert refused
+    assert f'<td class="number" data-value="{refused}">{refused}</td>' in block
+
+
 def test_points_that_a_model_judged_stand_in_the_leaderboard_and_say_so(made: Path, tmp_path: Path) -> None:
     root = tmp_path / "study"
     shutil.copytree(made, root)

@@ -35,10 +35,9 @@ POINTS = tuple(number / 20 for number in range(1, 21))
 
 @dataclass(frozen=True, kw_only=True)
 class RiskCoverageRow(ModelRow):
-    """One point of a curve, or the share of answers without a confidence."""
+    """One point of a curve."""
 
     source: str
-    measure: str
     coverage: float | None = None
     value: float | None = None
     low: float | None = None
@@ -51,9 +50,8 @@ class RiskCoverageRow(ModelRow):
 def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
     """Rows of `risk_coverage.csv` of one model.
 
-    Measures `accuracy` (share right among the most confident part of the answers, the last one kept in part where the coverage is not a
-    whole number of answers; with an interval at `FIXED`), and the shares of answers without a confidence by reason. No rows where no
-    answer has a confidence.
+    The share right among the most confident part of the answers, the last one kept in part where the coverage is not a whole number of
+    answers; with an interval at `FIXED`. No rows where no answer has a confidence.
     """
     known, rest = len(found.value), len(found.rest_right)
     if not known:
@@ -61,7 +59,7 @@ def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
     total = known + rest
     levels, counts, rights = tied_groups(found, found.value)
     patients = len({*found.patients.tolist(), *found.rest_patients.tolist()})
-    head = {"benchmark": found.benchmark, "model": found.model, "source": str(found.source), "n": total, "n_patients": patients}
+    of_curve = head(found) | {"n": total, "n_patients": patients}
     rows: list[Cells] = []
     coverages = np.array([point for point in POINTS if point * total >= 1])
     _, of_groups, rights_of_groups = tied_groups(found, draws.groups.astype(np.float64))
@@ -74,11 +72,11 @@ def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
         # the confidence of the last answer that is kept at this coverage
         last = int(np.searchsorted(ends, coverage * total - 1e-9))
         threshold = float(levels[last]) if last < len(levels) else None
-        row = head | {"measure": "accuracy", "coverage": coverage, "value": share}
+        row = of_curve | {"coverage": coverage, "value": share}
         if coverage in FIXED:
             row |= _share_interval(found, draws, share, threshold, drawn[:, FIXED.index(coverage)])
         rows.append(row)
-    return rows + [head | {"measure": reason, "value": found.reasons[reason] / total} for reason in REASONS]
+    return rows
 
 
 def tied_groups(found: Confidences, value: Floats) -> tuple[Floats, Floats, Floats]:
@@ -107,7 +105,7 @@ def _share_interval(found: Confidences, draws: Draws, share: float, threshold: f
 
 def abstention_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise what answering only when sure would have gained the model with the best rank."""
-    rows = [row for row in tables["risk_coverage"] if row["measure"] == "accuracy" and row["value"] is not None]
+    rows = [row for row in tables["risk_coverage"] if row["value"] is not None]
     n = counted(sum(row["n"] for row in rows if row["coverage"] == 1), "answer")
     for name, benchmark in sorted(study.benchmarks.items(), key=lambda pair: pair[1].config.axis is not Axis.DEPTH):
         own = {row["coverage"]: row for row in rows_of_best(rows, tables, name) if row["source"] == "stated"}
@@ -164,7 +162,6 @@ class ConfidenceRow(ModelRow):
 class ReliabilityRow(ModelRow):
     """One bin of about equally many answers."""
 
-    arm: str
     source: str
     bin: int | None = None
     mean_confidence: float | None = None
@@ -179,8 +176,8 @@ class ReliabilityRow(ModelRow):
 def confidence_tables(study: Study) -> tuple[list[ConfidenceRow], list[ReliabilityRow], list[RiskCoverageRow]]:
     """Make the three tables about confidence.
 
-    Rows of `confidence.csv` (one per benchmark, model, arm and source), `reliability.csv` (its bins) and `risk_coverage.csv` (arm
-    full only). Strategy direct.
+    Rows of `confidence.csv` (one per benchmark, model, arm and source), and of the arm full `reliability.csv` (its bins) and
+    `risk_coverage.csv`. Strategy direct.
     """
     summary: list[ConfidenceRow] = []
     bins: list[ReliabilityRow] = []
@@ -196,8 +193,8 @@ def confidence_tables(study: Study) -> tuple[list[ConfidenceRow], list[Reliabili
             joined = cluster_of_patients(outcomes.patients, by)
             draws = Draws(one, by, joined)
             summary.append(ConfidenceRow(**_summary(one, draws), **_shift(one, full, by, joined)))
-            bins += [ReliabilityRow(**row) for row in _bins(one, draws)]
             if one.arm == FULL:
+                bins += [ReliabilityRow(**row) for row in _bins(one, draws)]
                 risks += [RiskCoverageRow(**row) for row in risk_rows(one, draws)]
     return summary, bins, risks
 
@@ -210,8 +207,8 @@ def cluster_of_patients(patients: Ints, by: ByPatient) -> Ints:
 
 
 def head(found: Confidences) -> Cells:
-    """Return the key columns of the three tables."""
-    return {"benchmark": found.benchmark, "model": found.model, "arm": found.arm, "source": str(found.source)}
+    """Return the columns of the three tables that say whose confidence it is."""
+    return {"benchmark": found.benchmark, "model": found.model, "source": str(found.source)}
 
 
 def _ends(name: str, ends: tuple[float | None, float | None]) -> Cells:
@@ -221,6 +218,7 @@ def _ends(name: str, ends: tuple[float | None, float | None]) -> Cells:
 def _summary(found: Confidences, draws: Draws) -> Cells:
     known, absent = len(found.value), len(found.rest_right)
     row = head(found) | {
+        "arm": found.arm,
         "n_items": len(set(found.items.tolist())),
         "n_patients": len(set(found.patients.tolist())),
         "answers": known + absent,
@@ -343,13 +341,13 @@ RELIABILITY = Table(
     name="reliability",
     row=ReliabilityRow,
     rows=lambda results: results.once(confidence_tables)[1],
-    suppression=Suppression(f"{MODEL} arm source bin", labels=arm_labels, group=grouped_by("benchmark model arm source")),
+    suppression=Suppression(f"{MODEL} source bin", group=grouped_by("benchmark model source")),
 )
 
 RISK_COVERAGE = Table(
     name="risk_coverage",
     row=RiskCoverageRow,
     rows=lambda results: results.once(confidence_tables)[2],
-    suppression=Suppression(f"{MODEL} source measure coverage", surest=True),
+    suppression=Suppression(f"{MODEL} source coverage", surest=True),
     takeaways={"abstention": abstention_takeaway},
 )
