@@ -70,7 +70,7 @@ def calibration_error(confidence: Floats, right: Floats, bins: Ints, count: int 
     confidence, right : ndarray of float, shape (answers,)
         0 to 1; right is 1, wrong 0.
     bins : ndarray of int, shape (answers,)
-        Bin of each answer, by `width_bins`, `mass_bins` or `linspace_bins`.
+        Bin of each answer, by `width_bins` or `linspace_bins`.
     count : int
         Minimum number of bins that are summed; an empty one adds 0, and may change the last bit of the sum.
 
