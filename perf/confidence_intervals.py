@@ -25,7 +25,6 @@ from neuralmedbench.estimates.calibration import auroc, brier, calibration_error
 from neuralmedbench.estimates.exact import clopper_pearson
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, percentile_interval
 from neuralmedbench.tables.confidence.measures import Confidences, ConfidenceSource, Draws
-from neuralmedbench.tables.confidence.reliability import tied_groups
 
 ANSWERS, TRUTH = 4, 100_000
 TOO_SURE, PATIENTS = (0.0, 0.07, 0.15, 0.3), (8, 30, 120)
@@ -57,14 +56,12 @@ def simulated(seed: int, patients: int, too_sure: float) -> Confidences:
 
 def values(study: Confidences) -> dict[str, float | None]:
     value, right = study.value, study.right
-    area = float(tied_groups(study, value)[1].area())
     error = calibration_error(value, right, width_bins(value))
     return {
         "overconfidence": float((value - right).mean()),
         "ece": error,
         "brier": brier(value, right),
         "auroc": auroc(value, right),
-        "aurc": area,
     }
 
 
@@ -76,7 +73,6 @@ def intervals(study: Confidences, patients: int) -> dict[str, tuple[float | None
         "ece": draws.error_interval(known["ece"] or 0.0),
         "brier": draws.around(known["brier"], draws.brier),
         "auroc": draws.around(known["auroc"], draws.auroc, auroc(groups, study.right)),
-        "aurc": draws.around(known["aurc"], draws.area, float(tied_groups(study, groups)[1].area())),
     }
 
 

@@ -27,7 +27,7 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--planted-grades", type=Path, nargs="*", default=[], help="grades of them, in the order of --grades")
     parser.add_argument("--floor", type=float, required=True, help="share of planted errors that a grader must detect")
     parser.add_argument("--confidence", type=float, required=True, help="of the interval of that share")
-    parser.add_argument("--word-graders", nargs="*", default=[], help="graders that judge rubrics by words: keyword coverage")
+    parser.add_argument("--word-graders", nargs="*", default=[], help="graders that judge rubrics by words")
     parser.add_argument("--rubric-graders", nargs="*", default=[], help="language models, or juries of them, that judge rubrics")
     parser.add_argument("--lesions", type=Path, help="table: the part of the known lesion on each picture; without it no place is judged")
     parser.add_argument("--form", choices=list(ASKED), default="short", help="form of the answers, which says what they were asked for")

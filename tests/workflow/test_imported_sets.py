@@ -253,14 +253,11 @@ def test_the_tables_hold_every_arm_and_strategy_apart_with_its_own_n(run: Path) 
     assert all(f"<td>{strategy.value.replace('_', ' ')}</td>" in page for strategy in Strategy if strategy is not Strategy.VIEWER)
 
 
-def test_points_years_and_tags_of_a_set_are_in_the_tables_and_in_the_report(run: Path) -> None:
+def test_points_years_and_tags_of_a_set_are_in_scores_tables_and_report(run: Path) -> None:
+    scores = read_records(run / "results" / "imported" / "scores" / "mixed" / "asker.parquet", Score)
+    points = {(row.arm, row.keyword_coverage) for row in scores if row.strategy == "ask"}
+    assert points == {("full", 1.0), ("no_image", 1.0)}, "two points of two, and nothing that costs any"
     rates = [row for row in table(run, "rates", "imported") if row["benchmark"] == "mixed"]
-    points = {
-        (row["arm"], row["n_items"], float(row["value"]))
-        for row in rates
-        if (row["metric"], row["strategy"]) == ("keyword_coverage", "ask")
-    }
-    assert points == {("full", "1", 1.0), ("no_image", "1", 1.0)}, "two points of two, and nothing that costs any"
     (row,) = [row for row in table(run, "leaderboard", "imported") if (row["benchmark"], row["model"]) == ("mixed", "asker")]
     assert {row["rubric"], row["rubric_low"], row["rubric_high"]} == {""}, "points found by words are in no leaderboard"
     groups = {(row["slice"], row["value_of_slice"]): row["n_items"] for row in rates if row["metric"] == "pass1"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from neuralmedbench.estimates.intervals import Floats, Ints
@@ -12,7 +10,7 @@ WIDTH_BINS = 15
 """Bins of equal width for the expected calibration error."""
 
 MASS_BINS = 5
-"""Bins with about equally many answers, for tables and diagrams, and for the second calibration error."""
+"""Bins with about equally many answers, for diagrams."""
 
 
 def width_bins(confidence: Floats) -> Ints:
@@ -72,7 +70,7 @@ def calibration_error(confidence: Floats, right: Floats, bins: Ints, count: int 
     confidence, right : ndarray of float, shape (answers,)
         0 to 1; right is 1, wrong 0.
     bins : ndarray of int, shape (answers,)
-        Bin of each answer, by `width_bins`, `mass_bins` or `linspace_bins`.
+        Bin of each answer, by `width_bins` or `linspace_bins`.
     count : int
         Minimum number of bins that are summed; an empty one adds 0, and may change the last bit of the sum.
 
@@ -115,7 +113,7 @@ def pessimistic(error: float | None, known: int, absent: int) -> float | None:
     Parameters
     ----------
     error : float or None
-        Calibration error or Brier score of the answers that have a confidence; None when there are none.
+        Calibration error of the answers that have a confidence; None when there are none.
     known, absent : int
         Number of answers with a confidence, and without.
 
@@ -132,31 +130,6 @@ def pessimistic(error: float | None, known: int, absent: int) -> float | None:
     if known + absent == 0:
         return None
     return ((error or 0.0) * known + absent) / (known + absent)
-
-
-class RiskCurve(NamedTuple):
-    """Answers in groups of equal confidence, from which accuracy and risk at every coverage follow.
-
-    Attributes
-    ----------
-    counts, rights : ndarray of float, shape (..., groups)
-        Number of answers of one confidence, and of the right ones among them; the highest confidence first, answers without one last.
-    """
-
-    counts: Floats
-    rights: Floats
-
-    def accuracy(self, coverages: Floats) -> Floats:
-        """Return the share right among the most confident part of all answers, shape (..., coverages), as `selective_accuracy` does."""
-        return selective_accuracy(self.counts, self.rights, coverages)
-
-    def area(self) -> Floats:
-        """Return the area under the risk-coverage curve, shape (...), as `area_under_risk` does."""
-        return area_under_risk(self.counts, self.rights)
-
-    def best_area(self) -> float:
-        """Return the area of one curve if every right answer had a higher confidence than every wrong one."""
-        return best_area(int(self.counts.sum()), int(self.rights.sum()))
 
 
 def selective_accuracy(counts: Floats, rights: Floats, coverages: Floats) -> Floats:
@@ -178,7 +151,7 @@ def selective_accuracy(counts: Floats, rights: Floats, coverages: Floats) -> Flo
     -----
     A coverage need not be a whole number of answers: 10 % of 315 are 31.5. The answer that is reached is then kept in part, with that
     weight in the numerator and in the denominator, so that the value lies between those of the whole numbers around it and no
-    rounding decides between them. The area under the curve needs no such rule: it is a mean over whole numbers of answers.
+    rounding decides between them.
 
     Examples
     --------
@@ -196,41 +169,6 @@ def selective_accuracy(counts: Floats, rights: Floats, coverages: Floats) -> Flo
             for wanted in (coverage * total for coverage in coverages)
         ]
     return np.stack(found, axis=-1)
-
-
-def area_under_risk(counts: Floats, rights: Floats) -> Floats:
-    """Return the area under the risk-coverage curve: the mean, over every number of answers kept, of the share of them that is wrong.
-
-    Parameters
-    ----------
-    counts, rights : ndarray of float, shape (..., groups)
-        As in `selective_accuracy`; whole numbers.
-
-    Returns
-    -------
-    ndarray of float, shape (...)
-        0 to 1; NaN without an answer. Equal confidences count by expectation over all their orders: with `b` answers and `e`
-        errors before a group of `n` with the share `r` wrong, its terms (e + t r) / (b + t), t = 1..n, sum to
-        n r + (e - r b) (H(b + n) - H(b)) with the harmonic numbers H.
-
-    References
-    ----------
-    Geifman and El-Yaniv, Selective Classification for Deep Neural Networks (NeurIPS 2017); El-Yaniv and Wiener, JMLR 11 (2010) 1605.
-    """
-    # closed form with harmonic numbers, instead of a loop over all answers
-    errors, total = counts - rights, counts.sum(axis=-1)
-    before, errors_before = np.cumsum(counts, axis=-1) - counts, np.cumsum(errors, axis=-1) - errors
-    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, int(total.max(initial=0)) + 2))])
-    first, last = np.rint(before).astype(np.int64), np.rint(before + counts).astype(np.int64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        risk = np.where(counts > 0, errors / counts, 0.0)
-        terms = counts * risk + (errors_before - risk * before) * (harmonic[last] - harmonic[first])
-        return np.asarray(terms.sum(axis=-1) / total, dtype=np.float64)
-
-
-def best_area(answers: int, right: int) -> float:
-    """Return the area under the risk-coverage curve if every right answer has a higher confidence than every wrong one."""
-    return float(area_under_risk(np.array([right, answers - right], dtype=np.float64), np.array([right, 0.0])))
 
 
 def risk_coverage_area(confidence: Floats, right: Floats) -> float | None:

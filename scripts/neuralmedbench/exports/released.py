@@ -341,10 +341,10 @@ def _deciding_graders(study: Study, benchmark: BenchmarkStudy, model: str) -> di
 
 
 def _graders_of_metric(study: Study, row: Cells) -> str:
-    wanted = {"rubric": ("llm", "rubric"), "keyword_coverage": ("rubric", "diagnosis")}.get(row["metric"])
     if row["metric"] == "calibrated":
         return "clinicians"
-    return ";".join(name for name, grader in study.graders.items() if wanted and (grader.kind, grader.task) == wanted)
+    judged = row["metric"] == "rubric"
+    return ";".join(name for name, grader in study.graders.items() if judged and (grader.kind, grader.task) == ("llm", "rubric"))
 
 
 def counts_of(row: ReleasedScore) -> Mapping[str, str]:

@@ -173,14 +173,6 @@ def _with_pass1(rows: list[Row]) -> list[Row]:
     return with_rate(rows, "pass1")
 
 
-def _full(rows: list[Row]) -> list[Row]:
-    return [row for row in having(rows, "mean_confidence", "share_right") if row["arm"] == "full"]
-
-
-def _accuracy(rows: list[Row]) -> list[Row]:
-    return [row for row in having(rows, "coverage", "value") if row["measure"] == "accuracy"]
-
-
 FEW_PATIENTS = "Not shown: too few patients who are not public."
 NO_CONFIDENCE = "No answer of this run comes with a confidence."
 FIGURES = {
@@ -235,9 +227,21 @@ FIGURES = {
         draw_passk,
         describe_passk,
     ),
-    "reliability": Figure("reliability", "Confidence and truth", NO_CONFIDENCE, _full, draw_reliability, describe_reliability),
+    "reliability": Figure(
+        "reliability",
+        "Confidence and truth",
+        NO_CONFIDENCE,
+        _with("mean_confidence", "share_right"),
+        draw_reliability,
+        describe_reliability,
+    ),
     "risk_coverage": Figure(
-        "risk_coverage", "Answering only when sure", NO_CONFIDENCE, _accuracy, draw_risk_coverage, describe_risk_coverage
+        "risk_coverage",
+        "Answering only when sure",
+        NO_CONFIDENCE,
+        _with("coverage", "value"),
+        draw_risk_coverage,
+        describe_risk_coverage,
     ),
     "degradation": Figure(
         "degradation",

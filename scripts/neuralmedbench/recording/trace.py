@@ -29,7 +29,7 @@ from neuralmedbench.tables.outcomes import DIRECT, can_pass
 CANDIDATES = frozenset({Runner.OPEN, Runner.DIALOGUE})
 SAMPLES = 5
 """Samples of an item behind pass@5."""
-GRADES = (MAIN_CONDITION, CORE_DIAGNOSIS, "rubric", "keyword_coverage")
+GRADES = (MAIN_CONDITION, CORE_DIAGNOSIS, "rubric")
 
 
 def _sequence(item: Item, gold: Gold) -> str:

@@ -149,7 +149,7 @@ BLOCKS = _with_all_tables(
         figures=("trust",),
         config=(RUN, "rating_rounds"),
     ),
-    Block(id="similarity", name="Similarity", group=TRUST, tables=("similarity", "rates"), config=(RUN, "similarity")),
+    Block(id="similarity", name="Similarity", group=TRUST, tables=("similarity",), config=(RUN, "similarity")),
     Block(id="arms", name="Picture controls", group=TRUST, tables=("arms", "rates"), figures=("arms",), config=(BENCHMARK, "arms")),
     Block(
         id="degraded",
@@ -220,7 +220,7 @@ BLOCKS = _with_all_tables(
         needs=_with_rows("contamination"),
     ),
     Block(id="confidence", name="Calibration", group=DETAIL, tables=("confidence", "reliability"), figures=("reliability",)),
-    Block(id="abstention", name="Abstention", group=DETAIL, tables=("risk_coverage",), figures=("risk_coverage",)),
+    Block(id="abstention", name="Abstention", group=DETAIL, tables=("risk_coverage", "confidence"), figures=("risk_coverage",)),
     Block(id="cost", name="Cost and speed", group=DETAIL, tables=("cost", "efficiency"), figures=("cost",), config=(MODEL, "prices")),
     Block(id="fields", name="Structured answers", group=DETAIL, tables=("fields", "ladder"), config=(BENCHMARK, "")),
     Block(id="form", name="Form of the answers", group=DETAIL, tables=("validity",), config=("config/prompts/", "")),

@@ -91,7 +91,7 @@ def score_responses(
     vocabulary : Vocabulary
         Diagnoses and their synonyms.
     rubrics : RubricGraders
-        Graders of which points are counted: keyword coverage by words, `rubric` by models.
+        Graders of which points are counted: `keyword_coverage` by words, `rubric` by models.
     pictures : Pictures
         The known lesion on each picture, and the unit of the coordinates that answers state.
 
@@ -215,7 +215,7 @@ def _verdict(
     if item.runner is Runner.STRUCTURED:
         # the turns before a last one that was refused or cut off were answered
         return _structured(prediction, reference.gold, answered=answered or in_stages(item))
-    # what words cannot judge has no keyword coverage, whether answered or refused
+    # what words cannot judge has no points by words, whether answered or refused
     by_words = () if any(is_question(criterion) for criterion in reference.gold.rubric) else rubrics.by_words
     by_model = _points(grades, reference.gold, rubrics.by_models, answered=answered)
     # open items: the grades decide; a missing grade stays None and is never a zero

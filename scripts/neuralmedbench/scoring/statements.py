@@ -1,7 +1,7 @@
 """Find a statement in a text by words: concepts of imaging, what is denied, and opposites; deterministic and without a model.
 
 The comparison is strict: what a statement is about and says must all be there, in the same sense. It misses most free paraphrases
-(`docs/metrics.md` has the measured shares), so its result is called keyword coverage.
+(`docs/graders.md` has the measured shares), so its points stand in scores and in no table.
 """
 
 from __future__ import annotations

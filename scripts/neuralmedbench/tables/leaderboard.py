@@ -27,7 +27,7 @@ from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, models_of
 PRIOR_TITLE = "Best constant answer"
 RATES = ("pass1", "pass5", "candidates5", "all_right", "rubric")
 OF_DIFFERENTIAL = ("pass5", "candidates5", "all_right")
-RATES_OF_ALL = frozenset({*RATES, PASS1_STRICT, MAIN_CONDITION, CORE_DIAGNOSIS, "rubric_uncapped"})
+RATES_OF_ALL = frozenset({*RATES, PASS1_STRICT, MAIN_CONDITION, CORE_DIAGNOSIS})
 
 
 def mean_of(values: Floats) -> float | None:
@@ -76,7 +76,6 @@ class LeaderboardRow(ResultRow):
     rubric: float | None = None
     rubric_low: float | None = None
     rubric_high: float | None = None
-    rubric_uncapped: float | None = None
     n_items: int | None = None
     n_patients: int | None = None
     expected: int | None = None
@@ -190,8 +189,7 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
     ]
     row["note"] = "; ".join((*notes, *contradiction_note(counts.tally)))
     row |= with_ends({name: rates[name] for name in ("pass1", PASS1_STRICT, "pass5", "candidates5", "rubric")})
-    graded = (MAIN_CONDITION, CORE_DIAGNOSIS, "rubric_uncapped")
-    row |= {name: None if name in unknown else mean_of(counts.grades[name]) for name in graded}
+    row |= {name: None if name in unknown else mean_of(counts.grades[name]) for name in (MAIN_CONDITION, CORE_DIAGNOSIS)}
     if config.reader and counts.missing_fraction > limit:
         # a reader answers a sample of the items, so no rate of all is known: the bounds stay, readers.csv has the sample
         row |= dict.fromkeys(name for name in row if name.removesuffix("_low").removesuffix("_high") in RATES_OF_ALL)

@@ -14,7 +14,7 @@ from neuralmedbench.records.words import ONCE, are, counted, listing, percent, p
 from neuralmedbench.scoring.other_languages import LANGUAGES
 from neuralmedbench.tables.graders import not_used
 from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.outcomes import PAIR_METRICS, PASS1_STRICT, Key, Outcomes
+from neuralmedbench.tables.outcomes import PAIR_METRICS, PASS1_STRICT, RUBRIC, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import begun, models_of
@@ -22,8 +22,8 @@ from neuralmedbench.tables.words import begun, models_of
 BOUNDED = frozenset({"pass1", PASS1_STRICT, "pass5", "candidates5", "all_right"})
 """Rates of which missing answers are part of the denominator, with the two rates if all of them had failed or passed."""
 FALSE_ALARM = "false_alarm"
-OF_OPEN, OF_RUBRICS = frozenset({MAIN_CONDITION, CORE_DIAGNOSIS}), frozenset({"rubric", "rubric_uncapped"})
-"""Means over graded answers, in which refused and truncated ones are 0: to open items, and to items with a rubric."""
+OF_OPEN = frozenset({MAIN_CONDITION, CORE_DIAGNOSIS})
+"""Means over graded answers to open items, in which refused and truncated ones are 0, as are points of a rubric."""
 LANGUAGE, OUTSIDE, NO_GRADER, NOT_USED, NO_VERDICT = "language", "outside", "no grader", "not used", "no verdict"
 """Why answers have no grade: their language; the vocabulary does not have the reference; no grader of the run decides whether a free answer is right; those that do missed planted errors;
 a grader that is used gave no verdict."""
@@ -41,11 +41,10 @@ STEPS = {
 def is_left_open(outcomes: Outcomes, key: Key, name: str, items: Mask, limit: float) -> bool:
     """Return True if more than the allowed share of the expected answers to some items has no value of a metric.
 
-    `items` are those over which the metric is; of pairs all their members. What words find of a rubric is never left open: many items have
-    no such points by design.
+    `items` are those over which the metric is; of pairs all their members.
     """
     counts = outcomes.counts[key]
-    if name in OF_OPEN | OF_RUBRICS and name in counts.graded:  # points are not counted under every arm
+    if name in OF_OPEN | {RUBRIC} and name in counts.graded:  # points are not counted under every arm
         with_rubric = np.array([bool(gold.rubric) for gold in outcomes.gold], dtype=bool)
         asked, given = items & (outcomes.repeatable if name in OF_OPEN else with_rubric), counts.graded[name]
     elif name in BOUNDED or name in PAIR_METRICS or name == FALSE_ALARM:

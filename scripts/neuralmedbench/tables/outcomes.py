@@ -64,13 +64,11 @@ K = 5
 
 FULL, DIRECT = "full", "direct"
 
-KEYWORD_COVERAGE = "keyword_coverage"
-
 PASS1_STRICT = "pass1_strict"
 """pass@1 where an answer in another form than the requested one does not pass."""
 
-POINTS = ("rubric", "rubric_uncapped", KEYWORD_COVERAGE)
-"""Shares of the points of rubrics: judged by language models, with and without caps, and found by words."""
+RUBRIC = "rubric"
+"""Share of the points of a rubric, judged by language models."""
 
 
 class Key(NamedTuple):
@@ -99,7 +97,7 @@ class Counts:
         Answers whose first five candidates hold the reference; whose candidates cannot be compared, because of their language
         or because the vocabulary does not have the reference.
     grades : dict of str to ndarray of float
-        Mean grade by criterion (`main_condition`, `core_diagnosis`), and mean points (`POINTS`); NaN where there is
+        Mean grade by criterion (`main_condition`, `core_diagnosis`), and mean points (`RUBRIC`); NaN where there is
         none. Arms that disclose findings have no points: an answer could copy them.
     graded : dict of str to ndarray of int
         Answers with such a grade.
@@ -336,7 +334,7 @@ def _count(
     samples = np.array([per_runner[item.runner] if index in asked else 0 for index, item in enumerate(items)], dtype=np.int64)
     passes, strict, answered, not_graded, false_names, unread, candidates, unlisted = (np.zeros(size, dtype=np.int64) for _ in range(8))
     # under arms that disclose findings there are no points: an answer could copy the statements
-    points = () if discloses_findings(key.arm) else POINTS
+    points = () if discloses_findings(key.arm) else (RUBRIC,)
     sums = {name: np.zeros((2, size)) for name in (MAIN_CONDITION, CORE_DIAGNOSIS, *points)}
     tally = dict.fromkeys(("refused", "truncated", "truncated_thinking", "unparsable", "unread_missing", "contradicted", "abstained"), 0)
     confidences: list[float] = []
@@ -384,7 +382,7 @@ def _count(
         unread=unread,
         candidates=candidates,
         unlisted=unlisted,
-        grades=dict.fromkeys(POINTS, np.full(size, np.nan))
+        grades={RUBRIC: np.full(size, np.nan)}
         | {name: np.where(number > 0, total / np.maximum(number, 1), np.nan) for name, (total, number) in sums.items()},
         pairs=pair_shares(items, ((place[row.item_id], row) for row in rows), samples, requests),
         languages=tuple(sorted(languages)),

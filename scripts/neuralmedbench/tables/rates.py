@@ -15,7 +15,7 @@ from neuralmedbench.tables.fields import FieldRow, field_rows
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.leaderboard import RATES
 from neuralmedbench.tables.missing import BOUNDED, bounds_of, is_left_open
-from neuralmedbench.tables.outcomes import DIRECT, FULL, KEYWORD_COVERAGE, PAIR_METRICS, Key, Outcomes
+from neuralmedbench.tables.outcomes import DIRECT, FULL, PAIR_METRICS, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import Study
@@ -85,7 +85,7 @@ def _rows_of(study: Study, outcomes: Outcomes) -> list[Cells]:
     for key in outcomes.counts:
         # groups only for the main condition
         parts = masks if is_headline(key) else [("all", "all")]
-        wanted += [(key, part, name) for part in parts for name in (*RATES, KEYWORD_COVERAGE, *PAIR_METRICS)]
+        wanted += [(key, part, name) for part in parts for name in (*RATES, *PAIR_METRICS)]
         wanted += [(key, part, "false_alarm") for part in masks if part == ("normal_control", "true")]
     # columns of the same items are resampled together; rows keep the order of `wanted`
     together: dict[tuple[Part, str, Key | None], list[Key]] = {}

@@ -1,4 +1,4 @@
-"""Beyond pass and fail: ranked differentials, dialogues turn by turn, and labelled steps of reasoning."""
+"""Beyond pass and fail: the length of ranked differentials, dialogues turn by turn, and labelled steps of reasoning."""
 
 from __future__ import annotations
 
@@ -23,28 +23,13 @@ from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, value_share
 
-DEPTHS = {"top1": 1, "top3": 3, "top5": K}
-LIST_METRICS = (*DEPTHS, "mrr")
-
 
 @dataclass(frozen=True, kw_only=True)
 class DifferentialRow(ModelRow):
-    """Ranked differentials of one model in one family and level."""
+    """Length of the ranked differentials of one model in one family and level."""
 
     family: str | None = None
     level: str | None = None
-    top1: float | None = None
-    top1_low: float | None = None
-    top1_high: float | None = None
-    top3: float | None = None
-    top3_low: float | None = None
-    top3_high: float | None = None
-    top5: float | None = None
-    top5_low: float | None = None
-    top5_high: float | None = None
-    mrr: float | None = None
-    mrr_low: float | None = None
-    mrr_high: float | None = None
     mean_candidates: float | None = None
     full_lists: float | None = None
     n_items: int | None = None
@@ -58,23 +43,17 @@ def differential_rows(study: Study) -> list[DifferentialRow]:
     """Rows of `differential.csv`.
 
     Per benchmark with items that ask for a ranked differential, family, level and model, under the arm full and the strategy
-    direct: recall among the first 1, 3 and 5 candidates and the mean reciprocal rank (of lists of five; 0 when the reference is not
-    among them). An item counts as the mean over its samples that are present. A refused, truncated or unreadable answer misses the
-    reference; a missing one does not count, and is reported separately.
-
-    The vocabulary decides (the reference, a synonym, or a narrower term), so `top1` of open items is not pass@1, which a grader decides.
+    direct: how many candidates its lists have. A refused, truncated or unreadable answer has no list; a missing one does not count, and
+    is reported separately.
     """
     rows: list[DifferentialRow] = []
     for benchmark in study.benchmarks.values():
+        outcomes = benchmark.outcomes
         lists = {model: _Lists(benchmark, model) for model in study.models}
-        for family, level, mask in _cells(benchmark.outcomes) if lists else ():
-            by = benchmark.outcomes.by_patient(study.settings)
+        for family, level, mask in _cells(outcomes):
             for model, own in lists.items():
-                row: Cells = {"benchmark": benchmark.name, "model": model, "family": family, "level": level}
-                for name in LIST_METRICS:
-                    found = rate_interval(np.where(mask, own.values[name], np.nan), by)
-                    row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
-                rows.append(DifferentialRow(**row, **own.counted(mask, benchmark.outcomes.patients)))
+                counts = own.counted(mask, outcomes.patients)
+                rows.append(DifferentialRow(benchmark=benchmark.name, model=model, family=family, level=level, **counts))
     return rows
 
 
@@ -99,27 +78,18 @@ class _Lists:
         size = len(outcomes.items)
         self.samples = np.where(outcomes.ranked, outcomes.counts[Key(model)].samples, 0)
         self.there, self.unread, self.lists, self.candidates, self.long = (np.zeros(size, dtype=np.int64) for _ in range(5))
-        sums = {name: np.zeros(size) for name in LIST_METRICS}
         for row in headline(benchmark.scores.get(model, [])):
             place = places.get(row.item_id)
             # a list that cannot be compared with the reference (its language, a name outside the vocabulary) is missing
             if place is None or row.missing or (row.state == "ok" and row.in_candidates is None):
                 continue
             self.there[place] += 1
-            self._add(place, row)
-            if row.reference_rank is not None:
-                for name, depth in DEPTHS.items():
-                    sums[name][place] += row.reference_rank <= depth
-                sums["mrr"][place] += 1 / row.reference_rank
-        self.values = {name: np.where(self.there > 0, total / np.maximum(self.there, 1), np.nan) for name, total in sums.items()}
-
-    def _add(self, place: int, row: Score) -> None:
-        if row.state != "ok" or not row.differential:
-            self.unread[place] += 1
-            return
-        self.lists[place] += 1
-        self.candidates[place] += len(row.differential)
-        self.long[place] += len(row.differential) >= K
+            if row.state != "ok" or not row.differential:
+                self.unread[place] += 1
+                continue
+            self.lists[place] += 1
+            self.candidates[place] += len(row.differential)
+            self.long[place] += len(row.differential) >= K
 
     def counted(self, mask: Mask, patients: Ints) -> Cells:
         """Count answers and the length of lists over some items."""

@@ -113,7 +113,7 @@ def _mark_coverages(rows: Sequence[Cells], marks: list[str], disclosures: Mappin
     # coverages of one curve, from the highest
     curves: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
-        if row["benchmark"] in disclosures and row["measure"] == "accuracy" and not marks[place]:
+        if row["benchmark"] in disclosures and not marks[place]:
             curves[row["benchmark"], row["model"], row["source"]].append(place)
     for (benchmark, *_), places in curves.items():
         step = disclosures[benchmark].fewest * disclosures[benchmark].answers_of_a_patient

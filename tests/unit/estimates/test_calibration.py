@@ -11,9 +11,7 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 from fixtures.confidence import FAST, confidences
 from neuralmedbench.estimates.calibration import (
     WIDTH_BINS,
-    area_under_risk,
     auroc,
-    best_area,
     brier,
     calibration_error,
     mass_bins,
@@ -87,22 +85,20 @@ def test_silence_is_a_wrong_answer_of_full_confidence_in_the_pessimistic_version
     assert pessimistic(None, 0, 0) is None
 
 
-def area_of_every_order(groups: list[list[float]]) -> float:
-    """Mean area under the risk-coverage curve over all orders of the answers of each group."""
+def shares_of_every_order(groups: list[list[float]]) -> np.ndarray:
+    """Mean share right among the first answers, by their number, over all orders of the answers of each group."""
     orders: list[list[float]] = [[]]
     for group in groups:
         orders = [done + list(order) for done in orders for order in permutations(group)]
-    areas = [np.mean(1 - np.cumsum(order) / np.arange(1, len(order) + 1)) for order in orders]
-    return float(np.mean(areas))
+    return np.mean([np.cumsum(order) / np.arange(1, len(order) + 1) for order in orders], axis=0)
 
 
 @pytest.mark.parametrize("groups", [[[1, 0, 0]], [[1], [0], [1, 1]], [[1, 0], [1, 1, 0], [0, 1]], [[0, 0], [1]]])
 def test_equal_confidences_count_by_expectation(groups: list[list[float]]) -> None:
     counts = np.array([len(group) for group in groups], dtype=np.float64)
     rights = np.array([sum(group) for group in groups], dtype=np.float64)
-    assert float(area_under_risk(counts, rights)) == pytest.approx(area_of_every_order(groups), abs=1e-12)
-    kept = np.array([1.0])
-    assert selective_accuracy(counts, rights, kept)[0] == pytest.approx(rights.sum() / counts.sum())
+    kept = np.arange(1, counts.sum() + 1) / counts.sum()
+    assert selective_accuracy(counts, rights, kept) == pytest.approx(shares_of_every_order(groups), abs=1e-12)
 
 
 def test_the_share_right_among_the_surest_is_that_of_the_first_answers() -> None:
@@ -117,14 +113,6 @@ def test_a_coverage_between_two_whole_numbers_of_answers_keeps_the_next_answer_i
     # a tenth of 315 is 31.5: 20 right of the first 31, and half of the next, which is right
     many = np.r_[np.ones(20), np.zeros(11), np.ones(1), np.zeros(283)]
     assert selective_accuracy(np.ones(315), many, np.array([0.1]))[0] == pytest.approx(20.5 / 31.5, abs=TO)
-    # the area is a mean over whole numbers of answers
-    assert float(area_under_risk(one_by_one, rights)) == pytest.approx((0 + 0 + 1 / 3 + 1 / 4 + 2 / 5) / 5, abs=TO)
-
-
-def test_the_best_area_needs_every_right_answer_before_every_wrong_one() -> None:
-    assert best_area(4, 2) == pytest.approx(np.mean([0, 0, 1 / 3, 1 / 2]))
-    assert best_area(3, 3) == 0.0
-    assert best_area(3, 0) == 1.0
 
 
 @pytest.mark.parametrize(("ties", "to"), [(True, TO), (False, 0.01)])
@@ -154,5 +142,4 @@ def test_one_patient_has_no_interval_and_an_empty_part_no_number() -> None:
     draws = Draws(confidences([0.2, 0.9, 0.4], [0, 1, 0], patients=[0, 0, 0]), ByPatient(np.arange(1), FAST))
     assert draws.around(0.3, draws.brier) == (None, None)
     assert draws.error_interval(0.1) == (None, None)
-    assert np.isnan(area_under_risk(np.zeros(2), np.zeros(2)))
     assert np.isnan(selective_accuracy(np.zeros(2), np.zeros(2), np.array([0.5]))).all()

@@ -86,12 +86,9 @@ def fill(folder: Path, models: list[str]) -> None:
         {"bin": number, "mean_confidence": 0.18 * number, "share_right": 0.15 * number, "low": 0.1, "high": 0.8, "n": 9}
         for number in range(1, 6)
     ]
-    write(folder, "reliability", [{"benchmark": "deep", "model": name, "arm": "full", "source": source} | row
+    write(folder, "reliability", [{"benchmark": "deep", "model": name, "source": source} | row
                                   for name in models for source in sources for row in bins])  # fmt: skip
-    curve = [
-        {"measure": "accuracy", "coverage": number / 20, "value": 0.5, "interval": "exact" if number == 20 else ""}
-        for number in range(1, 21)
-    ]
+    curve = [{"coverage": number / 20, "value": 0.5, "interval": "exact" if number == 20 else ""} for number in range(1, 21)]
     write(folder, "risk_coverage", [{"benchmark": "deep", "model": name, "source": source} | row
                                     for name in models for source in sources for row in curve])  # fmt: skip
     write(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fixtures.prompt import open_question
@@ -122,8 +124,8 @@ def test_points_of_answers_that_no_grader_could_call_right_or_wrong_are_counted(
     item = open_question()
     says = Criterion(criterion="must_include_1", text="Says: thiamine.", points=1.0)
     gold = Gold(item_id=item.item_id, answer="Thiamine at once", rubric=(says,))
-    rows = [scored("ANSWER: give thiamine\nCONFIDENCE: 0.8", says)]
+    rows = [replace(scored("ANSWER: give thiamine\nCONFIDENCE: 0.8", says), rubric=1.0)]
     outcomes = gather_outcomes(item.benchmark, item.axis, [item], [gold], scores={"fusion": rows}, sampled={"fusion": True})
     counts = outcomes.counts[Key("fusion")]
-    assert (counts.missing.tolist(), counts.grades["keyword_coverage"].tolist()) == ([1], [1.0])
-    assert recount("keyword_coverage", [ItemTrace(item=item, expected=1, scores=tuple(rows), responses=())]) == 1.0
+    assert (counts.missing.tolist(), counts.grades["rubric"].tolist()) == ([1], [1.0])
+    assert recount("rubric", [ItemTrace(item=item, expected=1, scores=tuple(rows), responses=())]) == 1.0

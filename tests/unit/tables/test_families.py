@@ -305,17 +305,28 @@ def test_clinicians_who_rated_the_reasoning_stand_beside_the_depth_score_and_sim
     assert ("reasoning was not measured" in blocks["leaderboard"]) == ("reasoning was not measured" in blocks["glance"]) == simulated
 
 
-def test_points_found_by_words_are_in_no_leaderboard_and_are_called_keyword_coverage(made: Path, tmp_path: Path) -> None:
+def test_points_found_by_words_are_on_no_page_and_in_no_table(made: Path, tmp_path: Path) -> None:
     root = tmp_path / "study"
     shutil.copytree(made, root)
     path = root / "results" / "scores" / DEPTH / "alpha.parquet"
     rows = [replace(row, keyword_coverage=0.43217) for row in read_records(path, Score)]
     write_records(path, Score, rows, key=lambda row: (row.item_id, row.arm, row.repeat))
     blocks = blocks_of(build(root, ("alpha",), figures=False))
-    assert "43 %</td>" in blocks["similarity"]
-    assert "Keyword coverage: share of the points" in blocks["similarity"]
-    assert [name for name, block in blocks.items() if "0.432170" in block] == ["similarity"], "nowhere else"
+    assert [name for name, block in blocks.items() if "0.432170" in block] == []
     assert {row["rubric"] for row in read_table(root / "results/tables/leaderboard.csv")} == {""}
+    assert "0.432170" not in "".join(path.read_text(encoding="utf-8") for path in (root / "results/tables").glob("*.csv"))
+
+
+def test_answers_without_a_confidence_are_counted_by_reason_beside_the_surest(made: Path, tmp_path: Path) -> None:
+    root = tmp_path / "study"
+    shutil.copytree(made, root)
+    path = root / "results" / "scores" / DEPTH / "alpha.parquet"
+    rows = [replace(row, state="refused", confidence=None) if row.repeat == 3 else row for row in read_records(path, Score)]
+    write_records(path, Score, rows, key=lambda row: (row.item_id, row.arm, row.repeat))
+    block = blocks_of(build(root, ("alpha",), figures=False))["abstention"]
+    refused = sum((row.state, row.arm, row.strategy) == ("refused", "full", "direct") for row in rows)
+    assert refused
+    assert f'<td class="number" data-value="{refused}">{refused}</td>' in block
 
 
 def test_points_that_a_model_judged_stand_in_the_leaderboard_and_say_so(made: Path, tmp_path: Path) -> None:
@@ -342,10 +353,9 @@ DISCLOSING = [
 def test_there_are_no_points_under_arms_that_disclose_findings(mixed: SimpleNamespace) -> None:
     """Findings copied from the request would earn most of them."""
     one, arms = question(0, DX), ["full", "no_image", *DISCLOSING]
-    scores = [score(one, "m", passed=True, arm=arm, rubric=0.4, keyword_coverage=0.4) for arm in arms]
+    scores = [score(one, "m", passed=True, arm=arm, rubric=0.4) for arm in arms]
     gold = [Gold(item_id=one.item_id, answer="stroke")]
     mixed.benchmarks[DEPTH].outcomes = gather_outcomes(DEPTH, "depth", [one], gold, scores={"m": scores}, sampled={"m": True})
     rows = [row for row in rate_rows(mixed) if row.slice == "all"]
     assert {row.arm for row in rows if row.metric == "pass1"} == set(arms)
-    for metric in ("rubric", "keyword_coverage"):
-        assert {row.arm for row in rows if row.metric == metric} == {"full", "no_image"}
+    assert {row.arm for row in rows if row.metric == "rubric"} == {"full", "no_image"}

@@ -107,7 +107,6 @@ def test_grades_of_cut_answers_alone_are_no_rate() -> None:
     found = outcomes_of(rows, (ONE, OTHER))
     assert found.counts[Key("m")].not_graded.tolist() == [0, 1]
     assert is_left_open(found, Key("m"), "core_diagnosis", np.array([True, True]), LIMIT)
-    assert not is_left_open(found, Key("m"), "keyword_coverage", np.array([True, True]), LIMIT)
 
 
 @pytest.fixture(scope="module")

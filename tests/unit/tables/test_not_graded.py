@@ -88,7 +88,7 @@ def test_what_another_grader_judged_has_a_rate_and_its_list_has_none(tmp_path: P
     assert board["candidates5"] == ""
     lists = rows_of(tmp_path, "differential")
     assert lists
-    assert {row["top1"] for row in lists} == {""}
+    assert {row["mean_candidates"] for row in lists} == {""}
 
 
 def test_grades_that_were_not_given_for_their_language_are_not_asked_for_again(tmp_path: Path) -> None:

@@ -225,6 +225,20 @@ def test_only_cells_that_this_study_cannot_have_are_empty(filled: Filled) -> Non
     assert empty == {("fields", "subtype"), *unseen}
 
 
+def test_every_published_cell_keeps_the_number_that_our_results_gave_it(filled: Filled) -> None:
+    """A measure may leave the tables of results only where no table of a paper is filled from it."""
+    with (ROOT / "tests" / "golden" / "published_cells.csv").open(encoding="utf-8", newline="") as file:
+        written = {tuple(row[:-2]): row[-2:] for row in csv.reader(file)}
+    cells = {
+        (PAPERS[benchmark], *(row[name] for name in ("table", "model", "source", "column"))): [row["value"], row["n"]]
+        for benchmark, rows in filled.cells.items()
+        for row in rows
+        if row["kind"] == "ours" and row["value"]
+    }
+    assert cells == written
+    assert len(written) > 100
+
+
 def _texts(filled: Filled, paper: str) -> Iterator[list[list[list[str]]]]:
     """Return the cells of a paper's tables in Markdown, LaTeX and the report: one list of lines per table, without the head."""
     markdown, latex = ((filled.folder / "paper" / f"{paper}{end}").read_text(encoding="utf-8") for end in (".md", ".tex"))

@@ -21,7 +21,7 @@ PAIR = {
     "n_patients": "12",
 }
 BINS = [
-    {"benchmark": "deep", "model": "x", "bin": number, "from_confidence": 0.2 * number, "share_right": 0.5, "n_patients": "<10"}
+    {"benchmark": "deep", "model": "x", "bin": number, "mean_confidence": 0.2 * number, "share_right": 0.5, "n_patients": "<10"}
     for number in (1, 2)
 ]
 

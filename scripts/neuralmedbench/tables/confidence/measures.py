@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from neuralmedbench.estimates.calibration import MASS_BINS, RiskCurve, mass_bins, width_bins
+from neuralmedbench.estimates.calibration import MASS_BINS, mass_bins, width_bins
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, rate_interval
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
@@ -291,15 +291,6 @@ class Draws:
         below = np.cumsum(wrongs, axis=1) - wrongs
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray((rights * (below + wrongs / 2)).sum(axis=1) / (rights.sum(axis=1) * wrongs.sum(axis=1)), dtype=np.float64)
-
-    def _risk_curve(self) -> RiskCurve:
-        counts, rights, rest, rest_right = self._sums[0], self._sums[1], self._sums[4], self._sums[5]
-        return RiskCurve(np.concatenate([counts[:, ::-1], rest], axis=1), np.concatenate([rights[:, ::-1], rest_right], axis=1))
-
-    @property
-    def area(self) -> Floats:
-        """Area under the risk-coverage curve."""
-        return self._risk_curve().area()
 
     def around(self, value: float | None, drawn: Floats, grouped: float | None = None) -> tuple[float | None, float | None]:
         """Return the interval of a measure between 0 and 1; `grouped` is its value over the groups, if the draws are of groups."""

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralmedbench.estimates.calibration import (
-    MASS_BINS,
-    WIDTH_BINS,
-    RiskCurve,
     auroc,
     brier,
     calibration_error,
     mass_bins,
     pessimistic,
+    selective_accuracy,
     width_bins,
 )
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Ints, rate_interval
@@ -37,16 +35,14 @@ POINTS = tuple(number / 20 for number in range(1, 21))
 
 @dataclass(frozen=True, kw_only=True)
 class RiskCoverageRow(ModelRow):
-    """One point of a curve, or one measure of it."""
+    """One point of a curve."""
 
     source: str
-    measure: str
     coverage: float | None = None
     value: float | None = None
     low: float | None = None
     high: float | None = None
     interval: str | None = None
-    threshold: float | None = None
     n: int | None = None
     n_patients: int | None = None
 
@@ -54,49 +50,39 @@ class RiskCoverageRow(ModelRow):
 def risk_rows(found: Confidences, draws: Draws) -> list[Cells]:
     """Rows of `risk_coverage.csv` of one model.
 
-    Measures `accuracy` (share right among the most confident part of the answers, the last one kept in part where the coverage is not a
-    whole number of answers; with an interval at `FIXED`), `aurc`, `aurc_best` (every
-    right answer more confident than every wrong one), `aurc_random` (uninformative confidence), and the shares of answers without a
-    confidence by reason. No rows where no answer has a confidence.
+    The share right among the most confident part of the answers, the last one kept in part where the coverage is not a whole number of
+    answers; with an interval at `FIXED`. No rows where no answer has a confidence.
     """
     known, rest = len(found.value), len(found.rest_right)
     if not known:
         return []
-    total, right = known + rest, int(found.right.sum() + found.rest_right.sum())
-    levels, curve = tied_groups(found, found.value)
+    total = known + rest
+    levels, counts, rights = tied_groups(found, found.value)
     patients = len({*found.patients.tolist(), *found.rest_patients.tolist()})
-    head = {"benchmark": found.benchmark, "model": found.model, "source": str(found.source), "n": total, "n_patients": patients}
+    of_curve = head(found) | {"n": total, "n_patients": patients}
     rows: list[Cells] = []
     coverages = np.array([point for point in POINTS if point * total >= 1])
-    grouped = tied_groups(found, draws.groups.astype(np.float64))[1]
-    shares = curve.accuracy(coverages)
-    ends = np.cumsum(curve.counts)
+    shares, ends = selective_accuracy(counts, rights, coverages), np.cumsum(counts)
     for coverage, share in zip(coverages.tolist(), shares.tolist(), strict=True):
         # the confidence of the last answer that is kept at this coverage
         last = int(np.searchsorted(ends, coverage * total - 1e-9))
         threshold = float(levels[last]) if last < len(levels) else None
-        row = head | {"measure": "accuracy", "coverage": coverage, "value": share, "threshold": threshold}
+        row = of_curve | {"coverage": coverage, "value": share}
         if coverage in FIXED:
             row |= _share_interval(found, draws, share, threshold)
         rows.append(row)
-    # one row per measure of the whole curve
-    area = float(curve.area())
-    low, high = draws.around(area, draws.area, float(grouped.area()))
-    rows.append(head | {"measure": "aurc", "value": area, "low": low, "high": high, "interval": "none" if low is None else "bootstrap"})
-    rows.append(head | {"measure": "aurc_best", "value": curve.best_area()})
-    rows.append(head | {"measure": "aurc_random", "value": 1 - right / total})
-    return rows + [head | {"measure": reason, "value": found.reasons[reason] / total} for reason in REASONS]
+    return rows
 
 
-def tied_groups(found: Confidences, value: Floats) -> tuple[Floats, RiskCurve]:
+def tied_groups(found: Confidences, value: Floats) -> tuple[Floats, Floats, Floats]:
     """Group answers of equal confidence, from the highest.
 
-    Values, shape (values,), and their curve, with arrays of shape (values + 1,).
+    Values, shape (values,), and the number of answers and of right ones, shape (values + 1,): those without a confidence are the last.
     """
     levels, place = np.unique(-value, return_inverse=True)
     counts = np.bincount(place.reshape(-1)).astype(np.float64)
     rights = np.bincount(place.reshape(-1), weights=found.right)
-    return -levels, RiskCurve(np.append(counts, len(found.rest_right)), np.append(rights, found.rest_right.sum()))
+    return -levels, np.append(counts, len(found.rest_right)), np.append(rights, found.rest_right.sum())
 
 
 def _share_interval(found: Confidences, draws: Draws, share: float, threshold: float | None) -> Cells:
@@ -114,7 +100,7 @@ def _share_interval(found: Confidences, draws: Draws, share: float, threshold: f
 
 def abstention_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise what answering only when sure would have gained the model with the best rank."""
-    rows = [row for row in tables["risk_coverage"] if row["measure"] == "accuracy" and row["value"] is not None]
+    rows = [row for row in tables["risk_coverage"] if row["value"] is not None]
     n = counted(sum(row["n"] for row in rows if row["coverage"] == 1), "answer")
     for name, benchmark in sorted(study.benchmarks.items(), key=lambda pair: pair[1].config.axis is not Axis.DEPTH):
         own = {row["coverage"]: row for row in rows_of_best(rows, tables, name) if row["source"] == "stated"}
@@ -154,13 +140,10 @@ class ConfidenceRow(ModelRow):
     ece: float | None = None
     ece_low: float | None = None
     ece_high: float | None = None
-    ece_by_chance: float | None = None
-    ece_equal_mass: float | None = None
     ece_pessimistic: float | None = None
     brier: float | None = None
     brier_low: float | None = None
     brier_high: float | None = None
-    brier_pessimistic: float | None = None
     auroc: float | None = None
     auroc_low: float | None = None
     auroc_high: float | None = None
@@ -174,11 +157,8 @@ class ConfidenceRow(ModelRow):
 class ReliabilityRow(ModelRow):
     """One bin of about equally many answers."""
 
-    arm: str
     source: str
     bin: int | None = None
-    from_confidence: float | None = None
-    to_confidence: float | None = None
     mean_confidence: float | None = None
     share_right: float | None = None
     low: float | None = None
@@ -191,8 +171,8 @@ class ReliabilityRow(ModelRow):
 def confidence_tables(study: Study) -> tuple[list[ConfidenceRow], list[ReliabilityRow], list[RiskCoverageRow]]:
     """Make the three tables about confidence.
 
-    Rows of `confidence.csv` (one per benchmark, model, arm and source), `reliability.csv` (its bins) and `risk_coverage.csv` (arm
-    full only). Strategy direct.
+    Rows of `confidence.csv` (one per benchmark, model, arm and source), and of the arm full `reliability.csv` (its bins) and
+    `risk_coverage.csv`. Strategy direct.
     """
     summary: list[ConfidenceRow] = []
     bins: list[ReliabilityRow] = []
@@ -208,8 +188,8 @@ def confidence_tables(study: Study) -> tuple[list[ConfidenceRow], list[Reliabili
             joined = cluster_of_patients(outcomes.patients, by)
             draws = Draws(one, by, joined)
             summary.append(ConfidenceRow(**_summary(one, draws), **_shift(one, full, by, joined)))
-            bins += [ReliabilityRow(**row) for row in _bins(one, draws)]
             if one.arm == FULL:
+                bins += [ReliabilityRow(**row) for row in _bins(one, draws)]
                 risks += [RiskCoverageRow(**row) for row in risk_rows(one, draws)]
     return summary, bins, risks
 
@@ -222,8 +202,8 @@ def cluster_of_patients(patients: Ints, by: ByPatient) -> Ints:
 
 
 def head(found: Confidences) -> Cells:
-    """Return the key columns of the three tables."""
-    return {"benchmark": found.benchmark, "model": found.model, "arm": found.arm, "source": str(found.source)}
+    """Return the columns of the three tables that say whose confidence it is."""
+    return {"benchmark": found.benchmark, "model": found.model, "source": str(found.source)}
 
 
 def _ends(name: str, ends: tuple[float | None, float | None]) -> Cells:
@@ -233,6 +213,7 @@ def _ends(name: str, ends: tuple[float | None, float | None]) -> Cells:
 def _summary(found: Confidences, draws: Draws) -> Cells:
     known, absent = len(found.value), len(found.rest_right)
     row = head(found) | {
+        "arm": found.arm,
         "n_items": len(set(found.items.tolist())),
         "n_patients": len(set(found.patients.tolist())),
         "answers": known + absent,
@@ -240,7 +221,6 @@ def _summary(found: Confidences, draws: Draws) -> Cells:
         "without_confidence": absent,
         "missing": found.missing,
         "ece_pessimistic": pessimistic(None, 0, absent),
-        "brier_pessimistic": pessimistic(None, 0, absent),
         "note": "" if known else "no answer" if not absent else NONE[found.source],
     }
     row |= {reason: found.reasons[reason] for reason in REASONS}
@@ -253,11 +233,8 @@ def _summary(found: Confidences, draws: Draws) -> Cells:
         "accuracy": float(right.mean()),
         "overconfidence": float((value - right).mean()),
         "ece": apart,
-        "ece_by_chance": float(np.nanmean(draws.error_by_chance)),
-        "ece_equal_mass": calibration_error(value, right, mass_bins(value)),
         "ece_pessimistic": pessimistic(apart, known, absent),
         "brier": (squared := brier(value, right)),
-        "brier_pessimistic": pessimistic(squared, known, absent),
         "auroc": separates,
     }
     row |= _ends("overconfidence", overconfidence_interval(found, draws))
@@ -299,8 +276,8 @@ def _bins(found: Confidences, draws: Draws) -> list[Cells]:
         inside = place == bin_
         share = draws.share_right(found.right[inside], found.patients[inside])
         value = found.value[inside]
-        row = head(found) | {"bin": number, "from_confidence": float(value.min()), "to_confidence": float(value.max())}
-        row |= {"mean_confidence": float(value.mean()), "share_right": share.value, "low": share.low, "high": share.high}
+        row = head(found) | {"bin": number, "mean_confidence": float(value.mean())}
+        row |= {"share_right": share.value, "low": share.low, "high": share.high}
         row |= {"interval": share.method, "n": int(inside.sum()), "n_patients": len(set(found.patients[inside].tolist()))}
         rows.append(row)
     return rows
@@ -325,21 +302,16 @@ def confidence_sentence(study: Study, rows: list[Cells]) -> str:
 
 
 def confidence_statements() -> list[str]:
-    """Return the rules of measurement of confidence and of ranked differentials, for the page."""
+    """Return the rules of measurement of confidence, for the page."""
     return [
         (
-            f"Confidence: calibration error (ECE) over {WIDTH_BINS} bins of equal width, and over at most {MASS_BINS} of about equally many "
-            "answers; Brier score; area under the ROC curve of confidence for right. All over the answers that have a confidence and did not "
-            "abstain. The pessimistic versions count every other answer that is not missing as a wrong one of confidence 1 in a bin of its own, "
-            "so that silence cannot look calibrated. (Our rule.) Agreement: the share of an item's samples that name the elected diagnosis."
+            "Confidence: mean confidence minus share right, Brier score, and area under the ROC curve of confidence for right, over the answers "
+            "that have a confidence and did not abstain; the others are counted. Agreement: the share of an item's samples that name the elected "
+            "diagnosis."
         ),
         (
             "Risk and coverage: coverage is the part of all answers that are not missing, the surest first; answers without a confidence stand "
             "last, equal confidences count by expectation over every order of them. (Our rule.)"
-        ),
-        (
-            "Ranked differentials: recall among the first 1, 3 and 5 candidates and mean reciprocal rank by the vocabulary, over the answers that "
-            "are not missing. At most five candidates of an answer are read."
         ),
     ]
 
@@ -363,13 +335,13 @@ RELIABILITY = Table(
     name="reliability",
     row=ReliabilityRow,
     rows=lambda results: results.once(confidence_tables)[1],
-    suppression=Suppression(f"{MODEL} arm source bin", labels=arm_labels, group=grouped_by("benchmark model arm source")),
+    suppression=Suppression(f"{MODEL} source bin", group=grouped_by("benchmark model source")),
 )
 
 RISK_COVERAGE = Table(
     name="risk_coverage",
     row=RiskCoverageRow,
     rows=lambda results: results.once(confidence_tables)[2],
-    suppression=Suppression(f"{MODEL} source measure coverage", surest=True),
+    suppression=Suppression(f"{MODEL} source coverage", surest=True),
     takeaways={"abstention": abstention_takeaway},
 )
