@@ -240,9 +240,13 @@ def lower_models(tables: Tables, benchmark: str, best: str, alpha: float) -> tup
 
 
 def power_sentence(study: Study, tables: Tables) -> str:
-    """State which differences this run could have shown; empty without a comparison."""
-    rows = [row for row in tables["claims"] if row["detectable"] is not None]
-    sizes = {kind: median(own) for kind in WORDS if (own := [row["detectable"] for row in rows if row["kind"] == kind])}
+    """State which differences this run could have shown; empty without a comparison.
+
+    Where the test cannot reject with so few patients and so many comparisons, no difference is small enough: the whole range stands for it.
+    """
+    rows = [row for row in tables["claims"] if row["low"] is not None and row["n_patients"]]
+    smallest = [(row["kind"], 1.0 if row["detectable"] is None else row["detectable"]) for row in rows]
+    sizes = {kind: median(own) for kind in WORDS if (own := [size for name, size in smallest if name == kind])}
     if not sizes:
         return ""
     parts = [f"{points(size, plus='')} points {WORDS[kind]}" for kind, size in sizes.items() if size < 1]

@@ -13,7 +13,7 @@ from fixtures.claims import MENDING_SEED, MODELS, SETTINGS, counts_of, measure_c
 from fixtures.tables import BREADTH, DEPTH
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
-from neuralmedbench.tables.claims import WORDS, claim_rows, power_sentence, title_answer
+from neuralmedbench.tables.claims import WORDS, ClaimRow, _detectable, claim_rows, power_sentence, title_answer
 from neuralmedbench.tables.contrasts import arm_rows, layout_sentence, model_pairs, pairwise_rows, pairwise_takeaway, picture_sentence
 from neuralmedbench.tables.decomposition import DecompositionRow, decompose, decomposition_sentence
 from neuralmedbench.tables.first_screen import _leader
@@ -226,7 +226,17 @@ def test_the_last_sentence_says_how_large_a_difference_the_run_can_show(drawn) -
         study, {"claims": wide}
     )
     assert ", but none, however large, between two models, after" in power_sentence(study, {"claims": [*rows[6:], *wide]})
+    impossible = [row | {"detectable": None, "n_patients": 8} for row in wide]
+    sentence = power_sentence(study, {"claims": impossible})
+    assert sentence.startswith("Power: with 8 patients, 8 of 10 such studies would show no difference, however large, between two models")
     assert power_sentence(study, {"claims": []}) == ""
+
+
+@pytest.mark.parametrize(("patients", "number"), [(6, 15), (8, 15), (12, 60)])
+def test_no_power_is_promised_where_no_difference_could_be_significant(patients: int, number: int) -> None:
+    row = ClaimRow(kind=PAIRS, benchmark=DEPTH, model="a", difference=0.2, low=0.0, high=0.4, p_value=0.03, n_patients=patients)
+    known = _detectable(row, 0.05, number)
+    assert (known is None) == (2.0 ** (1 - patients) >= 0.05 / number)
 
 
 def test_the_title_is_answered_by_significant_comparisons_alone(drawn) -> None:

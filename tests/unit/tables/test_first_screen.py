@@ -150,7 +150,15 @@ def run_of(names: tuple[str, ...], limit: int = 0) -> Study:
 def sentences_for(count: int) -> dict[str, str]:
     """Return every sentence with a count in it, for so many models, comparisons or missing answers."""
     names, study = NAMES[:count], run_of(NAMES[:count], limit=count)
-    claim = {"kind": "models", "detectable": 0.36, "n_patients": 12, "benchmark": DEPTH, "significant": False, "difference": 0.1}
+    claim = {
+        "kind": "models",
+        "detectable": 0.36,
+        "low": -0.2,
+        "n_patients": 12,
+        "benchmark": DEPTH,
+        "significant": False,
+        "difference": 0.1,
+    }
     rows: Any = {name: [] for name in ("axes", "claims", "families", "reasoning", "ratings", "pairwise")}
     ends = {"gap": 0.2, "gap_low": 0.1, "gap_high": 0.3, "breadth_above_low": 0.1, "depth_above_low": 0.1}
     pair = {

@@ -47,10 +47,10 @@ def test_every_number_is_a_row_with_its_interval_and_nothing_is_lost_when_it_is_
     assert read_rows(tmp_path / "rows.csv.xz") == rows
 
 
-def test_a_change_beyond_the_last_place_and_a_number_that_goes_or_comes_are_seen(tmp_path: Path) -> None:
+def test_a_change_in_the_sixth_decimal_and_a_number_that_goes_or_comes_are_seen(tmp_path: Path) -> None:
     before = rows_of(tables(tmp_path / "a"))
     assert differences(before, rows_of(tables(tmp_path / "b", difference="0.1250004"))) == []
-    (line,) = differences(before, rows_of(tables(tmp_path / "c", difference="0.125003")))
+    (line,) = differences(before, rows_of(tables(tmp_path / "c", difference="0.125001")))
     assert line.startswith("differs: pairwise | deep | x | y | difference: ")
     lines = differences(before, rows_of(tables(tmp_path / "d", only_a="", only_b="3")))
     assert [line.partition(":")[0] for line in lines] == ["gone", "new"]
