@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, IntervalSettings, rate_interval
 
 EXACT_FLIPS_UP_TO = 12
 """Up to this many clusters every pattern of signs is tried; above it patterns are drawn."""
@@ -68,6 +68,11 @@ class Parts(NamedTuple):
         return float(self.values.sum())
 
     @property
+    def clusters(self) -> int:
+        """Number of clusters."""
+        return len(self.values)
+
+    @property
     def differing(self) -> int:
         """Number of clusters whose two sides differ."""
         return int((np.abs(self.values) > NOTHING).sum())
@@ -80,11 +85,10 @@ class Parts(NamedTuple):
     @property
     def error(self) -> float:
         """Standard error of the difference; 0 with fewer than two clusters."""
-        clusters = len(self.values)
-        if clusters < 2:
+        if self.clusters < 2:
             return 0.0
         residuals = self.values - self.weights * self.difference
-        return float(np.sqrt(clusters / (clusters - 1) * (residuals**2).sum()))
+        return float(np.sqrt(self.clusters / (self.clusters - 1) * (residuals**2).sum()))
 
 
 def parts_of(first: Ratio, second: Ratio, by: ByPatient) -> Parts:
@@ -197,8 +201,8 @@ def signs(clusters: int, draws: int, seed: int) -> Floats:
 
 def flip_test(parts: Parts, by: ByPatient) -> DifferenceTest:
     """Return the test of a difference by flips of clusters."""
-    patterns = signs(len(parts.values), by.settings.resamples, by.settings.seed)
-    test = _test(parts.difference, patterns @ parts.values, patterns @ parts.weights, exact=len(parts.values) <= EXACT_FLIPS_UP_TO)
+    patterns = signs(parts.clusters, by.settings.resamples, by.settings.seed)
+    test = _test(parts.difference, patterns @ parts.values, patterns @ parts.weights, exact=parts.clusters <= EXACT_FLIPS_UP_TO)
     return replace(test, varies=bool((np.abs(parts.values - parts.weights * parts.difference) > NOTHING).any()))
 
 
@@ -221,6 +225,20 @@ class Difference(NamedTuple):
     only_first: int | None = None
     only_second: int | None = None
 
+    def by_test(self, test: DifferenceTest, settings: IntervalSettings) -> Difference:
+        """Return the difference with what its test says."""
+        low, high = test.interval(settings.confidence)
+        alike = test.is_alike(settings.margin, 1 - settings.confidence)
+        return self._replace(low=low, high=high, p_value=test.p_value(), alike=alike)
+
+
+def paired_parts(first: Floats, second: Floats, by: ByPatient) -> Parts:
+    """Take the difference of `paired_difference` apart, without its test: how much it varies costs little."""
+    both = ~(np.isnan(first) | np.isnan(second))
+    if not both.any():
+        return Parts(np.zeros(0), np.zeros(0))
+    return parts_of(ratio_of(first[both]), ratio_of(second[both]), by.at(both))
+
 
 def paired_difference(first: Floats, second: Floats, by: ByPatient) -> Difference:
     """Mean of `first` minus mean of `second` over the items that both have.
@@ -238,7 +256,7 @@ def paired_difference(first: Floats, second: Floats, by: ByPatient) -> Differenc
         See `ratio_difference`.
     """
     both = ~(np.isnan(first) | np.isnan(second))
-    found = ratio_difference(ratio_of(np.where(both, first, np.nan)), ratio_of(np.where(both, second, np.nan)), by)
+    found = ratio_difference(ratio_of(first[both]), ratio_of(second[both]), by.at(both))
     passed, other_passed = first[both] > 0.5, second[both] > 0.5
     return found._replace(only_first=int((passed & ~other_passed).sum()), only_second=int((other_passed & ~passed).sum()))
 
@@ -273,12 +291,11 @@ def ratio_difference(first: Ratio, second: Ratio, by: ByPatient) -> Difference:
     test = flip_test(parts, by)
     if all(((side.top >= 0) & (side.top <= side.bottom)).all() for side in (first, second)):
         test = replace(test, least=_from_rates(first, second, by))
-    low, high = test.interval(settings.confidence)
-    p_value = test.p_value()
-    if not test.exact and p_value * (len(test.lower) + 1) < 2:
+    found = found.by_test(test, settings)
+    if not test.exact and found.p_value is not None and found.p_value <= 1 / (len(test.lower) + 1):
         # no pattern reaches as far: else no difference, however clear, could pass a correction for a thousand comparisons
-        p_value = min(p_value, parts.bound)
-    return found._replace(low=low, high=high, p_value=p_value, alike=test.is_alike(settings.margin, 1 - settings.confidence))
+        return found._replace(p_value=min(found.p_value, parts.bound))
+    return found
 
 
 def _from_rates(first: Ratio, second: Ratio, by: ByPatient) -> Callable[[float], tuple[float, float]]:
@@ -371,18 +388,7 @@ def unpaired_difference(values: Floats, first: npt.NDArray[np.bool_], by: ByPati
             return square_and_add(rate_interval(values[first], level.at(first)), rate_interval(values[~first], level.at(~first))).ends
 
         test = replace(test, least=ends)
-    low, high = test.interval(settings.confidence)
-    return Difference(
-        value,
-        low,
-        high,
-        test.p_value(),
-        test.is_alike(settings.margin, 1 - settings.confidence),
-        0.0,
-        len(values),
-        by.clusters,
-        by.clusters,
-    )
+    return Difference(value=value, items=len(values), patients=by.clusters, differing=by.clusters).by_test(test, settings)
 
 
 def can_reject(differing: int, alpha: float) -> bool:

@@ -96,11 +96,6 @@ class VarianceOfMean(NamedTuple):
     robust: float
     exchangeable: float
 
-    @property
-    def widening(self) -> float:
-        """How many times wider than by `robust` an interval must be; 1 at least."""
-        return float(np.sqrt(max(self.exchangeable / self.robust, 1.0))) if self.robust > 0 else 1.0
-
 
 def variance_of_mean(values: Floats, patients: Ints) -> VarianceOfMean:
     """Return the variance of the mean of clustered items.

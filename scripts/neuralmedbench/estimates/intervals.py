@@ -34,7 +34,7 @@ class IntervalSettings:
 
 
 class Interval(NamedTuple):
-    """An estimate with its interval; `method` is `exact`, `exact one-sided`, `bootstrap`, `flips`, `square and add` or `none`.
+    """An estimate with its interval; `method` is `exact`, `exact one-sided`, `bootstrap`, `square and add` or `none`.
 
     Without arguments: no estimate, because there is nothing to estimate it from.
     """
@@ -213,9 +213,10 @@ def rate_interval(values: Floats, by: ByPatient, weights: Floats | None = None) 
     if not known.any():
         return Interval()
     by, values = by.at(known), values[known]
-    if weights is not None and np.ptp(weights[known]) == 0:
-        values, weights = values / weights[known], None
-    weights = None if weights is None else weights[known]
+    if weights is not None:
+        weights = weights[known]
+        if np.ptp(weights) == 0:
+            values, weights = values / weights, None
     rate, confidence = float(values.sum() / (len(values) if weights is None else weights.sum())), by.settings.confidence
     if rate <= 0 or rate >= 1:
         return Interval(rate, *one_sided_bounds(rate * by.clusters, by.clusters, confidence), "exact one-sided")

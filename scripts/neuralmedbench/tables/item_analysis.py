@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from neuralmedbench.estimates.contrasts import Difference, paired_difference, patients_to_show
+from neuralmedbench.estimates.contrasts import Parts, paired_parts, patients_to_show
 from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
 from neuralmedbench.estimates.over_models import FEWEST_MODELS, Discrimination, guessing_p, is_shared, item_discriminations
@@ -206,12 +206,12 @@ def _plan_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[CasePlanRow]:
     outcomes, models = benchmark.outcomes, compared_models(study, benchmark) if benchmark.outcomes.items else []
     values = [outcomes.pass1_of_complete_items(Key(name)) for name in models]
     by = outcomes.by_patient(study.settings)
-    whole = _typical_difference(values, by, np.ones(len(outcomes.items), dtype=bool))
+    whole = _typical_parts(values, by, np.ones(len(outcomes.items), dtype=bool))
     for family, level, mask in _parts(benchmark):
-        own = _typical_difference(values, by, mask)
-        typical = own if own.patients >= FEWEST else whole
-        enough = typical.patients >= FEWEST
-        needed = patients_to_show(study.settings.margin, typical.error, typical.patients, 1 - study.settings.confidence) if enough else None
+        own = _typical_parts(values, by, mask)
+        typical = own if own.clusters >= FEWEST else whole
+        enough = typical.clusters >= FEWEST
+        needed = patients_to_show(study.settings.margin, typical.error, typical.clusters, 1 - study.settings.confidence) if enough else None
         patients = by.at(mask).clusters
         yield CasePlanRow(
             benchmark=benchmark.name,
@@ -219,7 +219,7 @@ def _plan_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[CasePlanRow]:
             level=level,
             n_items=int(mask.sum()),
             n_patients=patients,
-            changed=typical.differing / typical.patients if enough else None,
+            changed=typical.differing / typical.clusters if enough else None,
             margin=study.settings.margin,
             needed=needed,
             more=None if needed is None else max(needed - patients, 0),
@@ -228,7 +228,7 @@ def _plan_of(study: Study, benchmark: BenchmarkStudy) -> Iterator[CasePlanRow]:
             else "the difference of the median pair does not vary over patients"
             if needed is None
             else FEW_IN_PART.format(FEWEST)
-            if typical is whole and own is not whole and own.patients < FEWEST
+            if typical is whole and own is not whole and own.clusters < FEWEST
             else "",
         )
 
@@ -245,11 +245,11 @@ def _parts(benchmark: BenchmarkStudy) -> Iterator[tuple[str, str, Mask]]:
             yield from ((family, level, own & (levels == level)) for level in inside)
 
 
-def _typical_difference(values: Sequence[Floats], by: ByPatient, mask: Mask) -> Difference:
-    """Return the difference of the pair of models whose spread over patients is the median of all pairs; an empty one without a pair."""
+def _typical_parts(values: Sequence[Floats], by: ByPatient, mask: Mask) -> Parts:
+    """Return the parts of the pair of models whose spread over patients is the median of all pairs; none without a pair."""
     inside = [np.where(mask, column, np.nan) for column in values]
-    pairs = [difference for first, second in combinations(inside, 2) if (difference := paired_difference(first, second, by)).patients]
-    return sorted(pairs, key=lambda difference: difference.error * difference.patients**0.5)[len(pairs) // 2] if pairs else Difference()
+    pairs = [parts for first, second in combinations(inside, 2) if (parts := paired_parts(first, second, by)).clusters]
+    return sorted(pairs, key=lambda parts: parts.error * parts.clusters**0.5)[len(pairs) // 2] if pairs else Parts(np.zeros(0), np.zeros(0))
 
 
 def plan_labels(row: Cells) -> list[Label]:
