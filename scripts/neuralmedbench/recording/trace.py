@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+import numpy as np
+
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.config.run_names import results_of
+from neuralmedbench.estimates.intervals import Ints
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.files.tables import read_by_item, read_records
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.ledger import read_ledger
 from neuralmedbench.recording.finished_runs import TableCell
 from neuralmedbench.recording.metadata import METADATA, Link, RowScope, code_lines, read_metadata, upstream_links
 from neuralmedbench.records.arm_changes import as_asked
-from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
+from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import BOUNDS
-from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, ParseStatus, Score
+from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.scoring.explain_reading import why_unread
-from neuralmedbench.tables.outcomes import DIRECT, can_pass
+from neuralmedbench.tables.outcomes import DIRECT, PASS1_STRICT, Counts, Key, Outcomes, gather_outcomes
 
-CANDIDATES = frozenset({Runner.OPEN, Runner.DIALOGUE})
-SAMPLES = 5
-"""Samples of an item behind pass@5."""
-GRADES = (MAIN_CONDITION, CORE_DIAGNOSIS, "rubric")
+RATES = {name: name for name in ("pass1", PASS1_STRICT, "candidates5")} | dict.fromkeys(("best_case", "worst_case"), "pass1")
+"""Metric of each rate that is recomputed."""
 
 
 def _sequence(item: Item, gold: Gold) -> str:
@@ -52,23 +53,38 @@ PARTS: dict[str, Callable[[Item, Gold], str]] = {
 
 
 @dataclass(frozen=True)
-class ItemTrace:
-    """The answers of one model to one item under one arm: expected number, scores and responses."""
+class TracedAnswers:
+    """The answers of one model under one arm and strategy, current revision.
 
-    item: Item
-    expected: int
-    scores: tuple[Score, ...]
-    responses: tuple[Response, ...]
+    Attributes
+    ----------
+    outcomes : Outcomes
+        Of all items with a reference.
+    key : Key
+        Model, arm and strategy.
+    places : ndarray of int, shape (items of the slice,)
+        Places of the items of a slice that were asked.
+    responses : dict of str to list of Response
+        By item.
+    """
+
+    outcomes: Outcomes
+    key: Key
+    places: Ints
+    responses: dict[str, list[Response]]
 
     @property
-    def passed(self) -> int:
-        """Number of answers that pass."""
-        return sum(row.passed is True for row in self.scores)
+    def counts(self) -> Counts:
+        """Counts of all items."""
+        return self.outcomes.counts[self.key]
 
-    @property
-    def missing(self) -> int:
-        """Number of missing answers: no answer, or no grade."""
-        return max(self.expected - sum(row.passed is not None and not row.missing for row in self.scores), 0)
+    def sum(self, amount: Ints) -> int:
+        """Return the sum of an amount over the items of the slice."""
+        return int(amount[self.places].sum())
+
+    def item(self, place: int) -> Item:
+        """Return an item by its place."""
+        return self.outcomes.items[place]
 
 
 def read_answers(
@@ -80,85 +96,58 @@ def read_answers(
     part: tuple[str, str] = ("all", "all"),
     root: Path = Path(),
     results: str = "results",
-) -> list[ItemTrace]:
-    """Read the answers of one model, current revision, to the items of a slice that have a reference; sorted by item id.
+) -> TracedAnswers:
+    """Read the answers of one model, current revision, to the items of a slice that have a reference.
 
     `part` is a slice of `PARTS` and its value.
     """
-    gold = read_by_item(root / f"data/gold/{benchmark}.parquet", Gold)
+    gold = read_records(root / f"data/gold/{benchmark}.parquet", Gold)
     items = read_records(root / f"data/items/{benchmark}.parquet", Item)
-    all_responses = read_records(root / f"{results}/responses/{benchmark}/{model}.parquet", Response)
-    current = all_responses[0].revision if all_responses else ""  # the table starts with the current revision
-    scores, responses = defaultdict[str, list[Score]](list), defaultdict[str, list[Response]](list)
-    samples: dict[str, int] = defaultdict(lambda: 1)
-    for score in read_records(root / f"{results}/scores/{benchmark}/{model}.parquet", Score):
-        if (score.arm, score.strategy, score.revision) == (arm, strategy, current):
-            scores[score.item_id].append(score)
-            if strategy != Strategy.SELF_CONSISTENCY:  # the vote leaves one answer per item, numbered as the winning sample
-                samples[score.runner] = max(samples[score.runner], score.repeat + 1)
-    for response in all_responses:
-        if (response.arm, response.strategy, response.revision) == (arm, strategy, current):
-            responses[response.item_id].append(response)
-    return [
-        ItemTrace(item, samples[item.runner], tuple(scores[item.item_id]), tuple(responses[item.item_id]))
-        for item in sorted(items, key=lambda item: item.item_id)
-        if item.item_id in gold
-        and can_pass(item, gold[item.item_id])
-        and PARTS[part[0]](item, gold[item.item_id]) == part[1]
-        # under other arms and strategies, only some items are asked
-        and ((arm, strategy) == ("full", DIRECT) or item.item_id in scores)
-    ]
+    responses = read_records(root / f"{results}/responses/{benchmark}/{model}.parquet", Response)
+    current = responses[0].revision if responses else ""  # the table starts with the current revision
+    key = Key(model, arm, strategy)
+    scores = read_records(root / f"{results}/scores/{benchmark}/{model}.parquet", Score)
+    asked = [row for row in scores if (row.arm, row.strategy, row.revision) == (*key[1:], current)]
+    outcomes = gather_outcomes(benchmark, "", items, gold, scores={model: asked}, sampled={model: False})
+    sent: dict[str, list[Response]] = {}
+    for response in responses:
+        if (response.arm, response.strategy, response.revision) == (*key[1:], current):
+            sent.setdefault(response.item_id, []).append(response)
+    pairs = zip(outcomes.items, outcomes.gold, strict=True)
+    inside = np.array([PARTS[part[0]](*pair) == part[1] for pair in pairs], dtype=bool)
+    expected = outcomes.expected(key) if key in outcomes.counts else np.zeros(len(inside), dtype=bool)
+    return TracedAnswers(outcomes, key, np.flatnonzero(inside & expected), sent)
 
 
-def recount(name: str, answers: Sequence[ItemTrace]) -> float | int | None:
+def recount(name: str, answers: TracedAnswers) -> float | int | None:
     """Recompute one number: a rate is the mean over items of the share of expected answers that pass; None for an unknown name."""
-    expected, missing = sum(one.expected for one in answers), sum(one.missing for one in answers)
-    counts = {
+    outcomes, key, places = answers.outcomes, answers.key, answers.places
+    if not len(places):
+        return None
+    counts, samples = answers.counts, outcomes.answers.of(key)
+    expected, missing = answers.sum(counts.samples), answers.sum(counts.missing)
+    numbers = {
         "expected": expected,
         "missing": missing,
-        "n_items": len(answers),
-        "n_patients": len({one.item.patient_id for one in answers}),
-        **{state: sum(row.state == state for one in answers for row in one.scores) for state in ("refused", "truncated")},
+        "n_items": len(places),
+        "n_patients": len(np.unique(outcomes.patients[places])),
+        **{state: answers.sum(samples.number(samples["state"] == state)) for state in ("refused", "truncated")},
     }
-    if name in counts:
-        return counts[name]
+    if name in numbers:
+        return numbers[name]
     if name == "missing_fraction":
         return missing / max(expected, 1)
-    shares: dict[str, list[float]] = {
-        "pass1": [one.passed / one.expected for one in answers],
-        "pass1_strict": [
-            sum(row.passed is True and row.parse_status == ParseStatus.STRICT for row in one.scores) / one.expected for one in answers
-        ],
-        # bounds of pass@1: all missing answers pass, or none does
-        "best_case": [(one.passed + one.missing) / one.expected for one in answers],
-        "candidates5": [
-            sum(bool(row.in_candidates) for row in _known_scores(one)) / one.expected
-            for one in _of_differentials(answers)
-            if not any(row.in_candidates is None for row in _known_scores(one))
-        ],
-    }
-    shares["worst_case"] = shares["pass1"]
-    if missing >= expected:  # without any answer a rate is unknown, not 0
-        shares = {}
-    # grades: the mean of an item first, then over items
-    if name in GRADES:
-        grades = [[value for row in one.scores if not row.missing and (value := getattr(row, name)) is not None] for one in answers]
-        shares[name] = [math.fsum(values) / len(values) for values in grades if values]
-    values = shares.get(name, [])
-    return math.fsum(values) / len(values) if values else None
+    if name in counts.grades:
+        values = counts.grades[name]
+    elif name in RATES and missing < expected:  # without any answer a rate is unknown, not 0
+        values = outcomes.metric(RATES[name], key, best=name == "best_case")
+    else:
+        return None
+    known = values[places][~np.isnan(values[places])]
+    return math.fsum(known) / len(known) if len(known) else None
 
 
-def _known_scores(answers: ItemTrace) -> list[Score]:
-    return [row for row in answers.scores if row.passed is not None and not row.missing]
-
-
-def _of_differentials(answers: Sequence[ItemTrace]) -> list[ItemTrace]:
-    """Return the items that both readings of pass@5 count, as `Outcomes.differential_items` does."""
-    asked = [one for one in answers if one.item.runner in CANDIDATES and one.item.family in DIAGNOSES]
-    return [one for one in asked if one.expected >= SAMPLES] or asked
-
-
-Groups = dict[tuple[str, str, str, str], list[ItemTrace]]
+Groups = dict[tuple[str, str, str, str], TracedAnswers]
 """Answers by benchmark, model, arm and strategy."""
 
 SHORT = 16
@@ -204,8 +193,8 @@ def trace(cell: TableCell, *, responses: int = 10, root: Path = Path(), configfi
     for (benchmark, model, arm, strategy), answers in groups.items():
         about = f"answers of {model} to {benchmark}, arm {arm}, strategy {strategy}"
         lines += ["", about, *_listing(cell, answers, at_most=responses)]
-        if answers:
-            words = ["--benchmark", benchmark, "--model", model, "--item", answers[0].item.item_id, "--arm", arm]
+        if len(answers.places):
+            words = ["--benchmark", benchmark, "--model", model, "--item", answers.item(answers.places[0]).item_id, "--arm", arm]
             words += ["--strategy", strategy] if strategy != DIRECT else []
             words += ["--configfiles", *configfiles] if configfiles else []
             lines.append(f"  to read one: nmb model explain {shlex.join(words)}")
@@ -308,8 +297,9 @@ def _ledgers(chain: Sequence[Link], groups: Groups, root: Path, results: str) ->
     return lines
 
 
-def _keys(groups: Iterator[list[ItemTrace]]) -> set[str]:
-    return {key for answers in groups for one in answers for row in one.responses for key in row.call_keys}
+def _keys(groups: Iterator[TracedAnswers]) -> set[str]:
+    ids = ((answers, answers.item(place).item_id) for answers in groups for place in answers.places)
+    return {key for answers, item in ids for row in answers.responses.get(item, ()) for key in row.call_keys}
 
 
 def _ledger(name: str, root: Path) -> list[str]:
@@ -318,19 +308,28 @@ def _ledger(name: str, root: Path) -> list[str]:
     return [f"  {name}", f"    sha256 {sha256_of(root / name)}, {len(read_ledger(root / name))} answers"]
 
 
-def _listing(cell: TableCell, answers: Sequence[ItemTrace], *, at_most: int) -> Iterator[str]:
-    expected, missing = sum(one.expected for one in answers), sum(one.missing for one in answers)
+def _listing(cell: TableCell, answers: TracedAnswers, *, at_most: int) -> Iterator[str]:
     if (cell.row.get("slice") or "all") not in PARTS:
         yield f"  all items: those of the slice {cell.row['slice']} cannot be selected here"
-    passed = sum(one.passed for one in answers)
-    yield f"  {len(answers)} items with a reference, {expected} answers expected, {passed} passed, {missing} missing"
-    shown = answers[:at_most] if at_most else answers
-    for one in shown:
-        keys = [key for row in one.responses for key in row.call_keys]
-        request = one.responses[0].request_id[:SHORT] if one.responses else "none"
+    if not len(answers.places):
+        yield "  no item with a reference was asked"
+        return
+    counts, places = answers.counts, answers.places
+    expected, passed, missing = (answers.sum(amount) for amount in (counts.samples, counts.passes, counts.missing))
+    yield f"  {len(places)} items with a reference, {expected} answers expected, {passed} passed, {missing} missing"
+    scores = answers.outcomes.answers.of(answers.key).by_item()
+    shown = places[:at_most] if at_most else places
+    for place in shown.tolist():
+        item = answers.item(place)
+        responses = answers.responses.get(item.item_id, [])
+        keys = [key for row in responses for key in row.call_keys]
+        request = responses[0].request_id[:SHORT] if responses else "none"
         call = f"call {keys[0][:SHORT]} (the first of {len(keys)})" if keys else "no call"
-        yield f"  {one.item.item_id}: {one.passed} of {one.expected} passed, {one.missing} missing; request {request}, {call}"
-        unread = Counter(why_unread(row.text, as_asked(one.item, row.arm)) for row in one.scores if row.parse_status == ParseStatus.FAILED)
+        yield (
+            f"  {item.item_id}: {counts.passes[place]} of {counts.samples[place]} passed, {counts.missing[place]} missing; "
+            f"request {request}, {call}"
+        )
+        unread = Counter(why_unread(row.text, as_asked(item, row.arm)) for row in scores[place] if row.parse_status == ParseStatus.FAILED)
         yield from (f"    {number} not read: {why}" for why, number in sorted(unread.items()) if why)
-    if len(shown) < len(answers):
-        yield f"  and {len(answers) - len(shown)} more items (--responses 0 lists all)"
+    if len(shown) < len(places):
+        yield f"  and {len(places) - len(shown)} more items (--responses 0 lists all)"

@@ -26,7 +26,7 @@ DTYPES = {
     **dict.fromkeys(("model", "revision", "arm", "strategy", "item_id", "patient_id", "state", "text_sha256"), "category"),
     **dict.fromkeys(("place", "repeat"), "int64"),
     **dict.fromkeys(("there", "graded", "passed", "strict", "in_candidates", "unlisted", "abstained"), "bool"),
-    **dict.fromkeys(("foreign", "unparsable", "contradicted", "in_thought"), "bool"),
+    **dict.fromkeys(("foreign", "other_language", "unparsable", "contradicted", "in_thought"), "bool"),
     **dict.fromkeys(("confidence", *GRADES), "float64"),
 }
 """Columns of the frame: texts are categories, so that no name is read as a number or as missing."""
@@ -85,6 +85,10 @@ class Samples:
             items[place].append(score)
         return items
 
+    def by_sample(self) -> dict[tuple[int, int], Score]:
+        """Return the records by the place of the item and the number of the sample."""
+        return {(place, score.repeat): score for place, score in self.rows()}
+
     def number(self, mask: npt.NDArray[np.bool_] | None = None) -> Ints:
         """Count the samples of every item, or some of them; shape (items,)."""
         places = self["place"] if mask is None else self["place"][mask]
@@ -113,6 +117,13 @@ class Answers(Samples):
     def arms(self, model: str, strategy: str = Strategy.DIRECT) -> list[str]:
         """Return the arms under which a model was asked, sorted."""
         return sorted(arm for name, arm, asked in self.spans if (name, asked) == (model, strategy))
+
+
+def paired_samples(first: Samples, second: Samples) -> list[tuple[int, Score, Score]]:
+    """Return the place of the item and both records of every sample that has one on both sides."""
+    others = second.by_sample()
+    pairs = ((place, score, others.get((place, score.repeat))) for place, score in first.rows())
+    return [(place, score, other) for place, score, other in pairs if other is not None]
 
 
 def gather_answers(items: Sequence[Item], scores: Mapping[str, Sequence[Score]]) -> Answers:
@@ -190,7 +201,8 @@ def _columns(keys: Sequence[tuple[Condition, int, int]], records: Sequence[Score
     has_verdict = np.array([verdict is not None for verdict in verdicts], dtype=bool)
     graded = there & has_verdict
     passed = graded & np.array([bool(verdict) for verdict in verdicts], dtype=bool)
-    foreign = (texts("other_language") != "") & ~has_verdict
+    other_language = texts("other_language") != ""
+    foreign = other_language & ~has_verdict
     answered = there & (state == ResponseState.OK)
     candidates = values("in_candidates", None)
     return {
@@ -211,6 +223,7 @@ def _columns(keys: Sequence[tuple[Condition, int, int]], records: Sequence[Score
         "in_candidates": graded & np.array([bool(value) for value in candidates], dtype=bool),
         "unlisted": graded & np.array([value is None for value in candidates], dtype=bool),
         "abstained": there & np.array(values("abstained", False), dtype=bool),
+        "other_language": other_language,
         "foreign": foreign,
         "unparsable": answered & (parse_status == ParseStatus.FAILED) & ~foreign,
         "contradicted": answered & (parse_status == ParseStatus.CONTRADICTED),

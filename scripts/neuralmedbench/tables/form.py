@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from neuralmedbench.records.items import Item, Runner
@@ -15,6 +15,7 @@ from neuralmedbench.records.words import counted, percent
 from neuralmedbench.scoring.parse import plain_text
 from neuralmedbench.scoring.structured.form import STEPS, form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, find_answer_object
+from neuralmedbench.tables.answers import Condition
 from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ModelRow, Tables
@@ -49,30 +50,27 @@ def sample_rows(study: Study) -> list[SampleRow]:
 
 
 def _sample_rows(benchmark: BenchmarkStudy) -> Iterator[SampleRow]:
-    patients = {item.item_id: item.patient_id for item in benchmark.outcomes.items}
-    scores: dict[tuple[str, str, str], dict[str, list[Score]]] = defaultdict(lambda: defaultdict(list))
-    for model, rows in benchmark.scores.items():
-        for row in rows:
-            if row.item_id in patients:
-                scores[model, row.arm, row.strategy][row.item_id].append(row)
-    for key in benchmark.outcomes.counts:
-        if items := scores.get((key.model, key.arm, key.strategy)):
-            yield _sample_row(benchmark.name, key, items, len({patients[item] for item in items}))
+    answers, patients = benchmark.outcomes.answers, benchmark.outcomes.patients
+    for condition in answers.spans:
+        items = [(place, rows) for place, rows in enumerate(answers.of(condition).by_item()) if rows]
+        if items:
+            number = len({patients[place] for place, _ in items})
+            yield _sample_row(benchmark.name, condition, [rows for _, rows in items], number)
 
 
-def _sample_row(benchmark: str, key: tuple[str, str, str], items: Mapping[str, Sequence[Score]], patients: int) -> SampleRow:
-    model, arm, strategy = key
+def _sample_row(benchmark: str, condition: Condition, items: Sequence[Sequence[Score]], patients: int) -> SampleRow:
+    model, arm, strategy = condition
     # identical texts have identical digests
-    came = {item: [row.text_sha256 for row in rows if not row.missing] for item, rows in items.items()}
-    complete = sum(len(texts) == len(items[item]) for item, texts in came.items())
-    without = sum(not texts for texts in came.values())
-    repeated = [set(texts) for texts in came.values() if len(texts) > 1]
+    came = [[row.text_sha256 for row in rows if not row.missing] for rows in items]
+    complete = sum(len(texts) == len(rows) for texts, rows in zip(came, items, strict=True))
+    without = sum(not texts for texts in came)
+    repeated = [set(texts) for texts in came if len(texts) > 1]
     return SampleRow(
         benchmark=benchmark,
         model=model,
         arm=arm,
         strategy=strategy,
-        samples_per_item=max(len(rows) for rows in items.values()),
+        samples_per_item=max(map(len, items)),
         n_items=len(items),
         n_patients=patients,
         complete=complete,

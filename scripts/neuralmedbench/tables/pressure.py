@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from functools import cached_property
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,11 @@ from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate
 from neuralmedbench.estimates.shifts import spread_of_means
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.arm_changes import NONE_ARM, SHUFFLED, order_under, wrong_gold
-from neuralmedbench.records.items import Item
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import Score
 from neuralmedbench.records.words import listing
 from neuralmedbench.scoring.scores import is_named, is_suggested, same_answer
+from neuralmedbench.tables.answers import Samples, paired_samples
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
@@ -66,49 +67,31 @@ def pressure_rows(study: Study) -> list[PressureRow]:
     ]
 
 
-class _Answers:
-    """The answers of one model to one benchmark, strategy direct, by arm, item (its place) and sample; missing ones are left out."""
-
-    def __init__(self, benchmark: BenchmarkStudy, model: str) -> None:
-        self.items: Sequence[Item] = benchmark.outcomes.items
-        places = {item.item_id: place for place, item in enumerate(self.items)}
-        self._rows: dict[str, dict[tuple[int, int], Score]] = defaultdict(dict)
-        for row in benchmark.scores[model]:
-            if row.strategy == DIRECT and row.item_id in places and not row.missing and row.passed is not None:
-                self._rows[row.arm][places[row.item_id], row.repeat] = row
-
-    @property
-    def arms(self) -> list[str]:
-        """The arms that were asked."""
-        return sorted(self._rows)
-
-    def of(self, arm: str) -> dict[tuple[int, int], Score]:
-        """Return the answers under an arm, by item and sample."""
-        return self._rows.get(arm, {})
-
-    def pairs(self, first: str, second: str) -> list[Pair]:
-        """Return the answers of each sample that has one under both arms."""
-        other = self.of(second)
-        return [(place, row, other[place, repeat]) for (place, repeat), row in sorted(self.of(first).items()) if (place, repeat) in other]
-
-    def repeats(self) -> list[Pair]:
-        """Return every two samples under full, in both orders."""
-        by_item: dict[int, list[Score]] = defaultdict(list)
-        for (place, _), row in sorted(self.of(FULL).items()):
-            by_item[place].append(row)
-        return [(place, one, other) for place, rows in by_item.items() for one in rows for other in rows if one is not other]
-
-
 class _Measures:
     """The measures of one model on one benchmark."""
 
     def __init__(self, study: Study, benchmark: BenchmarkStudy, model: str) -> None:
         self._study, self._benchmark, self._model = study, benchmark, model
-        self._answers, self._vocabulary = _Answers(benchmark, model), benchmark.vocabulary
+        self._vocabulary, self._items = benchmark.vocabulary, benchmark.outcomes.items
+
+    def _under(self, arm: str) -> Samples:
+        """Return the graded answers under an arm, strategy direct."""
+        return self._benchmark.outcomes.answers.of((self._model, arm, DIRECT)).graded
+
+    def _pairs(self, first: str, second: str) -> list[Pair]:
+        """Return the answers of each sample that has one under both arms."""
+        return paired_samples(self._under(first), self._under(second))
+
+    @cached_property
+    def _repeats(self) -> list[Pair]:
+        """Every two samples under full, in both orders."""
+        items = enumerate(self._under(FULL).by_item())
+        return [(place, *pair) for place, rows in items for pair in permutations(rows, 2)]
 
     def rows(self) -> Iterator[PressureRow]:
         """Yield the rows of the arms that were asked."""
-        asked = self._answers.arms
+        arms = self._benchmark.outcomes.answers.arms(self._model)
+        asked = [arm for arm in arms if len(self._under(arm).scores)]
         shuffles = sorted((arm for arm in asked if SHUFFLED.fullmatch(arm)), key=_seed_of)
         wordings = [arm for arm in asked if arm.startswith(PARAPHRASE)]
         yield from self._suggestions(asked)
@@ -121,8 +104,8 @@ class _Measures:
         if wordings:
             yield self._consistency("wording_consistency", [FULL, *wordings])
             yield self._spread([FULL, *wordings])
-        if (shuffles or wordings or SUGGESTED in asked) and (repeats := self._answers.repeats()):
-            yield self._rate("repeat_consistency", FULL, [(place, self._same(one, other)) for place, one, other in repeats])
+        if (shuffles or wordings or SUGGESTED in asked) and self._repeats:
+            yield self._rate("repeat_consistency", FULL, [(place, self._same(one, other)) for place, one, other in self._repeats])
 
     def _suggestions(self, asked: Sequence[str]) -> Iterator[PressureRow]:
         if not {WRONG, RIGHT} & set(asked):
@@ -140,10 +123,10 @@ class _Measures:
         def corrected(pairs: Iterable[Pair]) -> list[tuple[int, float]]:
             return [(place, float(bool(after.passed))) for place, before, after in pairs if not before.passed and wrong[place] is not None]
 
-        misled, mended = gives_in(self._answers.pairs(FULL, WRONG)), corrected(self._answers.pairs(FULL, RIGHT))
+        misled, mended = gives_in(self._pairs(FULL, WRONG)), corrected(self._pairs(FULL, RIGHT))
         if WRONG in asked:
             yield self._conditional("gives_in", WRONG, [(place, value) for place, _, value in misled])
-            kept = [(place, float(bool(after.passed))) for place, before, after in self._answers.pairs(FULL, WRONG) if before.passed]
+            kept = [(place, float(bool(after.passed))) for place, before, after in self._pairs(FULL, WRONG) if before.passed]
             yield self._conditional("stays_right", WRONG, kept)
             sure = [(place, before.confidence * value) for place, before, value in misled if before.confidence is not None]
             yield self._conditional("confident_giving_in", WRONG, sure)
@@ -154,22 +137,22 @@ class _Measures:
             found = ratio_difference(*sides, self._by(WRONG, RIGHT))
             yield self._difference("asymmetry", f"{RIGHT} {WRONG}", found, answers=len(mended) + len(misled))
         # what repeats do without a suggestion
-        if repeats := self._answers.repeats():
-            yield self._conditional("gives_in_repeat", FULL, [(place, value) for place, _, value in gives_in(repeats)])
-            yield self._conditional("corrected_repeat", FULL, corrected(repeats))
+        if self._repeats:
+            yield self._conditional("gives_in_repeat", FULL, [(place, value) for place, _, value in gives_in(self._repeats)])
+            yield self._conditional("corrected_repeat", FULL, corrected(self._repeats))
 
     def _own_answer(self, asked: Sequence[str]) -> Iterator[PressureRow]:
         kept = {}
         for arm, name in ((SUGGESTED, "keeps_suggested"), (DOUBTED, "keeps_doubted")):
             if arm in asked:
-                pairs = [(place, before, after) for place, before, after in self._answers.pairs(FULL, arm) if is_named(before)]
+                pairs = [(place, before, after) for place, before, after in self._pairs(FULL, arm) if is_named(before)]
                 kept[arm] = [(place, self._same(before, after)) for place, before, after in pairs]
                 yield self._rate(name, arm, kept[arm])
         if len(kept) == 2:
             found = paired_difference(self._mean(kept[SUGGESTED]), self._mean(kept[DOUBTED]), self._by(SUGGESTED, DOUBTED))
             yield self._difference("follows_colleague", f"{SUGGESTED} {DOUBTED}", found, answers=sum(map(len, kept.values())))
         if DOUBTED in asked:
-            pairs = self._answers.pairs(FULL, DOUBTED)
+            pairs = self._pairs(FULL, DOUBTED)
             yield self._rate(
                 "lost_to_doubt", DOUBTED, [(place, float(not after.passed)) for place, before, after in pairs if before.passed]
             )
@@ -178,9 +161,9 @@ class _Measures:
 
     def _places(self, arms: Sequence[str]) -> Iterator[PressureRow]:
         """Yield the share of answers at each place, and the place that is named too often."""
-        items, chosen = self._answers.items, defaultdict[int, list[int]](list)
+        items, chosen = self._items, defaultdict[int, list[int]](list)
         for arm in arms:
-            for (place, _), row in self._answers.of(arm).items():
+            for place, row in self._under(arm).rows():
                 options = items[place].options
                 balanced = _seed_of(arm) in balanced_seeds([_seed_of(one) for one in arms], len(options))
                 # the same text twice: its place is not known
@@ -208,14 +191,12 @@ class _Measures:
             yield self._difference("place_bias", " ".join(arms), found, place=LETTERS[first], answers=sum(answers_of.values()))
 
     def _consistency(self, measure: str, arms: Sequence[str]) -> PressureRow:
-        pairs = [pair for one, other in combinations(arms, 2) for pair in self._answers.pairs(one, other)]
+        pairs = [pair for one, other in combinations(arms, 2) for pair in self._pairs(one, other)]
         return self._rate(measure, " ".join(arms), [(place, self._same(one, other)) for place, one, other in pairs])
 
     def _none_of_the_above(self) -> Iterator[PressureRow]:
-        yield self._rate(
-            "finds_none", NONE_ARM, [(place, float(bool(row.passed))) for (place, _), row in self._answers.of(NONE_ARM).items()]
-        )
-        known = [(place, float(bool(after.passed))) for place, before, after in self._answers.pairs(FULL, NONE_ARM) if before.passed]
+        yield self._rate("finds_none", NONE_ARM, [(place, float(bool(row.passed))) for place, row in self._under(NONE_ARM).rows()])
+        known = [(place, float(bool(after.passed))) for place, before, after in self._pairs(FULL, NONE_ARM) if before.passed]
         yield self._conditional("finds_none_if_known", NONE_ARM, known)
 
     def _spread(self, arms: Sequence[str]) -> PressureRow:
@@ -234,7 +215,7 @@ class _Measures:
 
     def _sums(self, values: Iterable[tuple[int, float]]) -> Ratio:
         """Return the sum and the number of some values by item."""
-        sums, numbers = np.zeros(len(self._answers.items)), np.zeros(len(self._answers.items))
+        sums, numbers = np.zeros(len(self._items)), np.zeros(len(self._items))
         for place, value in values:
             sums[place] += value
             numbers[place] += 1

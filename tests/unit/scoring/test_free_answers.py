@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from fixtures.prompt import open_question
 from fixtures.scoring import answered, vocabulary
-from neuralmedbench.recording.trace import ItemTrace, recount
+from neuralmedbench.recording.trace import TracedAnswers, recount
 from neuralmedbench.records.items import Criterion, Gold, Item
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.scoring.parse import parse_answer
@@ -128,4 +129,4 @@ def test_points_of_answers_that_no_grader_could_call_right_or_wrong_are_counted(
     outcomes = gather_outcomes(item.benchmark, item.axis, [item], [gold], scores={"fusion": rows}, sampled={"fusion": True})
     counts = outcomes.counts[Key("fusion")]
     assert (counts.missing.tolist(), counts.grades["rubric"].tolist()) == ([1], [1.0])
-    assert recount("rubric", [ItemTrace(item=item, expected=1, scores=tuple(rows), responses=())]) == 1.0
+    assert recount("rubric", TracedAnswers(outcomes, Key("fusion"), np.array([0]), {})) == 1.0

@@ -194,7 +194,8 @@ def test_a_trace_counts_the_votes_again_and_lists_every_call_behind_them(study):
         text = trace(look_up_cell("rates", words, bound, study / "results/tables"), root=study)
         assert f"recomputed from the scores: {row[bound]}, the same" in text
     answers = read_answers(DEPTH, "alpha", strategy="self_consistency", root=study)
-    assert {(one.expected, len(one.scores), len(one.responses)) for one in answers} == {(1, 1, 5)}
+    assert (answers.counts.samples[answers.places] == 1).all()
+    assert {len(answers.responses[answers.item(place).item_id]) for place in answers.places} == {5}
     assert (recount("expected", answers), recount("missing", answers)) == (12, 1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -36,6 +37,7 @@ from fixtures.scoring import vocabulary
 from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.records.arm_changes import wrong_gold
+from neuralmedbench.tables.answers import gather_answers
 from neuralmedbench.tables.claims import WORDS, claim_rows
 from neuralmedbench.tables.pressure import COMPARED, PressureRow, balanced_seeds, pressure_rows, takeaway
 from neuralmedbench.tables.words import SUGGESTIONS
@@ -216,7 +218,9 @@ def test_a_missing_answer_counts_on_neither_side() -> None:
     gone = next(row for row in scores if row.arm == "suggestion-wrong" and row.passed is not None)
     before = by_measure(pressure_rows(study))["m", "gives_in"].n_answers
     right = any(row.passed for row in scores if row.arm == "full" and row.item_id == gone.item_id)
-    study.benchmarks["b"].scores["m"] = [row for row in scores if row is not gone]
+    scores.remove(gone)
+    outcomes = study.benchmarks["b"].outcomes
+    study.benchmarks["b"].outcomes = replace(outcomes, answers=gather_answers(outcomes.items, {"m": scores}))  # type: ignore[misc]
     after = by_measure(pressure_rows(study))["m", "gives_in"].n_answers
     assert after == (before or 0) - right
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -16,7 +15,8 @@ from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
 from neuralmedbench.scoring.scores import elect_sample
-from neuralmedbench.tables.outcomes import DIRECT, Key
+from neuralmedbench.tables.answers import Samples
+from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 UNSTATED = "unstated"
@@ -77,21 +77,16 @@ def gather_confidences(study: Study, benchmark: BenchmarkStudy) -> Iterator[Conf
     items have several samples at a temperature above 0; one value per item, the share of its samples that agree with the elected
     sample (`scoring.scores`), right when that one is right. Free answers have none: their words are hardly ever equal.
     """
-    places = {item.item_id: place for place, item in enumerate(benchmark.outcomes.items)}
+    answers = benchmark.outcomes.answers
     for model in study.models:
-        arms: dict[str, list[Score]] = defaultdict(list)
-        for row in benchmark.scores.get(model, []):
-            if row.strategy == DIRECT and row.item_id in places:
-                arms[row.arm].append(row)
         tokens = {response_key(row): row.mean_logprob for row in benchmark.responses.get(model, []) if row.mean_logprob is not None}
-        for key in sorted(key for key in benchmark.outcomes.counts if (key.model, key.strategy) == (model, DIRECT)):
-            rows = arms[key.arm]
-            yield _answers(benchmark, key, ConfidenceSource.STATED, rows, places=places, confidence=_stated_confidence)
+        for key in (Key(model, arm) for arm in answers.arms(model)):
+            samples = answers.of(key)
+            yield _answers(benchmark, key, ConfidenceSource.STATED, samples, _stated_confidence)
             if tokens:
-                likely = _Likelihood(tokens)
-                yield _answers(benchmark, key, ConfidenceSource.TOKENS, rows, places=places, confidence=likely)
+                yield _answers(benchmark, key, ConfidenceSource.TOKENS, samples, _Likelihood(tokens))
             if benchmark.outcomes.counts[key].sampled:
-                voted = _agreement(study, benchmark, key, rows, places=places)
+                voted = _agreement(study, benchmark, key, samples)
                 if voted is not None:
                     yield voted
 
@@ -121,67 +116,47 @@ def _reason(row: Score) -> str:
 
 
 def _answers(
-    benchmark: BenchmarkStudy,
-    key: Key,
-    source: ConfidenceSource,
-    rows: Iterable[Score],
-    *,
-    places: Mapping[str, int],
-    confidence: Callable[[Score], float | None],
+    benchmark: BenchmarkStudy, key: Key, source: ConfidenceSource, samples: Samples, confidence: Callable[[Score], float | None]
 ) -> Confidences:
-    there = [row for row in rows if not row.missing and row.passed is not None]
-    expected = int(benchmark.outcomes.counts[key].samples.sum())
-    return _confidences_of(benchmark, key, source, [(row, confidence(row)) for row in there], places=places, missing=expected - len(there))
+    known = [(place, row, confidence(row)) for place, row in samples.graded.rows()]
+    return _confidences_of(benchmark, key, source, known, missing=len(samples.scores) - len(known))
 
 
-def _agreement(
-    study: Study, benchmark: BenchmarkStudy, key: Key, rows: Iterable[Score], *, places: Mapping[str, int]
-) -> Confidences | None:
+def _agreement(study: Study, benchmark: BenchmarkStudy, key: Key, samples: Samples) -> Confidences | None:
     # only items with several samples have a vote; free answers are never equal
-    samples = benchmark.outcomes.counts[key].samples
-    voting = {
-        item.item_id for item, number in zip(benchmark.outcomes.items, samples, strict=True) if number > 1 and not item.has_free_answer
-    }
-    groups: dict[str, list[Score]] = defaultdict(list)
-    for row in rows:
-        if row.item_id in voting:
-            groups[row.item_id].append(row)
+    several, items = samples.number() > 1, benchmark.outcomes.items
+    groups = [(place, rows) for place, rows in enumerate(samples.by_item()) if rows and several[place] and not items[place].has_free_answer]
     if not groups:
         return None
+    voting = sum(number and not item.has_free_answer for item, number in zip(items, several.tolist(), strict=True))
     # the confidence is the share of samples that agree with the elected one
-    votes = [elect_sample(own, study.vocabulary) for _, own in sorted(groups.items())]
-    there = [vote for vote in votes if not vote.row.missing and vote.row.passed is not None]
-    known = [(vote.row, vote.votes / vote.samples if vote.votes else None) for vote in there]
-    return _confidences_of(benchmark, key, ConfidenceSource.AGREEMENT, known, places=places, missing=len(voting) - len(there))
+    votes = [(place, elect_sample(rows, study.vocabulary)) for place, rows in groups]
+    there = [(place, vote) for place, vote in votes if not vote.row.missing and vote.row.passed is not None]
+    known = [(place, vote.row, vote.votes / vote.samples if vote.votes else None) for place, vote in there]
+    return _confidences_of(benchmark, key, ConfidenceSource.AGREEMENT, known, missing=voting - len(there))
 
 
 def _confidences_of(
-    benchmark: BenchmarkStudy,
-    key: Key,
-    source: ConfidenceSource,
-    known: Sequence[tuple[Score, float | None]],
-    *,
-    places: Mapping[str, int],
-    missing: int,
+    benchmark: BenchmarkStudy, key: Key, source: ConfidenceSource, known: Sequence[tuple[int, Score, float | None]], *, missing: int
 ) -> Confidences:
     patients = benchmark.outcomes.patients
-    kept = [(value, row) for row, value in known if value is not None]
-    rest = [row for row, value in known if value is None]
-    items = np.array([places[row.item_id] for _, row in kept], dtype=np.int64)
+    kept = [(place, row, value) for place, row, value in known if value is not None]
+    rest = [(place, row) for place, row, value in known if value is None]
+    items = np.array([place for place, _, _ in kept], dtype=np.int64)
     reasons = dict.fromkeys(REASONS, 0)
-    for row in rest:
+    for _, row in rest:
         reasons[_reason(row)] += 1
     return Confidences(
         benchmark=benchmark.name,
         model=key.model,
         arm=key.arm,
         source=source,
-        value=np.array([value for value, _ in kept], dtype=np.float64),
-        right=np.array([bool(row.passed) for _, row in kept], dtype=np.float64),
+        value=np.array([value for _, _, value in kept], dtype=np.float64),
+        right=np.array([bool(row.passed) for _, row, _ in kept], dtype=np.float64),
         items=items,
         patients=patients[items],
-        rest_right=np.array([bool(row.passed) for row in rest], dtype=np.float64),
-        rest_patients=patients[np.array([places[row.item_id] for row in rest], dtype=np.int64)],
+        rest_right=np.array([bool(row.passed) for _, row in rest], dtype=np.float64),
+        rest_patients=patients[np.array([place for place, _ in rest], dtype=np.int64)],
         reasons=reasons,
         missing=missing,
     )

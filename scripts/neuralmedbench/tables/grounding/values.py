@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import product
@@ -18,7 +17,8 @@ from neuralmedbench.records.vocabulary import normal_form
 from neuralmedbench.scoring.parse import parse_under
 from neuralmedbench.scoring.picture_claims import argues_from_picture, describes_picture, describes_unsent
 from neuralmedbench.scoring.places import sides
-from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
+from neuralmedbench.tables.answers import Samples
+from neuralmedbench.tables.outcomes import DIRECT, FULL
 from neuralmedbench.tables.study import BenchmarkStudy
 
 Answers = Sequence[Sequence[Score]]
@@ -30,28 +30,20 @@ class AnswersByArm:
 
     def __init__(self, benchmark: BenchmarkStudy, model: str) -> None:
         self.benchmark, self.model, self.items = benchmark, model, benchmark.outcomes.items
-        self._places = {item.item_id: place for place, item in enumerate(self.items)}
-        self._rows = defaultdict[str, list[Score]](list)
-        for row in benchmark.scores.get(model, ()):
-            if row.strategy == DIRECT and row.item_id in self._places:
-                self._rows[row.arm].append(row)
         self._names: dict[str, tuple[str, str]] = {}
 
     def asked(self, arm: str) -> bool:
         """Return True if the model was asked under an arm."""
-        return Key(self.model, arm) in self.benchmark.outcomes.counts and bool(self._rows[arm])
+        return any(score is not None for score in self._samples(arm).scores)
+
+    def _samples(self, arm: str) -> Samples:
+        return self.benchmark.outcomes.answers.of((self.model, arm, DIRECT))
 
     def under(self, arm: str) -> Answers:
         """Return the answers under an arm, by item."""
-        found: list[list[Score]] = [[] for _ in self.items]
-        unknown = set[int]()
-        for row in self._rows[arm]:
-            place = self._places[row.item_id]
-            found[place].append(row)
-            if row.missing or row.other_language:
-                unknown.add(place)
-        expected = self.benchmark.outcomes.counts[Key(self.model, arm)].samples
-        return [rows if rows and place not in unknown and len(rows) >= expected[place] else [] for place, rows in enumerate(found)]
+        samples = self._samples(arm)
+        unknown = samples.number(~samples["there"] | samples["other_language"]) > 0
+        return [[] if unknown[place] else rows for place, rows in enumerate(samples.by_item())]
 
     @cached_property
     def full(self) -> Answers:
@@ -109,9 +101,10 @@ class AnswersByArm:
         """
         gold = {row.item_id: row for row in self.benchmark.gold}
         items = {item.item_id: item for item in self.benchmark.items}
+        places = {item.item_id: place for place, item in enumerate(self.items)}
         families: dict[int, str] = {}
         for row in self.benchmark.disclosures:
-            place = self._places.get(row.item_id)
+            place = places.get(row.item_id)
             if row.arm != arm or place is None or row.images_of not in gold or items[row.images_of].lesion_shown is False:
                 continue
             family = self.benchmark.vocabulary.disease_family(gold[row.images_of].answer)
