@@ -199,12 +199,16 @@ def _findings_words(benchmark: str, rows: list[Row]) -> str:
     return f"{benchmark}: {title_of(best)} passes with {rates}{share}; {counted(len(rows), 'model')}; {sample_size(best)}."
 
 
+VALUE = ("value", "low", "high")
+"""Columns of a measure."""
+
+
 def draw_funnel(rows: list[Row]) -> Any:
-    """Draw what is left of the right answers of each model under ever stricter conditions (from funnel.csv)."""
+    """Draw what is left of the right answers of each model under ever stricter conditions (from measures.csv)."""
     look = looks_of(rows)
     found = {name: groups(part, "model") for name, part in groups(rows, "benchmark").items()}
     steps = {
-        name: [step for step in FUNNEL_STEPS if any(row["step"] == step for row in rows if row["benchmark"] == name)] for name in found
+        name: [step for step in FUNNEL_STEPS if any(row["measure"] == step for row in rows if row["benchmark"] == name)] for name in found
     }
     figure, axes = panels([len(one) for one in steps.values()], around=0.75, entries=max(map(len, found.values())))
     for panel, (benchmark, models) in zip(axes, found.items(), strict=True):
@@ -212,11 +216,11 @@ def draw_funnel(rows: list[Row]) -> Any:
         percent_axis(panel)
         panel.set_yticks(range(len(steps[benchmark])), [FUNNEL_STEPS[step] for step in steps[benchmark]])
         for place, (model, part) in enumerate(models.items()):
-            heights = [steps[benchmark].index(row["step"]) + offset(place, len(models)) for row in part]
+            heights = [steps[benchmark].index(row["measure"]) + offset(place, len(models)) for row in part]
             with drawn_for(panel, model):
-                panel.plot([value_of(row, "share") for row in part], heights, color=look[model].colour, linewidth=0.7, alpha=0.5)
+                panel.plot([value_of(row, "value") for row in part], heights, color=look[model].colour, linewidth=0.7, alpha=0.5)
             for row, y in zip(part, heights, strict=True):
-                whisker(panel, row, y, look[model], ("share", "share_low", "share_high"), size=6)
+                whisker(panel, row, y, look[model], VALUE, size=6)
     axes[-1].set_xlabel("share of the answers that meet this condition and all above it")
     legend(figure, rows, note=dagger_note(rows))
     return figure
@@ -228,9 +232,9 @@ def describe_funnel(rows: list[Row]) -> str:
 
 
 def _steps_words(benchmark: str, rows: list[Row]) -> str:
-    first = max((row for row in rows if row["step"] == "right"), key=lambda row: value_of(row, "share"))
+    first = max((row for row in rows if row["measure"] == "right"), key=lambda row: value_of(row, "value"))
     own = [row for row in rows if row["model"] == first["model"]]
-    steps = "; ".join(f"{FUNNEL_STEPS[row['step']]}: {rate_words(row, 'share')}" for row in own)
+    steps = "; ".join(f"{FUNNEL_STEPS[row['measure']]}: {rate_words(row, 'value', VALUE[1:])}" for row in own)
     return f"{benchmark}: {title_of(first)}: {steps}; {sample_size(first)}."
 
 

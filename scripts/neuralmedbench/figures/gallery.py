@@ -62,10 +62,10 @@ from neuralmedbench.figures.trust import (
     keep_passk,
     keep_trust,
 )
+from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_table
-from neuralmedbench.records.result_columns import TABLES
 from neuralmedbench.records.results import FEWEST as FEWEST_PATIENTS
-from neuralmedbench.records.results import mark_of
+from neuralmedbench.records.results import mark_of, types_of_table
 from neuralmedbench.runtime.atomic_write import write_text
 
 FONT = re.compile(r"^(?:(?P<weight>bold|[0-9]{3}) )?(?P<size>[0-9.]+)px (?P<family>.+)$")
@@ -159,7 +159,7 @@ class Figure:
     def _nothing(self, rows: list[Row]) -> str:
         if any(mark_of(row) for row in rows):
             return FEW_PATIENTS
-        numbers = [name for name, kind in TABLES[self.table].items() if kind == "float"]
+        numbers = [name for name, kind in types_of_table(self.table).items() if kind == "float"]
         # a public report has emptied the rows of few patients
         emptied = any(row.get("few_patients") and not any(row[name] for name in numbers) for row in rows)
         return f"Not shown: fewer than {FEWEST_PATIENTS} patients." if emptied else self.empty(rows) if callable(self.empty) else self.empty
@@ -215,7 +215,7 @@ FIGURES = {
         "funnel",
         "What right answers rest on",
         "No answer under an arm that shows what right answers rest on is here.",
-        _with("share"),
+        _with("value"),
         draw_funnel,
         describe_funnel,
     ),
@@ -321,7 +321,7 @@ def draw_figures(tables: Path, folder: Path, *, fewest: int = SMALL) -> None:
     """
     models = model_order(read_table(tables / "leaderboard.csv"))
     for name, figure in FIGURES.items():
-        rows = read_table(tables / f"{figure.table}.csv")
+        rows = read_result(tables, figure.table)
         if figure.table != "leaderboard":  # in the order of its ranks
             rows = in_order(rows, models)
         rows = [row | {FEWEST_COLUMN: str(fewest)} for row in with_titles(rows, models)]

@@ -263,9 +263,10 @@ def look_up_cell(table: str, row: str, column: str, folder: Path = Path("results
 
 
 def _keys_of(table: str) -> tuple[str, ...]:
+    from neuralmedbench.tables.declare import NUMBER
     from neuralmedbench.tables.write import TABLES
 
-    return next(one.keys for one in TABLES if one.name == table)
+    return next((one.keys for one in TABLES if one.name == table), tuple(NUMBER.split()))
 
 
 def _by_number(table: str, row: str, last: int) -> int:

@@ -5,10 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from neuralmedbench.records.result_columns import TABLES
+from neuralmedbench.records.result_columns import TABLES, TOPICS
 
 COLUMNS = {name: tuple(columns) for name, columns in TABLES.items()}
-"""Columns of every table; an empty cell means not available."""
+"""Columns of every file; an empty cell means not available."""
+
+SHAPES = ("measures", "contrasts")
+"""Files that hold the rows of all topics."""
+
+
+def types_of_table(table: str) -> dict[str, str]:
+    """Return the types of the columns of a table; a topic has those of both shapes."""
+    return {name: kind for file in files_of(table) for name, kind in TABLES[file].items()}
+
+
+def files_of(table: str) -> tuple[str, ...]:
+    """Name the files that hold the rows of a table: its own, or those of a topic."""
+    return SHAPES if table in TOPICS else (table,)
+
 
 POOL_MARKS = {
     "in_reference_pool": ("benchmark", "model"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from html import unescape
 
 from neuralmedbench.records.result_columns import TABLES as COLUMNS
-from neuralmedbench.records.results import PRIOR
+from neuralmedbench.records.results import PRIOR, files_of
 from neuralmedbench.records.words import capital, plural
 from neuralmedbench.report.source import LIST_OF_CASES, PageSource
 from neuralmedbench.tables.words import case_noun
@@ -63,6 +63,11 @@ class Block:
     needs: Callable[[PageSource], bool] = _always
 
     @property
+    def csv(self) -> tuple[str, ...]:
+        """Files of its tables."""
+        return tuple(dict.fromkeys(file for table in self.tables for file in files_of(table)))
+
+    @property
     def template(self) -> str:
         """Path below the templates."""
         return f"blocks/{self.id}.html.j2"
@@ -70,7 +75,7 @@ class Block:
 
 def _with_all_tables(*blocks: Block) -> tuple[Block, ...]:
     """Put tables that no block shows below the methods, where their files can be saved."""
-    shown = {LIST_OF_CASES, *(table for block in blocks for table in block.tables)}
+    shown = {LIST_OF_CASES, *(file for block in blocks for file in block.csv)}
     others = tuple(name for name in COLUMNS if name not in shown)
     return tuple(replace(block, tables=(*block.tables, *others)) if block.id == "methods" else block for block in blocks)
 

@@ -33,13 +33,14 @@ from neuralmedbench.figures.style import INK
 from neuralmedbench.figures.table import Row, in_order, model_order
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.json_files import read_json
+from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_records, read_table
 from neuralmedbench.files.texts import visible
 from neuralmedbench.records.bundle import BundleImage, CaseBundle
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Kind
-from neuralmedbench.records.result_columns import TABLES
-from neuralmedbench.records.results import PATIENT, PRIOR, mark_of
+from neuralmedbench.records.result_columns import TABLES, TOPICS
+from neuralmedbench.records.results import PATIENT, PRIOR, SHAPES, mark_of, types_of_table
 from neuralmedbench.records.words import counted
 from neuralmedbench.report.cases import CaseBlock, case_blocks, pack_bytes, previews
 from neuralmedbench.tables.words import cluster_of
@@ -363,7 +364,8 @@ def read_source(
 
 def _tables(folder: Path) -> dict[str, list[Row]]:
     """Read all tables, with the models in their order; a leaderboard is in the order of its ranks."""
-    tables = {name: with_marks(read_table(folder / f"{name}.csv"), kinds) for name, kinds in TABLES.items()}
+    names = [*(name for name in TABLES if name not in SHAPES), *TOPICS]
+    tables = {name: with_marks(read_result(folder, name), types_of_table(name)) for name in names}
     models = model_order(tables["leaderboard"])
     return {name: rows if name == "leaderboard" else in_order(rows, models) for name, rows in tables.items()}
 

@@ -172,8 +172,10 @@ def _expected(
     samples: dict[str, int] = {}
     records: dict[int, dict[int, Score]] = {}
     for row in rows:
-        samples[row.runner] = max(samples.get(row.runner, 1), row.repeat + 1)
-        records.setdefault(places[row.item_id], {})[row.repeat] = row
+        place = places[row.item_id]
+        runner = items[place].runner
+        samples[runner] = max(samples.get(runner, 1), row.repeat + 1)
+        records.setdefault(place, {})[row.repeat] = row
     for place in asked:
         present = records.get(place, {})
         numbers: Iterable[int] = range(samples.get(items[place].runner, 1))

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.results import CLUSTER_MARKS
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.rows import SHAPES, Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway
 
@@ -17,6 +17,9 @@ SCORED, REPEATABLE, RANKED, ALL = "scored", "repeatable", "ranked", "all"
 
 MODEL = "benchmark model in_reference_pool"
 """Columns that name a model on a benchmark."""
+
+NUMBER = f"{MODEL} topic measure arm strategy other_arm slice value_of_slice source"
+"""Columns that say what a row of a topic is about."""
 
 DESCRIBED = frozenset({"title", "note", "told"})
 """Columns of those that a hidden row shows which say more of a row that others identify."""
@@ -116,9 +119,9 @@ class Table:
     Attributes
     ----------
     name : str
-        The file is `results/tables/<name>.csv`.
+        The file is `results/tables/<name>.csv`; of a topic, the name in the column `topic` of `measures.csv` and `contrasts.csv`.
     row : type
-        Class of its rows; columns, their order and their types are its fields.
+        Class of its rows; columns, their order and their types are its fields. `MeasureRow` makes it a topic, whose rows are of both shapes.
     rows : callable
         Makes the rows.
     suppression : Suppression or None
@@ -156,8 +159,19 @@ class Table:
         return self.suppression is not None and self.suppression.of_patients and not self.suppression.each and "float" in self._own.values()
 
     @property
+    def is_topic(self) -> bool:
+        """True if its rows stand in the files of the two shapes."""
+        return self.row in SHAPES.values()
+
+    @property
     def _own(self) -> dict[str, str]:
-        return {one.name: str(one.type).removesuffix(" | None") for one in fields(self.row)}
+        shapes = SHAPES.values() if self.is_topic else (self.row,)
+        return {name: kind for shape in shapes for name, kind in types_of(shape).items()}
+
+
+def types_of(row: type[ResultRow]) -> dict[str, str]:
+    """Return the type of every column of a row, as written in its class, without `| None`."""
+    return {one.name: str(one.type).removesuffix(" | None") for one in fields(row)}
 
 
 def of_study(function: Callable[[Study], Sequence[ResultRow]]) -> Callable[[Results], Sequence[ResultRow]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import Floats, rate_interval
+from neuralmedbench.estimates.intervals import Floats
 from neuralmedbench.ratings.form import PassRule
 from neuralmedbench.records.items import Arm, is_headline
 from neuralmedbench.records.scores import Key as AnswerKey
@@ -16,9 +16,10 @@ from neuralmedbench.records.scores import Score, response_key
 from neuralmedbench.records.words import counted, listing, percent
 from neuralmedbench.scoring.scores import PASS_VALUE
 from neuralmedbench.tables.clinicians.opinions import ClinicianVerdict, verdicts_of
-from neuralmedbench.tables.declare import MODEL, Suppression, Table, grouped_by, of_study
+from neuralmedbench.tables.declare import NUMBER, Suppression, Table, grouped_by, of_study
 from neuralmedbench.tables.outcomes import FULL, Key, Outcomes
-from neuralmedbench.tables.rows import ModelRow, Tables
+from neuralmedbench.tables.rows import MeasureRow, Tables
+from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, largest, rows_of_best, size_of
 
@@ -72,31 +73,16 @@ STEPS = (
 """The conditions in order, as in `records.results.FUNNEL_STEPS`; those that a run did not measure are left out."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FunnelRow(ModelRow):
-    """One step of one model: the share of answers that meet this condition and all before it, on the items that all steps ask.
+def funnel_rows(study: Study) -> list[MeasureRow]:
+    """Share of answers that meet a condition and all before it, by `place`, for models that were asked under an arm of a further step than the first.
 
-    `judged_by` says who accepted answers: clinicians, a grader, or both.
+    All steps are about the same items. `source` says who accepted answers: clinicians, a grader, or both.
     """
-
-    step: str
-    place: int
-    arm: str = ""
-    judged_by: str | None = None
-    share: float | None = None
-    share_low: float | None = None
-    share_high: float | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
-
-
-def funnel_rows(study: Study) -> list[FunnelRow]:
-    """Rows of `funnel.csv`, for models that were asked under an arm of a further step than the first."""
     rated = verdicts_of(study, simulated=False)
     return [row for benchmark in study.benchmarks.values() for model in study.models for row in _rows_of(study, benchmark, model, rated)]
 
 
-def _rows_of(study: Study, benchmark: BenchmarkStudy, model: str, rated: Mapping[AnswerKey, ClinicianVerdict]) -> list[FunnelRow]:
+def _rows_of(study: Study, benchmark: BenchmarkStudy, model: str, rated: Mapping[AnswerKey, ClinicianVerdict]) -> list[MeasureRow]:
     outcomes = benchmark.outcomes
     arms = {step.name: next((str(arm) for arm in step.arms if Key(model, arm) in outcomes.counts), "") for step in STEPS}
     answers = [score for score in benchmark.scores.get(model, ()) if is_headline(score)]
@@ -111,26 +97,15 @@ def _rows_of(study: Study, benchmark: BenchmarkStudy, model: str, rated: Mapping
     known = np.isfinite(np.array(list(shares.values()))).all(axis=0)
     if not known.any():
         return []
-    rows, keys = [], [Key(model)]
+    made, rows, asked = ModelRows("funnel", study, benchmark, model), [], FULL
     for place, step in enumerate(steps, start=1):
-        keys += [Key(model, arms[step.name])] if step.arms else []
         # patients who share a request under an arm of this step or one before are one
-        share = rate_interval(np.where(known, shares[step.name], np.nan), outcomes.by_patient(study.settings, *keys))
-        rows.append(
-            FunnelRow(
-                benchmark=benchmark.name,
-                model=model,
-                step=step.name,
-                place=place,
-                arm=arms[step.name] or FULL,
-                judged_by=judged_by if step.name == "accepted" else None,
-                share=share.value,
-                share_low=share.low,
-                share_high=share.high,
-                n_items=int(known.sum()),
-                n_patients=len(np.unique(outcomes.patients[known])),
-            )
+        asked += f" {arms[step.name]}" if step.arms else ""
+        judges = judged_by if step.name == "accepted" else ""
+        row = made.rate(
+            step.name, np.where(known, shares[step.name], np.nan), arm=asked, slice="place", value_of_slice=str(place), source=judges
         )
+        rows.append(replace(row, arm=arms[step.name] or FULL))
     return rows
 
 
@@ -236,14 +211,14 @@ def funnel_takeaway(study: Study, tables: Tables) -> Takeaway:
     sentences = []
     for benchmark in study.benchmarks:
         steps = rows_of_best(rows, tables, benchmark)
-        if not steps or steps[0]["share"] is None:
+        if not steps or steps[0]["value"] is None:
             continue
         words = {step.name: step.words for step in STEPS}
         first, *further = steps
-        left = listing([f"{percent(row['share'])} {words[row['step']].format(judged_by=row['judged_by'])}" for row in further])
+        left = listing([f"{percent(row['value'])} {words[row['measure']].format(judged_by=row['source'])}" for row in further])
         name = study.models[first["model"]].title
         sentences.append(
-            f"{name}: of its answers to {size_of(first)} {percent(first['share'])} are right; left are {left}, each under all conditions before."
+            f"{name}: of its answers to {size_of(first)} {percent(first['value'])} are right; left are {left}, each under all conditions before."
         )
     unranked = counted(len({row["model"] for row in rows}), "model")
     return Takeaway(" ".join(sentences) or f"No ranked model was asked; the table has {unranked} without a rank.", largest(rows))
@@ -251,8 +226,8 @@ def funnel_takeaway(study: Study, tables: Tables) -> Takeaway:
 
 TABLE = Table(
     name="funnel",
-    row=FunnelRow,
+    row=MeasureRow,
     rows=of_study(funnel_rows),
-    suppression=Suppression(f"{MODEL} step place arm", group=grouped_by("benchmark model")),
+    suppression=Suppression(NUMBER, group=grouped_by("benchmark model")),
     takeaways={"funnel": funnel_takeaway},
 )

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from neuralmedbench.records.items import Item
-from neuralmedbench.records.scores import Score
-from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, of_study
-from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.reasoning import Values, value_cells
-from neuralmedbench.tables.rows import ModelRow
-from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.declare import ALL, NUMBER, Suppression, Table, of_study
+from neuralmedbench.tables.reasoning import Values
+from neuralmedbench.tables.rows import MeasureRow
+from neuralmedbench.tables.shapes import ModelRows
+from neuralmedbench.tables.study import Study
 
 LADDER, RETRY = "ladder", "retry"
 """The stages as they are asked first, and those of the guided retry."""
@@ -26,26 +24,11 @@ DEPTH, RESCUED = "depth", "rescued"
 """Measures of all stages: the share of the stages climbed; of answers that did not climb the whole ladder, those that climb the whole retry."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LadderRow(ModelRow):
-    """One measure of one stage, or of all stages, for one model."""
-
-    part: str
-    stage: str
-    place: int | None = None
-    measure: str
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
-    samples: int | None = None
-
-
 class Climb(NamedTuple):
-    """One answer on one part of its ladder: the names of the stages in order, and whether each is right."""
+    """One answer on one part of its ladder: its item and number, the names of the stages in order, and whether each is right."""
 
-    score: Score
+    place: int
+    repeat: int
     stages: tuple[str, ...]
     right: tuple[bool, ...]
 
@@ -60,39 +43,36 @@ class Climb(NamedTuple):
         return all(self.right)
 
 
-def ladder_rows(study: Study) -> list[LadderRow]:
-    """Rows of `ladder.csv`: structured items that are asked in stages; arm full, strategy direct.
+def ladder_rows(study: Study) -> list[MeasureRow]:
+    """Measures of structured items that are asked in stages, by stage (`value_of_slice`); arm full, strategy direct.
 
     A stage is right if all values that it asks for are right. All stages are asked whatever the answers are, so that no prompt depends on a
-    reference; that later ones do not count is decided here. An item counts as the mean of its samples, and intervals are clustered by
-    patient. A missing answer does not count.
+    reference; that later ones do not count is decided here. A missing answer does not count. `slice` is the ladder or its retry.
     """
     rows = []
     for benchmark in study.benchmarks.values():
-        for model, scores in benchmark.scores.items():
-            climbs = {part: climbs_of(benchmark, scores, retry=part == RETRY) for part in (LADDER, RETRY)}
+        for model in benchmark.scores:
+            made = ModelRows("ladder", study, benchmark, model)
+            climbs = {part: climbs_of(made, retry=part == RETRY) for part in (LADDER, RETRY)}
             for part, own in climbs.items():
-                for stage, place, measure, values in _measures(own, climbs[LADDER] if part == RETRY else ()):
-                    cells = value_cells(study, values)
-                    rows.append(
-                        LadderRow(benchmark=benchmark.name, model=model, part=part, stage=stage, place=place, measure=measure, **cells)
-                    )
+                for stage, measure, values in _measures(own, climbs[LADDER] if part == RETRY else ()):
+                    rows.append(made.mean(measure, values, slice=part, value_of_slice=stage))
     return rows
 
 
-def climbs_of(benchmark: BenchmarkStudy, scores: Sequence[Score], *, retry: bool) -> list[Climb]:
+def climbs_of(made: ModelRows, *, retry: bool) -> list[Climb]:
     """Return the answers on the ladder or on its retry; none of items without such stages."""
-    stages = {item.item_id: found for item in benchmark.items if (found := _stages(item, retry=retry))}
+    stages = [_stages(item, retry=retry) for item in made.outcomes.items]
     climbs = []
-    for row in headline(list(scores)):
+    for place, row in made.answers.there.rows():
         right = row.fields_right
-        if row.item_id not in stages or row.missing or not right:
+        if not stages[place] or not right:
             continue
         # a stage without any reference is not part of the ladder
-        known = {stage: [right[name] for name in names if name in right] for stage, names in stages[row.item_id].items()}
+        known = {stage: [right[name] for name in names if name in right] for stage, names in stages[place].items()}
         named = tuple(stage for stage, found in known.items() if found)
         if named:
-            climbs.append(Climb(row, named, tuple(all(known[stage]) for stage in named)))
+            climbs.append(Climb(place, row.repeat, named, tuple(all(known[stage]) for stage in named)))
     return climbs
 
 
@@ -105,26 +85,26 @@ def _stages(item: Item, *, retry: bool) -> dict[str, list[str]]:
     return dict(fields)
 
 
-def _measures(climbs: Sequence[Climb], first: Sequence[Climb]) -> Iterator[tuple[str, int | None, str, Values]]:
-    """Yield stage, place, measure and values; `first` are the answers on the ladder that a retry follows."""
+def _measures(climbs: Sequence[Climb], first: Sequence[Climb]) -> Iterator[tuple[str, str, Values]]:
+    """Yield stage, measure and values; `first` are the answers on the ladder that a retry follows."""
     # the order of the stages is that of the longest ladder
     longest = max([climb.stages for climb in climbs], key=len) if climbs else ()
-    for place, stage in enumerate(longest, start=1):
+    for stage in longest:
         own = [(climb, climb.stages.index(stage)) for climb in climbs if stage in climb.stages]
-        yield stage, place, CLIMBED, [(climb.score, climb.climbed > at) for climb, at in own]
-        yield stage, place, IF_REACHED, [(climb.score, climb.right[at]) for climb, at in own if climb.climbed >= at]
-        yield stage, place, ALONE, [(climb.score, climb.right[at]) for climb, at in own]
+        yield stage, CLIMBED, [(climb.place, climb.climbed > at) for climb, at in own]
+        yield stage, IF_REACHED, [(climb.place, climb.right[at]) for climb, at in own if climb.climbed >= at]
+        yield stage, ALONE, [(climb.place, climb.right[at]) for climb, at in own]
     if climbs:
-        yield ALL, None, DEPTH, [(climb.score, climb.climbed / len(climb.stages)) for climb in climbs]
-    fell = {(climb.score.item_id, climb.score.repeat) for climb in first if not climb.complete}
+        yield ALL, DEPTH, [(climb.place, climb.climbed / len(climb.stages)) for climb in climbs]
+    fell = {(climb.place, climb.repeat) for climb in first if not climb.complete}
     if climbs and first:
-        rescued = [climb for climb in climbs if (climb.score.item_id, climb.score.repeat) in fell]
-        yield ALL, None, RESCUED, [(climb.score, climb.complete) for climb in rescued]
+        rescued = [climb for climb in climbs if (climb.place, climb.repeat) in fell]
+        yield ALL, RESCUED, [(climb.place, climb.complete) for climb in rescued]
 
 
 TABLE = Table(
     name="ladder",
-    row=LadderRow,
+    row=MeasureRow,
     rows=of_study(ladder_rows),
-    suppression=Suppression(f"{MODEL} part stage measure"),
+    suppression=Suppression(NUMBER),
 )

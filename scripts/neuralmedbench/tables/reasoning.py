@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import ByPatient, Interval, IntervalSettings, Ints, rate_interval
+from neuralmedbench.estimates.intervals import Ints
 from neuralmedbench.estimates.suppression import Label
-from neuralmedbench.records.items import is_headline
-from neuralmedbench.records.scores import Grade, GradeState, Score, response_key
+from neuralmedbench.records.scores import GradeState, Score, response_key
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, EFFICIENCY, FACTUALITY
-from neuralmedbench.tables.declare import ALL, MODEL, RANKED, Suppression, Table, of_study
+from neuralmedbench.tables.declare import ALL, MODEL, NUMBER, RANKED, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import K, Key, Outcomes, headline
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
+from neuralmedbench.tables.rows import Cells, MeasureRow, ModelRow, Tables
+from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, value_share
 
@@ -127,53 +127,38 @@ RIGHT, ANCHORED, LOST = "right", "anchored", "lost"
 """Measures: the leader after a turn is right; a wrong first leader is still the last one; a right first leader is given up at the end."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TurnRow(ModelRow):
-    """One measure of one model's dialogues, after a turn or over all turns."""
+def turn_rows(study: Study) -> list[MeasureRow]:
+    """Measures of dialogues, under the arm full and the strategy direct.
 
-    measure: str
-    turn: int | None = None
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
-    samples: int | None = None
-
-
-def turn_rows(study: Study) -> list[TurnRow]:
-    """Rows of `turns.csv`.
-
-    Per model and benchmark with dialogues, under the arm full and the strategy direct: `right` after every turn; `anchored`, the share of
-    samples with a wrong first leader that end with the same diagnosis; `lost`, the share of samples with a right first leader
-    that end with a wrong one. The last two are our measures, over samples in which every turn was answered.
-
-    An item counts as the mean of its samples, and intervals are clustered by patient. A turn that names nothing is
-    wrong, and never the same as another one.
+    `right` after every turn; `anchored`, the share of samples with a wrong first leader that end with the same diagnosis; `lost`, the
+    share of samples with a right first leader that end with a wrong one. The last two are our measures, over samples in which every turn
+    was answered. A turn that names nothing is wrong, and never the same as another one.
     """
     rows = []
     for benchmark in study.benchmarks.values():
-        for model, scores in benchmark.scores.items():
-            asked = [row for row in headline(scores) if row.turn_passes and not row.missing and not row.other_language]
+        for model in benchmark.scores:
+            made = ModelRows("turns", study, benchmark, model)
+            asked = [(place, row) for place, row in made.answers.there.rows() if row.turn_passes and not row.other_language]
             for measure, turn, values in _measures(asked, study.vocabulary):
-                rows.append(TurnRow(benchmark=benchmark.name, model=model, measure=measure, turn=turn, **value_cells(study, values)))
+                part = {"slice": "turn", "value_of_slice": str(turn)} if turn else {}
+                rows.append(made.mean(measure, values, **part))
     return rows
 
 
-Values = list[tuple[Score, float]]
-"""Answers, each with a value from 0 to 1."""
+Values = list[tuple[int, float]]
+"""Places of items, each with a value from 0 to 1 of one of their answers."""
 
 
-def _measures(scores: list[Score], vocabulary: Vocabulary) -> Iterator[tuple[str, int | None, Values]]:
-    if not scores:
+def _measures(answers: list[tuple[int, Score]], vocabulary: Vocabulary) -> Iterator[tuple[str, int | None, Values]]:
+    if not answers:
         return
-    for turn in range(max(len(row.turn_passes) for row in scores)):
-        yield RIGHT, turn + 1, [(row, row.turn_passes[turn]) for row in scores if turn < len(row.turn_passes)]
+    for turn in range(max(len(row.turn_passes) for _, row in answers)):
+        yield RIGHT, turn + 1, [(place, row.turn_passes[turn]) for place, row in answers if turn < len(row.turn_passes)]
     # anchoring needs a first and a last turn
-    several = [row for row in scores if len(row.turn_passes) > 1]
-    wrong = [row for row in several if not row.turn_passes[0]]
-    yield ANCHORED, None, [(row, _same(row.turn_leaders[0], row.turn_leaders[-1], vocabulary)) for row in wrong]
-    yield LOST, None, [(row, not row.turn_passes[-1]) for row in several if row.turn_passes[0]]
+    several = [(place, row) for place, row in answers if len(row.turn_passes) > 1]
+    wrong = [(place, row) for place, row in several if not row.turn_passes[0]]
+    yield ANCHORED, None, [(place, _same(row.turn_leaders[0], row.turn_leaders[-1], vocabulary)) for place, row in wrong]
+    yield LOST, None, [(place, not row.turn_passes[-1]) for place, row in several if row.turn_passes[0]]
 
 
 def _same(first: str, last: str, vocabulary: Vocabulary) -> bool:
@@ -184,102 +169,56 @@ def _same(first: str, last: str, vocabulary: Vocabulary) -> bool:
     return one.key == other.key if one and other else normal_form(first) == normal_form(last)
 
 
-def value_cells(study: Study, values: Values) -> Cells:
-    """Return the mean over items, each the mean of its samples, with an interval clustered by patient, and what was counted."""
-    items: dict[str, list[float]] = defaultdict(list)
-    patients: dict[str, str] = {}
-    for row, value in values:
-        items[row.item_id].append(value)
-        patients[row.item_id] = row.patient_id
-    means = np.array([np.mean(found) for found in items.values()], dtype=np.float64)
-    interval = rate_interval(means, ByPatient(list(patients.values()), study.settings))
-    return {
-        "value": interval.value,
-        "low": interval.low,
-        "high": interval.high,
-        "n_items": len(items),
-        "n_patients": len(set(patients.values())),
-        "samples": len(values),
-    }
-
-
 TURNS = Table(
     name="turns",
-    row=TurnRow,
+    row=MeasureRow,
     rows=of_study(turn_rows),
-    suppression=Suppression(f"{MODEL} measure turn"),
+    suppression=Suppression(NUMBER),
 )
 
 
 MEASURES = (EFFICIENCY, FACTUALITY, COMPLETENESS)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReasoningRow(ModelRow):
-    """One measure of the reasoning of one model, by one grader."""
+def reasoning_rows(study: Study) -> list[MeasureRow]:
+    """Shares of steps by grader (`source`): means over answers under the arm full and the strategy direct.
 
-    grader: str
-    measure: str
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n: int | None = None
-    n_patients: int | None = None
-    failed: int | None = None
-
-
-def reasoning_rows(study: Study) -> list[ReasoningRow]:
-    """Rows of `reasoning.csv`: means over answers under the arm full and the strategy direct, with patient-clustered intervals.
-
-    One row per benchmark, model, grader and measure. `failed` counts answers whose grade is missing; an answer for which the measure
-    is undefined (no step, or none that the evidence decides) is in neither number.
+    `left_out` counts answers whose grade is missing; an answer for which the measure is undefined (no step, or none that the evidence
+    decides) is in neither number.
     """
     return [
-        ReasoningRow(benchmark=name, model=model, grader=grader, **row)
-        for name, benchmark in study.benchmarks.items()
+        row
+        for benchmark in study.benchmarks.values()
         for model in study.models
         for grader in study.graders
-        for row in _step_rows(benchmark, model, study.used_grades(name, model, grader), study)
+        for row in _step_rows(study, ModelRows("reasoning", study, benchmark, model), grader)
     ]
 
 
-def _step_rows(benchmark: BenchmarkStudy, model: str, grades: list[Grade], study: Study) -> list[Cells]:
+def _step_rows(study: Study, made: ModelRows, grader: str) -> Iterator[MeasureRow]:
     # a grade of another text than the scored one is stale
-    patients = {(response_key(row), row.text_sha256): row.patient_id for row in benchmark.scores[model] if is_headline(row)}
-    known: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    places = {(response_key(row), row.text_sha256): place for place, row in made.answers.rows()}
+    known: dict[str, list[tuple[int, float]]] = defaultdict(list)
     failed: Counter[str] = Counter()
-    for grade in grades:
-        patient = patients.get((response_key(grade), grade.text_sha256))
-        if grade.criterion not in MEASURES or patient is None:
+    for grade in study.used_grades(made.benchmark.name, made.model, grader):
+        place = places.get((response_key(grade), grade.text_sha256))
+        if grade.criterion not in MEASURES or place is None:
             continue
         if grade.state is GradeState.OK and grade.value is not None:
-            known[grade.criterion].append((grade.value, patient))
+            known[grade.criterion].append((place, grade.value))
         else:
             failed[grade.criterion] += 1
-    return [
-        _step_row(measure, known[measure], failed[measure], study.settings) for measure in MEASURES if known[measure] or failed[measure]
-    ]
-
-
-def _step_row(measure: str, values: list[tuple[float, str]], failed: int, settings: IntervalSettings) -> Cells:
-    by = ByPatient([patient for _, patient in values], settings)
-    found = rate_interval(np.array([value for value, _ in values], dtype=np.float64), by) if values else Interval()
-    return {
-        "measure": measure,
-        "value": found.value,
-        "low": found.low,
-        "high": found.high,
-        "n": len(values),
-        "n_patients": len({patient for _, patient in values}),
-        "failed": failed,
-    }
+    for measure in MEASURES:
+        values = known[measure]
+        if values or failed[measure]:
+            yield made.ratio(measure, made.sums(values), source=grader, n_answers=len(values), left_out=failed[measure])
 
 
 def reasoning_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise how much of the reasoning the evidence of the case supports."""
     rows = [row for row in tables["reasoning"] if row["value"] is not None]
     factual = [row for row in rows if row["measure"].endswith("factuality")]
-    n = counted(sum(row["n"] for row in factual or rows[:1]), "labelled answer")
+    n = counted(sum(row["n_answers"] for row in factual or rows[:1]), "labelled answer")
     if not factual:
         return Takeaway("No steps of the reasoning were labelled in this run.", n)
     parts = [f"{study.models[row['model']].title} {value_share(row)}" for row in factual[:4]]
@@ -288,8 +227,8 @@ def reasoning_takeaway(study: Study, tables: Tables) -> Takeaway:
 
 REASONING = Table(
     name="reasoning",
-    row=ReasoningRow,
+    row=MeasureRow,
     rows=of_study(reasoning_rows),
-    suppression=Suppression(f"{MODEL} grader measure"),
+    suppression=Suppression(NUMBER),
     takeaways={"steps": reasoning_takeaway},
 )

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from neuralmedbench.records.items import Arm, Strategy
+
 Cells = dict[str, Any]
 """Cells by column: parts of a row under construction, and rows after suppression."""
 
@@ -42,3 +44,56 @@ class ModelRow(ResultRow):
     benchmark: str
     model: str
     in_reference_pool: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureRow(ModelRow):
+    """A value of one model over the answers to some items of a benchmark: a row of `measures.csv`.
+
+    `topic` is the part of the page that shows it. `slice` and `value_of_slice` name the items, places or rounds, `source` who judged.
+    `left_out` counts answers that are missing, or for which the measure means nothing.
+    """
+
+    topic: str
+    measure: str
+    arm: str = Arm.FULL
+    strategy: str = Strategy.DIRECT
+    slice: str = ""
+    value_of_slice: str = ""
+    source: str = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n_answers: int | None = None
+    left_out: int | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContrastRow(ModelRow):
+    """A difference between two sets of answers to the same items: a row of `contrasts.csv`.
+
+    `arm` is the first side, `other_arm` the second. The p value is that of this test alone.
+    """
+
+    topic: str
+    measure: str
+    arm: str = Arm.FULL
+    strategy: str = Strategy.DIRECT
+    other_arm: str = Arm.FULL
+    slice: str = ""
+    value_of_slice: str = ""
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    n_answers: int | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+    note: str = ""
+
+
+SHAPES: dict[str, type[ResultRow]] = {"measures": MeasureRow, "contrasts": ContrastRow}
+"""Rows by the file that holds those of all topics."""

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.files.tables import read_table, write_table
-from neuralmedbench.records.results import BOUNDS, MARK, PASS1
+from neuralmedbench.files.result_tables import read_result
+from neuralmedbench.files.tables import write_table
+from neuralmedbench.records.results import BOUNDS, CLUSTER_MARKS, MARK, PASS1
 from neuralmedbench.tables import (
     answer_errors,
     axes,
@@ -48,14 +49,14 @@ from neuralmedbench.tables.clinical import accuracy, urgency
 from neuralmedbench.tables.clinicians import agreement, opinions
 from neuralmedbench.tables.confidence import reliability
 from neuralmedbench.tables.contrasts import model_pairs, picture_benchmarks
-from neuralmedbench.tables.declare import Results, Table
+from neuralmedbench.tables.declare import Results, Table, types_of
 from neuralmedbench.tables.families import definitions
 from neuralmedbench.tables.first_screen import badges, notes, sentences, trust_notes, trust_sentences
 from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
 from neuralmedbench.tables.revisions import change_notes, change_sentences
-from neuralmedbench.tables.rows import Cells, Tables
+from neuralmedbench.tables.rows import SHAPES, Cells, Tables
 from neuralmedbench.tables.study import Study
 
 METRICS = (*PASS1, "pass5", "candidates5", "rank", "tier", "missing_fraction")
@@ -145,8 +146,8 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     shown = public_tables(study, cells, {table.name: table.suppression for table in TABLES}, release or Release())
     if release and release.profile == PUBLIC:
         shown = without_few(shown, TABLES)
-    for table in TABLES:
-        write_table(folder / f"{table.name}.csv", shown.tables[table.name], table.columns)
+    for name, columns in file_columns().items():
+        write_table(folder / f"{name}.csv", rows_of_file(name, shown.tables), columns)
     rest, seen = shown.study, shown.visible  # sentences are made from the visible rows alone
     parts = [*shown.sentences(), *sentences(rest, seen), *trust_sentences(rest, seen), *change_sentences(rest, seen)]
     parts += filter(None, [power_sentence(rest, seen)])
@@ -162,6 +163,20 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     pairs = results.once(model_pairs)
     write_json(folder / "notes.json", notes(rest, seen, {name: pairs[name] for name in rest.benchmarks}) | told_of)
     write_json(metrics, headline_metrics(seen["leaderboard"]))
+
+
+def file_columns() -> dict[str, dict[str, str]]:
+    """Return the types of the columns of every file, by its name: tables in order, then the two shapes of the topics."""
+    files = {table.name: table.columns for table in TABLES if not table.is_topic}
+    return files | {name: types_of(row) | CLUSTER_MARKS for name, row in SHAPES.items()}
+
+
+def rows_of_file(name: str, tables: Tables) -> list[Cells]:
+    """Return the rows of a file: those of a table, or those of one shape of all topics."""
+    if name not in SHAPES:
+        return tables[name]
+    rows = (row for table in TABLES if table.is_topic for row in tables[table.name])
+    return [row for row in rows if ("other_arm" in row) is (name == "contrasts")]
 
 
 def released_tables(study: Study, folder: Path, release: Release) -> Tables:
@@ -186,7 +201,7 @@ def released_tables(study: Study, folder: Path, release: Release) -> Tables:
     DataError
         If a table is absent.
     """
-    cells = {table.name: [_read_cells(row, table.columns) for row in read_table(folder / f"{table.name}.csv")] for table in TABLES}
+    cells = {table.name: [_read_cells(row, table.columns) for row in read_result(folder, table.name)] for table in TABLES}
     if release.profile == PUBLIC:  # they were written as such
         return cells
     shown = public_tables(study, cells, {table.name: table.suppression for table in TABLES}, Release(PUBLIC, release.fewest))
@@ -223,6 +238,7 @@ def result_columns() -> str:
         "",
         "TABLES = {",
     ]
-    for table in TABLES:
-        lines += [f'    "{table.name}": {{', *(f'        "{name}": "{kind}",' for name, kind in table.columns.items()), "    },"]
-    return "\n".join([*lines, "}", ""])
+    for name, columns in file_columns().items():
+        lines += [f'    "{name}": {{', *(f'        "{column}": "{kind}",' for column, kind in columns.items()), "    },"]
+    topics = ", ".join(f'"{table.name}"' for table in TABLES if table.is_topic)
+    return "\n".join([*lines, "}", "", f"TOPICS = ({topics},)", ""])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,6 +27,7 @@ from neuralmedbench.report.page import templates
 from neuralmedbench.tables.answer_errors import error_rows
 from neuralmedbench.tables.graders import grader_rows
 from neuralmedbench.tables.juries import jury_rows
+from neuralmedbench.tables.outcomes import Outcomes, gather_outcomes
 from neuralmedbench.tables.reasoning import reasoning_rows
 
 SETTINGS = IntervalSettings(resamples=500)
@@ -47,6 +49,11 @@ class OneBenchmark:
     scores: dict[str, list[Score]] = field(default_factory=lambda: {"m": [*SCORES, OTHER_ARM]})
     responses: dict[str, list[Response]] = field(default_factory=lambda: {"m": []})
     name: str = "b"
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """Scores as arrays."""
+        return gather_outcomes(self.name, "depth", self.items, self.gold, scores=self.scores, sampled=dict.fromkeys(self.scores, False))
 
 
 @dataclass
@@ -240,8 +247,8 @@ def test_measures_of_the_reasoning_are_means_over_the_answers_that_have_them():
     other = [_grade(OTHER_ARM, "r", "reasoning.efficiency", 1.0), _grade(SCORES[0], "r", "core_diagnosis", 1.0)]
     study = OneStudy({"b": OneBenchmark({("m", "r"): [*grades, *other]})}, {"r": GraderConfig(title="R", kind="llm", task="reasoning")})
     rows = reasoning_rows(study)  # type: ignore[arg-type]
-    assert [set(row) <= set(COLUMNS["reasoning"]) for row in rows] == [True, True]
-    assert [(row["measure"], row["value"], row["n"], row["n_patients"], row["failed"]) for row in rows] == [
+    assert [set(row) <= set(COLUMNS["measures"]) for row in rows] == [True, True]
+    assert [(row["measure"], row["value"], row["n_answers"], row["n_patients"], row["left_out"]) for row in rows] == [
         ("reasoning.efficiency", 0.5, 3, 3, 1),
         ("reasoning.factuality", 1.0, 1, 1, 1),
     ]

@@ -55,16 +55,16 @@ def drawn(seed: int, number: int, samples: int = 3):
 def test_each_step_is_the_share_that_was_put_in_times_those_before_and_its_interval_covers_it() -> None:
     truth = np.cumprod([CHANCES["full"], 1 - CHANCES["no_image"], 1 - CHANCES[DONOR], CHANCES[PRESSED], ACCEPTED])
     found = [list(funnel_rows(drawn(seed, 60))) for seed in range(40)]
-    assert [row.step for row in found[0]] == ["right", "beyond_history", "from_picture", "stable", "accepted"]
+    assert [row.measure for row in found[0]] == ["right", "beyond_history", "from_picture", "stable", "accepted"]
     assert {(row.n_items, row.n_patients) for rows in found for row in rows} == {(60, 60)}
-    shares = np.array([[row.share for row in rows] for rows in found])
+    shares = np.array([[row.value for row in rows] for rows in found])
     assert shares.mean(axis=0) == pytest.approx(truth, abs=0.02)
-    covered = np.array([[row.share_low <= true <= row.share_high for row, true in zip(rows, truth, strict=True)] for rows in found])
+    covered = np.array([[row.low <= true <= row.high for row, true in zip(rows, truth, strict=True)] for rows in found])
     assert covered.mean() > 0.88
 
 
 def test_a_later_step_is_never_larger() -> None:
-    shares = [row.share for row in funnel_rows(drawn(1, 20))]
+    shares = [row.value for row in funnel_rows(drawn(1, 20))]
     assert shares == sorted(shares, reverse=True)
 
 
@@ -76,7 +76,7 @@ def by_hand(**passes: list[bool]):
         for arm, values in passes.items()
         for one, passed, good in zip(asked, values, accepted, strict=True)
     ]
-    return {row.step: row.share for row in funnel_rows(study_of(asked, rows))}
+    return {row.measure: row.value for row in funnel_rows(study_of(asked, rows))}
 
 
 def test_an_answer_that_the_history_gives_away_or_that_is_not_accepted_is_gone() -> None:
@@ -88,28 +88,28 @@ def test_an_answer_that_the_history_gives_away_or_that_is_not_accepted_is_gone()
 def test_shuffled_pictures_stand_in_where_no_donor_of_another_disease_was_asked() -> None:
     asked = items(2)
     rows = [score(one, "m", passed=arm == "full", arm=arm) for one in asked for arm in ("full", "shuffled_image")]
-    found = {row.step: row.arm for row in funnel_rows(study_of(asked, rows))}
+    found = {row.measure: row.arm for row in funnel_rows(study_of(asked, rows))}
     assert found == {"right": "full", "from_picture": "shuffled_image"}
 
 
 def test_items_that_a_step_does_not_ask_are_in_none_of_them() -> None:
     asked = items(4)
     rows = [score(one, "m", passed=True) for one in asked] + [score(one, "m", passed=False, arm="no_image") for one in asked[:3]]
-    assert {(row.n_items, row.share) for row in funnel_rows(study_of(asked, rows))} == {(3, 1.0)}
+    assert {(row.n_items, row.value) for row in funnel_rows(study_of(asked, rows))} == {(3, 1.0)}
 
 
 def test_a_right_answer_whose_acceptance_is_not_known_takes_its_item_out() -> None:
     asked = items(3)
     rows = [score(one, "m", passed=True, rubric=None if place == 0 else 1.0) for place, one in enumerate(asked)]
     found = funnel_rows(study_of(asked, rows))
-    assert {(row.step, row.n_items) for row in found} == {("right", 2), ("accepted", 2)}
+    assert {(row.measure, row.n_items) for row in found} == {("right", 2), ("accepted", 2)}
 
 
 def test_what_is_right_in_the_wrong_place_is_not_located_and_an_item_without_a_known_place_is_in_no_step() -> None:
     asked = items(4)
     places = [{"side": True, "region": True}, {"side": False, "region": True}, {"side": True, "region": True}, {}]
     rows = [score(one, "m", passed=place < 2, evidence=known) for place, (one, known) in enumerate(zip(asked, places, strict=True))]
-    found = {row.step: (row.share, row.n_items) for row in funnel_rows(study_of(asked, rows))}
+    found = {row.measure: (row.value, row.n_items) for row in funnel_rows(study_of(asked, rows))}
     assert found == {"right": (pytest.approx(2 / 3), 3), "located": (pytest.approx(1 / 3), 3)}
 
 
@@ -129,20 +129,20 @@ def rated(place: int, value: float | None, rater: str = "r1", **changes):
 
 def accepted(study):
     """Give the row of the last step; None if acceptance was not measured."""
-    return next((row for row in funnel_rows(study) if row.step == "accepted"), None)
+    return next((row for row in funnel_rows(study) if row.measure == "accepted"), None)
 
 
 def test_a_clinician_decides_where_one_rated_and_the_grader_elsewhere_and_the_row_says_who() -> None:
     asked = items(4)
     rows = [score(one, "m", passed=True, rubric=rubric) for one, rubric in zip(asked, (1.0, 1.0, 0.0, 0.0), strict=True)]
-    assert (accepted(study_of(asked, rows)).share, accepted(study_of(asked, rows)).judged_by) == (0.5, "a grader")
+    assert (accepted(study_of(asked, rows)).value, accepted(study_of(asked, rows)).source) == (0.5, "a grader")
     one = accepted(study_of(asked, rows, ratings=[rated(0, 2)]))
-    assert (one.share, one.judged_by) == (0.25, "clinicians and a grader")
+    assert (one.value, one.source) == (0.25, "clinicians and a grader")
     # the mean of two raters passes
     both = accepted(study_of(asked, rows, ratings=[rated(2, 2), rated(2, 4, "r2")]))
-    assert (both.share, both.judged_by) == (0.75, "clinicians and a grader")
+    assert (both.value, both.source) == (0.75, "clinicians and a grader")
     everyone = accepted(study_of(asked, rows, ratings=[rated(place, 4) for place in range(4)]))
-    assert (everyone.share, everyone.judged_by) == (1.0, "clinicians")
+    assert (everyone.value, everyone.source) == (1.0, "clinicians")
 
 
 @pytest.mark.parametrize("changes", [{"simulated": True}, {"stale": True}, {"value": None}, {"axis": "reasoning"}])
@@ -150,17 +150,17 @@ def test_programs_outdated_ratings_and_other_axes_accept_nothing(changes) -> Non
     asked = items(2)
     rows = [score(one, "m", passed=True, rubric=1.0) for one in asked]
     row = accepted(study_of(asked, rows, ratings=[rated(0, **{"value": 0, **changes})]))
-    assert (row.share, row.judged_by) == (1.0, "a grader")
+    assert (row.value, row.source) == (1.0, "a grader")
 
 
 def test_without_a_grader_ratings_of_few_items_are_no_step_and_take_no_item_out() -> None:
     asked = items(4)
     rows = [score(one, "m", passed=True) for one in asked] + [score(one, "m", passed=False, arm="no_image") for one in asked]
     few = funnel_rows(study_of(asked, rows, ratings=[rated(0, 4)]))
-    assert [(row.step, row.n_items) for row in few] == [("right", 4), ("beyond_history", 4)]
+    assert [(row.measure, row.n_items) for row in few] == [("right", 4), ("beyond_history", 4)]
     half = funnel_rows(study_of(asked, rows, ratings=[rated(0, 4), rated(1, 0)]))
     assert {row.n_items for row in half} == {2}
-    assert (half[-1].step, half[-1].share, half[-1].judged_by) == ("accepted", 0.5, "clinicians")
+    assert (half[-1].measure, half[-1].value, half[-1].source) == ("accepted", 0.5, "clinicians")
 
 
 def said(study, ranked: bool) -> str:

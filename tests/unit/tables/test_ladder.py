@@ -22,8 +22,9 @@ from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import score_responses
 from neuralmedbench.tables.families import STAGES_RULE, pass_rule
 from neuralmedbench.tables.floors import floors
-from neuralmedbench.tables.ladder import LadderRow, ladder_rows
+from neuralmedbench.tables.ladder import ladder_rows
 from neuralmedbench.tables.outcomes import gather_outcomes
+from neuralmedbench.tables.rows import MeasureRow
 from neuralmedbench.tables.study import Study
 
 PATIENTS = 40
@@ -43,10 +44,11 @@ def scored(made: BenchmarkItems, responses: list[Response]) -> list[Score]:
     return score_responses(responses, items, {row.item_id: row for row in made.gold}, [], vocabulary=vocabulary())
 
 
-def rows_of(made: BenchmarkItems, scores: list[Score]) -> dict[tuple[str, str, str], LadderRow]:
-    benchmark = SimpleNamespace(name="b", items=list(made.items), gold=list(made.gold), scores={"m": scores})
+def rows_of(made: BenchmarkItems, scores: list[Score]) -> dict[tuple[str, str, str], MeasureRow]:
+    outcomes = gather_outcomes("b", "depth", made.items, made.gold, scores={"m": scores}, sampled={"m": False})
+    benchmark = SimpleNamespace(name="b", outcomes=outcomes, scores={"m": scores})
     study = SimpleNamespace(benchmarks={"b": benchmark}, settings=IntervalSettings(2_000, 1, 0.95), vocabulary=vocabulary())
-    return {(row.part, row.stage, row.measure): row for row in ladder_rows(cast(Study, study))}
+    return {(row.slice, row.value_of_slice, row.measure): row for row in ladder_rows(cast(Study, study))}
 
 
 def conversation(made: BenchmarkItems, place: int = 0, **wrong: str) -> Response:
@@ -103,7 +105,7 @@ def test_a_scripted_model_gets_exactly_as_far_as_its_script_and_the_intervals_co
     # both pictures of a patient have one fate, so the interval is that of 40 patients, not of 80 answers
     width = (rows["ladder", "criterion", "climbed"].high or 0) - (rows["ladder", "criterion", "climbed"].low or 0)
     assert width == pytest.approx(2 * 1.96 * (0.8 * 0.2 / PATIENTS) ** 0.5, rel=0.25)
-    assert [rows["ladder", stage, "climbed"].place for stage in STAGES] == [1, 2, 3, 4]
+    assert [stage for part, stage, measure in rows if (part, measure) == ("ladder", "climbed")] == list(STAGES)
 
 
 @pytest.mark.slow

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+from fixtures.prompt import open_question
 from fixtures.scoring import vocabulary
 from neuralmedbench.estimates.intervals import IntervalSettings
+from neuralmedbench.records.items import Gold
 from neuralmedbench.records.scores import Score
+from neuralmedbench.tables.outcomes import gather_outcomes
 from neuralmedbench.tables.reasoning import turn_rows
 from neuralmedbench.tables.study import Study
 
@@ -22,13 +26,17 @@ def sample(item: str, *turns: tuple[str, bool], repeat: int = 0, **changes: Any)
     return Score(**KEYS | REST | which | {"turn_leaders": words, "turn_passes": passes} | changes)
 
 
-def rows_of(*scores: Score) -> dict[tuple[str, int | None], dict[str, Any]]:
+def rows_of(*scores: Score) -> dict[tuple[str, str], dict[str, Any]]:
+    asked = {row.item_id: row.patient_id for row in scores}
+    items = [replace(open_question(), item_id=name, patient_id=patient) for name, patient in asked.items()]
+    gold = [Gold(item_id=name, answer="brain abscess") for name in asked]
+    outcomes = gather_outcomes("b", "depth", items, gold, scores={"m": list(scores)}, sampled={"m": False})
     study = SimpleNamespace(
-        benchmarks={"b": SimpleNamespace(name="b", scores={"m": list(scores)})},
+        benchmarks={"b": SimpleNamespace(name="b", outcomes=outcomes, scores={"m": list(scores)})},
         vocabulary=vocabulary(),
         settings=IntervalSettings(200, 1, 0.95),
     )
-    return {(row["measure"], row["turn"]): row for row in turn_rows(cast(Study, study))}
+    return {(row["measure"], row["value_of_slice"]): row for row in turn_rows(cast(Study, study))}
 
 
 def test_a_wrong_first_hypothesis_that_is_kept_in_other_words_is_anchored():
@@ -39,11 +47,11 @@ def test_a_wrong_first_hypothesis_that_is_kept_in_other_words_is_anchored():
         sample("d", ("brain abscess", True), ("brain abscess", True)),
         sample("e", ("brain abscess", True), ("GBM", False)),
     )
-    assert {key: (row["value"], row["n_items"], row["samples"]) for key, row in found.items()} == {
-        ("right", 1): (2 / 5, 5, 5),
-        ("right", 2): (2 / 5, 5, 5),
-        ("anchored", None): (1 / 3, 3, 3),
-        ("lost", None): (1 / 2, 2, 2),
+    assert {key: (row["value"], row["n_items"], row["n_answers"]) for key, row in found.items()} == {
+        ("right", "1"): (2 / 5, 5, 5),
+        ("right", "2"): (2 / 5, 5, 5),
+        ("anchored", ""): (1 / 3, 3, 3),
+        ("lost", ""): (1 / 2, 2, 2),
     }
     assert all(0 <= row["low"] <= row["value"] <= row["high"] <= 1 for row in found.values())
 
@@ -55,8 +63,8 @@ def test_samples_count_in_their_item_and_a_turn_that_names_nothing_is_never_the_
         sample("b", ("", False), ("", False)),
         sample("c", ("a rare thing", False), ("A rare thing.", False)),
     )
-    anchored = found["anchored", None]
-    assert (anchored["value"], anchored["n_items"], anchored["n_patients"], anchored["samples"]) == (0.5, 3, 3, 4)
+    anchored = found["anchored", ""]
+    assert (anchored["value"], anchored["n_items"], anchored["n_patients"], anchored["n_answers"]) == (0.5, 3, 3, 4)
 
 
 def test_missing_samples_other_arms_and_strategies_and_what_is_no_dialogue_are_left_out():

@@ -12,8 +12,9 @@ from pathlib import Path
 from neuralmedbench.config.model import GraderConfig, ModelConfig
 from neuralmedbench.config.published import Lookup, PublishedConfig, PublishedRow, PublishedTable
 from neuralmedbench.errors import ConfigError, DataError
-from neuralmedbench.files.tables import read_table
-from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.files.result_tables import read_result
+from neuralmedbench.records.result_columns import TOPICS
+from neuralmedbench.records.results import COLUMNS, types_of_table
 from neuralmedbench.records.words import ONCE, percent_span
 from neuralmedbench.tables.papers.shape import OURS
 from neuralmedbench.tables.rows import Cells
@@ -99,7 +100,7 @@ class OwnResults:
         """Return the rows of a results table about a model on our benchmark; each table is read once."""
         if table not in self._read:
             by_model = self._read[table] = defaultdict(list)
-            for row in read_table(self.folder / f"{table}.csv"):
+            for row in read_result(self.folder, table):
                 if row["benchmark"] == self.benchmark:
                     by_model[row["model"]].append(row)
         return self._read[table].get(model, [])
@@ -259,9 +260,10 @@ def check_places(published: PublishedConfig) -> None:
 
 
 def _problem(lookup: Lookup) -> str:
-    if lookup.table not in COLUMNS:
-        return f"there is no table {lookup.table!r} of results; there are: {', '.join(COLUMNS)}"
-    columns = COLUMNS[lookup.table]
+    known = [*COLUMNS, *TOPICS]
+    if lookup.table not in known:
+        return f"there is no table {lookup.table!r} of results; there are: {', '.join(known)}"
+    columns = tuple(types_of_table(lookup.table))
     # low and high are defaults, which some tables lack
     named = {*lookup.where, lookup.value, lookup.n, lookup.per, lookup.low, lookup.high} - {"", "low", "high"}
     if unknown := sorted(named - set(columns)):
