@@ -12,8 +12,6 @@ from neuralmedbench.records.results import BOUNDS, MARK, PASS1
 from neuralmedbench.tables import (
     answer_errors,
     answers,
-    axes,
-    axis_correlation,
     calibrated,
     calls,
     claims,
@@ -43,14 +41,14 @@ from neuralmedbench.tables import (
     viewer,
     workup,
 )
-from neuralmedbench.tables.claims import power_sentence, title_answer
+from neuralmedbench.tables.claims import power_sentence
 from neuralmedbench.tables.clinical import accuracy, urgency
 from neuralmedbench.tables.clinicians import agreement, opinions
 from neuralmedbench.tables.confidence import reliability
 from neuralmedbench.tables.contrasts import model_pairs, picture_benchmarks
 from neuralmedbench.tables.declare import Results, Table
 from neuralmedbench.tables.families import definitions
-from neuralmedbench.tables.first_screen import badges, notes, sentences, trust_notes, trust_sentences
+from neuralmedbench.tables.first_screen import badges, notes, sentences, title_answer, trust_notes, trust_sentences
 from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
@@ -83,8 +81,6 @@ TABLES: tuple[Table, ...] = (
     reliability.RELIABILITY,
     reliability.RISK_COVERAGE,
     contrasts.PAIRWISE,
-    axes.TABLE,
-    axis_correlation.TABLE,
     contamination.TABLE,
     similarity.TABLE,
     fields.FIELD_ACCURACY,
