@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -213,12 +214,5 @@ def headline_metrics(leaderboard: Sequence[Mapping[str, Any]]) -> dict[str, dict
 
 
 def result_columns() -> str:
-    """Write the columns of every table and their types as the module that figures, page, rules and records read."""
-    lines = [
-        '"""Columns of every table of results, in order, with their types. Generated from `tables` by `make docs`; do not edit by hand."""',
-        "",
-        "TABLES = {",
-    ]
-    for table in TABLES:
-        lines += [f'    "{table.name}": {{', *(f'        "{name}": "{kind}",' for name, kind in table.columns.items()), "    },"]
-    return "\n".join([*lines, "}", ""])
+    """Return the JSON text of the columns of every table, in order, with their types (`records.result_columns`)."""
+    return json.dumps({table.name: dict(table.columns) for table in TABLES}, indent=1) + "\n"
