@@ -58,9 +58,9 @@ def unread_may_turn(difference: float | None, low: float | None, high: float | N
     return abs(nearest) <= unread
 
 
-def unread_share(outcomes: Outcomes, lower: Key, other: Key, family: str = "") -> float:
+def unread_share(outcomes: Outcomes, lower: Key, other: Key) -> float:
     """Return the share of unread answers under one key, over the items without a missing answer under both."""
-    counts, both = outcomes.counts, np.array([family in ("", item.family) for item in outcomes.items], dtype=bool)
+    counts, both = outcomes.counts, np.ones(len(outcomes.items), dtype=bool)
     for key in (lower, other):
         both &= (counts[key].samples > 0) & (counts[key].missing == 0)
     return float(counts[lower].mean_of(counts[lower].unread)[both].mean()) if both.any() else 0.0

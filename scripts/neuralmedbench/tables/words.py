@@ -10,7 +10,7 @@ from neuralmedbench.records.words import capital, counted, items_of, listing, pe
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
 
-MODELS, PICTURES, TOLD, SIDES, REVISION, LAYOUT = "models", "pictures", "findings", "breadth and depth", "revision", "layout"
+MODELS, PICTURES, TOLD, REVISION, LAYOUT = "models", "pictures", "findings", "revision", "layout"
 ANOTHER, WORDLESS, CONSTANT, MIRROR = "another's pictures", "no text", "same without text", "mirrored pictures"
 SUGGESTIONS, COLLEAGUE, ORDER, WORDING = "suggestions", "colleague", "order of options", "wording"
 DEGRADED, CHOSEN, VIEWED, ORACLE = "degraded pictures", "chosen evidence", "chosen views", "oracle slices"
