@@ -119,9 +119,7 @@ class ModelRows:
             value=interval.value,
             low=interval.low,
             high=interval.high,
-            n_items=int(known.sum()),
-            n_patients=self._patients(known),
-            **cells,
+            **({"n_items": int(known.sum()), "n_patients": self._patients(known)} | cells),
         )
 
     def _patients(self, known: Mask) -> int:

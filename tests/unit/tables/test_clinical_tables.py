@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from fixtures.clinical import (
 )
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.estimates.intervals import Interval
+from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.records.items import Family, Item, Runner
 from neuralmedbench.records.scores import GradeState, ParseStatus, Score
 from neuralmedbench.tables.clinical.accuracy import (
@@ -265,7 +265,7 @@ def test_answers_to_time_critical_references_are_divided_by_what_they_name() -> 
         says(items[1], NORMAL, relation="unrelated", repeat=3),
         *(says(items[2], NORMAL, repeat=repeat) for repeat in range(4)),
     ]
-    rows = {(row["references"], row["measure"]): row for row in urgency_rows(study_of(items, names, said))}
+    rows = {(row["value_of_slice"], row["measure"]): row for row in urgency_rows(study_of(items, names, said))}
     together = {measure: row["value"] for (references, measure), row in rows.items() if references == "time_critical"}
     assert together == {
         "missed": 0.625,
@@ -276,8 +276,9 @@ def test_answers_to_time_critical_references_are_divided_by_what_they_name() -> 
         "no_diagnosis": 0.125,
     }
     row = rows["herpes simplex encephalitis", "missed"]
-    assert (row["within"], row["answers"], row["n_items"], row["n_patients"]) == ("hours", 8, 2, 2)
-    assert "2012" in row["source"]
+    assert (row["n_answers"], row["n_items"], row["n_patients"]) == (8, 2, 2)
+    assert row["note"].startswith("hours: ")
+    assert "2012" in row["note"]
     assert (row["low"], row["high"]) != (None, None)
     assert not any(references.startswith("Alzheimer") for references, _ in rows), "it can wait"
 
@@ -288,9 +289,9 @@ def test_the_first_grader_that_judged_all_statements_decides_which_of_them_were_
     first = judged(said[0], [1.0]) + judged(said[1], [0.0, 0.0], GradeState.FAILED)  # one of two, and none that worked
     second = judged(said[0], [1.0, 0.0]) + judged(said[1], [1.0, 1.0])
     study = study_of(items, names, said, must_not=("normal brain", "glioblastoma"), grades=[first, second])
-    rows = {(row["references"], row["measure"]): row for row in urgency_rows(study)}
+    rows = {(row["value_of_slice"], row["measure"]): row for row in urgency_rows(study)}
     row = rows["all", "must_not"]
-    assert (row["value"], row["answers"], row["n_patients"], row["missing"]) == (pytest.approx((0.5 + 1.0 + 0.0) / 3), 3, 3, 0)
+    assert (row["value"], row["n_answers"], row["n_patients"], row["left_out"]) == (pytest.approx((0.5 + 1.0 + 0.0) / 3), 3, 3, 0)
     assert (rows["time_critical", "must_not"]["value"], rows["time_critical", "must_not"]["n_patients"]) == (0.5, 1)
     unjudged = urgency_rows(study_of(items, names, said[:2], must_not=("normal brain", "glioblastoma"), grades=[[]]))
     assert not any(row["measure"] == "must_not" for row in unjudged), "nobody judged them: not measured, which is not 0"
@@ -341,15 +342,14 @@ def test_a_public_run_hides_conditions_of_few_patients(public: tuple[bool, Path]
     enough, root = public
 
     def rows(table: str) -> list[dict[str, str]]:
-        read = csv.DictReader((root / "results" / "tables" / f"{table}.csv").open(encoding="utf-8"))
-        return [row for row in read if row["benchmark"] == DEPTH]
+        return [row for row in read_result(root / "results" / "tables", table) if row["benchmark"] == DEPTH]
 
     counted = {table: [row for row in rows(table) if row["n_patients"].isdecimal()] for table in ("accuracy", "confusion", "urgency")}
     predicted = [row for row in rows("predictive_values") if row["n_patients_with"].isdecimal()]
     if enough:  # rates of four patients have no value in a public report, but their counts of answers
         assert {row["kind"] for row in counted["accuracy"]} == {row["kind"] for row in predicted} == {"abnormal", "family"}
         assert all(int(row["n_patients"]) >= 4 for of_table in counted.values() for row in of_table)
-        assert {row["references"] for row in counted["urgency"]} == {"all", "time_critical", "acute ischaemic stroke"}
+        assert {row["value_of_slice"] for row in counted["urgency"]} == {"all", "time_critical", "acute ischaemic stroke"}
         assert counted["confusion"]
     else:
         assert not [row for row in counted["accuracy"] if row["measure"] == "sensitivity" and row["kind"] == "family"]
@@ -357,7 +357,7 @@ def test_a_public_run_hides_conditions_of_few_patients(public: tuple[bool, Path]
         assert predicted == []
         assert not [row for row in rows("predictive_values") if row["ppv"] or row["n_patients_without"]]
         assert rows("confusion") == []
-        assert {row["references"] for row in counted["urgency"]} == {"all"}, "forbidden statements of all patients"
+        assert {row["value_of_slice"] for row in counted["urgency"]} == {"all"}, "forbidden statements of all patients"
 
 
 @pytest.mark.parametrize("cell", [cell for cell in GRID if cell[1:] == (0.8, 1)], ids=str)

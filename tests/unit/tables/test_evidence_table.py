@@ -20,8 +20,9 @@ from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.scoring.evidence import ASKED, KINDS, Pictures
 from neuralmedbench.scoring.rubric import grade_with_rubric
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.tables.evidence import EvidenceRow, evidence_items, evidence_rows, evidence_takeaway
+from neuralmedbench.tables.evidence import evidence_items, evidence_rows, evidence_takeaway
 from neuralmedbench.tables.outcomes import gather_outcomes
+from neuralmedbench.tables.rows import MeasureRow
 
 FAST = IntervalSettings(resamples=200)
 PATIENTS = 12
@@ -53,31 +54,30 @@ def test_an_arm_of_another_layout_has_rows_of_its_own_and_those_of_full_stay() -
     swapped = [replace(row, arm="layout-gemini") for row in answers_of("loose box", BUILT)]
     rows = evidence_rows(study_of({"m": [*right, *swapped]}, layouts=["layout-gemini"]))
     assert [row for row in rows if row.arm == "full"] == evidence_rows(study_of({"m": right}))
-    found = {row.evidence: row.value for row in rows if row.arm == "layout-gemini"}
+    found = {row.value_of_slice: row.value for row in rows if row.arm == "layout-gemini" and row.measure == "pass1"}
     # x before y was not asked for
     assert found == {"plain": 1, "side": 1, "region": 1, "slice": 1, "point": 0, "box_0.3": 0, "box_0.5": 0, "all": 0}
 
 
-def by_model(rows: Sequence[EvidenceRow]) -> dict[str, dict[str, EvidenceRow]]:
-    found: dict[str, dict[str, EvidenceRow]] = {}
+def by_model(rows: Sequence[MeasureRow], measure: str = "pass1") -> dict[str, dict[str, MeasureRow]]:
+    found: dict[str, dict[str, MeasureRow]] = {}
     for row in rows:
-        found.setdefault(row.model, {})[row.evidence] = row
+        if row.measure == measure:
+            found.setdefault(row.model, {})[row.value_of_slice] = row
     return found
 
 
 WRITTEN = study_of({name: answers_of(name, BUILT, repeats=2) for name in BEHAVIOURS})
 """Every written behaviour, with two samples of each item."""
 
-ROWS = by_model(evidence_rows(WRITTEN))
+ROWS, LOST = (by_model(evidence_rows(WRITTEN), measure) for measure in ("pass1", "credit_lost"))
 
 
 def test_a_right_diagnosis_with_the_wrong_side_drops_to_zero_and_one_that_is_right_in_all_keeps_everything() -> None:
     wrong, right = ROWS["wrong side"], ROWS["right in all"]
     assert (wrong["plain"].value, wrong["side"].value, wrong["all"].value) == (1.0, 0.0, 0.0)
-    assert (wrong["side"].difference, wrong["side"].difference_high) == (
-        -1.0,
-        pytest.approx(-one_sided_bounds(PATIENTS, PATIENTS, 0.95)[0]),
-    )
+    lost = LOST["wrong side"]["side"]
+    assert (lost.value, lost.low) == (1.0, pytest.approx(one_sided_bounds(PATIENTS, PATIENTS, 0.95)[0]))
     assert {row.value for row in right.values()} == {1.0}
     assert list(right) == ["plain", *KINDS, "all"]
 
@@ -99,22 +99,21 @@ def test_each_written_behaviour_keeps_what_it_gets_right(model: str, kept: set[s
 
 
 def test_all_rows_are_over_the_same_items_and_their_ends_contain_them() -> None:
-    for rows in ROWS.values():
-        assert {(row.n_items, row.n_patients, row.n_answers) for row in rows.values()} == {(PATIENTS, PATIENTS, 2 * PATIENTS)}
-        for row in rows.values():
-            assert row.value is not None
+    for model, rows in ROWS.items():
+        every = [*rows.values(), *LOST[model].values()]
+        assert {(row.n_items, row.n_patients, row.n_answers) for row in every} == {(PATIENTS, PATIENTS, 2 * PATIENTS)}
+        for row in every:
             assert row.low <= row.value <= row.high  # type: ignore[operator]
-            if row.evidence != "plain":
-                assert row.difference_low <= row.difference <= row.difference_high <= 0  # type: ignore[operator]
-                assert row.difference == pytest.approx(row.value - (rows["plain"].value or 0.0))
+        for name, row in LOST[model].items():
+            assert row.value == pytest.approx((rows["plain"].value or 0.0) - (rows[name].value or 0.0))
 
 
 def test_a_model_that_mixes_up_the_side_in_a_third_of_the_patients_has_that_difference_in_its_interval() -> None:
     right, wrong = (answers_of(name, BUILT) for name in ("right in all", "wrong side"))
     mixed = [replace(one if number % 3 else other, model="m") for number, (one, other) in enumerate(zip(right, wrong, strict=True))]
-    row = by_model(evidence_rows(study_of({"m": mixed})))["m"]["side"]
-    assert row.difference == pytest.approx(-1 / 3)
-    assert row.difference_low < -1 / 3 < row.difference_high < 0  # type: ignore[operator]
+    row = by_model(evidence_rows(study_of({"m": mixed})), "credit_lost")["m"]["side"]
+    assert row.value == pytest.approx(1 / 3)
+    assert 0 < row.low < 1 / 3 < row.high  # type: ignore[operator]
 
 
 def test_an_item_of_which_one_kind_is_unknown_counts_in_no_row() -> None:
@@ -146,9 +145,10 @@ def test_missing_answers_are_left_out_and_unread_places_are_counted() -> None:
     told = [replace(one, model="m") for one in answers_of("right in all", BUILT)]
     told[0] = replace(told[0], state=ResponseState.SKIPPED, text="")
     told[1] = replace(told[1], text=told[1].text.replace("PICTURE: 3", "PICTURE: 3 and 4"))
-    rows = by_model(evidence_rows(study_of({"m": told})))["m"]
-    assert {row.n_items for row in rows.values()} == {PATIENTS - 1}
-    assert rows["plain"].unread == 1
+    every = evidence_rows(study_of({"m": told}))
+    rows = by_model(every)["m"]
+    assert {row.n_items for row in every} == {PATIENTS - 1}
+    assert by_model(every, "places_unread")["m"][""].value == pytest.approx(1 / (PATIENTS - 1))
     assert rows["slice"].value == pytest.approx((PATIENTS - 2) / (PATIENTS - 1))
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,10 +26,11 @@ from neuralmedbench.tables.clinical.readings import (
     readings_of,
     time_critical_items,
 )
-from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
-from neuralmedbench.tables.outcomes import Key, headline
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
-from neuralmedbench.tables.study import BenchmarkStudy, Study
+from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study
+from neuralmedbench.tables.outcomes import Key
+from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
+from neuralmedbench.tables.shapes import ModelRows
+from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway, largest, rows_of_best, value_share
 
 NAMED, WIDER, OTHER, CALLED_NORMAL, NONE = ANSWERS = ("named", "wider", "called_other", "called_normal", "no_diagnosis")
@@ -39,25 +39,11 @@ NAMED, WIDER, OTHER, CALLED_NORMAL, NONE = ANSWERS = ("named", "wider", "called_
 Urgent = Mapping[int, TimeCritical]
 """Time-critical items by their index, with the entry of the list."""
 
+REFERENCES = "references"
+"""Slice of the rows: all references, the time-critical ones, or one of these."""
+
 MISSED, MUST_NOT = "missed", "must_not"
 """Measures beside those: something else or normal, and the share of the statements that must not be made."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class UrgencyRow(ModelRow):
-    """One measure of one model over the time-critical references, one of them, or (`must_not`) all references."""
-
-    references: str
-    measure: str
-    within: str | None = None
-    source: str | None = None
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    answers: int | None = None
-    missing: int | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
 
 
 def outcome_of(score: Score, named: Finding) -> str:
@@ -71,47 +57,46 @@ def outcome_of(score: Score, named: Finding) -> str:
     return WIDER if score.right_family else OTHER
 
 
-def urgency_rows(study: Study) -> list[UrgencyRow]:
-    """Rows of `urgency.csv`: arm full, strategy direct; a model with too many missing answers has counts and no rates."""
-    rows = []
+def urgency_rows(study: Study) -> list[MeasureRow]:
+    """Measures over the time-critical references, one of them, or (`must_not`) all references; arm full, strategy direct.
+
+    A model with too many missing answers has counts and no rates. `note` says within what time, and who says so.
+    """
+    rows: list[MeasureRow] = []
     for benchmark in study.benchmarks.values():
         asked = diagnostic_items(study, benchmark)
         urgent = time_critical_items(study, asked)
         for model in study.models:
-            cells = [*_urgent_shares(study, benchmark, model, asked, urgent), *_must_not(study, benchmark, model, asked, urgent)]
-            rows += [UrgencyRow(benchmark=benchmark.name, model=model, **row) for row in cells]
+            made = ModelRows("urgency", study, benchmark, model)
+            rows += [*_urgent_shares(made, asked, urgent), *_must_not(made, asked, urgent)]
     return rows
 
 
-def _urgent_shares(study: Study, benchmark: BenchmarkStudy, model: str, asked: DiagnosticItems, urgent: Urgent) -> Iterator[Cells]:
+def _urgent_shares(made: ModelRows, asked: DiagnosticItems, urgent: Urgent) -> Iterator[MeasureRow]:
     """Yield the shares of a model's answers to time-critical references, together and for each diagnosis."""
     if not urgent:
         return
-    readings = readings_of(study, benchmark, model, asked)
+    readings = readings_of(made.study, made.benchmark, made.model, asked)
     outcomes = np.array([outcome_of(score, named) for score, named in zip(readings.scores, readings.named, strict=True)])
     groups: dict[str, list[int]] = {TIME_CRITICAL: list(urgent)}
     for place in urgent:
         groups.setdefault(_name_of(asked, place), []).append(place)
     for references, places in groups.items():
         own = np.isin(np.arange(readings.n_items), places)
-        entry = None if references == TIME_CRITICAL else urgent[places[0]]
         answers = int(own[readings.places].sum())
         missing = int(readings.expected[own].sum()) - answers
-        complete = missing <= study.settings.max_missing_fraction * (answers + missing)
-        about: Cells = {
-            "references": references,
-            "within": entry and str(entry.within),
-            "source": entry and entry.source,
-            "answers": answers,
-            "missing": missing,
-            "n_items": len(places),
-            "n_patients": asked.patients_of(own),
-        }
+        complete = missing <= made.study.settings.max_missing_fraction * (answers + missing)
+        cells: Cells = {"slice": REFERENCES, "value_of_slice": references, "n_answers": answers, "left_out": missing}
+        if references != TIME_CRITICAL:
+            entry = urgent[places[0]]
+            cells["note"] = f"{entry.within}: {entry.source}"
+        cells |= {"n_items": len(places), "n_patients": asked.patients_of(own)}
         for measure in (MISSED, *ANSWERS):
             event = np.isin(outcomes, (OTHER, CALLED_NORMAL) if measure == MISSED else (measure,))
             values = np.where(own, readings.share(event), np.nan)
-            interval = rate_interval(values, asked.by_patient(study.settings)) if complete else Interval()
-            yield about | {"measure": measure, "value": interval.value, "low": interval.low, "high": interval.high}
+            interval = rate_interval(values, asked.by_patient(made.study.settings)) if complete else Interval()
+            cells |= {"value": interval.value, "low": interval.low, "high": interval.high}
+            yield MeasureRow(benchmark=made.benchmark.name, model=made.model, topic=made.topic, measure=measure, **cells)
 
 
 def _name_of(asked: DiagnosticItems, place: int) -> str:
@@ -119,52 +104,47 @@ def _name_of(asked: DiagnosticItems, place: int) -> str:
     return entry.name if entry is not None else ""
 
 
-def _must_not(study: Study, benchmark: BenchmarkStudy, model: str, asked: DiagnosticItems, urgent: Urgent) -> Iterator[Cells]:
+def _must_not(made: ModelRows, asked: DiagnosticItems, urgent: Urgent) -> Iterator[MeasureRow]:
     """Yield the share of the statements that must not be made and that a model makes, over all and over time-critical references."""
-    outcomes = benchmark.outcomes
-    wanted = {item.item_id: found for item, gold in zip(outcomes.items, outcomes.gold, strict=True) if (found := forbidding(gold))}
-    made: dict[str, list[float]] = defaultdict(list)
-    tables = [grades_by_response(benchmark.grades.get((model, grader), [])) for grader in study.graders]
-    for score in headline(benchmark.scores.get(model, [])):
-        names = wanted.get(score.item_id, [])
-        if not names or score.missing:
+    study, benchmark, outcomes = made.study, made.benchmark, made.outcomes
+    wanted = [forbidding(gold) for gold in outcomes.gold]
+    values: list[tuple[int, float]] = []
+    tables = [grades_by_response(benchmark.grades.get((made.model, grader), [])) for grader in study.graders]
+    for place, score in made.answers.there.rows():
+        names = wanted[place]
+        if not names:
             continue
         if score.state != ResponseState.OK:  # as in the rubric: nothing was said
-            made[score.item_id].append(0.0)
+            values.append((place, 0.0))
             continue
         judged = (table.get((response_key(score), score.text_sha256), {}) for table in tables)
         grades = next((one for one in judged if all(name in one for name in names)), None)
         if grades is not None:
-            made[score.item_id].append(float(np.mean([grades[name].value or 0.0 for name in names])))
+            values.append((place, float(np.mean([grades[name].value or 0.0 for name in names]))))
     critical = {asked.items[place].item_id for place in urgent}
-    counts = outcomes.counts[Key(model)]
+    samples = outcomes.counts[Key(made.model)].samples
     for references in (ALL_REFERENCES, TIME_CRITICAL):
-        places = [
-            place
-            for place, item in enumerate(outcomes.items)
-            if item.item_id in wanted and (references == ALL_REFERENCES or item.item_id in critical)
-        ]
-        answers = sum(len(made[outcomes.items[place].item_id]) for place in places)
-        if not answers:
+        inside = np.array(
+            [
+                bool(names) and (references == ALL_REFERENCES or item.item_id in critical)
+                for names, item in zip(wanted, outcomes.items, strict=True)
+            ]
+        )
+        own = [(place, value) for place, value in values if inside[place]]
+        if not own:
             continue
-        values = np.full(len(outcomes.items), np.nan)
-        for place in places:
-            if own := made[outcomes.items[place].item_id]:
-                values[place] = np.mean(own)
-        expected = int(counts.samples[places].sum())
-        complete = expected - answers <= study.settings.max_missing_fraction * expected
-        interval = rate_interval(values, outcomes.by_patient(study.settings)) if complete else Interval()
-        yield {
-            "references": references,
-            "measure": MUST_NOT,
-            "value": interval.value,
-            "low": interval.low,
-            "high": interval.high,
-            "answers": answers,
-            "missing": expected - answers,
-            "n_items": len(places),
-            "n_patients": len(set(outcomes.patients[places].tolist())),
+        missing = int(samples[inside].sum()) - len(own)
+        patients = len(np.unique(outcomes.patients[inside]))
+        cells: Cells = {
+            "slice": REFERENCES,
+            "value_of_slice": references,
+            "left_out": missing,
+            "n_items": int(inside.sum()),
+            "n_patients": patients,
         }
+        row = made.mean(MUST_NOT, own, **cells)
+        complete = missing <= study.settings.max_missing_fraction * (len(own) + missing)
+        yield row if complete else replace(row, value=None, low=None, high=None)
 
 
 def urgency_takeaway(study: Study, tables: Tables) -> Takeaway:
@@ -172,7 +152,7 @@ def urgency_takeaway(study: Study, tables: Tables) -> Takeaway:
     parts, used = [], list[Cells]()
     for name, benchmark in study.benchmarks.items():
         rows = rows_of_best(tables["urgency"], tables, name)
-        own = {(row["references"], row["measure"]): row for row in rows if row["value"] is not None}
+        own = {(row["value_of_slice"], row["measure"]): row for row in rows if row["value"] is not None}
         missed, normal = own.get((TIME_CRITICAL, MISSED)), own.get((TIME_CRITICAL, CALLED_NORMAL))
         if not own:
             continue
@@ -198,13 +178,13 @@ def urgency_takeaway(study: Study, tables: Tables) -> Takeaway:
 
 
 def _labels(row: Cells) -> list[Label]:
-    return [("forbidding" if row["measure"] == MUST_NOT else "urgent", row["references"])]
+    return [("forbidding" if row["measure"] == MUST_NOT else "urgent", row["value_of_slice"])]
 
 
 TABLE = Table(
     name="urgency",
-    row=UrgencyRow,
+    row=MeasureRow,
     rows=of_study(urgency_rows),
-    suppression=Suppression(f"{MODEL} references measure within source", labels=_labels),
+    suppression=Suppression(NUMBER, labels=_labels),
     takeaways={"urgency": urgency_takeaway},
 )
