@@ -10,12 +10,12 @@ from neuralmedbench.records.result_columns import TABLES, TOPICS
 COLUMNS = {name: tuple(columns) for name, columns in TABLES.items()}
 """Columns of every file; an empty cell means not available."""
 
-SHAPES = ("measures", "contrasts")
+SHAPES = ("measures", "contrasts", "counts")
 """Files that hold the rows of all topics."""
 
 
 def types_of_table(table: str) -> dict[str, str]:
-    """Return the types of the columns of a table; a topic has those of both shapes."""
+    """Return the types of the columns of a table; a topic has those of all shapes."""
     return {name: kind for file in files_of(table) for name, kind in TABLES[file].items()}
 
 

@@ -33,7 +33,7 @@ from neuralmedbench.figures.style import INK
 from neuralmedbench.figures.table import Row, in_order, model_order
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.json_files import read_json
-from neuralmedbench.files.result_tables import read_result
+from neuralmedbench.files.result_tables import read_results
 from neuralmedbench.files.tables import read_records, read_table
 from neuralmedbench.files.texts import visible
 from neuralmedbench.records.bundle import BundleImage, CaseBundle
@@ -364,8 +364,8 @@ def read_source(
 
 def _tables(folder: Path) -> dict[str, list[Row]]:
     """Read all tables, with the models in their order; a leaderboard is in the order of its ranks."""
-    names = [*(name for name in TABLES if name not in SHAPES), *TOPICS]
-    tables = {name: with_marks(read_result(folder, name), types_of_table(name)) for name in names}
+    written = read_results(folder, [*(name for name in TABLES if name not in SHAPES), *TOPICS])
+    tables = {name: with_marks(rows, types_of_table(name)) for name, rows in written.items()}
     models = model_order(tables["leaderboard"])
     return {name: rows if name == "leaderboard" else in_order(rows, models) for name, rows in tables.items()}
 

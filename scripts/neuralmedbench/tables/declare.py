@@ -119,9 +119,10 @@ class Table:
     Attributes
     ----------
     name : str
-        The file is `results/tables/<name>.csv`; of a topic, the name in the column `topic` of `measures.csv` and `contrasts.csv`.
+        The file is `results/tables/<name>.csv`; of a topic, the name in the column `topic` of the files of `SHAPES`.
     row : type
-        Class of its rows; columns, their order and their types are its fields. `MeasureRow` makes it a topic, whose rows are of both shapes.
+        Class of its rows; columns, their order and their types are its fields. `MeasureRow` makes it a topic, which may
+        have contrasts, too; `CountRow` a topic of counts.
     rows : callable
         Makes the rows.
     suppression : Suppression or None
@@ -160,7 +161,7 @@ class Table:
 
     @property
     def is_topic(self) -> bool:
-        """True if its rows stand in the files of the two shapes."""
+        """True if its rows stand in the files of `SHAPES`."""
         return self.row in SHAPES.values()
 
     @property

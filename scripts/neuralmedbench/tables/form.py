@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from neuralmedbench.records.items import Item, Runner
 from neuralmedbench.records.responses import ResponseState
@@ -15,131 +14,97 @@ from neuralmedbench.records.words import counted, percent
 from neuralmedbench.scoring.parse import plain_text
 from neuralmedbench.scoring.structured.form import STEPS, form_of
 from neuralmedbench.scoring.structured_answer import FIELDS, find_answer_object
-from neuralmedbench.tables.answers import Condition
-from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, arm_labels, of_study
+from neuralmedbench.tables.declare import ALL, NUMBER, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
+from neuralmedbench.tables.rows import Cells, CountRow, Tables
+from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway
 
-
-@dataclass(frozen=True, kw_only=True)
-class SampleRow(ModelRow):
-    """One model under one arm and strategy; the share `same_text` is 0 to 1."""
-
-    arm: str
-    strategy: str
-    samples_per_item: int
-    n_items: int
-    n_patients: int
-    complete: int
-    partial: int
-    without: int
-    repeated: int
-    same_text: float | None
+SAMPLES_PER_ITEM = "samples_per_item"
+"""Slice of the counts of samples: the largest number expected of one item."""
 
 
-def sample_rows(study: Study) -> list[SampleRow]:
-    """Count the samples of every model under every arm and strategy, over items that have a reference.
+def sample_rows(study: Study) -> list[CountRow]:
+    """Count items by the samples that came, under every arm and strategy, over items that have a reference.
 
-    `samples_per_item` is the largest number expected of one item. `complete` items have all expected samples, `partial` ones some,
-    `without` none; refused, truncated and unreadable samples are present. `repeated` items have at least two samples; `same_text`
-    is the share of them whose samples are identical word for word. If it is near 1 at a temperature above 0, pass@5 adds nothing to pass@1.
+    `complete` items have all expected samples, `partial` ones some, `without` none; refused, truncated and unreadable samples are present.
+    `same_text` counts those of the items with several samples whose texts are identical word for word: where most are at a temperature
+    above 0, pass@5 adds nothing to pass@1. `slice` has the largest number of samples expected of one item.
     """
-    return [row for benchmark in study.benchmarks.values() for row in _sample_rows(benchmark)]
+    return [row for benchmark in study.benchmarks.values() for row in _sample_rows(study, benchmark)]
 
 
-def _sample_rows(benchmark: BenchmarkStudy) -> Iterator[SampleRow]:
+def _sample_rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[CountRow]:
     answers, patients = benchmark.outcomes.answers, benchmark.outcomes.patients
     for condition in answers.spans:
+        model, arm, strategy = condition
         items = [(place, rows) for place, rows in enumerate(answers.of(condition).by_item()) if rows]
-        if items:
-            number = len({patients[place] for place, _ in items})
-            yield _sample_row(benchmark.name, condition, [rows for _, rows in items], number)
-
-
-def _sample_row(benchmark: str, condition: Condition, items: Sequence[Sequence[Score]], patients: int) -> SampleRow:
-    model, arm, strategy = condition
-    # identical texts have identical digests
-    came = [[row.text_sha256 for row in rows if not row.missing] for rows in items]
-    complete = sum(len(texts) == len(rows) for texts, rows in zip(came, items, strict=True))
-    without = sum(not texts for texts in came)
-    repeated = [set(texts) for texts in came if len(texts) > 1]
-    return SampleRow(
-        benchmark=benchmark,
-        model=model,
-        arm=arm,
-        strategy=strategy,
-        samples_per_item=max(map(len, items)),
-        n_items=len(items),
-        n_patients=patients,
-        complete=complete,
-        partial=len(items) - complete - without,
-        without=without,
-        repeated=len(repeated),
-        same_text=sum(len(texts) == 1 for texts in repeated) / len(repeated) if repeated else None,
-    )
+        if not items:
+            continue
+        # identical texts have identical digests
+        came = [[row.text_sha256 for row in rows if not row.missing] for _, rows in items]
+        complete = sum(len(texts) == len(rows) for texts, (_, rows) in zip(came, items, strict=True))
+        without = sum(not texts for texts in came)
+        repeated = [set(texts) for texts in came if len(texts) > 1]
+        made, number = ModelRows("samples", study, benchmark, model), len(items)
+        cells: Cells = {"arm": arm, "strategy": strategy, "slice": SAMPLES_PER_ITEM, "n_items": number}
+        cells |= {"value_of_slice": str(max(len(rows) for _, rows in items)), "n_patients": len({patients[place] for place, _ in items})}
+        for measure, count in (("complete", complete), ("partial", number - complete - without), ("without", without)):
+            yield made.count(measure, count, number, **cells)
+        yield made.count("same_text", sum(len(texts) == 1 for texts in repeated), len(repeated), **cells)
 
 
 SAMPLES = Table(
     name="samples",
-    row=SampleRow,
+    row=CountRow,
     rows=of_study(sample_rows),
-    suppression=Suppression(f"{MODEL} arm strategy samples_per_item", labels=arm_labels),
+    suppression=Suppression(NUMBER, labels=arm_labels),
 )
-
-
 PARSED = (ParseStatus.STRICT, ParseStatus.REPAIRED, ParseStatus.FAILED)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ValidityRow(ModelRow):
-    """One step of the check of form, for one model and runner."""
+def validity_rows(study: Study) -> list[CountRow]:
+    """Count answers by their form, by runner; arm full, strategy direct.
 
-    runner: str | None = None
-    step: str
-    share: float | None = None
-    count: int | None = None
-    n: int | None = None
-
-
-def validity_rows(study: Study) -> list[ValidityRow]:
-    """Rows of `validity.csv`: arm full, strategy direct.
-
-    `answered` is a share of the expected answers; every other step is a share of the answers that are present, refused and truncated ones
-    included. `parse_strict`, `parse_repaired`, `parse_failed` and, of choices, `parse_contradicted` (a letter before the words of another
-    option) add up to all of them; `thoughts_alone` is the part of `parse_failed` that never came to an answer, where there is any. Structured answers also have the steps of `form.STEPS`, each of which counts only answers that pass the
-    steps before it.
+    `answered` is of the expected answers; every other step is of the answers that are present, refused and truncated ones included.
+    `parse_strict`, `parse_repaired`, `parse_failed` and, of choices, `parse_contradicted` (a letter before the words of another option)
+    add up to all of them; `thoughts_alone` is the part of `parse_failed` that never came to an answer, where there is any. Structured
+    answers also have the steps of `form.STEPS`, each of which counts only answers that pass the steps before it.
     """
     rows = []
     for benchmark in study.benchmarks.values():
         # runners ask for different forms, so each has rows of its own
         runners = [runner for runner in Runner if any(item.runner == runner for item in benchmark.items)]
         for model, scores in benchmark.scores.items():
+            made = ModelRows("validity", study, benchmark, model)
             for runner in runners:
                 own = [row for row in headline(scores) if row.runner == runner]
-                rows += [
-                    ValidityRow(benchmark=benchmark.name, model=model, runner=str(runner), **row) for row in _steps(benchmark, runner, own)
-                ]
+                steps = _steps(benchmark, runner, own)
+                rows += [made.count(step, count, of, slice="runner", value_of_slice=str(runner)) for step, count, of in steps]
     return rows
 
 
-def _steps(benchmark: BenchmarkStudy, runner: Runner, scores: list[Score]) -> list[Cells]:
+def _steps(benchmark: BenchmarkStudy, runner: Runner, scores: list[Score]) -> Iterator[tuple[str, int, int]]:
+    """Yield step, number of answers that pass it, and of how many."""
     came = [row for row in scores if not row.missing]
-    rows = [_step("answered", len(came), len(scores))] if scores else []
+    if scores:
+        yield "answered", len(came), len(scores)
     if not came:
-        return rows
+        return
     states = Counter(row.parse_status for row in came)
-    parsed = (*PARSED, ParseStatus.CONTRADICTED) if runner is Runner.CHOICE else PARSED
-    rows += [_step(f"parse_{status}", states[status], len(came)) for status in parsed]
+    for status in (*PARSED, ParseStatus.CONTRADICTED) if runner is Runner.CHOICE else PARSED:
+        yield f"parse_{status}", states[status], len(came)
     thoughts = sum(row.state == ResponseState.OK and is_only_thoughts(row.text) for row in came)
-    rows += [_step("thoughts_alone", thoughts, len(came))] if thoughts else []
+    if thoughts:
+        yield "thoughts_alone", thoughts, len(came)
     if runner is Runner.STRUCTURED:
         items = {item.item_id: item for item in benchmark.items}
         # of an item that is asked in stages a score holds the last text alone
         passed = [_count_passed(row, items[row.item_id]) for row in came if not items[row.item_id].turns]
-        rows += [_step(step, sum(number > place for number in passed), len(passed)) for place, step in enumerate(STEPS) if passed]
-    return rows
+        for place, step in enumerate(STEPS):
+            if passed:
+                yield step, sum(number > place for number in passed), len(passed)
 
 
 def _count_passed(score: Score, item: Item) -> int:
@@ -152,14 +117,10 @@ def _count_passed(score: Score, item: Item) -> int:
     return form_of(item.answer_schema).passed(value)
 
 
-def _step(step: str, count: int, n: int) -> Cells:
-    return {"step": step, "share": count / n, "count": count, "n": n}
-
-
 def validity_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise how many answers have the requested form."""
-    rows = [row for row in tables["validity"] if row["step"] == "parse_strict"]
-    kept, asked = (sum(row[name] or 0 for row in rows) for name in ("count", "n"))
+    rows = [row for row in tables["validity"] if row["measure"] == "parse_strict"]
+    kept, asked = (sum(row[name] or 0 for row in rows) for name in ("count", "of"))
     if not asked:
         return Takeaway("No answer has been asked for yet.", "0 answers")
     return Takeaway(f"{percent(kept / asked)} of the answers came in the form that was asked for.", counted(asked, "answer"))
@@ -167,10 +128,8 @@ def validity_takeaway(study: Study, tables: Tables) -> Takeaway:
 
 VALIDITY = Table(
     name="validity",
-    row=ValidityRow,
+    row=CountRow,
     rows=of_study(validity_rows),
-    suppression=Suppression(
-        f"{MODEL} runner step", mark="n", patients="", labels=lambda row: [(f"{ALL} items", ""), ("runner", row["runner"])]
-    ),
+    suppression=Suppression(NUMBER, mark="of", patients="", labels=lambda row: [(f"{ALL} items", ""), ("runner", row["value_of_slice"])]),
     takeaways={"form": validity_takeaway},
 )

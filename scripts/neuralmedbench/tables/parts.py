@@ -86,8 +86,6 @@ def _by_item(study: Study, benchmark: BenchmarkStudy) -> Iterator[tuple[Label, s
         yield (f"plan {family}", level), item.item_id
         if item.item_id in ranked:
             yield (f"differential {ALL}", level), item.item_id
-            yield ("differential", family), item.item_id
-            yield (f"differential {family}", level), item.item_id
     known = evidence_items(benchmark)[1]
     yield from (((KNOWN, ""), item.item_id) for item, own in zip(benchmark.outcomes.items, known, strict=True) if own)
     for gold in benchmark.gold:

@@ -4,69 +4,49 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import Ints
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.scores import GradeState, Score, response_key
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
 from neuralmedbench.records.words import counted
 from neuralmedbench.scoring.lines import resolve
 from neuralmedbench.scoring.llm.reasoning import COMPLETENESS, EFFICIENCY, FACTUALITY
-from neuralmedbench.tables.declare import ALL, MODEL, NUMBER, RANKED, Suppression, Table, of_study
+from neuralmedbench.tables.declare import ALL, NUMBER, RANKED, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.outcomes import K, Key, Outcomes, headline
-from neuralmedbench.tables.rows import Cells, MeasureRow, ModelRow, Tables
+from neuralmedbench.tables.outcomes import K, Key, Outcomes
+from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, value_share
 
-
-@dataclass(frozen=True, kw_only=True)
-class DifferentialRow(ModelRow):
-    """Length of the ranked differentials of one model in one family and level."""
-
-    family: str | None = None
-    level: str | None = None
-    mean_candidates: float | None = None
-    full_lists: float | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
-    answers: int | None = None
-    without_list: int | None = None
-    missing: int | None = None
+LEVEL = "level"
+"""Slice of the rows about the length of lists."""
 
 
-def differential_rows(study: Study) -> list[DifferentialRow]:
-    """Rows of `differential.csv`.
+def differential_rows(study: Study) -> list[MeasureRow]:
+    """Length of the ranked differentials of items that ask for one, all and by level; arm full, strategy direct.
 
-    Per benchmark with items that ask for a ranked differential, family, level and model, under the arm full and the strategy
-    direct: how many candidates its lists have. A refused, truncated or unreadable answer has no list; a missing one does not count, and
-    is reported separately.
+    `candidates` is the mean number of names, `full_lists` the share of lists with five, over the answers with a list; `no_list` the share
+    of answers without one (refused, truncated or unreadable). A missing answer counts in none of them.
     """
-    rows: list[DifferentialRow] = []
+    rows: list[MeasureRow] = []
     for benchmark in study.benchmarks.values():
-        outcomes = benchmark.outcomes
-        lists = {model: _Lists(benchmark, model) for model in study.models}
-        for family, level, mask in _cells(outcomes):
-            for model, own in lists.items():
-                counts = own.counted(mask, outcomes.patients)
-                rows.append(DifferentialRow(benchmark=benchmark.name, model=model, family=family, level=level, **counts))
+        for model in study.models:
+            made = ModelRows("differential", study, benchmark, model)
+            lists = _Lists(benchmark, model)
+            for level, mask in _levels(benchmark.outcomes):
+                rows += [made.plain(name, **cells, slice=LEVEL, value_of_slice=level) for name, cells in lists.counted(mask).items()]
     return rows
 
 
-def _cells(outcomes: Outcomes) -> Iterator[tuple[str, str, Mask]]:
-    """Yield all ranked items, each family, each level, and each pair of both."""
-    if not outcomes.ranked.any():
-        return
-    families, levels = np.array([str(item.family) for item in outcomes.items]), np.array([str(item.level) for item in outcomes.items])
-    for family in (ALL, *sorted(set(families[outcomes.ranked].tolist()))):
-        for level in (ALL, *sorted(set(levels[outcomes.ranked].tolist()))):
-            mask = outcomes.ranked & ((families == family) | (family == ALL)) & ((levels == level) | (level == ALL))
-            if mask.any():
-                yield family, level, mask
+def _levels(outcomes: Outcomes) -> Iterator[tuple[str, Mask]]:
+    """Yield all ranked items, then those of each level."""
+    levels = np.array([str(item.level) for item in outcomes.items])
+    if outcomes.ranked.any():
+        yield ALL, outcomes.ranked
+        yield from ((level, outcomes.ranked & (levels == level)) for level in sorted(set(levels[outcomes.ranked].tolist())))
 
 
 class _Lists:
@@ -74,14 +54,12 @@ class _Lists:
 
     def __init__(self, benchmark: BenchmarkStudy, model: str) -> None:
         outcomes = benchmark.outcomes
-        places = {item.item_id: place for place, item in enumerate(outcomes.items) if outcomes.ranked[place]}
-        size = len(outcomes.items)
+        self.patients = outcomes.patients
         self.samples = np.where(outcomes.ranked, outcomes.counts[Key(model)].samples, 0)
-        self.there, self.unread, self.lists, self.candidates, self.long = (np.zeros(size, dtype=np.int64) for _ in range(5))
-        for row in headline(benchmark.scores.get(model, [])):
-            place = places.get(row.item_id)
+        self.there, self.unread, self.lists, self.candidates, self.long = (np.zeros(len(outcomes.items), dtype=np.int64) for _ in range(5))
+        for place, row in outcomes.answers.of(Key(model)).there.rows():
             # a list that cannot be compared with the reference (its language, a name outside the vocabulary) is missing
-            if place is None or row.missing or (row.state == "ok" and row.in_candidates is None):
+            if not outcomes.ranked[place] or (row.state == "ok" and row.in_candidates is None):
                 continue
             self.there[place] += 1
             if row.state != "ok" or not row.differential:
@@ -91,35 +69,32 @@ class _Lists:
             self.candidates[place] += len(row.differential)
             self.long[place] += len(row.differential) >= K
 
-    def counted(self, mask: Mask, patients: Ints) -> Cells:
-        """Count answers and the length of lists over some items."""
+    def counted(self, mask: Mask) -> dict[str, Cells]:
+        """Return the cells of each measure over some items."""
         there, lists = int(self.there[mask].sum()), int(self.lists[mask].sum())
         # items with at least one answer that is present
         known = mask & (self.there > 0)
-        return {
-            "mean_candidates": float(self.candidates[mask].sum() / lists) if lists else None,
-            "full_lists": float(self.long[mask].sum() / lists) if lists else None,
-            "n_items": int(known.sum()),
-            "n_patients": len(set(patients[known].tolist())),
-            "answers": there,
-            "without_list": int(self.unread[mask].sum()),
-            "missing": int(self.samples[mask].sum()) - there,
-        }
+        cells: Cells = {"n_items": int(known.sum()), "n_patients": len(np.unique(self.patients[known]))}
+        cells["left_out"] = int(self.samples[mask].sum()) - there
+        of_lists = {"candidates": self.candidates, "full_lists": self.long}
+        found = {name: cells | {"value": _share(amount[mask].sum(), lists), "n_answers": lists} for name, amount in of_lists.items()}
+        return found | {"no_list": cells | {"value": _share(self.unread[mask].sum(), there), "n_answers": there}}
+
+
+def _share(amount: float, of: int) -> float | None:
+    return float(amount / of) if of else None
 
 
 def _differential_labels(row: Cells) -> list[Label]:
-    family, level = row["family"], row["level"]
-    labels = [(f"{ALL} {RANKED}", "")]
-    if level == ALL:
-        return labels if family == ALL else [*labels, ("differential", family)]
-    return [*labels, (f"differential {family}", level)]
+    level = row["value_of_slice"]
+    return [(f"{ALL} {RANKED}", ""), *([] if level == ALL else [(f"differential {ALL}", level)])]
 
 
 DIFFERENTIAL = Table(
     name="differential",
-    row=DifferentialRow,
+    row=MeasureRow,
     rows=of_study(differential_rows),
-    suppression=Suppression(f"{MODEL} family level", labels=_differential_labels),
+    suppression=Suppression(NUMBER, labels=_differential_labels),
 )
 
 

@@ -95,5 +95,22 @@ class ContrastRow(ModelRow):
     note: str = ""
 
 
-SHAPES: dict[str, type[ResultRow]] = {"measures": MeasureRow, "contrasts": ContrastRow}
+@dataclass(frozen=True, kw_only=True)
+class CountRow(ModelRow):
+    """How many answers, or items, of a model are of a kind: a row of `counts.csv`. `share` is `count` of `of`."""
+
+    topic: str
+    measure: str
+    arm: str = Arm.FULL
+    strategy: str = Strategy.DIRECT
+    slice: str = ""
+    value_of_slice: str = ""
+    count: int
+    of: int
+    share: float | None = None
+    n_items: int | None = None
+    n_patients: int | None = None
+
+
+SHAPES: dict[str, type[ResultRow]] = {"measures": MeasureRow, "contrasts": ContrastRow, "counts": CountRow}
 """Rows by the file that holds those of all topics."""

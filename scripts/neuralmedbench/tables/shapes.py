@@ -13,7 +13,7 @@ from neuralmedbench.records.items import Arm, Strategy
 from neuralmedbench.tables.answers import Samples
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.rows import ContrastRow, MeasureRow
+from neuralmedbench.tables.rows import ContrastRow, CountRow, MeasureRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 
@@ -109,6 +109,15 @@ class ModelRows:
             n_patients=patients,
             **(ends | cells),
         )
+
+    def plain(self, measure: str, **cells: Any) -> MeasureRow:
+        """Return a value as it is given, without an interval."""
+        return MeasureRow(benchmark=self.benchmark.name, model=self.model, topic=self.topic, measure=measure, **cells)
+
+    def count(self, measure: str, count: int, of: int, **cells: Any) -> CountRow:
+        """Return how many of some answers, or items, are of a kind."""
+        cells |= {"count": count, "of": of, "share": count / of if of else None}
+        return CountRow(benchmark=self.benchmark.name, model=self.model, topic=self.topic, measure=measure, **cells)
 
     def _measure(self, measure: str, known: Mask, interval: Interval, **cells: Any) -> MeasureRow:
         return MeasureRow(

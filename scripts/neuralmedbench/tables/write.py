@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralmedbench.files.json_files import write_json
-from neuralmedbench.files.result_tables import read_result
+from neuralmedbench.files.result_tables import read_results
 from neuralmedbench.files.tables import write_table
 from neuralmedbench.records.results import BOUNDS, CLUSTER_MARKS, MARK, PASS1
 from neuralmedbench.tables import (
@@ -55,7 +55,7 @@ from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
 from neuralmedbench.tables.revisions import change_notes, change_sentences
-from neuralmedbench.tables.rows import SHAPES, Cells, Tables
+from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 
 METRICS = (*PASS1, "pass5", "candidates5", "rank", "tier", "missing_fraction")
@@ -163,7 +163,7 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
 
 
 def file_columns() -> dict[str, dict[str, str]]:
-    """Return the types of the columns of every file, by its name: tables in order, then the two shapes of the topics."""
+    """Return the types of the columns of every file, by its name: tables in order, then the shapes of the topics."""
     files = {table.name: table.columns for table in TABLES if not table.is_topic}
     return files | {name: types_of(row) | CLUSTER_MARKS for name, row in SHAPES.items()}
 
@@ -172,8 +172,13 @@ def rows_of_file(name: str, tables: Tables) -> list[Cells]:
     """Return the rows of a file: those of a table, or those of one shape of all topics."""
     if name not in SHAPES:
         return tables[name]
-    rows = (row for table in TABLES if table.is_topic for row in tables[table.name])
-    return [row for row in rows if ("other_arm" in row) is (name == "contrasts")]
+    topics = [table for table in TABLES if table.is_topic]
+    return [row for table in topics for row in tables[table.name] if _shape_of(table, row) is SHAPES[name]]
+
+
+def _shape_of(table: Table, row: Cells) -> type[ResultRow]:
+    """Return the shape of a row of a topic; a hidden row has its keys alone."""
+    return ContrastRow if "other_arm" in row else table.row
 
 
 def released_tables(study: Study, folder: Path, release: Release) -> Tables:
@@ -198,7 +203,8 @@ def released_tables(study: Study, folder: Path, release: Release) -> Tables:
     DataError
         If a table is absent.
     """
-    cells = {table.name: [_read_cells(row, table.columns) for row in read_result(folder, table.name)] for table in TABLES}
+    written = read_results(folder, [table.name for table in TABLES])
+    cells = {table.name: [_read_cells(row, table.columns) for row in written[table.name]] for table in TABLES}
     if release.profile == PUBLIC:  # they were written as such
         return cells
     shown = public_tables(study, cells, {table.name: table.suppression for table in TABLES}, Release(PUBLIC, release.fewest))

@@ -14,6 +14,7 @@ from neuralmedbench.figures.gallery import FEW_PATIENTS, FIGURES, draw_figures, 
 from neuralmedbench.figures.panels import empty_figure, label_places
 from neuralmedbench.figures.style import INK, looks, styled
 from neuralmedbench.figures.table import Row
+from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_table
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.report.source import inline_svg
@@ -116,7 +117,7 @@ def drawn(tables: dict[int, Path], tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def rows_of(folder: Path, name: str) -> list[Row]:
-    return read_table(folder / f"{FIGURES[name].table}.csv")
+    return read_result(folder, FIGURES[name].table)
 
 
 @pytest.mark.parametrize("number", [0, 1, 3])

@@ -25,6 +25,7 @@ from fixtures.tables import DEPTH, lose_answers, write_study
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.json_files import read_json
+from neuralmedbench.files.result_tables import read_results
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Score, response_key
@@ -257,9 +258,10 @@ def test_the_score_of_deidentification_says_how_many_phantoms_and_shows_what_is_
 
 def test_structured_answers_are_shown_with_coverage_and_every_runner_with_its_form(study: Path, text: str) -> None:
     fields, form = (blocks_of(text)[name] for name in ("fields", "form"))
-    lines = {name: (study / "results" / "tables" / f"{name}.csv").read_text().splitlines()[1:] for name in ("fields", "validity")}
-    assert fields.count('<th scope="row"') == len(lines["fields"]) == 12
-    assert form.count('<th scope="row"') == len({tuple(line.split(",")[:4]) for line in lines["validity"]}) == 6
+    rows = read_results(study / "results" / "tables", ("fields", "validity"))
+    assert fields.count('<th scope="row"') == len(rows["fields"]) == 12
+    shown = {(row["benchmark"], row["model"], row["value_of_slice"]) for row in rows["validity"]}
+    assert form.count('<th scope="row"') == len(shown) == 6
     assert "Right where answered" in fields
     assert form.count("<td>structured</td>") == form.count("<td>open</td>") == 3
 

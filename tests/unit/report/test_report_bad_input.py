@@ -21,7 +21,8 @@ from fixtures.report import MARGIN
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.style import styled
-from neuralmedbench.files.tables import read_records, read_table, write_records
+from neuralmedbench.files.result_tables import read_result
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.items import Gold, Item, Runner
 from neuralmedbench.records.responses import Response, ResponseState
@@ -165,7 +166,7 @@ def build(root: Path, models: tuple[str, ...] = MODELS, benchmarks: tuple[str, .
     assert build_tables.main(["--root", str(root), *run, *files, "--resamples", "100", "--margin", MARGIN]) == 0
     (results / "figures").mkdir()
     for name, figure in FIGURES.items():
-        rows = figure.keep(read_table(results / "tables" / f"{figure.table}.csv"))
+        rows = figure.keep(read_result(results / "tables", figure.table))
         assert not NO_NUMBER.search(figure.description(rows)), name
         if rows:
             with styled():

@@ -164,7 +164,7 @@ def study() -> Study:
     answers = [joint(1, 5, "The fever fell."), joint(0, -1), joint(1, 4, "x"), joint(None, None, None), "no idea"]
     items = [asked(number) for number in range(1, 6)]
     scores = [scored(item, row, text) for item, row, text in zip(items, gold, answers, strict=True)]
-    benchmark = SimpleNamespace(name="demo", items=items, gold=gold, scores={"m": scores})
+    benchmark = SimpleNamespace(name="demo", items=items, gold=gold, scores={"m": scores}, outcomes=None)
     return cast(Study, SimpleNamespace(benchmarks={"demo": benchmark}, settings=IntervalSettings(100, 1, 0.95)))
 
 
@@ -176,7 +176,7 @@ def test_every_field_has_its_official_rate(study: Study) -> None:
 
 
 def test_the_form_of_values_is_counted_step_by_step(study: Study) -> None:
-    found = {row.step: row.count for row in validity_rows(study)}
+    found = {row.measure: row.count for row in validity_rows(study)}
     assert found == {
         "answered": 5,
         "parse_strict": 4,

@@ -50,7 +50,7 @@ def study() -> Study:
     scores = [row for item, (answer, changes) in zip(PICTURES, answers, strict=True) for row in scored(item, answer, **changes)]
     scores += scored(ITEM, differential("glioblastoma")) + scored(ITEM, "A glioblastoma can look like this.", repeat=1)
     scores += [replace(row, arm="no_image") for row in scores]
-    benchmark = SimpleNamespace(name="demo", items=[*PICTURES, ITEM], gold=GOLD, scores={"m": scores, "silent": []})
+    benchmark = SimpleNamespace(name="demo", items=[*PICTURES, ITEM], gold=GOLD, outcomes=None, scores={"m": scores, "silent": []})
     return cast(Study, SimpleNamespace(benchmarks={"demo": benchmark}, settings=IntervalSettings(100, 1, 0.95)))
 
 
@@ -69,7 +69,7 @@ def test_fields_tell_coverage_from_accuracy(study: Study) -> None:
 def test_validity_counts_every_step_of_every_runner(study: Study) -> None:
     rows = validity_rows(study)
     assert {row["model"] for row in rows} == {"m"}
-    found = {(row["runner"], row["step"]): (row["count"], row["n"]) for row in rows}
+    found = {(row["value_of_slice"], row["measure"]): (row["count"], row["of"]) for row in rows}
     assert found == {
         ("open", "answered"): (2, 2),
         ("open", "parse_strict"): (1, 2),
@@ -84,15 +84,15 @@ def test_validity_counts_every_step_of_every_runner(study: Study) -> None:
         ("structured", "enums"): (5, 7),
         ("structured", "consistency"): (4, 7),
     }
-    assert all(row["share"] == row["count"] / row["n"] for row in rows)
+    assert all(row["share"] == row["count"] / row["of"] for row in rows)
 
 
 def test_answers_of_thoughts_alone_are_a_count_of_their_own(study: Study) -> None:
     texts = (f"<think>{differential('glioblastoma')}", differential("glioblastoma"), "A glioblastoma can look like this.")
     scores = [row for repeat, answer in enumerate(texts) for row in scored(ITEM, answer, repeat=repeat)]
-    benchmark = SimpleNamespace(name="demo", items=[ITEM], gold=GOLD, scores={"m": scores})
+    benchmark = SimpleNamespace(name="demo", items=[ITEM], gold=GOLD, outcomes=None, scores={"m": scores})
     rows = validity_rows(cast(Study, SimpleNamespace(benchmarks={"demo": benchmark})))
-    assert {row["step"]: row["count"] for row in rows} == {
+    assert {row["measure"]: row["count"] for row in rows} == {
         "answered": 3,
         "parse_strict": 1,
         "parse_repaired": 0,

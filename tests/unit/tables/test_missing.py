@@ -17,6 +17,7 @@ from fixtures.report import blocks_of, build
 from fixtures.tables import BREADTH, DEPTH, item, score, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.estimates.repeats import pass_at_k
+from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.recording.record import not_graded_lines
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
@@ -61,7 +62,7 @@ def lose(root: Path, which: Callable[[Score], bool], benchmark: str = DEPTH, mod
 
 
 def rows_of(root: Path, table: str, benchmark: str = DEPTH, model: str = "beta", **cells: str) -> list[dict[str, str]]:
-    rows = read_table(root / "results" / "tables" / f"{table}.csv")
+    rows = read_result(root / "results" / "tables", table)
     wanted = {"benchmark": benchmark, "model": model} | cells
     return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
 

@@ -11,7 +11,8 @@ import pytest
 
 from fixtures.report import blocks_of, build
 from fixtures.tables import DEPTH, write_study
-from neuralmedbench.files.tables import read_records, read_table, write_records
+from neuralmedbench.files.result_tables import read_result
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.recording.record import _missing_grades
 from neuralmedbench.recording.trace import read_answers, recount
 from neuralmedbench.records.scores import Grade, GradeState, Score
@@ -38,7 +39,7 @@ def unread(root: Path, model: str, which: Callable[[Score], bool], *, graded: bo
 
 
 def rows_of(root: Path, name: str, model: str = "beta") -> list[dict[str, str]]:
-    return [row for row in read_table(root / "results" / "tables" / f"{name}.csv") if (row["benchmark"], row["model"]) == (DEPTH, model)]
+    return [row for row in read_result(root / "results" / "tables", name) if (row["benchmark"], row["model"]) == (DEPTH, model)]
 
 
 def test_the_share_of_answers_not_graded_stands_beside_every_rate(tmp_path: Path) -> None:
@@ -88,7 +89,7 @@ def test_what_another_grader_judged_has_a_rate_and_its_list_has_none(tmp_path: P
     assert board["candidates5"] == ""
     lists = rows_of(tmp_path, "differential")
     assert lists
-    assert {row["mean_candidates"] for row in lists} == {""}
+    assert {row["value"] for row in lists if row["measure"] == "candidates"} == {""}
 
 
 def test_grades_that_were_not_given_for_their_language_are_not_asked_for_again(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from conftest import ROOT
 from fixtures import tables as tables_fixtures
 from fixtures.report import MARGIN
 from neuralmedbench.config.load import load_published
+from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.records.items import Item, Level
 from neuralmedbench.records.responses import Response
@@ -52,7 +53,7 @@ class Filled(NamedTuple):
         return found
 
     def result(self, table: str, **wanted: str) -> dict[str, str]:
-        (found,) = [row for row in read_table(self.folder / f"{table}.csv") if all(row[name] == value for name, value in wanted.items())]
+        (found,) = [row for row in read_result(self.folder, table) if all(row[name] == value for name, value in wanted.items())]
         return found
 
 

@@ -10,7 +10,8 @@ import pytest
 from fixtures.tables import DEPTH, GRADERS, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.scores import Score
-from neuralmedbench.tables.form import SampleRow, sample_rows
+from neuralmedbench.tables.form import sample_rows
+from neuralmedbench.tables.rows import CountRow
 from neuralmedbench.tables.study import Study, read_study
 
 
@@ -22,8 +23,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return read_study(root, (DEPTH,), ("alpha",), GRADERS, vocabulary=Path("config/vocabulary.yaml"), settings=settings)
 
 
-def row_of(study: Study, change: dict[tuple[int, int], dict[str, object]]) -> SampleRow:
-    """Change samples (item, repeat) of the arm full, and give the row of that arm; all others say words of their own."""
+def counts_of(study: Study, change: dict[tuple[int, int], dict[str, object]]) -> dict[str, CountRow]:
+    """Change samples (item, repeat) of the arm full, and give the counts of that arm; all others say words of their own."""
     benchmark = study.benchmarks[DEPTH]
     places = {item.item_id: place for place, item in enumerate(benchmark.outcomes.items)}
 
@@ -33,28 +34,30 @@ def row_of(study: Study, change: dict[tuple[int, int], dict[str, object]]) -> Sa
 
     scores = {model: [changed(row) for row in rows] for model, rows in benchmark.scores.items()}
     rows = sample_rows(replace(study, benchmarks={DEPTH: replace(benchmark, scores=scores)}))
-    (found,) = (row for row in rows if (row.arm, row.strategy) == ("full", "direct"))
-    return found
+    return {row.measure: row for row in rows if (row.arm, row.strategy) == ("full", "direct")}
 
 
 def test_items_are_counted_by_how_many_of_their_samples_came(study: Study) -> None:
-    whole = row_of(study, {})
-    assert (whole.samples_per_item, whole.n_items, whole.n_patients) == (5, 8, 4)
-    assert (whole.complete, whole.partial, whole.without, whole.repeated) == (8, 0, 0, 8)
+    whole = counts_of(study, {})
+    assert (whole["complete"].value_of_slice, whole["complete"].n_items, whole["complete"].n_patients) == ("5", 8, 4)
+    assert {name: (row.count, row.of) for name, row in whole.items()} == {
+        "complete": (8, 8), "partial": (0, 8), "without": (0, 8), "same_text": (0, 8),
+    }  # fmt: skip
     gone = {(0, repeat): {"missing": True} for repeat in range(5)} | {(1, repeat): {"missing": True} for repeat in range(4)}
-    row = row_of(study, gone)
-    assert (row.complete, row.partial, row.without, row.repeated) == (6, 1, 1, 6)
+    rows = counts_of(study, gone)
+    assert {name: (row.count, row.of) for name, row in rows.items()} == {
+        "complete": (6, 8), "partial": (1, 8), "without": (1, 8), "same_text": (0, 6),
+    }  # fmt: skip
 
 
 def test_an_item_repeats_itself_when_all_of_its_samples_are_one_text(study: Study) -> None:
-    assert row_of(study, {}).same_text == 0
     same = {(place, repeat): {"text_sha256": "one"} for place in (0, 1) for repeat in range(5)}
     other = {(1, 4): {"text_sha256": "another"}}
-    assert row_of(study, same).same_text == pytest.approx(2 / 8)
-    assert row_of(study, same | other).same_text == pytest.approx(1 / 8)
+    assert counts_of(study, same)["same_text"].share == pytest.approx(2 / 8)
+    assert counts_of(study, same | other)["same_text"].share == pytest.approx(1 / 8)
 
 
 def test_of_one_sample_an_item_nothing_is_said_about_repeats(study: Study) -> None:
     gone = {(place, repeat): {"missing": True} for place in range(8) for repeat in range(1, 5)}
-    row = row_of(study, gone)
-    assert (row.partial, row.repeated, row.same_text) == (8, 0, None)
+    rows = counts_of(study, gone)
+    assert (rows["partial"].count, rows["same_text"].of, rows["same_text"].share) == (8, 0, None)

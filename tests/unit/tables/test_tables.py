@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from dataclasses import replace
@@ -16,10 +15,12 @@ import bundle_cases
 from fixtures.report import MARGIN
 from fixtures.tables import ARM_SHIFT, BREADTH, DEPTH, GRADERS, item, lose_answers, score, write_study
 from neuralmedbench.estimates.exact import clopper_pearson
+from neuralmedbench.files.result_tables import read_results
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.bundle import CaseBundle
 from neuralmedbench.records.items import Family, Gold, Level, Runner
-from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.records.result_columns import TOPICS
+from neuralmedbench.records.results import COLUMNS, SHAPES
 from neuralmedbench.records.scores import Grade, ParseStatus, Rating, Score, response_key
 from neuralmedbench.tables.outcomes import Key, gather_outcomes
 
@@ -136,7 +137,7 @@ def build(root: Path, models: tuple[str, ...] = MODELS) -> dict[str, list[dict[s
         str(results / "metrics.json"),
     ]
     assert build_tables.main(arguments) == 0
-    return {name: list(csv.DictReader((results / "tables" / f"{name}.csv").open(encoding="utf-8"))) for name in COLUMNS}
+    return read_results(results / "tables", [*(name for name in COLUMNS if name not in SHAPES), *TOPICS])
 
 
 @pytest.fixture(scope="module")
@@ -205,8 +206,8 @@ def test_confidence_and_differentials_say_what_the_leaderboard_says(built: dict[
     whole = [row for row in built["risk_coverage"] if (row["source"], row["coverage"]) == ("stated", "1.000000")]
     assert [row["value"] for row in whole] == [board[row["benchmark"], row["model"]]["pass1"] for row in whole]
     assert len(stated) == len(whole) == 6
-    lists = [row for row in built["differential"] if (row["family"], row["level"]) == ("all", "all")]
-    assert {(row["model"], row["mean_candidates"]) for row in lists} == {(model, "2.000000") for model in MODELS}
+    lists = [row for row in built["differential"] if (row["measure"], row["value_of_slice"]) == ("candidates", "all")]
+    assert {(row["model"], row["value"]) for row in lists} == {(model, "2.000000") for model in MODELS}
 
 
 def test_normal_pressure_is_no_normal_control(study: Path, built: dict[str, list[dict[str, str]]]) -> None:

@@ -11,4 +11,4 @@ TABLES: dict[str, dict[str, str]] = _CONTENT["files"]
 """Types of the columns by file."""
 
 TOPICS: tuple[str, ...] = tuple(_CONTENT["topics"])
-"""Values of the column `topic` of `measures.csv` and `contrasts.csv`."""
+"""Values of the column `topic` of `measures.csv`, `contrasts.csv` and `counts.csv`."""
