@@ -20,7 +20,8 @@ from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.digests import sha256_of
-from neuralmedbench.files.tables import read_records, read_table, write_records
+from neuralmedbench.files.result_tables import read_result
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.ledger import LedgerEntry, open_ledger
 from neuralmedbench.recording import trace as trace_module
 from neuralmedbench.recording.finished_runs import TableCell, look_up_cell
@@ -276,7 +277,7 @@ def test_a_table_that_was_cut_or_changed_by_hand_is_one_clear_line(tmp_path: Pat
 def test_the_keys_of_every_table_tell_its_rows_apart(study: Path) -> None:
     alike = []
     for table in TABLES:
-        rows = read_table(study / f"results/tables/{table.name}.csv")
+        rows = read_result(study / "results/tables", table.name)
         if len({tuple(row[name] for name in table.keys) for row in rows}) < len(rows):
             alike.append(table.name)
     assert alike == []

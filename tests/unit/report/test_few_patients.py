@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from html import unescape
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from fixtures.report import blocks_of, build
 from fixtures.tables import write_study
+from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.records.result_columns import TABLES
 from neuralmedbench.records.results import CLUSTER_MARKS, FEWEST
 
@@ -23,8 +23,7 @@ COUNTS = ("n_patients", "n_patients_before", "n_patients_after")
 
 
 def rows_of(root: Path, table: str) -> list[dict[str, str]]:
-    with (root / "results" / "tables" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return read_result(root / "results" / "tables", table)
 
 
 def rates_of(row: dict[str, str], table: str) -> list[str]:

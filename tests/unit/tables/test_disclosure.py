@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import re
@@ -18,6 +17,7 @@ from fixtures.tables import BREADTH, DEPTH, write_study
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.estimates.suppression import CellSize, Label, mask_of, suppressed_cells
+from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.records.results import COLUMNS, mark_of
 from neuralmedbench.report.page import FILTERS
 from neuralmedbench.report.source import check_profile, with_marks
@@ -149,8 +149,7 @@ def test_every_table_says_what_of_it_may_be_shown() -> None:
 
 
 def rows_of(folder: Path, table: str) -> list[dict[str, str]]:
-    with (folder / f"{table}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return read_result(folder, table)
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,7 @@ def mixed() -> SimpleNamespace:
     gold = [Gold(item_id=one.item_id, answer="stroke") for one in items]
     outcomes = gather_outcomes(DEPTH, "depth", items, gold, scores={"m": scores}, sampled={"m": True})
     prior = {"pass1": np.array([0.5, 0.5, 0.25, 0.0, 0.0]), "candidates5": np.array([1.0, 1.0, 1.0, np.nan, np.nan])}
-    constant = {name: Floor(values, values, ~np.isnan(values)) for name, values in prior.items()}
+    constant = {name: Floor(values, values) for name, values in prior.items()}
     return SimpleNamespace(
         benchmarks={DEPTH: SimpleNamespace(name=DEPTH, outcomes=outcomes, floors=constant, participants={})},
         models={"m": SimpleNamespace(title="M")},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
@@ -18,6 +17,7 @@ from neuralmedbench.cli.model import import_responses
 from neuralmedbench.config.load import load_model, load_model_for
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.cases import write_audit
+from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.models.call_keys import call_key
 from neuralmedbench.models.conversation import PromptMessage
@@ -55,7 +55,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows_of(study: Path, table: str) -> list[dict[str, str]]:
-    return list(csv.DictReader((study / "results" / "tables" / f"{table}.csv").open(encoding="utf-8")))
+    return read_result(study / "results" / "tables", table)
 
 
 def test_every_table_that_names_a_model_has_the_mark() -> None:
