@@ -58,6 +58,12 @@ def codes_of(labels: Sequence[str] | npt.NDArray[Any]) -> Ints:
     return np.unique(np.asarray(labels), return_inverse=True)[1].astype(np.int64).reshape(-1)
 
 
+def item_weights(patients: Ints) -> Floats:
+    """How much each item counts where patients, numbered without gaps, count alike: 1 if all have as many items; the sum is their number."""
+    sizes = np.bincount(patients)
+    return np.asarray(len(patients) / (len(sizes) * sizes[patients]), dtype=np.float64)
+
+
 class ByPatient:
     """The patient of each item and the bootstrap of patients: what every interval needs besides the item values.
 
@@ -100,9 +106,8 @@ class ByPatient:
 
     @property
     def item_weights(self) -> Floats:
-        """How much each item counts where patients count alike: 1 if all have as many items; shape (items,), the sum is their number."""
-        sizes = np.bincount(self.patients)
-        return np.asarray(len(self.patients) / (len(sizes) * sizes[self.patients]), dtype=np.float64)
+        """See `item_weights`."""
+        return item_weights(self.patients)
 
     @property
     def weights(self) -> Floats:

@@ -21,7 +21,7 @@ from neuralmedbench.recording.metadata import METADATA, Link, RowScope, code_lin
 from neuralmedbench.records.arm_changes import as_asked
 from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.results import BOUNDS
+from neuralmedbench.records.results import BOUNDS, PASS1_PATIENTS
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, ParseStatus, Score
 from neuralmedbench.scoring.explain_reading import why_unread
 from neuralmedbench.tables.outcomes import DIRECT, can_pass
@@ -111,7 +111,10 @@ def read_answers(
 
 
 def recount(name: str, answers: Sequence[ItemTrace]) -> float | int | None:
-    """Recompute one number: a rate is the mean over items of the share of expected answers that pass; None for an unknown name."""
+    """Recompute one number; None for an unknown name.
+
+    A rate is the mean over items of the share of expected answers that pass, or over patients of the mean of each one's items.
+    """
     expected, missing = sum(one.expected for one in answers), sum(one.missing for one in answers)
     counts = {
         "expected": expected,
@@ -138,6 +141,10 @@ def recount(name: str, answers: Sequence[ItemTrace]) -> float | int | None:
         ],
     }
     shares["worst_case"] = shares["pass1"]
+    of_patients: dict[str, list[float]] = defaultdict(list)
+    for one, share in zip(answers, shares["pass1"], strict=True):
+        of_patients[one.item.patient_id].append(share)
+    shares[PASS1_PATIENTS] = [math.fsum(own) / len(own) for own in of_patients.values()]
     if missing >= expected:  # without any answer a rate is unknown, not 0
         shares = {}
     # grades: the mean of an item first, then over items

@@ -9,14 +9,14 @@ from itertools import product
 import numpy as np
 
 from neuralmedbench.estimates.contrasts import Difference, paired_difference
-from neuralmedbench.estimates.intervals import ByPatient, Floats, rate_interval, repaired_share
+from neuralmedbench.estimates.intervals import ByPatient, Floats, patients_rate, repaired_share
 from neuralmedbench.estimates.prediction_powered import correct_rate
 from neuralmedbench.records.items import Arm
 from neuralmedbench.records.words import counted, p_equals, percent, percent_span, points, points_span
 from neuralmedbench.tables.calibrated import GraderAccuracy, accuracy_of_score
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables, with_ends
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import TOLD, Takeaway, claims_of, largest, rows_of_best, share, without_head
 
@@ -62,16 +62,16 @@ def decompose(passed: Mapping[str, Floats], by: ByPatient) -> Cells:
     known = {name: np.where(both, values, np.nan) for name, values in passed.items()}
     cells: Cells = {"n_items": int(both.sum()), "n_patients": by.at(both).clusters}
     for name, values in known.items():
-        rate = rate_interval(values, by)
-        cells |= {name: rate.value, f"{name}_low": rate.low, f"{name}_high": rate.high}
-    change = (known["d"] - known["f"])[both]
+        cells |= with_ends({name: patients_rate(values, by)})
+    weights = by.at(both).item_weights
+    change = (known["d"] - known["f"])[both] * weights
     cells |= {"repaired": float(np.maximum(change, 0).mean()), "made": float(np.maximum(-change, 0).mean())}
     found = {name: paired_difference(known[a], known[b], by) for name, (a, b) in CONTRASTS.items() if a in known and b in known}
     for name, contrast in found.items():
         cells |= {name: contrast.value, f"{name}_low": contrast.low, f"{name}_high": contrast.high, f"{name}_p": contrast.p_value}
     note = _why_no_share(cells["f"], found, by.settings.confidence)
     if not note:
-        repaired = repaired_share(change, (1 - known["f"])[both], by.at(both))
+        repaired = repaired_share(change, (1 - known["f"])[both] * weights, by.at(both))
         if repaired.low is None:
             note = "too few errors for an interval of their share"
         else:

@@ -226,7 +226,7 @@ class Outcomes:
 
         Under the arms of `keys`, patients who share a request are one: one draw stands for all of its items.
         """
-        return ByPatient(self.clusters(*keys), settings)
+        return ByPatient(self.patients, settings, self.clusters(*keys))
 
     def clusters(self, *keys: Key) -> Ints:
         """Return the patient of each item, patients who share a request under one of the arms joined; shape (items,)."""
