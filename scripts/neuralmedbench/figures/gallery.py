@@ -65,7 +65,7 @@ from neuralmedbench.figures.trust import (
 from neuralmedbench.files.tables import read_table
 from neuralmedbench.records.result_columns import TABLES
 from neuralmedbench.records.results import FEWEST as FEWEST_PATIENTS
-from neuralmedbench.records.results import mark_of
+from neuralmedbench.records.results import PASS1_PATIENTS, mark_of
 from neuralmedbench.runtime.atomic_write import write_text
 
 FONT = re.compile(r"^(?:(?P<weight>bold|[0-9]{3}) )?(?P<size>[0-9.]+)px (?P<family>.+)$")
@@ -170,7 +170,7 @@ def _with(*columns: str) -> Callable[[list[Row]], list[Row]]:
 
 
 def _with_pass1(rows: list[Row]) -> list[Row]:
-    return with_rate(rows, "pass1")
+    return with_rate(rows, PASS1_PATIENTS)
 
 
 FEW_PATIENTS = "Not shown: too few patients who are not public."

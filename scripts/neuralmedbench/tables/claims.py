@@ -305,11 +305,11 @@ def _right_answers(study: Study, tables: Tables, benchmark: str) -> str:
     if best is None or best["pass1"] is None:
         return ""
     constant = constant_of(tables, benchmark)
-    floors = [f"the best constant answer earns {share(constant, 'pass1')}"] if constant.get("pass1") is not None else []
+    floors = [f"the best constant answer earns {share(constant, 'pass1_patients')}"] if constant.get("pass1_patients") is not None else []
     floors += [f"one option at random {percent(constant['chance'])}"] if constant.get("chance") is not None else []
     size = size_of(best, " of ", separator="")
     unread = open_rate(best, tables)
-    text = f"{best['title']} answers {share(best, 'pass1')} of {size} rightly{f'; {listing(floors)}' if floors else ''}"
+    text = f"{best['title']} answers {share(best, 'pass1_patients')} of {size} rightly{f'; {listing(floors)}' if floors else ''}"
     read = (
         f"{percent(best['unread_fraction'])} could not be read{unread}"
         if unread
@@ -354,12 +354,12 @@ def _support(study: Study, tables: Tables, first: Mapping[Axis, str], breadth: M
     of_breadth = breadth.get(best["model"], {})
     families = {row["breadth_family"] for row in tables["axes"] if row["breadth_benchmark"] == first[Axis.BREADTH]}
     kind = FAMILY_TITLES[families.pop()].lower() if len(families) == 1 else "breadth"
-    shallow = f"{share(of_breadth, 'pass1')} of the {kind} items and " if of_breadth.get("pass1") is not None else ""
+    shallow = f"{share(of_breadth, 'pass1_patients')} of the {kind} items and " if of_breadth.get("pass1_patients") is not None else ""
     # the same families as the columns beside it
     own = [row["family"] for row in tables["families"] if (row["benchmark"], row["model"]) == (best["benchmark"], best["model"])]
     found = [FAMILY_TITLES[name].lower() for name in own if name != RANKED_DIFFERENTIAL]
     of_depth = f"{all_of(best['n_items'], 'item')} of depth" + (f" ({listing(found, len(found))})" if found else "")
-    return f"{best['title']} passes {shallow}{share(best, 'pass1')} of {of_depth}. {_reasoning(study, tables, best)}"
+    return f"{best['title']} passes {shallow}{share(best, 'pass1_patients')} of {of_depth}. {_reasoning(study, tables, best)}"
 
 
 def _reasoning(study: Study, tables: Tables, row: Cells) -> str:

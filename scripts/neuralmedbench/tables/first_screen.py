@@ -10,6 +10,7 @@ from neuralmedbench.estimates.contrasts import smallest_difference
 from neuralmedbench.estimates.prediction_powered import FEWEST_RATERS
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.responses import is_by_another_model, printable_name
+from neuralmedbench.records.results import RANKING
 from neuralmedbench.records.words import counted, listing, percent, percent_with_span
 from neuralmedbench.tables.axes import gap_sentence
 from neuralmedbench.tables.axis_correlation import correlation_statement
@@ -242,7 +243,7 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     if not ranked:
         return f"{title}: {_no_rank(study, models_of(tables, benchmark))}."
     best = ranked[0]
-    rate = percent_with_span(best["pass1"], best["pass1_low"], best["pass1_high"])
+    rate = percent_with_span(*(best[name] for name in RANKING))
     size = size_of(best, " of ", separator="")
     sentence = f"{title}: {_title_with_pool(best)} passes {rate} of {size} at the first answer"
     lower, unread = lower_models(tables, benchmark, best["model"], 1 - study.settings.confidence)

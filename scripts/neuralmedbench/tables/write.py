@@ -8,7 +8,7 @@ from typing import Any
 
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.tables import read_table, write_table
-from neuralmedbench.records.results import BOUNDS, MARK, PASS1
+from neuralmedbench.records.results import BOUNDS, MARK, PASS1, RANKING
 from neuralmedbench.tables import (
     answer_errors,
     answers,
@@ -58,7 +58,7 @@ from neuralmedbench.tables.revisions import change_notes, change_sentences
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
 
-METRICS = (*PASS1, "pass5", "candidates5", "rank", "tier", "missing_fraction")
+METRICS = (*PASS1, *RANKING, "pass5", "candidates5", "rank", "tier", "missing_fraction")
 # the order matters: `families` and `cost` read the rows of `leaderboard`, `claims` those of all comparisons, `grounding` those of `claims`
 TABLES: tuple[Table, ...] = (
     leaderboard.TABLE,
