@@ -302,7 +302,7 @@ def title_answer(study: Study, tables: Tables) -> Cells:
 def _right_answers(study: Study, tables: Tables, benchmark: str) -> str:
     """State how many answers of the best model are right, beside what a constant answer and chance earn; empty without a rank."""
     best = best_of(tables, benchmark)
-    if best is None or best["pass1"] is None:
+    if best is None or best["pass1_patients"] is None:
         return ""
     constant = constant_of(tables, benchmark)
     floors = [f"the best constant answer earns {share(constant, 'pass1_patients')}"] if constant.get("pass1_patients") is not None else []
@@ -349,7 +349,7 @@ def _short_answer(study: Study, names: Mapping[str, str], told: Mapping[str, str
 
 def _support(study: Study, tables: Tables, first: Mapping[Axis, str], breadth: Mapping[str, Cells]) -> str:
     best = best_of(tables, first[Axis.DEPTH])
-    if best is None or best["pass1"] is None:
+    if best is None or best["pass1_patients"] is None:
         return ""
     of_breadth = breadth.get(best["model"], {})
     families = {row["breadth_family"] for row in tables["axes"] if row["breadth_benchmark"] == first[Axis.BREADTH]}

@@ -94,9 +94,9 @@ def test_no_sentence_names_a_difference_that_is_not_significant_in_the_family(dr
         "model": "alpha",
         "title": "Alpha",
         "rank": 1,
-        "pass1": 0.6,
-        "pass1_low": 0.5,
-        "pass1_high": 0.7,
+        "pass1_patients": 0.6,
+        "pass1_patients_low": 0.5,
+        "pass1_patients_high": 0.7,
         "n_items": 60,
         "n_patients": 30,
     }
@@ -143,8 +143,17 @@ def test_unread_answers_that_could_turn_a_comparison_leave_it_open(unread: int, 
         "axes": [],
     }
     claims = [vars(row) for row in claim_rows(results_of(study, tables))]
-    size = {"benchmark": BREADTH, "in_reference_pool": False, "pass1_low": 0.1, "pass1_high": 1.0, "n_items": 30, "n_patients": 30}
-    board = [size | {"model": name, "title": name.title(), "rank": 1, "pass1": rate} for name, rate in (("alpha", 1.0), ("beta", 0.33))]
+    size = {
+        "benchmark": BREADTH,
+        "in_reference_pool": False,
+        "pass1_patients_low": 0.1,
+        "pass1_patients_high": 1.0,
+        "n_items": 30,
+        "n_patients": 30,
+    }
+    board = [
+        size | {"model": name, "title": name.title(), "rank": 1, "pass1_patients": rate} for name, rate in (("alpha", 1.0), ("beta", 0.33))
+    ]
     assert words in _leader(study, {"claims": claims, "leaderboard": board}, BREADTH)
     (claim,) = [row for row in claims if row["benchmark"] == BREADTH]
     assert (claim["significant"], claim["unread"] > 0.6) == (not unread, bool(unread))
@@ -241,7 +250,7 @@ def test_no_power_is_promised_where_no_difference_could_be_significant(patients:
 
 def test_the_title_is_answered_by_significant_comparisons_alone(drawn) -> None:
     study, tables = drawn
-    size = {"pass1": 0.6, "pass1_low": 0.5, "pass1_high": 0.7, "n_items": 60, "n_patients": 30}
+    size = {"pass1_patients": 0.6, "pass1_patients_low": 0.5, "pass1_patients_high": 0.7, "n_items": 60, "n_patients": 30}
     board = [
         {**size, "benchmark": benchmark, "model": name, "title": name.title(), "rank": place + 1}
         for benchmark in (DEPTH, BREADTH)
