@@ -14,7 +14,7 @@ from neuralmedbench.config.arms import AT_LESION
 from neuralmedbench.config.model import families
 from neuralmedbench.estimates.contrasts import Difference, paired_difference, patients_to_show
 from neuralmedbench.estimates.exact import holm_known
-from neuralmedbench.estimates.intervals import patients_rate
+from neuralmedbench.estimates.intervals import Floats, patients_rate
 from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS
 from neuralmedbench.records.words import all_of, capital, counted, listing, points, points_span
@@ -77,8 +77,7 @@ def model_pairs(study: Study) -> dict[str, list[Pair]]:
 def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
     values = {model: outcomes.pass1_of_complete_items(Key(model)) for model in study.models}
     each_two = list(combinations(study.models, 2))
-    by = outcomes.by_patient(study.settings)
-    found = [(first, second, paired_difference(values[first], values[second], by)) for first, second in each_two]
+    found = [(first, second, _paired(study, outcomes, first, second, values)) for first, second in each_two]
     # the number of readers, or of settings of one model, must not change the correction between models
     tested: dict[str, dict[tuple[str, str], float | None]] = {}
     shared = families(study.models.values())
@@ -98,6 +97,11 @@ def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
         )
         for first, second, difference in found
     ]
+
+
+def _paired(study: Study, outcomes: Outcomes, first: str, second: str, values: Mapping[str, Floats]) -> Difference:
+    by = outcomes.by_patient(study.settings, Key(first), Key(second))
+    return paired_difference(values[first], values[second], by)
 
 
 def _patients_needed(study: Study, difference: Difference) -> int | None:
@@ -359,7 +363,7 @@ def reader_rows(study: Study) -> list[ReaderRow]:
 
 
 def _reader_rows(study: Study, benchmark: BenchmarkStudy, reader: str) -> Iterator[Cells]:
-    outcomes, by = benchmark.outcomes, benchmark.outcomes.by_patient(study.settings)
+    outcomes = benchmark.outcomes
     own = outcomes.pass1_of_complete_items(Key(reader))
     for name, value, mask in _slices(study, outcomes):
         for model in study.models:
@@ -378,10 +382,11 @@ def _reader_rows(study: Study, benchmark: BenchmarkStudy, reader: str) -> Iterat
                 "value_of_slice": value,
                 "seconds_median": _seconds(benchmark, reader, both),
             }
-            shown = {"reader": np.where(both, own, np.nan), "model": np.where(both, other, np.nan)}
-            for side, values in shown.items():
-                row |= with_ends({f"{side}_{PASS1_PATIENTS}": patients_rate(values, by)})
-            found = paired_difference(shown["reader"], shown["model"], by)
+            shown = {reader: np.where(both, own, np.nan), model: np.where(both, other, np.nan)}
+            for side, name in (("reader", reader), ("model", model)):
+                by = outcomes.by_patient(study.settings, Key(name))
+                row |= with_ends({f"{side}_{PASS1_PATIENTS}": patients_rate(shown[name], by)})
+            found = _paired(study, outcomes, reader, model, shown)
             row |= {"difference": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
             yield row | {"n_items": found.items, "n_patients": found.patients}
 

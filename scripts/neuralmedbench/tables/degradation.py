@@ -94,9 +94,11 @@ def _levels(
     joined = cluster_of_patients(outcomes.patients, by)
     draws = {level: Draws(one.of_items(sure), by, joined) for level, one in zip(levels, found, strict=True)} if sure.size else {}
     for level, value in values.items():
-        row: Cells = {"level": level, "with_confidence": int(sure.size)} | with_ends({PASS1_PATIENTS: patients_rate(value, by)})
+        row: Cells = {"level": level, "with_confidence": int(sure.size)} | with_ends(
+            {PASS1_PATIENTS: patients_rate(value, outcomes.by_patient(study.settings, levels[level]))}
+        )
         if level:
-            changed = paired_difference(value, values[0], by)
+            changed = paired_difference(value, values[0], outcomes.by_patient(study.settings, levels[level], levels[0]))
             row |= {"difference": changed.value, "low": changed.low, "high": changed.high, "p_value": changed.p_value}
         if draws:
             row |= _confidence(draws[level], draws[0] if level else None)

@@ -131,7 +131,7 @@ def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) 
     ranges = []
     if ranked:
         values = np.stack([outcomes.metric("pass1", Key(model)) for model in ranked], axis=1)
-        ranges = rank_ranges(values, outcomes.by_patient(settings))
+        ranges = rank_ranges(values, outcomes.by_patient(settings, *map(Key, ranked)))
     alpha = 1 - settings.confidence
     # pairs without a test, or with an interval that holds 0, do not separate tiers
     p_holm = {
@@ -156,7 +156,7 @@ def _head(benchmark: BenchmarkStudy) -> Cells:
 def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
     outcomes, key, config = benchmark.outcomes, Key(model), study.models[model]
     counts = outcomes.counts[key]
-    by, limit = outcomes.by_patient(study.settings), study.settings.max_missing_fraction
+    by, limit = outcomes.by_patient(study.settings, key), study.settings.max_missing_fraction
     of_differential = outcomes.differential_items(key)
     values = {name: outcomes.metric(name, key) for name in (*RATES, PASS1_STRICT)}
     worst_case, best_case = bounds_of(outcomes, key, "pass1", values["pass1"])

@@ -145,7 +145,6 @@ def _comparison_rows(
     values = {name: outcomes.pass1_of_complete_items(key) for name, key in keys.items()}
     asked = ~np.isnan(np.stack(list(values.values()))).any(axis=0)
     values = {name: np.where(asked, own, np.nan) for name, own in values.items()}
-    by = outcomes.by_patient(study.settings, *keys.values())
     sizes: Cells = {
         "n_answers": int(outcomes.counts[first].samples[asked].sum()),
         "n_undefined": int(outcomes.counts[first].samples[~asked].sum()),
@@ -154,10 +153,10 @@ def _comparison_rows(
     }
     head: Cells = {"benchmark": benchmark.name, "model": first.model}
     for name, own in values.items():
-        value, low, high = patients_rate(own, by)[:3]
+        value, low, high = patients_rate(own, outcomes.by_patient(study.settings, keys[name]))[:3]
         yield ViewerRow(**head, measure=name, value=value, low=low, high=high, **sizes)
     for name, (one, other) in differences.items():
-        found = paired_difference(values[one], values[other], by)
+        found = paired_difference(values[one], values[other], outcomes.by_patient(study.settings, keys[one], keys[other]))
         ends: Cells = {"value": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
         yield ViewerRow(**head, measure=name, **ends, **sizes)
 

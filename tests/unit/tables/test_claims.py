@@ -201,7 +201,7 @@ def test_what_is_claimed_of_true_findings_is_held_by_the_test_and_by_the_interva
         chance = rng.beta(1, 3, 8)[codes]
         passed = {name: (rng.random(len(codes)) < chance).astype(float) for name in ("f", "donor", "leak")}
         passed["d"] = (rng.random(len(codes)) < np.clip(chance + 0.5, 0, 1)).astype(float)
-        row = DecompositionRow(benchmark=DEPTH, model="alpha", **decompose(passed, by))
+        row = DecompositionRow(benchmark=DEPTH, model="alpha", **decompose(passed, lambda *_: by))
         unasked = SimpleNamespace(outcomes=SimpleNamespace(counts={}, items=()))
         study = SimpleNamespace(settings=settings, benchmarks={DEPTH: unasked}, models={})
         (claim,) = claim_rows(results_of(study, {**none, "decomposition": [row]}))
