@@ -383,9 +383,9 @@ def _reader_rows(study: Study, benchmark: BenchmarkStudy, reader: str) -> Iterat
                 "seconds_median": _seconds(benchmark, reader, both),
             }
             shown = {reader: np.where(both, own, np.nan), model: np.where(both, other, np.nan)}
-            for side, name in (("reader", reader), ("model", model)):
-                by = outcomes.by_patient(study.settings, Key(name))
-                row |= with_ends({f"{side}_{PASS1_PATIENTS}": patients_rate(shown[name], by)})
+            for side, who in (("reader", reader), ("model", model)):
+                by = outcomes.by_patient(study.settings, Key(who))
+                row |= with_ends({f"{side}_{PASS1_PATIENTS}": patients_rate(shown[who], by)})
             found = _paired(study, outcomes, reader, model, shown)
             row |= {"difference": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
             yield row | {"n_items": found.items, "n_patients": found.patients}

@@ -15,7 +15,7 @@ from neuralmedbench.records.items import Arm
 from neuralmedbench.records.words import counted, p_equals, percent, percent_span, points, points_span
 from neuralmedbench.tables.calibrated import GraderAccuracy, accuracy_of_score
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
-from neuralmedbench.tables.outcomes import Key
+from neuralmedbench.tables.outcomes import Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ModelRow, Tables, with_ends
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import TOLD, Takeaway, claims_of, largest, rows_of_best, share, without_head
@@ -179,12 +179,16 @@ def decomposition_rows(study: Study) -> list[DecompositionRow]:
             keys = {name: Key(model, arm) for name, arm in ARMS.items()}
             if keys["d"] not in outcomes.counts:
                 continue
-            passed = {name: outcomes.pass1_of_complete_items(key) for name, key in keys.items() if key in outcomes.counts}
-            cells = decompose(passed, lambda *names: outcomes.by_patient(study.settings, *(keys[name] for name in names)))
+            cells = _compared(study, outcomes, keys)
             if accuracy and cells.get("gain") is not None:
                 cells |= share_beyond_grader(cells["f"], cells["d"], accuracy)
             rows.append(DecompositionRow(benchmark=benchmark.name, model=model, **cells))
     return rows
+
+
+def _compared(study: Study, outcomes: Outcomes, keys: Mapping[str, Key]) -> Cells:
+    passed = {name: outcomes.pass1_of_complete_items(key) for name, key in keys.items() if key in outcomes.counts}
+    return decompose(passed, lambda *names: outcomes.by_patient(study.settings, *(keys[name] for name in names)))
 
 
 def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:
