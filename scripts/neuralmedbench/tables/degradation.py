@@ -83,16 +83,13 @@ def _levels(
 ) -> Iterator[Cells]:
     """Yield the rows of one model and artefact."""
     outcomes = benchmark.outcomes
-    by = outcomes.by_patient(study.settings, *levels.values())
     values = {level: outcomes.pass1_of_complete_items(key) for level, key in levels.items()}
     shared = ~np.isnan(np.stack(list(values.values()))).any(axis=0)
     values = {level: np.where(shared, value, np.nan) for level, value in values.items()}
     sizes: Cells = {"n_items": int(shared.sum()), "n_patients": len(np.unique(outcomes.patients[shared]))}
     # confidences of the items that have one at every level
-    found = [stated[key.model, key.arm] for key in levels.values()]
-    sure = reduce(np.intersect1d, (one.items for one in found), np.flatnonzero(shared))
-    joined = cluster_of_patients(outcomes.patients, by)
-    draws = {level: Draws(one.of_items(sure), by, joined) for level, one in zip(levels, found, strict=True)} if sure.size else {}
+    confidences = {level: stated[key.model, key.arm] for level, key in levels.items()}
+    sure = reduce(np.intersect1d, (one.items for one in confidences.values()), np.flatnonzero(shared))
     for level, value in values.items():
         row: Cells = {"level": level, "with_confidence": int(sure.size)} | with_ends(
             {PASS1_PATIENTS: patients_rate(value, outcomes.by_patient(study.settings, levels[level]))}
@@ -100,8 +97,12 @@ def _levels(
         if level:
             changed = paired_difference(value, values[0], outcomes.by_patient(study.settings, levels[level], levels[0]))
             row |= {"difference": changed.value, "low": changed.low, "high": changed.high, "p_value": changed.p_value}
-        if draws:
-            row |= _confidence(draws[level], draws[0] if level else None)
+        if sure.size:
+            # as in confidence.csv: patients who share a request under this level or level 0 are one
+            by = outcomes.by_patient(study.settings, levels[level], levels[0])
+            joined = cluster_of_patients(outcomes.patients, by)
+            here, clean = (Draws(confidences[one].of_items(sure), by, joined) for one in (level, 0))
+            row |= _confidence(here, clean if level else None)
         yield row | sizes
 
 

@@ -14,10 +14,13 @@ from fixtures.confidence import answer, open_item, study_of
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.records.scores import Score
 from neuralmedbench.tables.claims import claim_rows
+from neuralmedbench.tables.contrasts import arm_rows
 from neuralmedbench.tables.declare import Results
 from neuralmedbench.tables.degradation import TABLE, degradation_rows, takeaway
 from neuralmedbench.tables.words import DEGRADED
 
+BLUR = ("full", "degraded-blur-1", "degraded-blur-2")
+ENDS = ("difference", "low", "high", "p_value", "n_items")
 ITEMS = [open_item(number, f"p{number % 20}") for number in range(40)]
 
 
@@ -64,6 +67,14 @@ def test_the_shift_of_a_level_is_that_of_the_table_of_confidences() -> None:
         other = of_arm[f"degraded-blur-{row.level}"]
         for name in ("mean_confidence", "accuracy", "overconfidence", "shift", "shift_low", "shift_high"):
             assert getattr(row, name) == pytest.approx(getattr(other, name))
+
+
+def test_the_change_of_a_level_is_that_of_the_table_of_arms() -> None:
+    study = study_under(answers({"full": 0.9, "degraded-blur-1": 0.8, "degraded-blur-2": 0.5}, dict.fromkeys(BLUR, 0.9)))
+    of_arm = {row.arm: row for row in arm_rows(study)}
+    for row in degradation_rows(study)[1:]:
+        other = of_arm[f"degraded-blur-{row.level}"]
+        assert [getattr(row, name) for name in ENDS] == [getattr(other, name) for name in ENDS]
 
 
 def test_all_levels_are_over_the_items_that_every_level_answers() -> None:
