@@ -71,7 +71,7 @@ def test_rates_are_those_of_the_report_and_items_those_of_a_hand_count(compared:
     whole = [row for row in rows_of(compared, "differences") if row["comparisons"] == "whole"]
     assert {(row["benchmark"], row["model"]) for row in whole} == {key for key in board if key[1] != "prior"}
     for row in whole:
-        assert row["a"] == board[row["benchmark"], row["model"]]["pass1"]
+        assert row["a"] == board[row["benchmark"], row["model"]]["pass1_patients"]
     scores = [read_records(compared / folder / "scores" / DEPTH / "alpha.parquet", Score) for folder in ("results", "results/later")]
     passes = [{row.item_id: 0 for row in rows} for rows in scores]
     for count, rows in zip(passes, scores, strict=True):

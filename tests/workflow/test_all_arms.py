@@ -17,6 +17,7 @@ from PIL import Image
 
 from conftest import ROOT, copy_project, snakemake, table
 from fixtures.models import running_server
+from fixtures.one_value import second_values
 from fixtures.pressure import FIRST
 from fixtures.scripted_models import (
     CT,
@@ -436,6 +437,10 @@ def test_the_funnel_counts_what_follows_from_the_scripts(run: Path) -> None:
     assert len({tuple(funnel_counts(model, suggestions, donors).values()) for model in MODELS.values()}) == len(MODELS)
     assert rows[RATED, "accepted"]["judged_by"] == "clinicians"
     assert 0 < value(rows[RATED, "accepted"], "share") < value(rows[RATED, "stable"], "share")
+
+
+def test_no_number_has_a_second_value_or_interval(run: Path) -> None:
+    assert second_values(run / "results/scripted/tables") == []
 
 
 def test_tables_and_page_hold_every_arm(run: Path) -> None:

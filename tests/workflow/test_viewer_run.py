@@ -180,15 +180,15 @@ def test_a_model_that_is_right_only_if_it_sees_the_lesion_gets_0_with_slices_awa
     found = {row.measure: row for row in viewer_rows(study)}
     assert {name: row.value for name, row in found.items() if "pass1" in name or "oracle" in name} == pytest.approx(
         {
-            "pass1": 0.0,
-            "pass1_chosen_slices": 0.0,
+            "pass1_patients": 0.0,
+            "pass1_patients_chosen_slices": 0.0,
             "pass1_difference": 0.0,
-            "pass1_of_oracle_items": 0.0,
-            "pass1_chosen_slices_of_oracle_items": 0.0,
-            "pass1_oracle_slices": 1.0,
+            "pass1_patients_of_oracle_items": 0.0,
+            "pass1_patients_chosen_slices_of_oracle_items": 0.0,
+            "pass1_patients_oracle_slices": 1.0,
             "pass1_difference_of_oracle_items": 0.0,
             "oracle_difference": 1.0,
         },
         abs=1e-9,
     ), passed
-    assert [(found[name].n_items, found[name].n_undefined) for name in ("pass1", "oracle_difference")] == [(2, 0), (1, 1)]
+    assert [(found[name].n_items, found[name].n_undefined) for name in ("pass1_patients", "oracle_difference")] == [(2, 0), (1, 1)]

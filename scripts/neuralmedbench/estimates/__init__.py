@@ -11,7 +11,7 @@ calibration: MASS_BINS, auroc, brier, calibration_error, linspace_bins, mass_bin
 contrasts: Difference, Parts, Ratio, paired_difference, paired_parts, patients_to_show, ratio_difference, smallest_difference, square_and_add, unpaired_difference
 concordance: COEFFICIENTS, Level, MOST_UNDEFINED, Pairs, concordance, separation
 exact: ShareTest, clopper_pearson, holm, holm_known, share_bounds, share_tests
-intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, codes_of, rate_interval, repaired_share
+intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, codes_of, item_weights, patients_rate, rate_interval, repaired_share
 noninferiority: Changes, MOST_PATIENTS, gap_bounds, gaps_of, margin_test, patients_needed
 over_models: FEWEST_MODELS, Discrimination, guessing_p, is_shared, item_discriminations
 prediction_powered: FEWEST_RATERS, RatedAnswers, calibrated_rate, correct_rate

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, IntervalSettings, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, IntervalSettings, patients_rate, rate_interval
 
 EXACT_FLIPS_UP_TO = 12
 """Up to this many clusters every pattern of signs is tried; above it patterns are drawn."""
@@ -232,37 +232,44 @@ class Difference(NamedTuple):
         return self._replace(low=low, high=high, p_value=test.p_value(), alike=alike)
 
 
+def paired_sides(first: Floats, second: Floats, by: ByPatient) -> tuple[Ratio, Ratio, ByPatient]:
+    """Return two sides over the items that both have, each a mean over patients of the mean of each one's items."""
+    both = ~(np.isnan(first) | np.isnan(second))
+    by = by.at(both)
+    weights = by.item_weights
+    return Ratio(first[both] * weights, weights), Ratio(second[both] * weights, weights), by
+
+
 def paired_parts(first: Floats, second: Floats, by: ByPatient) -> Parts:
     """Take the difference of `paired_difference` apart, without its test: how much it varies costs little."""
-    both = ~(np.isnan(first) | np.isnan(second))
-    if not both.any():
-        return Parts(np.zeros(0), np.zeros(0))
-    return parts_of(ratio_of(first[both]), ratio_of(second[both]), by.at(both))
+    sides = paired_sides(first, second, by)
+    return parts_of(*sides) if sides[2].clusters else Parts(np.zeros(0), np.zeros(0))
 
 
 def paired_difference(first: Floats, second: Floats, by: ByPatient) -> Difference:
-    """Mean of `first` minus mean of `second` over the items that both have.
+    """Mean of `first` minus mean of `second` over the items that both have; patients count alike, whatever their number of items.
 
     Parameters
     ----------
     first, second : ndarray of float, shape (items,)
         Item values between 0 and 1; NaN where a side has none.
     by : ByPatient
-        Patients of the items.
+        Patients of the items, and their clusters: the number of a cluster is the sum over its patients, divided by the number of all.
 
     Returns
     -------
     Difference
-        See `ratio_difference`.
+        See `ratio_difference`. Its value is that of `patients_rate` of the one side minus that of the other.
     """
+    found = ratio_difference(*paired_sides(first, second, by))
     both = ~(np.isnan(first) | np.isnan(second))
-    found = ratio_difference(ratio_of(first[both]), ratio_of(second[both]), by.at(both))
-    passed, other_passed = first[both] > 0.5, second[both] > 0.5
-    return found._replace(only_first=int((passed & ~other_passed).sum()), only_second=int((other_passed & ~passed).sum()))
+    passed, other_passed = first > 0.5, second > 0.5
+    only_first, only_second = both & passed & ~other_passed, both & other_passed & ~passed
+    return found._replace(only_first=int(only_first.sum()), only_second=int(only_second.sum()))
 
 
 def ratio_difference(first: Ratio, second: Ratio, by: ByPatient) -> Difference:
-    """Value of the first side minus that of the second, of the same patients.
+    """Value of the first side minus that of the second, of the same patients; both count as `bottom` says.
 
     Parameters
     ----------
@@ -352,7 +359,7 @@ SHUFFLES_AT_ONCE = 1_000
 
 
 def unpaired_difference(values: Floats, first: npt.NDArray[np.bool_], by: ByPatient) -> Difference:
-    """Mean of one group of patients minus that of another.
+    """Mean of one group of patients minus that of another; patients count alike, as in `paired_difference`.
 
     Parameters
     ----------
@@ -370,7 +377,8 @@ def unpaired_difference(values: Floats, first: npt.NDArray[np.bool_], by: ByPati
         The interval inverts the shuffle; its end away from 0 is no nearer than that made from the intervals of the two means.
     """
     settings, size = by.settings, by.at(first).clusters
-    sums = by.sums(np.stack([values, np.ones(len(values)), first.astype(np.float64)], axis=1))
+    weights = by.item_weights
+    sums = by.sums(np.stack([values * weights, weights, first * weights], axis=1))
     rng, apart = np.random.default_rng(settings.seed), []
     for start in range(0, settings.resamples, SHUFFLES_AT_ONCE):
         keys = rng.random((min(SHUFFLES_AT_ONCE, settings.resamples - start), by.clusters))
@@ -378,14 +386,14 @@ def unpaired_difference(values: Floats, first: npt.NDArray[np.bool_], by: ByPati
         chosen = (keys <= np.partition(keys, size - 1, axis=1)[:, size - 1, None]).astype(np.float64) @ sums
         rest = sums.sum(axis=0) - chosen
         apart.append(chosen[:, [0, 2]] / chosen[:, [1]] - rest[:, [0, 2]] / rest[:, [1]])
-    value = float(values[first].mean() - values[~first].mean())
+    value = (patients_rate(values[first], by.at(first)).value or 0.0) - (patients_rate(values[~first], by.at(~first)).value or 0.0)
     drawn = np.concatenate(apart)
     test = _test(value, drawn[:, 0], drawn[:, 1], exact=False)
     if ((values >= 0) & (values <= 1)).all():
 
         def ends(confidence: float) -> tuple[float, float]:
             level = by.at_confidence(confidence)
-            return square_and_add(rate_interval(values[first], level.at(first)), rate_interval(values[~first], level.at(~first))).ends
+            return square_and_add(patients_rate(values[first], level.at(first)), patients_rate(values[~first], level.at(~first))).ends
 
         test = replace(test, least=ends)
     return Difference(value=value, items=len(values), patients=by.clusters, differing=by.clusters).by_test(test, settings)

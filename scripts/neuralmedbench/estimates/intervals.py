@@ -58,6 +58,12 @@ def codes_of(labels: Sequence[str] | npt.NDArray[Any]) -> Ints:
     return np.unique(np.asarray(labels), return_inverse=True)[1].astype(np.int64).reshape(-1)
 
 
+def item_weights(patients: Ints) -> Floats:
+    """How much each item counts where patients, numbered without gaps, count alike: 1 if all have as many items; the sum is their number."""
+    sizes = np.bincount(patients)
+    return np.asarray(len(patients) / (len(sizes) * sizes[patients]), dtype=np.float64)
+
+
 class ByPatient:
     """The patient of each item and the bootstrap of patients: what every interval needs besides the item values.
 
@@ -67,30 +73,41 @@ class ByPatient:
         Patient of each item.
     settings : IntervalSettings
         Resamples, seed and confidence level.
+    joined : ndarray of int, shape (items,), optional
+        Cluster of each item, where several patients are one cluster because they share a request; the patients if absent.
 
     Attributes
     ----------
-    codes : ndarray of int, shape (items,)
-        Patients numbered from 0 without gaps.
+    patients, codes : ndarray of int, shape (items,)
+        Patients, and clusters, numbered from 0 without gaps.
     clusters : int
-        Number of patients.
+        Number of clusters.
     """
 
-    def __init__(self, patients: Sequence[str] | npt.NDArray[Any], settings: IntervalSettings) -> None:
-        self.codes, self.settings = codes_of(patients), settings
+    def __init__(
+        self, patients: Sequence[str] | npt.NDArray[Any], settings: IntervalSettings, joined: npt.NDArray[Any] | None = None
+    ) -> None:
+        self.patients, self.settings = codes_of(patients), settings
+        self.codes = self.patients if joined is None else codes_of(joined)
         self.clusters = int(self.codes.max(initial=-1)) + 1
 
     def at(self, items: npt.NDArray[Any]) -> ByPatient:
         """Keep some items, by mask or index; only their patients are resampled."""
         if items.dtype == bool and items.all():
             return self
-        return ByPatient(self.codes[items], self.settings)
+        joined = None if self.codes is self.patients else self.codes[items]
+        return ByPatient(self.patients[items], self.settings, joined)
 
     def at_confidence(self, confidence: float) -> ByPatient:
         """Return the same patients at another confidence level."""
         same = copy(self)
         same.settings = replace(self.settings, confidence=confidence)
         return same
+
+    @property
+    def item_weights(self) -> Floats:
+        """See `item_weights`."""
+        return item_weights(self.patients)
 
     @property
     def weights(self) -> Floats:
@@ -120,6 +137,11 @@ class ByPatient:
         sizes = np.stack([_drawn_items(self.codes[column].tobytes(), self.clusters, self.settings) for column in known.T], axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(totals / sizes, dtype=np.float64)
+
+    def resampled_patient_means(self, values: Floats) -> Floats:
+        """Means over patients of the mean of each one's items, shape (resamples, columns); values without NaN, shape (items, columns)."""
+        weights = self.item_weights[:, None]
+        return np.asarray((self.weights @ self.sums(values * weights)) / (self.weights @ self.sums(weights)), dtype=np.float64)
 
     def percentiles(self, resampled: Floats, clusters: int | None = None) -> tuple[float | None, float | None]:
         """Return the `percentile_interval` of a bootstrap distribution; `clusters` if fewer patients are behind it than are resampled."""
@@ -200,6 +222,13 @@ def rate_interval(values: Floats, by: ByPatient, weights: Floats | None = None) 
     low, high = clopper_pearson(rate * size, size, confidence)
     none = one_sided_bounds(0, by.clusters, confidence)[1]
     return Interval(rate, *((low, max(high, none)) if rate < HALF else (min(low, 1 - none), high)), "exact")
+
+
+def patients_rate(values: Floats, by: ByPatient) -> Interval:
+    """Return the mean over patients of the mean of each one's items, with the interval of `rate_interval`; NaN is left out."""
+    known = ~np.isnan(values)
+    by = by.at(known)
+    return rate_interval(values[known] * by.item_weights, by, by.item_weights)
 
 
 def repaired_share(repaired: Floats, errors: Floats, by: ByPatient) -> Interval:

@@ -15,9 +15,9 @@ def rank_ranges(values: Floats, by: ByPatient) -> list[tuple[int, int]]:
     Parameters
     ----------
     values : ndarray of float, shape (items, models)
-        Item values.
+        Item values without NaN.
     by : ByPatient
-        Patients of the items.
+        Patients of the items; they count alike.
 
     Returns
     -------
@@ -30,7 +30,7 @@ def rank_ranges(values: Floats, by: ByPatient) -> list[tuple[int, int]]:
     models = values.shape[1]
     if models == 0 or by.clusters < 2:
         return [(1, models)] * models
-    means = np.round(np.nan_to_num(by.resampled_means(values)), 12)
+    means = np.round(by.resampled_patient_means(values), 12)
     tail = expanded_tail(by.clusters, by.settings.confidence)
     # ties take the better rank for the lower end, the worse one for the upper end
     best = stats.rankdata(-means, method="min", axis=1)

@@ -12,7 +12,7 @@ SHUFFLES_AT_ONCE = 500
 
 
 def spread_of_means(values: Floats, by: ByPatient) -> tuple[Interval, float | None]:
-    """Largest minus smallest of the means of several columns over the same items.
+    """Largest minus smallest of the means of several columns over the same items; patients count alike.
 
     Parameters
     ----------
@@ -34,9 +34,11 @@ def spread_of_means(values: Floats, by: ByPatient) -> tuple[Interval, float | No
     if not known.any() or values.shape[1] < 2:
         return Interval(), None
     own, values = by.at(known), values[known]
-    value = float(_spread(values.mean(axis=0)[None, :])[0])
-    drawn = _spread(own.resampled_means(values))
-    settings, sums = own.settings, own.sums(values)
+    weighted = values * own.item_weights[:, None]
+    means = weighted.mean(axis=0)
+    value = float(_spread(means[None, :])[0])
+    drawn = _spread(own.resampled_patient_means(values))
+    settings, sums = own.settings, own.sums(weighted)
     rng, hits = np.random.default_rng(settings.seed), 0
     for start in range(0, settings.resamples, SHUFFLES_AT_ONCE):
         draws = min(SHUFFLES_AT_ONCE, settings.resamples - start)
@@ -48,7 +50,6 @@ def spread_of_means(values: Floats, by: ByPatient) -> tuple[Interval, float | No
     rejected = p_value < 1 - settings.confidence
     if np.ptp(drawn) < 1e-12:
         # nothing varies between patients: as certain as the two extreme rates are
-        means = values.mean(axis=0)
         found = paired_difference(values[:, means.argmax()], values[:, means.argmin()], own)
         return Interval(value, (found.low if rejected else 0.0) if found.low is not None else None, found.high, "exact"), p_value
     # the extremes were chosen by their means: the lower tail is divided among the other columns

@@ -17,7 +17,7 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.records.items import Gold, Item, Runner, is_headline
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.results import FEWEST, MARK, PATIENT
+from neuralmedbench.records.results import FEWEST, MARK, PASS1_PATIENTS, PATIENT
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, GradeState, Key, Score, response_key
 from neuralmedbench.tables.outcomes import DIRECT, FULL, can_pass
 from neuralmedbench.tables.release import RANKS
@@ -30,9 +30,9 @@ LIBRARY = "neural-medbench-pipeline"
 PROVIDERS = {"gemini": "google", "vertex_ai": "google"}
 """Developers of models whose provider has another name."""
 ALL = "all"
-BY_PASS = ("pass1", "pass1_strict", "pass5", "all_right")
+BY_PASS = ("pass1", PASS1_PATIENTS, "pass1_strict", "pass5", "all_right")
 """Rates of answers that pass, which a grader decides for free answers."""
-OF_LEADERBOARD = ("pass1_strict", "calibrated")
+OF_LEADERBOARD = (PASS1_PATIENTS, "pass1_strict", "calibrated")
 """Rates with an interval that only the leaderboard has."""
 
 
@@ -75,9 +75,9 @@ class ReleasedScore:
     worst_case: float | None = column("The number if none of them passed.", "as value")
     grader: str | None = column("Graders whose values decide it, first to last, joined by ;. Empty: letters, labels or words are compared.")
     tier: int | None = column(
-        "Group of models that corrected comparisons do not separate, 1 is the best; pass1 of all items, ranked models."
+        "Group of models that corrected comparisons do not separate, 1 is the best; pass@1 of all items, ranked models."
     )
-    rank: int | None = column("Rank by value; as tier.")
+    rank: int | None = column("Rank by pass1_patients; as tier.")
     rank_low: int | None = column("Best rank that is compatible with the answers.")
     rank_high: int | None = column("Worst rank that is compatible with them.")
     withheld: str | None = column(
@@ -282,7 +282,7 @@ def released_scores(study: Study, tables: Tables) -> list[ReleasedScore]:
     rows = []
     for row in [*tables["rates"], *_of_leaderboard(tables["leaderboard"])]:
         model, key = board.get((row["benchmark"], row["model"]), {}), (row["arm"], row["strategy"])
-        first = (row["metric"], row["slice"], key) == ("pass1", ALL, (FULL, DIRECT))
+        first = row["metric"] in {"pass1", PASS1_PATIENTS} and (row["slice"], key) == (ALL, (FULL, DIRECT))
         grader = deciding.get((row["benchmark"], row["model"], key), "") if row["metric"] in BY_PASS else _graders_of_metric(study, row)
         rows.append(_score(study, row, model, ranked=first, grader=grader))
     return rows

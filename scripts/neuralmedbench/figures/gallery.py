@@ -63,7 +63,7 @@ from neuralmedbench.figures.trust import (
 from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_table
 from neuralmedbench.records.results import FEWEST as FEWEST_PATIENTS
-from neuralmedbench.records.results import mark_of, types_of_table
+from neuralmedbench.records.results import PASS1_PATIENTS, mark_of, types_of_table
 from neuralmedbench.runtime.atomic_write import write_text
 
 FONT = re.compile(r"^(?:(?P<weight>bold|[0-9]{3}) )?(?P<size>[0-9.]+)px (?P<family>.+)$")
@@ -168,7 +168,7 @@ def _with(*columns: str) -> Callable[[list[Row]], list[Row]]:
 
 
 def _with_pass1(rows: list[Row]) -> list[Row]:
-    return with_rate(rows, "pass1")
+    return with_rate(rows, PASS1_PATIENTS)
 
 
 FEW_PATIENTS = "Not shown: too few patients who are not public."

@@ -39,7 +39,7 @@ from neuralmedbench.figures.table import (
     value_of,
     with_rate,
 )
-from neuralmedbench.records.results import PASS1, PRIOR
+from neuralmedbench.records.results import PASS1, PASS1_PATIENTS, PRIOR, RANKING
 from neuralmedbench.records.words import ONCE, counted, percent, percent_span, spaced
 
 SLICES = ("family", "level", "sequence", "lesion_shown", "normal_control")
@@ -51,7 +51,7 @@ MOST = 8
 
 
 def draw_leaderboard(rows: list[Row]) -> Any:
-    """Draw pass@1 with intervals, the best model first, with a band behind every second tier (from leaderboard.csv)."""
+    """Draw pass@1, patients alike, with intervals, the best model first, with a band behind every second tier (from leaderboard.csv)."""
     style, grouped = looks_of(rows), groups(rows, "benchmark")
     figure, axes = panels([len(part) for part in grouped.values()])
     for panel, (benchmark, part) in zip(axes, grouped.items(), strict=True):
@@ -63,15 +63,15 @@ def draw_leaderboard(rows: list[Row]) -> Any:
             # every second tier has a grey band
             if row["tier"] and int(row["tier"]) % 2 == 0:
                 panel.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.05, linewidth=0)
-            whisker(panel, row, y, style[row["model"]], PASS1)
-            if is_between(row, "pass1"):
+            whisker(panel, row, y, style[row["model"]], RANKING)
+            if is_between(row, PASS1_PATIENTS):
                 between(panel, row, y, style[row["model"]])
             place = f"tier {row['tier']}" if row["tier"] else "" if row["model"] == PRIOR else "no rank"
             with drawn_for(panel, row["model"]):
                 panel.text(1.04, y, place, va="center", fontsize=8.5)
             if row["model"] == PRIOR:
-                panel.axvline(value_of(row, "pass1"), color=INK, linewidth=1, linestyle=(0, (2, 3)), alpha=0.6)
-    axes[-1].set_xlabel(f"pass@1{between_note(rows, 'pass1')}{dagger_note(rows)}")
+                panel.axvline(value_of(row, PASS1_PATIENTS), color=INK, linewidth=1, linestyle=(0, (2, 3)), alpha=0.6)
+    axes[-1].set_xlabel(f"pass@1{between_note(rows, PASS1_PATIENTS)}{dagger_note(rows)}")
     return figure
 
 
@@ -87,9 +87,9 @@ def _best(benchmark: str, rows: list[Row]) -> str:
     first, guess = models[0], next((row for row in rows if row["model"] == PRIOR), None)
     tier = sum(row["tier"] == first["tier"] != "" for row in models)
     beside = f", tier 1 holds {counted(tier, 'model')}" if first["tier"] else ", no rank"
-    chance = f", guessing reaches {percent(guess['pass1'])}" if guess else ""
-    place = f"is first of {counted(len(models), 'model')} with pass@1 {rate_words(first, 'pass1')}"
-    if is_between(first, "pass1"):  # models with a rate come first
+    chance = f", guessing reaches {percent(guess[PASS1_PATIENTS])}" if guess else ""
+    place = f"is first of {counted(len(models), 'model')} with pass@1 {rate_words(first, PASS1_PATIENTS)}"
+    if is_between(first, PASS1_PATIENTS):  # models with a rate come first
         bounds = percent_span(first["worst_case"], first["best_case"], ONCE)
         place, beside = f"has a pass@1 of {bounds}, by what its missing answers would have been", ", no rank"
     return f"{benchmark}: {first['title']} {place}{beside}{chance}; {sample_size(first)}."

@@ -18,7 +18,7 @@ from neuralmedbench.figures.table import (
     title_of,
     value_of,
 )
-from neuralmedbench.records.results import PASS1, RANKED_DIFFERENTIAL
+from neuralmedbench.records.results import RANKED_DIFFERENTIAL, RANKING
 from neuralmedbench.records.words import counted, percent, spaced
 
 TICKS, LABELS = (0, 0.5, 1), ("0 %", "50 %", "100 %")
@@ -170,7 +170,7 @@ def draw_degradation(rows: list[Row]) -> Any:
             panel.set_xlim(levels[0] - 0.5, levels[-1] + 0.5)
             for model, own in groups(part, "model").items():
                 beside = offset(order.index(model), len(order))
-                _steps(panel, own, style[model], [int(row["level"]) + beside for row in own], PASS1)
+                _steps(panel, own, style[model], [int(row["level"]) + beside for row in own], RANKING)
     figure.supylabel("pass@1", fontsize=9)
     legend(figure, rows, note=f"level of the artefact: 0 as it is, 1 mild, 2 severe{dagger_note(rows)}")
     return figure

@@ -15,7 +15,7 @@ import numpy as np
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.config.run_names import results_of
-from neuralmedbench.estimates.intervals import Ints
+from neuralmedbench.estimates.intervals import Ints, codes_of, item_weights
 from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.ledger import read_ledger
@@ -24,12 +24,14 @@ from neuralmedbench.recording.metadata import METADATA, Link, RowScope, code_lin
 from neuralmedbench.records.arm_changes import as_asked
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.results import BOUNDS
+from neuralmedbench.records.results import BOUNDS, PASS1_PATIENTS
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.scoring.explain_reading import why_unread
 from neuralmedbench.tables.outcomes import DIRECT, PASS1_STRICT, Counts, Key, Outcomes, gather_outcomes
 
-RATES = {name: name for name in ("pass1", PASS1_STRICT, "candidates5")} | dict.fromkeys(("best_case", "worst_case"), "pass1")
+RATES = {name: name for name in ("pass1", PASS1_STRICT, "candidates5")} | dict.fromkeys(
+    (PASS1_PATIENTS, "best_case", "worst_case"), "pass1"
+)
 """Metric of each rate that is recomputed."""
 
 
@@ -120,7 +122,10 @@ def read_answers(
 
 
 def recount(name: str, answers: TracedAnswers) -> float | int | None:
-    """Recompute one number: a rate is the mean over items of the share of expected answers that pass; None for an unknown name."""
+    """Recompute one number; None for an unknown name.
+
+    A rate is the mean over items of the share of expected answers that pass, or over patients of the mean of each one's items.
+    """
     outcomes, key, places = answers.outcomes, answers.key, answers.places
     if not len(places):
         return None
@@ -143,8 +148,11 @@ def recount(name: str, answers: TracedAnswers) -> float | int | None:
         values = outcomes.metric(RATES[name], key, best=name == "best_case")
     else:
         return None
-    known = values[places][~np.isnan(values[places])]
-    return math.fsum(known) / len(known) if len(known) else None
+    there = places[~np.isnan(values[places])]
+    if not len(there):
+        return None
+    weights = item_weights(codes_of(outcomes.patients[there])) if name == PASS1_PATIENTS else np.ones(len(there))
+    return math.fsum(values[there] * weights) / math.fsum(weights)
 
 
 Groups = dict[tuple[str, str, str, str], TracedAnswers]

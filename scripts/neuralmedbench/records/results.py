@@ -46,6 +46,12 @@ PRIOR = "prior"
 PASS1 = ("pass1", "pass1_low", "pass1_high")
 """Columns of pass@1 and its interval."""
 
+PASS1_PATIENTS = "pass1_patients"
+"""pass@1 with patients alike: the mean over patients of the mean of each one's items. It ranks."""
+
+RANKING = (PASS1_PATIENTS, "pass1_patients_low", "pass1_patients_high")
+"""Columns of the number that ranks and its interval."""
+
 BOUNDS = ("worst_case", "best_case")
 """Columns with the two rates if all missing answers had failed, and had passed: in place of a rate that missing answers leave open."""
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from neuralmedbench.estimates.contrasts import paired_difference, square_and_add, unpaired_difference
 from neuralmedbench.estimates.exact import holm_known
-from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, patients_rate
 from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.words import counted, plural
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key, Outcomes
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, titles_of
 
@@ -129,9 +129,9 @@ def contrast_of_sides(values: Floats, sides: Sides, by: ByPatient, beside: list[
     if min(row["n_patients_before"], row["n_patients_after"]) < FEWEST_PATIENTS:
         sides_of = f"{row['n_patients_before']} {plural(2, cluster)} before and {row['n_patients_after']} after"
         return row | {"note": f"{sides_of}: fewer than {FEWEST_PATIENTS} on a side are not compared"}
-    rates = [rate_interval(values[mask], by.at(mask)) for mask in (before, after)]
+    rates = [patients_rate(values[mask], by.at(mask)) for mask in (before, after)]
     for name, rate in zip(("before", "after"), rates, strict=True):
-        row |= {name: rate.value, f"{name}_low": rate.low, f"{name}_high": rate.high}
+        row |= with_ends({name: rate})
     either = before | after
     difference = unpaired_difference(values[either], before[either], by.at(either))
     row |= {"difference": difference.value, "low": difference.low, "high": difference.high, "p_value": difference.p_value}

@@ -14,14 +14,14 @@ from neuralmedbench.config.arms import AT_LESION
 from neuralmedbench.config.model import families
 from neuralmedbench.estimates.contrasts import Difference, paired_difference, patients_to_show
 from neuralmedbench.estimates.exact import holm_known
-from neuralmedbench.estimates.intervals import rate_interval
+from neuralmedbench.estimates.intervals import Floats, patients_rate
 from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
-from neuralmedbench.records.results import FEWEST
+from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS
 from neuralmedbench.records.words import all_of, capital, counted, listing, points, points_span
 from neuralmedbench.tables.declare import ALL, MODEL, SCORED, Suppression, Table, arm_labels, grouped_by, of_study
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
-from neuralmedbench.tables.rows import Cells, ModelRow, ResultRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, ResultRow, Tables, with_ends
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import LAYOUT, PICTURES, Takeaway, claims_of, largest, share, size_of, without_head
@@ -77,8 +77,7 @@ def model_pairs(study: Study) -> dict[str, list[Pair]]:
 def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
     values = {model: outcomes.pass1_of_complete_items(Key(model)) for model in study.models}
     each_two = list(combinations(study.models, 2))
-    by = outcomes.by_patient(study.settings)
-    found = [(first, second, paired_difference(values[first], values[second], by)) for first, second in each_two]
+    found = [(first, second, _paired(study, outcomes, first, second, values)) for first, second in each_two]
     # the number of readers, or of settings of one model, must not change the correction between models
     tested: dict[str, dict[tuple[str, str], float | None]] = {}
     shared = families(study.models.values())
@@ -98,6 +97,11 @@ def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
         )
         for first, second, difference in found
     ]
+
+
+def _paired(study: Study, outcomes: Outcomes, first: str, second: str, values: Mapping[str, Floats]) -> Difference:
+    by = outcomes.by_patient(study.settings, Key(first), Key(second))
+    return paired_difference(values[first], values[second], by)
 
 
 def _patients_needed(study: Study, difference: Difference) -> int | None:
@@ -328,12 +332,12 @@ class ReaderRow(ResultRow):
     in_reference_pool: bool | None = None
     slice: str | None = None
     value_of_slice: str | None = None
-    reader_pass1: float | None = None
-    reader_pass1_low: float | None = None
-    reader_pass1_high: float | None = None
-    model_pass1: float | None = None
-    model_pass1_low: float | None = None
-    model_pass1_high: float | None = None
+    reader_pass1_patients: float | None = None
+    reader_pass1_patients_low: float | None = None
+    reader_pass1_patients_high: float | None = None
+    model_pass1_patients: float | None = None
+    model_pass1_patients_low: float | None = None
+    model_pass1_patients_high: float | None = None
     difference: float | None = None
     low: float | None = None
     high: float | None = None
@@ -346,7 +350,7 @@ class ReaderRow(ResultRow):
 def reader_rows(study: Study) -> list[ReaderRow]:
     """Rows of `readers.csv`.
 
-    One per reader, other model (readers too) and slice: pass@1 of both with intervals, and reader minus model, paired by item, over the
+    One per reader, other model (readers too) and slice: pass@1 of both, patients alike, and reader minus model, paired by item, over the
     items that both answered without a missing sample. All items, then each family and each level. Strata of a round are drawn with
     different probabilities, so a rate here is that of the items shown, not of the benchmark.
     """
@@ -359,7 +363,7 @@ def reader_rows(study: Study) -> list[ReaderRow]:
 
 
 def _reader_rows(study: Study, benchmark: BenchmarkStudy, reader: str) -> Iterator[Cells]:
-    outcomes, by = benchmark.outcomes, benchmark.outcomes.by_patient(study.settings)
+    outcomes = benchmark.outcomes
     own = outcomes.pass1_of_complete_items(Key(reader))
     for name, value, mask in _slices(study, outcomes):
         for model in study.models:
@@ -378,11 +382,11 @@ def _reader_rows(study: Study, benchmark: BenchmarkStudy, reader: str) -> Iterat
                 "value_of_slice": value,
                 "seconds_median": _seconds(benchmark, reader, both),
             }
-            shown = {"reader": np.where(both, own, np.nan), "model": np.where(both, other, np.nan)}
-            for side, values in shown.items():
-                rate = rate_interval(values, by)
-                row |= {f"{side}_pass1": rate.value, f"{side}_pass1_low": rate.low, f"{side}_pass1_high": rate.high}
-            found = paired_difference(shown["reader"], shown["model"], by)
+            shown = {reader: np.where(both, own, np.nan), model: np.where(both, other, np.nan)}
+            for side, who in (("reader", reader), ("model", model)):
+                by = outcomes.by_patient(study.settings, Key(who))
+                row |= with_ends({f"{side}_{PASS1_PATIENTS}": patients_rate(shown[who], by)})
+            found = _paired(study, outcomes, reader, model, shown)
             row |= {"difference": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
             yield row | {"n_items": found.items, "n_patients": found.patients}
 
@@ -407,7 +411,7 @@ def readers_takeaway(study: Study, tables: Tables) -> Takeaway:
     if not rows:
         return Takeaway("No clinician has answered the questions of this run.", "0 readers")
     row = max(rows, key=lambda row: (row["n_items"], row["reader"]))
-    text = f"{row['title']} passes {share(row, 'reader_pass1')} of the questions, {study.models[row['model']].title} {share(row, 'model_pass1')} of the same"
+    text = f"{row['title']} passes {share(row, 'reader_pass1_patients')} of the questions, {study.models[row['model']].title} {share(row, 'model_pass1_patients')} of the same"
     n = f"{counted(len({row['reader'] for row in rows}), 'reader')}, up to {size_of(row)}"
     return Takeaway(f"{text}.", n)
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
 from neuralmedbench.estimates.contrasts import Difference, paired_difference
-from neuralmedbench.estimates.intervals import ByPatient, Floats, rate_interval, repaired_share
+from neuralmedbench.estimates.intervals import ByPatient, Floats, patients_rate, repaired_share
 from neuralmedbench.estimates.prediction_powered import correct_rate
 from neuralmedbench.records.items import Arm
 from neuralmedbench.records.words import counted, p_equals, percent, percent_span, points, points_span
 from neuralmedbench.tables.calibrated import GraderAccuracy, accuracy_of_score
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
-from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
+from neuralmedbench.tables.outcomes import Key, Outcomes
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables, with_ends
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import TOLD, Takeaway, claims_of, largest, rows_of_best, share, without_head
 
@@ -40,15 +40,15 @@ UNSHOWN = {
 """Why no share is given if a contrast was not shown to be above 0."""
 
 
-def decompose(passed: Mapping[str, Floats], by: ByPatient) -> Cells:
+def decompose(passed: Mapping[str, Floats], by_of: Callable[..., ByPatient]) -> Cells:
     """Compare pass@1 with and without the findings, and give the share of the errors that they repair if it is identified.
 
     Parameters
     ----------
     passed : mapping of str to ndarray of float, shape (items,)
         Passes of each item under the arms, by the columns of `ARMS`; NaN if unknown. `f` and `d` are needed.
-    by : ByPatient
-        Patients of the items.
+    by_of : callable
+        Gives the patients of the items, joined where they share a request under the arms that are named.
 
     Returns
     -------
@@ -60,18 +60,19 @@ def decompose(passed: Mapping[str, Floats], by: ByPatient) -> Cells:
     if not both.any():
         return {"shown": False, "note": "no item was asked under both arms", "n_items": 0, "n_patients": 0}
     known = {name: np.where(both, values, np.nan) for name, values in passed.items()}
-    cells: Cells = {"n_items": int(both.sum()), "n_patients": by.at(both).clusters}
+    cells: Cells = {"n_items": int(both.sum()), "n_patients": by_of().at(both).clusters}
     for name, values in known.items():
-        rate = rate_interval(values, by)
-        cells |= {name: rate.value, f"{name}_low": rate.low, f"{name}_high": rate.high}
-    change = (known["d"] - known["f"])[both]
+        cells |= with_ends({name: patients_rate(values, by_of(name))})
+    by = by_of("d", "f").at(both)
+    weights = by.item_weights
+    change = (known["d"] - known["f"])[both] * weights
     cells |= {"repaired": float(np.maximum(change, 0).mean()), "made": float(np.maximum(-change, 0).mean())}
-    found = {name: paired_difference(known[a], known[b], by) for name, (a, b) in CONTRASTS.items() if a in known and b in known}
+    found = {name: paired_difference(known[a], known[b], by_of(a, b)) for name, (a, b) in CONTRASTS.items() if a in known and b in known}
     for name, contrast in found.items():
         cells |= {name: contrast.value, f"{name}_low": contrast.low, f"{name}_high": contrast.high, f"{name}_p": contrast.p_value}
     note = _why_no_share(cells["f"], found, by.settings.confidence)
     if not note:
-        repaired = repaired_share(change, (1 - known["f"])[both], by.at(both))
+        repaired = repaired_share(change, (1 - known["f"])[both] * weights, by)
         if repaired.low is None:
             note = "too few errors for an interval of their share"
         else:
@@ -178,12 +179,16 @@ def decomposition_rows(study: Study) -> list[DecompositionRow]:
             keys = {name: Key(model, arm) for name, arm in ARMS.items()}
             if keys["d"] not in outcomes.counts:
                 continue
-            passed = {name: outcomes.pass1_of_complete_items(key) for name, key in keys.items() if key in outcomes.counts}
-            cells = decompose(passed, outcomes.by_patient(study.settings, *keys.values()))
+            cells = _compared(study, outcomes, keys)
             if accuracy and cells.get("gain") is not None:
                 cells |= share_beyond_grader(cells["f"], cells["d"], accuracy)
             rows.append(DecompositionRow(benchmark=benchmark.name, model=model, **cells))
     return rows
+
+
+def _compared(study: Study, outcomes: Outcomes, keys: Mapping[str, Key]) -> Cells:
+    passed = {name: outcomes.pass1_of_complete_items(key) for name, key in keys.items() if key in outcomes.counts}
+    return decompose(passed, lambda *names: outcomes.by_patient(study.settings, *(keys[name] for name in names)))
 
 
 def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from neuralmedbench.estimates.contrasts import paired_difference
-from neuralmedbench.estimates.intervals import rate_interval
+from neuralmedbench.estimates.intervals import patients_rate
 from neuralmedbench.estimates.suppression import Label
+from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.confidence.measures import Confidences, ConfidenceSource, Draws, gather_confidences
 from neuralmedbench.tables.confidence.reliability import cluster_of_patients, overconfidence_interval
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
+from neuralmedbench.tables.rows import Cells, ModelRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import DEGRADED, Takeaway, claims_of, share, size_of
 
@@ -30,9 +31,9 @@ class DegradationRow(ModelRow):
     operator: str
     level: int
     arms: str
-    pass1: float | None = None
-    pass1_low: float | None = None
-    pass1_high: float | None = None
+    pass1_patients: float | None = None
+    pass1_patients_low: float | None = None
+    pass1_patients_high: float | None = None
     difference: float | None = None
     low: float | None = None
     high: float | None = None
@@ -82,30 +83,26 @@ def _levels(
 ) -> Iterator[Cells]:
     """Yield the rows of one model and artefact."""
     outcomes = benchmark.outcomes
-    by = outcomes.by_patient(study.settings, *levels.values())
     values = {level: outcomes.pass1_of_complete_items(key) for level, key in levels.items()}
     shared = ~np.isnan(np.stack(list(values.values()))).any(axis=0)
     values = {level: np.where(shared, value, np.nan) for level, value in values.items()}
     sizes: Cells = {"n_items": int(shared.sum()), "n_patients": len(np.unique(outcomes.patients[shared]))}
     # confidences of the items that have one at every level
-    found = [stated[key.model, key.arm] for key in levels.values()]
-    sure = reduce(np.intersect1d, (one.items for one in found), np.flatnonzero(shared))
-    joined = cluster_of_patients(outcomes.patients, by)
-    draws = {level: Draws(one.of_items(sure), by, joined) for level, one in zip(levels, found, strict=True)} if sure.size else {}
+    confidences = {level: stated[key.model, key.arm] for level, key in levels.items()}
+    sure = reduce(np.intersect1d, (one.items for one in confidences.values()), np.flatnonzero(shared))
     for level, value in values.items():
-        rate = rate_interval(value, by)
-        row: Cells = {
-            "level": level,
-            "pass1": rate.value,
-            "pass1_low": rate.low,
-            "pass1_high": rate.high,
-            "with_confidence": int(sure.size),
-        }
+        row: Cells = {"level": level, "with_confidence": int(sure.size)} | with_ends(
+            {PASS1_PATIENTS: patients_rate(value, outcomes.by_patient(study.settings, levels[level]))}
+        )
         if level:
-            changed = paired_difference(value, values[0], by)
+            changed = paired_difference(value, values[0], outcomes.by_patient(study.settings, levels[level], levels[0]))
             row |= {"difference": changed.value, "low": changed.low, "high": changed.high, "p_value": changed.p_value}
-        if draws:
-            row |= _confidence(draws[level], draws[0] if level else None)
+        if sure.size:
+            # as in confidence.csv: patients who share a request under this level or level 0 are one
+            by = outcomes.by_patient(study.settings, levels[level], levels[0])
+            joined = cluster_of_patients(outcomes.patients, by)
+            here, clean = (Draws(confidences[one].of_items(sure), by, joined) for one in (level, 0))
+            row |= _confidence(here, clean if level else None)
         yield row | sizes
 
 
@@ -153,7 +150,9 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
         return Takeaway("No model was shown to pass fewer items with severely degraded pictures than with the pictures as they are.", n)
     _, most = min(named, key=lambda pair: (pair[0]["difference"], *_head(pair[1])))
     where = f"level {most['level']} of {most['operator'].replace('_', ' ')}"
-    passed = f"{share(cells[*_head(most), 0], 'pass1')} of the items as they are and {share(dict(most), 'pass1')} at {where}"
+    passed = (
+        f"{share(cells[*_head(most), 0], 'pass1_patients')} of the items as they are and {share(dict(most), 'pass1_patients')} at {where}"
+    )
     falls = f"{len(fallen)} of {counted(len(claims), 'comparison')} of an artefact's highest level with none {'is a significant fall' if len(fallen) == 1 else 'are significant falls'}"
     return Takeaway(f"{study.models[most['model']].title} passes {passed}, the largest of the significant falls; {falls}.", n)
 

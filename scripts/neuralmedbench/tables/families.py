@@ -142,7 +142,7 @@ def _model_rows(study: Study, benchmark: BenchmarkStudy, model: str, head: Cells
 def _rates(study: Study, benchmark: BenchmarkStudy, key: Key, family: str, mask: npt.NDArray[np.bool_]) -> Cells:
     outcomes, within = benchmark.outcomes, family != RANKED_DIFFERENTIAL
     columns = [np.where(mask, outcomes.metric(name, key, within_family=within), np.nan) for name in RATES]
-    by = outcomes.by_patient(study.settings)
+    by = outcomes.by_patient(study.settings, key)
     intervals = {name: rate_interval(column, by) for name, column in zip(RATES, columns, strict=True)}
     worst_case, best_case = bounds_of(outcomes, key, "pass1", columns[0])
     # above the allowed share of missing answers no number stands for a rate

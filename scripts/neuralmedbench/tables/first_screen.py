@@ -11,6 +11,7 @@ from neuralmedbench.estimates.contrasts import smallest_difference
 from neuralmedbench.estimates.prediction_powered import FEWEST_RATERS
 from neuralmedbench.records.items import Axis, Family
 from neuralmedbench.records.responses import is_by_another_model, printable_name
+from neuralmedbench.records.results import RANKING
 from neuralmedbench.records.words import capital, counted, listing, percent, percent_with_span
 from neuralmedbench.tables.calibrated import FEWEST_ANSWERS, FEWEST_PATIENTS, SCORE
 from neuralmedbench.tables.calls import GRADER
@@ -238,22 +239,22 @@ def _rate_of_best(study: Study, tables: Tables, axis: Axis, benchmark: str) -> s
         return f"{head}: no set was run"
     head = f"{head}, {study.benchmarks[benchmark].config.title}"
     best = best_of(tables, benchmark)
-    if best is None or best["pass1"] is None:
+    if best is None or best["pass1_patients"] is None:
         return f"{head}: {_no_rank(study, models_of(tables, benchmark))}"
-    return f"{head}: {_title_with_pool(best)} passes {share(best, 'pass1')} of {size_of(best, ' of ', separator='')}"
+    return f"{head}: {_title_with_pool(best)} passes {share(best, 'pass1_patients')} of {size_of(best, ' of ', separator='')}"
 
 
 def _right_answers(study: Study, tables: Tables, benchmark: str) -> str:
     """State how many answers of the best model are right, beside what a constant answer and chance earn; empty without a rank."""
     best = best_of(tables, benchmark)
-    if best is None or best["pass1"] is None:
+    if best is None or best["pass1_patients"] is None:
         return ""
     constant = constant_of(tables, benchmark)
-    floors = [f"the best constant answer earns {share(constant, 'pass1')}"] if constant.get("pass1") is not None else []
+    floors = [f"the best constant answer earns {share(constant, 'pass1_patients')}"] if constant.get("pass1_patients") is not None else []
     floors += [f"one option at random {percent(constant['chance'])}"] if constant.get("chance") is not None else []
     size = size_of(best, " of ", separator="")
     unread = open_rate(best, tables)
-    text = f"{best['title']} answers {share(best, 'pass1')} of {size} rightly{f'; {listing(floors)}' if floors else ''}"
+    text = f"{best['title']} answers {share(best, 'pass1_patients')} of {size} rightly{f'; {listing(floors)}' if floors else ''}"
     read = (
         f"{percent(best['unread_fraction'])} could not be read{unread}"
         if unread
@@ -266,7 +267,7 @@ def _right_answers(study: Study, tables: Tables, benchmark: str) -> str:
 def _reasoning(study: Study, tables: Tables, benchmark: str) -> str:
     """State what is known of the reasoning behind the final answers of the best model; empty without a rank."""
     best = best_of(tables, benchmark)
-    if best is None or best["pass1"] is None:
+    if best is None or best["pass1_patients"] is None:
         return ""
     model = best["model"]
     judged = [row for row in tables["reasoning"] if (row["benchmark"], row["model"]) == (benchmark, model) and row["value"] is not None]
@@ -316,7 +317,7 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     if not ranked:
         return f"{title}: {_no_rank(study, models_of(tables, benchmark))}."
     best = ranked[0]
-    rate = percent_with_span(best["pass1"], best["pass1_low"], best["pass1_high"])
+    rate = percent_with_span(*(best[name] for name in RANKING))
     size = size_of(best, " of ", separator="")
     sentence = f"{title}: {_title_with_pool(best)} passes {rate} of {size} at the first answer"
     lower, unread = lower_models(tables, benchmark, best["model"], 1 - study.settings.confidence)

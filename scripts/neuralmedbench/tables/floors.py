@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from itertools import combinations
 from typing import NamedTuple, TypeVar
@@ -11,8 +11,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, codes_of, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, codes_of, item_weights, rate_interval
 from neuralmedbench.records.items import NO_LESION, Family, Gold, Item, ReferenceValue, Runner
+from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.scores import ParseStatus, Prediction
 from neuralmedbench.records.value_reading import keywords_of
 from neuralmedbench.records.value_rules import fields_of, is_right, read_value, right_text, threshold
@@ -62,9 +63,9 @@ class Floor(NamedTuple):
         """Keep some items."""
         return Floor(self.chosen[items], self.hindsight[items])
 
-    def interval(self, by: ByPatient) -> Interval:
+    def interval(self, by: ByPatient, rate_of: Callable[[Floats, ByPatient], Interval] = rate_interval) -> Interval:
         """Return the rate with an interval for the best constant of all: what is chosen on few patients earns less, what is in hindsight more."""
-        low, high = rate_interval(self.chosen, by), rate_interval(self.hindsight, by)
+        low, high = rate_of(self.chosen, by), rate_of(self.hindsight, by)
         return low if low.value is None else Interval(low.value, low.low, high.high, BRACKET)
 
 
@@ -75,14 +76,15 @@ def chance(outcomes: Outcomes) -> float | None:
 
 
 def floors(outcomes: Outcomes, vocabulary: Vocabulary) -> dict[str, Floor]:
-    """Return the floor of `pass1` (one constant) and of `candidates5` (a constant list of five).
+    """Return the floor of `pass1` and `pass1_patients` (one constant) and of `candidates5` (a constant list of five).
 
     One constant for each family; for structured items, whose pictures show what they are, also one for each modality, sequence, plane and
     source (tag `dataset:`), if that earns more. Whether a constant passes is decided by the rule of the item: letter or text of an option, class,
     diagnosis by the vocabulary, place and side of a lesion (up to three places may be named), values by the rules of their fields.
     """
     size = len(outcomes.items)
-    one = Floor(np.zeros(size), np.zeros(size))
+    one, alike = (Floor(np.zeros(size), np.zeros(size)) for _ in range(2))
+    weights = item_weights(outcomes.patients)
     five = Floor(np.full(size, np.nan), np.full(size, np.nan))
     families: dict[Hashable, list[int]] = defaultdict(list)
     for index, item in enumerate(outcomes.items):
@@ -96,10 +98,15 @@ def floors(outcomes: Outcomes, vocabulary: Vocabulary) -> dict[str, Floor]:
         kinds = codes_of([repr(_kind_of(item, reference)) for item, reference in zip(items, gold, strict=True)])
         for column, values in zip(one, best_constant(passes, patients, kinds, 1), strict=True):
             column[members] = values
+        # a constant is chosen by what it earns: here each item earns its weight
+        own = weights[members]
+        earned = best_constant(passes * own[:, None], patients, kinds, 1)
+        for column, values in zip(alike, (earned.chosen / own, earned.hindsight / own), strict=True):
+            column[members] = values
         if outcomes.ranked[members].all():
             for column, values in zip(five, best_constant(passes, patients, kinds, K), strict=True):
                 column[members] = values
-    return {"pass1": one, "candidates5": five}
+    return {"pass1": one, PASS1_PATIENTS: alike, "candidates5": five}
 
 
 def best_constant(passes: Floats, patients: Ints, kinds: Ints, guesses: int) -> Floor:
@@ -108,7 +115,7 @@ def best_constant(passes: Floats, patients: Ints, kinds: Ints, guesses: int) -> 
     Parameters
     ----------
     passes : ndarray of float, shape (items, constants)
-        Pass of each constant, 0 to 1.
+        Pass of each constant, 0 to 1; times the weight of the item, if items count differently.
     patients, kinds : ndarray of int, shape (items,)
         Patient and kind of each item, numbered from 0.
     guesses : int

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neuralmedbench.config.model import ModelConfig
-from neuralmedbench.estimates.intervals import Floats, Interval, rate_interval
+from neuralmedbench.estimates.intervals import Floats, Interval, patients_rate, rate_interval
 from neuralmedbench.estimates.ranks import rank_ranges, tiers
 from neuralmedbench.records.items import Strategy
-from neuralmedbench.records.results import PRIOR
+from neuralmedbench.records.results import PASS1_PATIENTS, PRIOR
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION
 from neuralmedbench.records.words import are, counted, percent, plural
 from neuralmedbench.tables.calibrated import CalibratedRow, calibrated_rows, corrects_score
@@ -27,7 +27,7 @@ from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, models_of
 PRIOR_TITLE = "Best constant answer"
 RATES = ("pass1", "pass5", "candidates5", "all_right", "rubric")
 OF_DIFFERENTIAL = ("pass5", "candidates5", "all_right")
-RATES_OF_ALL = frozenset({*RATES, PASS1_STRICT, MAIN_CONDITION, CORE_DIAGNOSIS})
+RATES_OF_ALL = frozenset({*RATES, PASS1_PATIENTS, PASS1_STRICT, MAIN_CONDITION, CORE_DIAGNOSIS})
 
 
 def mean_of(values: Floats) -> float | None:
@@ -52,6 +52,9 @@ class LeaderboardRow(ResultRow):
     rank_low: int | None = None
     rank_high: int | None = None
     tier: int | None = None
+    pass1_patients: float | None = None
+    pass1_patients_low: float | None = None
+    pass1_patients_high: float | None = None
     pass1: float | None = None
     pass1_low: float | None = None
     pass1_high: float | None = None
@@ -119,14 +122,16 @@ def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) 
     ranked = [
         model
         for model in models
-        if not benchmark.limit and rows[model]["pass1"] is not None and rows[model]["missing_fraction"] <= settings.max_missing_fraction
+        if not benchmark.limit
+        and rows[model][PASS1_PATIENTS] is not None
+        and rows[model]["missing_fraction"] <= settings.max_missing_fraction
     ]
     # equal rates are ordered by name
-    ranked.sort(key=lambda model: (-round(rows[model]["pass1"], 9), model))
+    ranked.sort(key=lambda model: (-round(rows[model][PASS1_PATIENTS], 9), model))
     ranges = []
     if ranked:
         values = np.stack([outcomes.metric("pass1", Key(model)) for model in ranked], axis=1)
-        ranges = rank_ranges(values, outcomes.by_patient(settings))
+        ranges = rank_ranges(values, outcomes.by_patient(settings, *map(Key, ranked)))
     alpha = 1 - settings.confidence
     # pairs without a test, or with an interval that holds 0, do not separate tiers
     p_holm = {
@@ -135,7 +140,7 @@ def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) 
     tier = tiers(ranked, p_holm, alpha)
     for model, (low, high) in zip(ranked, ranges, strict=True):
         # equal rates share a rank
-        better = sum(rows[other]["pass1"] > rows[model]["pass1"] + 1e-9 for other in ranked)
+        better = sum(rows[other][PASS1_PATIENTS] > rows[model][PASS1_PATIENTS] + 1e-9 for other in ranked)
         rows[model] |= {"rank": 1 + better, "rank_low": low, "rank_high": high, "tier": tier[model]}
     # ranked models first, then models without a rank, readers, and the prior
     order = [*ranked, *sorted(set(models) - set(ranked)), *sorted(study.readers)]
@@ -151,7 +156,7 @@ def _head(benchmark: BenchmarkStudy) -> Cells:
 def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
     outcomes, key, config = benchmark.outcomes, Key(model), study.models[model]
     counts = outcomes.counts[key]
-    by, limit = outcomes.by_patient(study.settings), study.settings.max_missing_fraction
+    by, limit = outcomes.by_patient(study.settings, key), study.settings.max_missing_fraction
     of_differential = outcomes.differential_items(key)
     values = {name: outcomes.metric(name, key) for name in (*RATES, PASS1_STRICT)}
     worst_case, best_case = bounds_of(outcomes, key, "pass1", values["pass1"])
@@ -160,6 +165,7 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
     items = {name: of_differential if name in OF_DIFFERENTIAL else every for name in RATES_OF_ALL}
     unknown = {name for name, own in items.items() if is_left_open(outcomes, key, name, own, limit)}
     rates = {name: Interval() if name in unknown else rate_interval(own, by) for name, own in values.items()}
+    rates[PASS1_PATIENTS] = Interval() if "pass1" in unknown else patients_rate(values["pass1"], by)
     row = _head(benchmark) | {
         "model": model,
         "title": config.title,
@@ -188,7 +194,7 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
         *_notes(study, benchmark, key, config.reader),
     ]
     row["note"] = "; ".join((*notes, *contradiction_note(counts.tally)))
-    row |= with_ends({name: rates[name] for name in ("pass1", PASS1_STRICT, "pass5", "candidates5", "rubric")})
+    row |= with_ends({name: rates[name] for name in (PASS1_PATIENTS, "pass1", PASS1_STRICT, "pass5", "candidates5", "rubric")})
     row |= {name: None if name in unknown else mean_of(counts.grades[name]) for name in (MAIN_CONDITION, CORE_DIAGNOSIS)}
     if config.reader and counts.missing_fraction > limit:
         # a reader answers a sample of the items, so no rate of all is known: the bounds stay, readers.csv has the sample
@@ -238,7 +244,9 @@ def _notes(study: Study, benchmark: BenchmarkStudy, key: Key, reader: str | None
 def _prior_row(study: Study, benchmark: BenchmarkStudy) -> Cells:
     by = benchmark.outcomes.by_patient(study.settings)
     row = _head(benchmark) | {"model": PRIOR, "title": PRIOR_TITLE, "baseline": True, "interval": BRACKET}
-    row |= with_ends({name: floor.interval(by) for name, floor in benchmark.floors.items()})
+    row |= with_ends(
+        {name: floor.interval(by, patients_rate if name == PASS1_PATIENTS else rate_interval) for name, floor in benchmark.floors.items()}
+    )
     note = f"the best constant answer, chosen on other {plural(2, benchmark.cluster)}; the upper end is that of the best in hindsight; not a model"
     guess = chance(benchmark.outcomes)
     return row | {"chance": guess, "note": note if guess is None else f"{note}. One option at random: {percent(guess)}"}

@@ -222,7 +222,8 @@ class Outcomes:
 
         Under the arms of `keys`, patients who share a request are one: one draw stands for all of its items.
         """
-        return ByPatient(self.clusters(*keys), settings)
+        joined = self.clusters(*keys)
+        return ByPatient(self.patients, settings, None if joined is self.patients else joined)
 
     def clusters(self, *keys: Key) -> Ints:
         """Return the patient of each item, patients who share a request under one of the arms joined; shape (items,)."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from neuralmedbench.estimates.contrasts import Difference, Ratio, paired_difference, ratio_difference
 from neuralmedbench.estimates.exact import holm
-from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, patients_rate
 from neuralmedbench.estimates.shifts import spread_of_means
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.arm_changes import NONE_ARM, SHUFFLED, order_under, wrong_gold
@@ -178,10 +178,10 @@ class _Measures:
         by, answers_of = self._by(*arms), {place: len(answers) for place, answers in chosen.items()}
         excess = [paired_difference(shares[:, place], expected[:, place], by) for place in range(most)]
         for place, found in enumerate(excess):
-            rate = rate_interval(shares[:, place], by)
+            rate = patients_rate(shares[:, place], by)
             known = ~np.isnan(shares[:, place])
             yield self._row(
-                "place", " ".join(arms), known, rate, place=LETTERS[place], expected=float(expected[known, place].mean()),
+                "place", " ".join(arms), known, rate, place=LETTERS[place], expected=patients_rate(expected[:, place], by).value,
                 p_value=found.p_value, n_answers=sum(answers_of[number] for number in np.flatnonzero(known).tolist()),
             )  # fmt: skip
         if excess:
@@ -227,14 +227,12 @@ class _Measures:
         return np.where(numbers > 0, sums / np.maximum(numbers, 1), np.nan)
 
     def _rate(self, measure: str, arm: str, values: Sequence[tuple[int, float]]) -> PressureRow:
-        """Return a rate in which every item counts alike."""
+        """Return a rate in which patients count alike."""
         means = self._mean(values)
-        known = ~np.isnan(means)
-        rate = rate_interval(means, self._by(*arm.split())) if known.any() else Interval()
-        return self._row(measure, arm, known, rate, n_answers=len(values))
+        return self._row(measure, arm, ~np.isnan(means), patients_rate(means, self._by(*arm.split())), n_answers=len(values))
 
     def _conditional(self, measure: str, arm: str, values: Sequence[tuple[int, float]]) -> PressureRow:
-        """Return a rate in which every answer that meets the condition counts alike."""
+        """Return a rate in which every answer that meets the condition counts alike: `asymmetry` is the difference of two of them."""
         side = self._sums(values)
         return self._row(measure, arm, side.bottom > 0, side.rate(self._by(arm)), n_answers=len(values))
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from neuralmedbench.estimates.contrasts import paired_difference
 from neuralmedbench.estimates.exact import holm
-from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, patients_rate
 from neuralmedbench.estimates.repeats import compare_answers, share_of_same_answers
 from neuralmedbench.records.items import DIAGNOSES, Item, Runner
 from neuralmedbench.records.scores import ParseStatus, Score
@@ -74,7 +74,7 @@ def usable(pairs: Sequence[ItemAnswers], category: Callable[[Score], str | None]
 def metric_rows(pairs: Sequence[ItemAnswers], vocabulary: Vocabulary, settings: IntervalSettings) -> list[Cells]:
     """Compare old and new answers by pass and by leader.
 
-    Cells of `revisions.csv` for `passed`, with the paired difference of pass@1 (new minus old, clustered by patient), and for
+    Cells of `revisions.csv` for `passed`, with the paired difference of pass@1 (new minus old, patients alike), and for
     `leader`, over the items with a leading diagnosis in any answer. A metric without an item has no row.
     """
 
@@ -87,8 +87,9 @@ def metric_rows(pairs: Sequence[ItemAnswers], vocabulary: Vocabulary, settings: 
     rows = [_metric_row(PASSED, judged, passed_of, settings), _metric_row(LEADER, named, leader, settings)]
     if judged:
         old, new = np.array([_share(pair.old) for pair in judged]), np.array([_share(pair.new) for pair in judged])
-        difference = paired_difference(new, old, ByPatient([pair.item.patient_id for pair in judged], settings))
-        rows[0] |= {"earlier_value": float(old.mean()), "value": float(new.mean()), "difference": difference.value}
+        by = ByPatient([pair.item.patient_id for pair in judged], settings)
+        difference = paired_difference(new, old, by)
+        rows[0] |= {"earlier_value": patients_rate(old, by).value, "value": patients_rate(new, by).value, "difference": difference.value}
         rows[0] |= {"low": difference.low, "high": difference.high, "p_difference": difference.p_value}
         rows[0] |= {"gained": int(((new > MAJORITY) & (old <= MAJORITY)).sum()), "lost": int(((new <= MAJORITY) & (old > MAJORITY)).sum())}
     return [row for row in rows if row["n_items"]]

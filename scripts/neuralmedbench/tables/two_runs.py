@@ -11,7 +11,7 @@ import numpy as np
 
 from neuralmedbench.estimates.contrasts import Difference, paired_difference, smallest_difference
 from neuralmedbench.estimates.exact import holm_known
-from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, codes_of, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, codes_of, patients_rate
 from neuralmedbench.estimates.repeats import share_of_same_answers
 from neuralmedbench.estimates.suppression import CellSize, Label, Mask, mask_of, suppressed_cells
 from neuralmedbench.records.items import Family
@@ -97,21 +97,23 @@ def _by_cluster(items: Sequence[ItemOutcome], settings: IntervalSettings, *other
     """Return the patients of some items; those who share a request are one cluster."""
     patients = codes_of([one.row.patient_id for one in items])
     requests = [codes_of([one.request or one.row.item_id for one in side]) for side in (items, *others)]
-    return ByPatient(joined_clusters(patients, requests) if items else patients, settings)
+    return ByPatient(patients, settings, joined_clusters(patients, requests) if items else None)
 
 
 def _rate(items: Mapping[str, ItemOutcome], settings: IntervalSettings, name: str) -> Cells:
-    """Return the rate of one run over its own items, as on its leaderboard: above the allowed share of missing answers its bounds alone."""
+    """Return the rate of one run over its own items, patients alike, as on its leaderboard: above the allowed share of missing answers its bounds alone."""
     own = list(items.values())
     expected, graded = (sum(getattr(one, count) for one in own) for count in ("expected", "graded"))
     cells: Cells = {f"items_{name}": len(own), f"missing_{name}": expected - graded}
     if not graded:
         return cells
-    bounds = (np.mean([(one.passes + extra * (one.expected - one.graded)) / one.expected for one in own]) for extra in (0, 1))
-    cells |= dict(zip((f"{name}_worst", f"{name}_best"), map(float, bounds), strict=True))
+    by = _by_cluster(own, settings)
+    for bound, extra in (("worst", 0), ("best", 1)):
+        shares = [(one.passes + extra * (one.expected - one.graded)) / one.expected for one in own]
+        cells[f"{name}_{bound}"] = patients_rate(np.array(shares), by).value
     if expected - graded > settings.max_missing_fraction * expected:
         return cells
-    return cells | with_ends({name: rate_interval(np.array([one.share for one in own]), _by_cluster(own, settings))})
+    return cells | with_ends({name: patients_rate(np.array([one.share for one in own]), by)})
 
 
 def run_difference(a: Sequence[ItemOutcome], b: Sequence[ItemOutcome], settings: IntervalSettings) -> Difference:
@@ -137,7 +139,9 @@ def difference_row(head: Cells, sides: PairedItems, settings: IntervalSettings) 
     if a:
         found = run_difference(a, b, settings)
         changes = [_change(*pair) for pair in zip(a, b, strict=True)]
-        cells |= {"paired_a": float(np.mean([one.share for one in a])), "paired_b": float(np.mean([one.share for one in b]))}
+        by = _by_cluster(a, settings, b)
+        for name, paired in (("paired_a", a), ("paired_b", b)):
+            cells[name] = patients_rate(np.array([one.share for one in paired]), by).value
         cells |= {"difference": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
         # without correction: `corrected` makes it that of the family
         cells |= {"detectable": found.error, "gained": changes.count("gained"), "lost": changes.count("lost")}

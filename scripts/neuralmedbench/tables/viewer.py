@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralmedbench.estimates.contrasts import paired_difference
-from neuralmedbench.estimates.intervals import rate_interval
+from neuralmedbench.estimates.intervals import patients_rate
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.items import Lesion, Strategy
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES
+from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.views import SliceView, ViewStep, view_steps
 from neuralmedbench.records.words import counted
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
@@ -128,10 +129,10 @@ def _passes(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Vie
     looks, fixed, oracle = Key(model, FULL, Strategy.VIEWER), Key(model), Key(model, oracle_arm(benchmark))
     if looks not in benchmark.outcomes.counts or fixed not in benchmark.outcomes.counts:
         return
-    own, chosen = "pass1", "pass1_chosen_slices"
+    own, chosen = PASS1_PATIENTS, f"{PASS1_PATIENTS}_chosen_slices"
     yield from _comparison_rows(study, benchmark, {own: looks, chosen: fixed}, {DIFFERENCE: (own, chosen)})
     if oracle in benchmark.outcomes.counts:
-        own, chosen, shown = f"{own}{OF_ORACLE_ITEMS}", f"{chosen}{OF_ORACLE_ITEMS}", "pass1_oracle_slices"
+        own, chosen, shown = f"{own}{OF_ORACLE_ITEMS}", f"{chosen}{OF_ORACLE_ITEMS}", f"{PASS1_PATIENTS}_oracle_slices"
         differences = {f"{DIFFERENCE}{OF_ORACLE_ITEMS}": (own, chosen), ORACLE_DIFFERENCE: (shown, own)}
         yield from _comparison_rows(study, benchmark, {own: looks, chosen: fixed, shown: oracle}, differences)
 
@@ -144,7 +145,6 @@ def _comparison_rows(
     values = {name: outcomes.pass1_of_complete_items(key) for name, key in keys.items()}
     asked = ~np.isnan(np.stack(list(values.values()))).any(axis=0)
     values = {name: np.where(asked, own, np.nan) for name, own in values.items()}
-    by = outcomes.by_patient(study.settings, *keys.values())
     sizes: Cells = {
         "n_answers": int(outcomes.counts[first].samples[asked].sum()),
         "n_undefined": int(outcomes.counts[first].samples[~asked].sum()),
@@ -153,10 +153,10 @@ def _comparison_rows(
     }
     head: Cells = {"benchmark": benchmark.name, "model": first.model}
     for name, own in values.items():
-        value, low, high = rate_interval(own, by)[:3]
+        value, low, high = patients_rate(own, outcomes.by_patient(study.settings, keys[name]))[:3]
         yield ViewerRow(**head, measure=name, value=value, low=low, high=high, **sizes)
     for name, (one, other) in differences.items():
-        found = paired_difference(values[one], values[other], by)
+        found = paired_difference(values[one], values[other], outcomes.by_patient(study.settings, keys[one], keys[other]))
         ends: Cells = {"value": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
         yield ViewerRow(**head, measure=name, **ends, **sizes)
 

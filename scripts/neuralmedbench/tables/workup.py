@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from neuralmedbench.estimates.contrasts import paired_difference
-from neuralmedbench.estimates.intervals import Interval, rate_interval
+from neuralmedbench.estimates.intervals import Interval, patients_rate, rate_interval
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Runner, Strategy
 from neuralmedbench.records.responses import MISSING_STATES
+from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.words import counted, listing
 from neuralmedbench.scoring.matching import ReferenceAnswer
 from neuralmedbench.scoring.workup import MOST_BRIER, MOST_LOG_LOSS, WorkUp, measures_of_asking, read_work_up
@@ -34,7 +35,7 @@ CHOICE = "choice_gain"
 
 ASKING = (
     *("questions", "facts_asked", "not_answered", "no_option", "informant_corrected", "informant_unusable"),
-    PASS1 := "pass1",
+    PASS1_PATIENTS,
     ASKING_GAIN := "asking_gain",
 )
 """Measures of questions with options whose facts are asked for (strategy `ask`)."""
@@ -126,14 +127,19 @@ def _asking(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[Cel
                 study, benchmark, model, values, most=most if name == "questions" else 1.0
             )
         if (key := Key(model, arm, Strategy.ASK)) in benchmark.outcomes.counts and any("questions" in values for _, values in answers):
-            passes = [
-                (place, None if np.isnan(value) else float(value))
-                for place, value in enumerate(benchmark.outcomes.pass1_of_complete_items(key))
-            ]
-            yield {"arm": arm, "measure": PASS1} | mean_over_items(study, benchmark, model, passes)
+            yield {"arm": arm, "measure": PASS1_PATIENTS} | _passes(study, benchmark, key)
     for order in (WITHHELD, TOGETHER):
         if cells := _choice(study, benchmark, model, Strategy.ASK, order):
             yield {"measure": ASKING_GAIN} | cells
+
+
+def _passes(study: Study, benchmark: BenchmarkStudy, key: Key) -> Cells:
+    outcomes = benchmark.outcomes
+    values = outcomes.pass1_of_complete_items(key)
+    known = ~np.isnan(values)
+    value, low, high = patients_rate(values, outcomes.by_patient(study.settings, key))[:3]
+    cells: Cells = {"value": value, "low": low, "high": high, "n_answers": len(values), "n_undefined": int((~known).sum())}
+    return cells | {"n_items": int(known.sum()), "n_patients": len(np.unique(outcomes.patients[known]))}
 
 
 def _choice(study: Study, benchmark: BenchmarkStudy, model: str, strategy: Strategy = Strategy.WORKUP, order: str = TOGETHER) -> Cells:

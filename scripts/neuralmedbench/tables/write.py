@@ -10,7 +10,7 @@ from typing import Any
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.files.result_tables import read_results
 from neuralmedbench.files.tables import write_table
-from neuralmedbench.records.results import BOUNDS, CLUSTER_MARKS, MARK, PASS1
+from neuralmedbench.records.results import BOUNDS, CLUSTER_MARKS, MARK, PASS1, RANKING
 from neuralmedbench.tables import (
     answer_errors,
     calibrated,
@@ -58,7 +58,7 @@ from neuralmedbench.tables.revisions import change_notes, change_sentences
 from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 
-METRICS = (*PASS1, "pass5", "candidates5", "rank", "tier", "missing_fraction")
+METRICS = (*PASS1, *RANKING, "pass5", "candidates5", "rank", "tier", "missing_fraction")
 # the order matters: `families` and `cost` read the rows of `leaderboard`, `claims` those of all comparisons, `grounding` those of `claims`
 TABLES: tuple[Table, ...] = (
     leaderboard.TABLE,

@@ -12,6 +12,7 @@ from neuralmedbench.estimates.contrasts import (
     can_reject,
     flip_test,
     paired_difference,
+    paired_parts,
     parts_of,
     patients_to_show,
     ratio_difference,
@@ -19,7 +20,7 @@ from neuralmedbench.estimates.contrasts import (
     smallest_difference,
     unpaired_difference,
 )
-from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, patients_rate, rate_interval
 
 SETTINGS = IntervalSettings(resamples=400)
 
@@ -35,6 +36,36 @@ def test_a_difference_uses_only_items_that_both_sides_have() -> None:
     assert (difference.value, difference.items, difference.patients, difference.differing) == (0.5, 2, 2, 1)
     assert (difference.only_first, difference.only_second) == (1, 0)
     assert paired_difference(first[2:3], second[2:3], by(1))[:4] == (None, None, None, None)
+
+
+def test_patients_count_alike_whatever_their_number_of_items_also_where_they_are_joined() -> None:
+    """Nine items of one patient, one each of three others; the first two share a request."""
+    patients = np.repeat(np.arange(4), [9, 1, 1, 1])
+    first, second = np.r_[np.ones(9), 0, 1, 1], np.r_[np.zeros(9), 0, 1, 0]
+    alone, joined = (paired_difference(first, second, ByPatient(patients, SETTINGS, codes)) for codes in (None, np.maximum(patients, 1)))
+    assert (alone.value, alone.patients, alone.differing) == (0.5, 4, 2)
+    assert (joined.value, joined.patients, joined.differing) == (0.5, 3, 2)
+    # of the joined patients one differs: their number is 1 of 2 patients, half of what a patient alone adds
+    assert paired_parts(first, second, ByPatient(patients, SETTINGS, np.maximum(patients, 1))).values == pytest.approx([0.25, 0, 0.25])
+
+
+def test_a_difference_is_that_of_the_two_rates_of_patients() -> None:
+    rng = np.random.default_rng(5)
+    patients = np.repeat(np.arange(30), rng.integers(1, 9, 30))
+    first, second = rng.random((2, patients.size))
+    patient = ByPatient(patients, SETTINGS, patients // 2)
+    rates = [patients_rate(values, patient).value or 0.0 for values in (first, second)]
+    assert paired_difference(first, second, patient).value == pytest.approx(rates[0] - rates[1])
+    means = [np.mean([values[patients == one].mean() for one in range(30)]) for values in (first, second)]
+    assert rates == pytest.approx(means)
+    halves = unpaired_difference(first, patients < 12, ByPatient(patients, SETTINGS))
+    own = [np.mean([first[patients == one].mean() for one in part]) for part in (range(12), range(12, 30))]
+    assert halves.value == pytest.approx(own[0] - own[1])
+
+
+def test_where_all_patients_have_as_many_items_both_rates_are_one() -> None:
+    values = np.random.default_rng(2).random(60)
+    assert patients_rate(values, by(20, 3)) == rate_interval(values, by(20, 3))
 
 
 def test_the_p_value_of_few_patients_is_a_share_of_all_patterns() -> None:

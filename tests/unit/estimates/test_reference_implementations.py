@@ -20,6 +20,7 @@ from neuralmedbench.estimates.contrasts import (
     flip_test,
     paired_difference,
     parts_of,
+    ratio_difference,
     ratio_of,
     smallest_difference,
     square_and_add,
@@ -72,8 +73,13 @@ def test_percentiles_and_resampled_means_are_those_of_scipy(clustered: tuple[np.
 
 def test_the_variance_between_patients_is_the_sandwich_of_statsmodels(clustered: tuple[np.ndarray, np.ndarray]) -> None:
     values, patients = clustered
-    fit = sm.OLS(values, np.ones(50)).fit(cov_type="cluster", cov_kwds={"groups": patients}, use_t=True)
-    assert paired_difference(values, np.zeros(50), ByPatient(patients, SETTINGS)).error == pytest.approx(fit.bse[0], abs=TO)
+    by = ByPatient(patients, SETTINGS)
+    clusters = {"cov_type": "cluster", "cov_kwds": {"groups": patients}, "use_t": True}
+    fit = sm.OLS(values, np.ones(50)).fit(**clusters)
+    assert ratio_difference(ratio_of(values), ratio_of(np.zeros(50)), by).error == pytest.approx(fit.bse[0], abs=TO)
+    patients_alike = sm.WLS(values, np.ones(50), weights=1 / np.bincount(patients)[patients]).fit(**clusters)
+    found = paired_difference(values, np.zeros(50), by)
+    assert (found.value, found.error) == pytest.approx((patients_alike.params[0], patients_alike.bse[0]), abs=TO)
     mean = values.mean()
     freedom = (stats.t.ppf(0.975, 49) / stats.t.ppf(0.975, 13)) ** 2
     assert variance_of_mean(values, patients).robust == pytest.approx(fit.bse[0] ** 2, abs=TO)

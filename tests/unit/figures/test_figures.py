@@ -16,7 +16,7 @@ from neuralmedbench.figures.style import INK, looks, styled
 from neuralmedbench.figures.table import Row
 from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_table
-from neuralmedbench.records.results import COLUMNS
+from neuralmedbench.records.results import COLUMNS, PASS1
 from neuralmedbench.report.source import inline_svg
 
 MODELS = [f"m{number:02d}" for number in range(20)]
@@ -40,6 +40,7 @@ def fill(folder: Path, models: list[str]) -> None:
         for place, name in enumerate(models)
     ]
     board += [{"benchmark": "deep", "axis": "depth", "model": "prior", "title": "Prior", "pass1": 0.2, **seen}] if models else []
+    board = [row | {name.replace("pass1", "pass1_patients"): row[name] for name in PASS1 if name in row} for row in board]
     broad = [row | {"benchmark": "broad", "axis": "breadth"} for row in board]
     write(folder, "leaderboard", [*board, *broad])
     rates = [{name: cell for name, cell in row.items() if name != "tier"} for row in board]
@@ -60,8 +61,8 @@ def fill(folder: Path, models: list[str]) -> None:
     write(folder, "funnel", [{"benchmark": "deep", "model": name, "step": step, "place": place, "share": share, **seen,
                               "share_low": share - 0.1, "share_high": share + 0.2}
                              for name in models for place, (step, share) in enumerate(left.items(), start=1)])  # fmt: skip
-    write(folder, "degradation", [{"benchmark": "deep", "model": name, "operator": operator, "level": level, "pass1": 0.8 - 0.2 * level,
-                                   "pass1_low": 0.1, "pass1_high": 0.9, **seen}
+    write(folder, "degradation", [{"benchmark": "deep", "model": name, "operator": operator, "level": level, "pass1_patients": 0.8 - 0.2 * level,
+                                   "pass1_patients_low": 0.1, "pass1_patients_high": 0.9, **seen}
                                   | ({"difference": -0.2 * level, "low": -0.5, "high": 0.1} if level else {})
                                   for name in models for operator in ("rician_noise", "blur") for level in range(3)])  # fmt: skip
     write(folder, "workup", [{"benchmark": "deep", "model": name, "arm": arm, "measure": measure, "turn": turn, "value": 0.1 + 0.1 * turn,

@@ -354,7 +354,7 @@ def test_oracle_slices_stand_beside_own_views_as_an_upper_bound_and_what_is_unde
     original = path.read_text(encoding="utf-8")
     names = original.splitlines()[0].split(",")
     shared = {"benchmark": DEPTH, "model": MODELS[0], "n_answers": "4", "n_undefined": "2", "n_items": "4", "n_patients": "4"}
-    rows = [shared | {"measure": "pass1_oracle_slices", "value": "1.0", "low": "0.5", "high": "1.0"}]
+    rows = [shared | {"measure": "pass1_patients_oracle_slices", "value": "1.0", "low": "0.5", "high": "1.0"}]
     rows += [shared | {"measure": "oracle_difference", "value": "0.5", "low": "0.25", "high": "0.75"}]
     rows += [shared | {"measure": "pass1_difference_of_oracle_items", "n_items": "0", "n_answers": "0", "n_undefined": "6"}]
     path.write_text(

@@ -94,9 +94,9 @@ def test_no_sentence_names_a_difference_that_is_not_significant_in_the_family(dr
         "model": "alpha",
         "title": "Alpha",
         "rank": 1,
-        "pass1": 0.6,
-        "pass1_low": 0.5,
-        "pass1_high": 0.7,
+        "pass1_patients": 0.6,
+        "pass1_patients_low": 0.5,
+        "pass1_patients_high": 0.7,
         "n_items": 60,
         "n_patients": 30,
     }
@@ -142,8 +142,17 @@ def test_unread_answers_that_could_turn_a_comparison_leave_it_open(unread: int, 
         "decomposition": [],
     }
     claims = [vars(row) for row in claim_rows(results_of(study, tables))]
-    size = {"benchmark": BREADTH, "in_reference_pool": False, "pass1_low": 0.1, "pass1_high": 1.0, "n_items": 30, "n_patients": 30}
-    board = [size | {"model": name, "title": name.title(), "rank": 1, "pass1": rate} for name, rate in (("alpha", 1.0), ("beta", 0.33))]
+    size = {
+        "benchmark": BREADTH,
+        "in_reference_pool": False,
+        "pass1_patients_low": 0.1,
+        "pass1_patients_high": 1.0,
+        "n_items": 30,
+        "n_patients": 30,
+    }
+    board = [
+        size | {"model": name, "title": name.title(), "rank": 1, "pass1_patients": rate} for name, rate in (("alpha", 1.0), ("beta", 0.33))
+    ]
     assert words in _leader(study, {"claims": claims, "leaderboard": board}, BREADTH)
     (claim,) = [row for row in claims if row["benchmark"] == BREADTH]
     assert (claim["significant"], claim["unread"] > 0.6) == (not unread, bool(unread))
@@ -189,7 +198,7 @@ def test_what_is_claimed_of_true_findings_is_held_by_the_test_and_by_the_interva
         chance = rng.beta(1, 3, 8)[codes]
         passed = {name: (rng.random(len(codes)) < chance).astype(float) for name in ("f", "donor", "leak")}
         passed["d"] = (rng.random(len(codes)) < np.clip(chance + 0.5, 0, 1)).astype(float)
-        row = DecompositionRow(benchmark=DEPTH, model="alpha", **decompose(passed, by))
+        row = DecompositionRow(benchmark=DEPTH, model="alpha", **decompose(passed, lambda *_: by))
         unasked = SimpleNamespace(outcomes=SimpleNamespace(counts={}, items=()))
         study = SimpleNamespace(settings=settings, benchmarks={DEPTH: unasked}, models={})
         (claim,) = claim_rows(results_of(study, {**none, "decomposition": [row]}))

@@ -14,10 +14,13 @@ from fixtures.confidence import answer, open_item, study_of
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.records.scores import Score
 from neuralmedbench.tables.claims import claim_rows
+from neuralmedbench.tables.contrasts import arm_rows
 from neuralmedbench.tables.declare import Results
 from neuralmedbench.tables.degradation import TABLE, degradation_rows, takeaway
 from neuralmedbench.tables.words import DEGRADED
 
+BLUR = ("full", "degraded-blur-1", "degraded-blur-2")
+ENDS = ("difference", "low", "high", "p_value", "n_items")
 ITEMS = [open_item(number, f"p{number % 20}") for number in range(40)]
 
 
@@ -44,7 +47,7 @@ def by_level(rows: list[Score], **wanted: Any) -> dict[int, Any]:
 def test_each_level_has_its_rate_confidence_and_shift() -> None:
     right = {"full": 0.9, "degraded-ghosting-1": 0.7, "degraded-ghosting-2": 0.45}
     rows = by_level(answers(right, {"full": 0.8, "degraded-ghosting-1": 0.8, "degraded-ghosting-2": 0.7}))
-    assert [rows[level].pass1 for level in range(3)] == pytest.approx([0.9, 0.7, 0.45])
+    assert [rows[level].pass1_patients for level in range(3)] == pytest.approx([0.9, 0.7, 0.45])
     assert [rows[level].difference for level in range(3)] == [None, pytest.approx(-0.2), pytest.approx(-0.45)]
     assert [rows[level].overconfidence for level in range(3)] == pytest.approx([-0.1, 0.1, 0.25])
     assert [rows[level].shift for level in range(3)] == [None, pytest.approx(0.2), pytest.approx(0.35)]
@@ -66,6 +69,14 @@ def test_the_shift_of_a_level_is_that_of_the_table_of_confidences() -> None:
             assert getattr(row, name) == pytest.approx(getattr(other, name))
 
 
+def test_the_change_of_a_level_is_that_of_the_table_of_arms() -> None:
+    study = study_under(answers({"full": 0.9, "degraded-blur-1": 0.8, "degraded-blur-2": 0.5}, dict.fromkeys(BLUR, 0.9)))
+    of_arm = {row.arm: row for row in arm_rows(study)}
+    for row in degradation_rows(study)[1:]:
+        other = of_arm[f"degraded-blur-{row.level}"]
+        assert [getattr(row, name) for name in ENDS] == [getattr(other, name) for name in ENDS]
+
+
 def test_all_levels_are_over_the_items_that_every_level_answers() -> None:
     # a CT benchmark with some MR: ghosts are asked of the first ten items alone, one answer of level 2 is missing, one states nothing
     rows = answers({"full": 0.5}, {"full": 0.9})
@@ -74,7 +85,7 @@ def test_all_levels_are_over_the_items_that_every_level_answers() -> None:
     rows[place] = answer(ITEMS[3], None, None, arm="degraded-ghosting-2", missing=True, state="failed")
     rows[place + 1] = answer(ITEMS[4], None, True, arm="degraded-ghosting-2")
     found = by_level(rows)
-    assert {(row.n_items, row.with_confidence, row.pass1) for row in found.values()} == {(9, 8, 1.0)}
+    assert {(row.n_items, row.with_confidence, row.pass1_patients) for row in found.values()} == {(9, 8, 1.0)}
 
 
 def test_one_level_alone_and_models_without_confidence_have_rows_too() -> None:
@@ -96,7 +107,7 @@ def test_arms_are_known_by_what_their_file_does_and_not_by_its_name(tmp_path: Pa
     right = {"full": 0.9, "noisy-blur-2": 0.4, "noisy_alone-blur-1": 0.2}
     rows = degradation_rows(study_under(answers(right, dict.fromkeys(right, 0.8)), tmp_path))
     assert [(row.operator, row.level, row.arms) for row in rows] == [("blur", 0, "noisy-blur-2"), ("blur", 2, "noisy-blur-2")]
-    assert rows[1].pass1 == pytest.approx(0.4)
+    assert rows[1].pass1_patients == pytest.approx(0.4)
     # the items of a row are those that its arms ask
     (labels,) = {tuple(TABLE.suppression.labels(vars(row))) for row in rows}
     assert labels == (("asked noisy-blur-2 direct", ""),)

@@ -99,8 +99,8 @@ def test_rows_are_means_over_patients_and_what_is_undefined_is_counted_and_left_
         "wasted_views": (pytest.approx((1 / 4 + 1 / 4 + 0) / 3), 3, 1),
         "corrections": (pytest.approx((0 + 1 / 4 + 0) / 3), 3, 1),
         "views": (pytest.approx((4 + 0 + 4 + 2) / 4), 4, 0),
-        "pass1": (pytest.approx(2 / 4), 4, 0),
-        "pass1_chosen_slices": (pytest.approx(1 / 4), 4, 0),
+        "pass1_patients": (pytest.approx(2 / 4), 4, 0),
+        "pass1_patients_chosen_slices": (pytest.approx(1 / 4), 4, 0),
         "pass1_difference": (pytest.approx(1 / 4), 4, 0),
     }
     assert all(row.low <= row.value <= row.high and row.n_patients == row.n_items for row in rows.values())
@@ -115,12 +115,12 @@ def test_chosen_slices_own_views_and_oracle_slices_stand_side_by_side_on_the_sam
     values = {name: row.value for name, row in rows.items() if "pass1" in name or "oracle" in name}
     assert values == pytest.approx(
         {
-            "pass1": 2 / 6,
-            "pass1_chosen_slices": 0.0,
+            "pass1_patients": 2 / 6,
+            "pass1_patients_chosen_slices": 0.0,
             "pass1_difference": 2 / 6,
-            "pass1_of_oracle_items": 2 / 4,
-            "pass1_chosen_slices_of_oracle_items": 0.0,
-            "pass1_oracle_slices": 1.0,
+            "pass1_patients_of_oracle_items": 2 / 4,
+            "pass1_patients_chosen_slices_of_oracle_items": 0.0,
+            "pass1_patients_oracle_slices": 1.0,
             "pass1_difference_of_oracle_items": 2 / 4,
             "oracle_difference": 2 / 4,
         },
@@ -137,9 +137,9 @@ def test_of_items_that_no_model_answered_in_all_three_ways_the_differences_are_u
     study = study_of_viewers(4, 2, 1, [None])
     rows = [row for row in viewer_rows(study) if "oracle" in row.measure]
     assert [row.measure for row in rows] == [
-        "pass1_of_oracle_items",
-        "pass1_chosen_slices_of_oracle_items",
-        "pass1_oracle_slices",
+        "pass1_patients_of_oracle_items",
+        "pass1_patients_chosen_slices_of_oracle_items",
+        "pass1_patients_oracle_slices",
         "pass1_difference_of_oracle_items",
         "oracle_difference",
     ]

@@ -144,7 +144,7 @@ def test_asking_for_facts_is_measured_beside_all_of_them_and_none() -> None:
         "not_answered": pytest.approx(1 / 4),
         "no_option": pytest.approx(1 / 2),
     }
-    assert [rows[arm, "pass1"].value for arm in right] == [pytest.approx(number / 40) for number in right.values()]
+    assert [rows[arm, "pass1_patients"].value for arm in right] == [pytest.approx(number / 40) for number in right.values()]
     assert (rows[TOGETHER, "facts_asked"].value, rows[TOGETHER, "facts_asked"].n_undefined, rows[TOGETHER, "no_option"].value) == (
         None,
         2,
@@ -152,7 +152,7 @@ def test_asking_for_facts_is_measured_beside_all_of_them_and_none() -> None:
     )
     assert rows[f"full {TOGETHER}", "asking_gain"].value == pytest.approx(-0.25)
     assert rows["full evidence-history", "asking_gain"].value == pytest.approx(0.25)
-    assert TABLE.suppression.labels(vars(rows["full", "pass1"])) == [("asked full ask", "")]
+    assert TABLE.suppression.labels(vars(rows["full", "pass1_patients"])) == [("asked full ask", "")]
     claims = claims_of(study, list(rows.values()))
     assert [(row.kind, row.other, row.significant) for row in claims] == [
         (OVER_NONE, "full evidence-history", True),

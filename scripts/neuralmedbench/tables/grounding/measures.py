@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neuralmedbench.estimates.contrasts import paired_difference
-from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, Floats, patients_rate
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Runner
 from neuralmedbench.records.words import all_of, counted, listing
@@ -192,7 +192,7 @@ class _ModelGrounding:
             yield self._difference(CONTRASTS[MIRROR], arm, flips, keeps)
 
     def _rate(self, measure: str, arm: str, values: Floats) -> GroundingRow:
-        rate = rate_interval(values, self._by(arm)) if np.isfinite(values).any() else Interval()
+        rate = patients_rate(values, self._by(arm))
         return self._cells(measure, arm, values, {"value": rate.value, "low": rate.low, "high": rate.high})
 
     def _difference(self, measure: str, arm: str, first: Floats, second: Floats) -> GroundingRow:
