@@ -21,7 +21,7 @@ from fixtures.series import measured_cells
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--studies", type=int, default=2_000)
+    parser.add_argument("--studies", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args(argv)
 
