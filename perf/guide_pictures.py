@@ -121,7 +121,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def show_demo(page: Browser, run: Path, out: Path) -> None:
     page.open(run / "results" / "report.html")
     take(page, out / "first-screen.png")
-    take(page, out / "breadth-depth.png", "#axes")
     take(page, out / "leaderboard.png", "#leaderboard")
     open_case(page)
     take(page, out / "case.png", "details.case[open]", 1250)  # down to the answers

@@ -35,10 +35,9 @@ class Series:
 
 
 SERIES = {
-    "axis_correlation": Series(("tests/fixtures/two_axes.py",), "tests/unit/tables/test_axis_correlation.py"),
     "perception_split": Series(("tests/fixtures/perception.py",), "tests/unit/tables/test_decomposition.py"),
     "claims": Series(("tests/fixtures/families.py",), "tests/unit/estimates/test_step_down.py"),
-    "breadth_depth": Series(("tests/fixtures/floors.py",), "tests/unit/tables/test_floors.py"),
+    "floors": Series(("tests/fixtures/floors.py",), "tests/unit/tables/test_floors.py"),
     "confidence_intervals": Series(("tests/fixtures/coverage.py",), "tests/unit/estimates/test_coverage.py"),
     "contrast_coverage": Series(("tests/fixtures/contrast_studies.py",), "tests/unit/estimates/test_contrasts.py"),
     "names_in_phrases": Series(("tests/property/test_vocabulary_property.py",), "tests/property/test_vocabulary_property.py"),

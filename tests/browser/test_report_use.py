@@ -397,7 +397,7 @@ def test_a_word_of_the_glossary_shows_its_meaning_where_it_stands(page: Browser)
 def test_every_table_is_saved_byte_for_byte_from_the_page_itself(page: Browser) -> None:
     saved = page.take("#leaderboard button[data-csv=leaderboard]")
     assert saved.read_bytes() == (page.downloads.parent / "results" / "tables" / "leaderboard.csv").read_bytes()
-    drawn = page.take("#axes button[data-svg=axes]")
+    drawn = page.take("#glance button[data-svg=glance]")
     assert drawn.read_text(encoding="utf-8").startswith("<svg ")
     assert page.complaints == []
 

@@ -183,7 +183,7 @@ def facts(benchmark: BenchmarkConfig) -> dict[str, dict[str, CardAnswer]]:
     )
     seen = "Where questions have dates, those before and after a model's documented cut-off are contrasted; the rest is for its makers to tell."
     answers = {
-        "axis": CardAnswer(answer="yes", text=f"{AXES[benchmark.axis]} It is made of {benchmark.kind}.", where="#axes"),
+        "axis": CardAnswer(answer="yes", text=f"{AXES[benchmark.axis]} It is made of {benchmark.kind}.", where="#matrix"),
         "asked": CardAnswer(answer="yes", text=asked, where="#arms"),
         "contamination": CardAnswer(answer="study team", text=seen, where="#contamination"),
         "subjects": CardAnswer(answer="yes", text=SUBJECTS[benchmark.subjects], where="#privacy"),

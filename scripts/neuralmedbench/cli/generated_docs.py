@@ -52,7 +52,7 @@ def generated_files() -> dict[str, str]:
         f"config/schemas/{name}.schema.json": json.dumps(schema.model_json_schema(), indent=1, sort_keys=True) + "\n"
         for name, schema in FILES.items()
     }
-    columns = {"scripts/neuralmedbench/records/result_columns.py": result_columns()}
+    columns = {"scripts/neuralmedbench/records/result_columns/columns.json": result_columns()}
     written = {path.as_posix(): path.read_text(encoding="utf-8") for path in sorted(Path("docs").glob("*.md"))}
     made = {"docs/configuration.md": _table(), "docs/results.md": _results(), "docs/arms.md": _arms(), "docs/layouts.md": _layouts()}
     pages = {path: with_contents(text) for path, text in (written | made).items() if path in made or CONTENTS.search(text)}

@@ -11,9 +11,9 @@ calibration: MASS_BINS, auroc, brier, calibration_error, linspace_bins, mass_bin
 contrasts: Difference, Parts, Ratio, paired_difference, paired_parts, patients_to_show, ratio_difference, smallest_difference, square_and_add, unpaired_difference
 concordance: COEFFICIENTS, Level, MOST_UNDEFINED, Pairs, concordance, separation
 exact: ShareTest, clopper_pearson, holm, holm_known, share_bounds, share_tests
-intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, bootstrap_p_value, codes_of, rate_interval, repaired_share
+intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, codes_of, rate_interval, repaired_share
 noninferiority: Changes, MOST_PATIENTS, gap_bounds, gaps_of, margin_test, patients_needed
-over_models: FEWEST_MODELS, Discrimination, SetScores, corrected_correlation, guessing_p, is_shared, item_discriminations
+over_models: FEWEST_MODELS, Discrimination, guessing_p, is_shared, item_discriminations
 prediction_powered: FEWEST_RATERS, RatedAnswers, calibrated_rate, correct_rate
 ranks: rank_ranges, tiers
 repeats: compare_answers, pass_at_k, share_of_same_answers

@@ -157,30 +157,6 @@ def percentile_interval(resampled: Floats, clusters: int, confidence: float) -> 
     return float(low), float(high)
 
 
-def bootstrap_p_value(resampled: Floats, clusters: int) -> float:
-    """Test whether a value is above 0.
-
-    Parameters
-    ----------
-    resampled : ndarray of float, shape (resamples,)
-        Bootstrap distribution of the value; NaN is left out.
-    clusters : int
-        Number of patients behind it.
-
-    Returns
-    -------
-    float
-        One-sided p value: below (1 - confidence) / 2 exactly where `percentile_interval` lies above 0. 1 with fewer than 2 patients.
-    """
-    from scipy import special
-
-    finite = resampled[np.isfinite(resampled)]
-    if clusters < 2 or finite.size == 0:
-        return 1.0
-    share = (np.count_nonzero(finite <= 0) + 0.5) / (finite.size + 1)
-    return float(special.stdtr(clusters - 1, special.ndtri(share) * np.sqrt((clusters - 1) / clusters)))
-
-
 @lru_cache(maxsize=1024)
 def expanded_tail(clusters: int, confidence: float) -> float:
     """Return the share of the bootstrap distribution that an expanded percentile interval cuts off on each side."""

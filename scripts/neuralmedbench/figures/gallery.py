@@ -33,15 +33,13 @@ from neuralmedbench.figures.rates import (
     draw_arms,
     draw_axes,
     draw_cost,
-    draw_first_pair,
     draw_leaderboard,
     draw_run_differences,
     draw_slices,
+    keep_both_axes,
     keep_cost,
-    keep_first_pair,
     keep_run_differences,
     keep_slices,
-    why_no_axes,
 )
 from neuralmedbench.figures.style import MODEL_ID, styled
 from neuralmedbench.figures.table import FEWEST_COLUMN, SMALL, Row, few_note, having, in_order, model_order, with_rate, with_titles
@@ -127,8 +125,8 @@ class Figure:
         Name of the table.
     title : str
         Title of the figure.
-    empty : str or callable
-        Sentence shown in its place if no row of the table can be drawn; a callable makes it of all rows.
+    empty : str
+        Sentence shown in its place if no row of the table can be drawn.
     keep : callable
         Selects the rows to draw.
     draw : callable
@@ -139,7 +137,7 @@ class Figure:
 
     table: str
     title: str
-    empty: str | Callable[[list[Row]], str]
+    empty: str
     keep: Callable[[list[Row]], list[Row]]
     draw: Callable[[list[Row]], Any]
     describe: Callable[[list[Row]], str]
@@ -162,7 +160,7 @@ class Figure:
         numbers = [name for name, kind in TABLES[self.table].items() if kind == "float"]
         # a public report has emptied the rows of few patients
         emptied = any(row.get("few_patients") and not any(row[name] for name in numbers) for row in rows)
-        return f"Not shown: fewer than {FEWEST_PATIENTS} patients." if emptied else self.empty(rows) if callable(self.empty) else self.empty
+        return f"Not shown: fewer than {FEWEST_PATIENTS} patients." if emptied else self.empty
 
 
 def _with(*columns: str) -> Callable[[list[Row]], list[Row]]:
@@ -188,18 +186,10 @@ FIGURES = {
         describe_decomposition,
     ),
     "glance": Figure(
-        "axes",
-        "Breadth against depth, one pair of tasks",
-        "No model has a score on both axes: breadth against depth cannot be drawn.",
-        keep_first_pair,
-        draw_first_pair,
-        describe_axes,
-    ),
-    "axes": Figure(
-        "axes",
-        "Breadth against depth",
-        why_no_axes,
-        _with("breadth", "depth"),
+        "leaderboard",
+        "Breadth and depth",
+        "No model has pass@1 on a set of breadth and on one of depth.",
+        keep_both_axes,
         draw_axes,
         describe_axes,
     ),

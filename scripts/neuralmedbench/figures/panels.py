@@ -47,7 +47,7 @@ def short(name: str, most: int = 34) -> str:
 
 
 def in_reference_pool(row: Row) -> bool:
-    """Return True if the answers of a row's model chose the items of its benchmark (of either benchmark, for two axes)."""
+    """Return True if the answers of a row's model chose the items of its benchmark."""
     return any(mark in row and row[mark] == "true" for mark in POOL_MARKS)
 
 

@@ -1,4 +1,4 @@
-"""Figures of rates: leaderboard, pass@1 to pass@5, slices, differences between arms, depth against breadth, and cost."""
+"""Figures of rates: leaderboard, pass@1 to pass@5, slices, differences between arms, breadth and depth, and cost."""
 
 from __future__ import annotations
 
@@ -39,11 +39,10 @@ from neuralmedbench.figures.table import (
     value_of,
     with_rate,
 )
-from neuralmedbench.records.results import FAMILY_TITLES, PASS1, PRIOR
+from neuralmedbench.records.results import PASS1, PRIOR
 from neuralmedbench.records.words import ONCE, counted, percent, percent_span, spaced
 
 SLICES = ("family", "level", "sequence", "lesion_shown", "normal_control")
-DIAGNOSIS = "differential_diagnosis"
 NARROW_IN = 4.2
 """Width in inches of a figure that a phone shows whole."""
 
@@ -223,95 +222,66 @@ def describe_run_differences(rows: list[Row]) -> str:
     )
 
 
-MOST_PAIRS = 6
-"""Pairs of tasks drawn, the first ones of the table."""
+def keep_both_axes(rows: list[Row]) -> list[Row]:
+    """Keep the first breadth and the first depth benchmark: two rows for each model that has pass@1 on both."""
+    breadth, depth = _first_of(rows, "breadth"), _first_of(rows, "depth")
+    both = [model for model in breadth if model in depth]
+    return [row for model in both for row in (breadth[model], depth[model])] if set(both) - {PRIOR} else []
+
+
+def _first_of(rows: list[Row], axis: str) -> dict[str, Row]:
+    """Return the rows of the first benchmark of an axis, by model; without readers, who answer a part of the items."""
+    benchmark = next((row["benchmark"] for row in rows if row["axis"] == axis), "")
+    return {row["model"]: row for row in having(rows, "pass1") if row["benchmark"] == benchmark and not row["reader"]}
+
+
+def _by_model(rows: list[Row]) -> list[tuple[Row, Row]]:
+    return list(zip(rows[::2], rows[1::2], strict=True))
 
 
 def draw_axes(rows: list[Row]) -> Any:
-    """Draw breadth against depth with the intervals of both, a panel for each pair of tasks (from axes.csv)."""
-    pairs = list(_pairs_of_tasks(rows).values())
-    shown = pairs[:MOST_PAIRS]
-    return _scatters(shown, f"; {len(pairs) - len(shown)} more pairs of tasks stand in axes.csv" if len(pairs) > len(shown) else "")
-
-
-def why_no_axes(rows: list[Row]) -> str:
-    """Say why no model can be drawn on both axes: the run has one of them alone, or scores are not known."""
-    if not rows:
-        return "The two axes need one benchmark of each: breadth and depth."
-    notes = dict.fromkeys(row["note"] for row in rows if row["note"])
-    return f"No model has a score on both axes: {'; '.join(notes) or 'neither is known'}."
-
-
-def keep_first_pair(rows: list[Row]) -> list[Row]:
-    """Keep one pair of tasks: the first one whose depth is diagnosis, or the first one."""
-    pairs = list(_pairs_of_tasks(having(rows, "breadth", "depth")).values())
-    return next((part for part in pairs if part[0]["depth_family"] == DIAGNOSIS), pairs[0] if pairs else [])
-
-
-def draw_first_pair(rows: list[Row]) -> Any:
-    """Draw breadth against depth on one pair of tasks (from axes.csv)."""
-    return _scatters([rows])
-
-
-def _pairs_of_tasks(rows: list[Row]) -> dict[str, list[Row]]:
-    return groups([{**row, "pair": f"{_task(row, 'breadth')} against {_task(row, 'depth')}"} for row in rows], "pair")
-
-
-def _scatters(parts: list[list[Row]], more: str = "") -> Any:
-    rows = [row for part in parts for row in part]
-    style = looks_of(rows)
-    figure, cells = grid_of(len(parts), 2, 4.3) if len(parts) > 1 else grid_of(1, 1, 4.2, wide=4.9)
-    if note := (dagger_note(rows) + more).strip("\n; "):
+    """Draw breadth and depth of each model, each with its interval (from leaderboard.csv)."""
+    style, labels = looks_of(rows), names(rows, 28)
+    figure, (panel,) = grid_of(1, 1, 4.2, wide=4.9)
+    if note := dagger_note(rows).strip():
         figure.supxlabel(note, fontsize=8.5)
-    drawn = [_scatter(panel, part, style) for panel, part in zip(cells, parts, strict=True)]
-    for panel, part, bars in zip(cells, parts, drawn, strict=True):
-        labels = names(part, 28)
-        points = [NamedPoint(value_of(row, "breadth"), value_of(row, "depth"), labels[row["model"]], row["model"]) for row in part]
-        label_points(panel, style, points, bars)
-    return figure
-
-
-def describe_axes(rows: list[Row]) -> str:
-    """Describe the breadth of the model that is best in depth."""
-    grouped = _pairs_of_tasks(rows)
-    return first_sentences(
-        f"{name}: {counted(len(part), 'model')}; {best['title']}, the best in depth with {rate_words(best, 'depth')}, has {rate_words(best, 'breadth')} in"
-        f" breadth; the best constant answer reaches {percent(best['depth_prior'])} and {percent(best['breadth_prior'])}."
-        for name, part, best in ((name, part, max(part, key=lambda row: value_of(row, "depth"))) for name, part in grouped.items())
-    )
-
-
-def _task(row: Row, axis: str) -> str:
-    """Name one side of a pair: benchmark and family."""
-    family = FAMILY_TITLES.get(str(row[f"{axis}_family"]), "").lower()
-    return f"{row[f'{axis}_benchmark']}{f' ({family})' if family else ''}"
-
-
-def _scatter(panel: Any, rows: list[Row], style: dict[str, Look]) -> list[list[tuple[float, float]]]:
-    """Draw the marks of a pair of tasks; return the ends of the lines that labels should not cover."""
     panel.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     panel.set_xticks(*QUARTERS)
     panel.set_yticks(*QUARTERS)
     panel.grid(**GRID)
-    panel.set_xlabel(f"breadth: {_task(rows[0], 'breadth')}")
-    panel.set_ylabel(f"depth, final answers: {_task(rows[0], 'depth')}")
-    panel.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle=(0, (4, 4)), alpha=0.35)
-    # the corner that the best constant answer reaches
-    prior_x, prior_y = value_of(rows[0], "breadth_prior"), value_of(rows[0], "depth_prior")
-    panel.plot([prior_x, prior_x, -0.02], [-0.02, prior_y, prior_y], color=INK, linewidth=1, linestyle=(0, (1, 2)), alpha=0.6)
-    panel.annotate("best constant answer", (prior_x, prior_y), xytext=(4, 4), textcoords="offset points", fontsize=8.5)
-    bars, faint = [], 1.0 if len(rows) <= FEW else 0.4
-    for row in rows:
-        look, x, y = style[row["model"]].of(row), value_of(row, "breadth"), value_of(row, "depth")
-        with drawn_for(panel, row["model"]):
-            for ends, line in ((("breadth_low", "breadth_high"), "x"), (("depth_low", "depth_high"), "y")):
-                low, high = (number(row[end]) for end in ends)
-                if low is not None and high is not None:
-                    bar = [(low, y), (high, y)] if line == "x" else [(x, low), (x, high)]
-                    panel.plot(*zip(*bar, strict=True), color=look.colour, linewidth=1.4, solid_capstyle="round", alpha=faint)
-                    bars.append(bar)
-            panel.plot([x], [y], markersize=9 if len(rows) <= FEW else 7, linestyle="none", **look.point)
-    return bars
+    panel.set_xlabel(f"breadth: {rows[0]['benchmark']}")
+    panel.set_ylabel(f"depth, final answers: {rows[1]['benchmark']}")
+    points, bars, few = [], [], len(rows) <= 2 * FEW
+    for breadth, depth in _by_model(rows):
+        name, x, y = breadth["model"], value_of(breadth, "pass1"), value_of(depth, "pass1")
+        if name == PRIOR:
+            # the corner that the best constant answer reaches
+            panel.plot([x, x, -0.02], [-0.02, y, y], color=INK, linewidth=1, linestyle=(0, (1, 2)), alpha=0.6)
+            panel.annotate("best constant answer", (x, y), xytext=(4, 4), textcoords="offset points", fontsize=8.5)
+            continue
+        look = style[name].of(breadth if breadth["few_patients"] else depth)
+        with drawn_for(panel, name):
+            for row in (breadth, depth):
+                low, high = number(row["pass1_low"]), number(row["pass1_high"])
+                if low is None or high is None:
+                    continue
+                bar = [(low, y), (high, y)] if row is breadth else [(x, low), (x, high)]
+                panel.plot(*zip(*bar, strict=True), color=look.colour, linewidth=1.4, solid_capstyle="round", alpha=1.0 if few else 0.4)
+                bars.append(bar)
+            panel.plot([x], [y], markersize=9 if few else 7, linestyle="none", **look.point)
+        points.append(NamedPoint(x, y, labels[name], name))
+    label_points(panel, style, points, bars)
+    return figure
+
+
+def describe_axes(rows: list[Row]) -> str:
+    """Describe the model that is best in depth, and the best constant answer."""
+    models = {breadth["model"]: (breadth, depth) for breadth, depth in _by_model(rows)}
+    constant = models.pop(PRIOR, None)
+    best = max(models.values(), key=lambda pair: value_of(pair[1], "pass1"))
+    floor = f"; the best constant answer reaches {' and '.join(percent(row['pass1']) for row in constant)}" if constant else ""
+    rates = " and ".join(f"{rate_words(row, 'pass1')} of {row['benchmark']} ({row['axis']})" for row in best)
+    return f"{counted(len(models), 'model')}; {best[0]['title']}, the best in depth, passes {rates}{floor}."
 
 
 PRICE, TOKENS = "usd_per_item", "completion_tokens_per_item"

@@ -19,9 +19,6 @@ SMALL = 10
 ORDER_COLUMN = "order"
 """Column that `draw_figures` adds to every row: all models of the run in their order, apart by spaces."""
 
-WITHIN = ("benchmark", "breadth_benchmark", "breadth_family", "depth_benchmark", "depth_family")
-"""Columns by whose values, in order of first appearance, rows stay together when the models are ordered."""
-
 
 def model_order(leaderboard: Iterable[Row]) -> dict[str, str]:
     """Return the titles of all models by name, in the one order of every table and figure.
@@ -47,15 +44,12 @@ def model_order(leaderboard: Iterable[Row]) -> dict[str, str]:
 
 
 def in_order(rows: Sequence[Row], models: Iterable[str]) -> list[Row]:
-    """Sort the rows of a table by model; rows of one benchmark (or one pair of axes) stay together."""
+    """Sort the rows of a table by model; rows of one benchmark stay together, in the order of first appearance."""
     if not rows or "model" not in rows[0]:
         return list(rows)
-    together = [name for name in WITHIN if name in rows[0]]
-    first: dict[tuple[str, ...], int] = {}
-    for row in rows:
-        first.setdefault(tuple(row[name] for name in together), len(first))
+    benchmarks = list(dict.fromkeys(row.get("benchmark", "") for row in rows))
     place = {name: number for number, name in enumerate(models)}
-    return sorted(rows, key=lambda row: (first[tuple(row[name] for name in together)], place.get(row["model"], -1)))
+    return sorted(rows, key=lambda row: (benchmarks.index(row.get("benchmark", "")), place.get(row["model"], -1)))
 
 
 def with_titles(rows: Iterable[Row], models: Mapping[str, str]) -> list[Row]:

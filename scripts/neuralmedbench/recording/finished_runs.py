@@ -53,7 +53,7 @@ class TableCell:
     @property
     def benchmarks(self) -> frozenset[str] | None:
         """Benchmarks that the row is about; None if the table is about all of them."""
-        return self._named("benchmark", "breadth_benchmark", "depth_benchmark")
+        return self._named("benchmark")
 
     @property
     def models(self) -> frozenset[str] | None:

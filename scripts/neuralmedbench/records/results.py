@@ -14,8 +14,6 @@ POOL_MARKS = {
     "in_reference_pool": ("benchmark", "model"),
     "a_in_reference_pool": ("benchmark", "model_a"),
     "b_in_reference_pool": ("benchmark", "model_b"),
-    "breadth_in_reference_pool": ("breadth_benchmark", "model"),
-    "depth_in_reference_pool": ("depth_benchmark", "model"),
 }
 """Columns that mark a model of the reference pool, whose answers selected the items, with the columns of benchmark and model."""
 

@@ -88,14 +88,6 @@ BLOCKS = _with_all_tables(
     Block(id="matrix", name="Models and benchmarks", group=RESULTS, tables=("leaderboard",), config=(RUN, "benchmarks")),
     Block(id="leaderboard", name="Leaderboard", group=RESULTS, tables=("leaderboard", "families"), figures=("leaderboard",)),
     Block(
-        id="axes",
-        name="Breadth and depth",
-        group=RESULTS,
-        tables=("axes", "axis_correlation"),
-        figures=("axes",),
-        config=(BENCHMARK, "axis"),
-    ),
-    Block(
         id="perception",
         name="Perception or reasoning",
         group=RESULTS,

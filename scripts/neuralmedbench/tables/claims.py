@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from neuralmedbench.config.benchmark import are_shallow_texts
 from neuralmedbench.estimates.contrasts import can_reject, smallest_difference
 from neuralmedbench.estimates.suppression import Label
-from neuralmedbench.records.items import Arm, Axis, Family
-from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
+from neuralmedbench.records.items import Arm
 from neuralmedbench.records.words import all_of, counted, listing, p_equals, percent, points, points_span
-from neuralmedbench.tables.axes import better_axis
 from neuralmedbench.tables.declare import Results, Suppression, Table, arm_labels
 from neuralmedbench.tables.family import (
     Compared,
@@ -23,7 +20,6 @@ from neuralmedbench.tables.family import (
     unread_may_turn,
     unread_of,
 )
-from neuralmedbench.tables.form_warnings import open_rate
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
@@ -31,15 +27,8 @@ from neuralmedbench.tables.words import (
     MODELS,
     PICTURES,
     PRIMARY,
-    best_of,
     claims_of,
     cluster_of,
-    constant_of,
-    models_of,
-    noun_of,
-    share,
-    size_of,
-    value_share,
 )
 
 WORDS = {PRIMARY: "in the stated comparison", PICTURES: "with and without pictures", MODELS: "between two models"}
@@ -198,123 +187,6 @@ def _corrected_together(tables: Tables) -> int:
     """Count the comparisons that are corrected together: all pairs of models, and the pictures."""
     rows = [*tables["pairwise"], *claims_of(tables, PICTURES, significant=False)]
     return sum(row["p_corrected"] is not None for row in rows)
-
-
-CLASSIFIES, SOLVES, UNTOLD = "classifies better", "solves hard cases better", "cannot be told"
-"""What can be told of a model about the question of the page's title."""
-
-
-def title_answer(study: Study, tables: Tables) -> Cells:
-    """Answer the question of the page's title as far as the comparisons show it.
-
-    Returns
-    -------
-    dict
-        `short`, one line; `asked`, the question that it answers where it is another one; `support`, the two rates of the best model and whether its reasoning was judged; `models`, what can be told of each.
-        A model classifies better where breadth is above depth on every pair of tasks; it solves hard cases better where depth is above
-        breadth on every pair and it did worse without the pictures of every depth benchmark. (Our rule.)
-    """
-    names = {row["model"]: row["title"] for name in study.benchmarks for row in models_of(tables, name)}
-    if names and are_shallow_texts(one.config for one in study.benchmarks.values()):
-        found = [text for name in study.benchmarks if (text := _right_answers(study, tables, name))]
-        return {"asked": "How many answers are right?", "short": " ".join(found), "support": "", "models": []}
-    better = {axis: {row["model"] for row in rows} for axis, rows in better_axis(tables).items()}
-    depth = {name for name, one in study.benchmarks.items() if one.config.axis is Axis.DEPTH}
-    pictures = {
-        name: [row for row in claims_of(tables, PICTURES, significant=False, model=name) if row["benchmark"] in depth] for name in names
-    }
-    looked = {name for name, rows in pictures.items() if rows and all(row["significant"] and row["difference"] < 0 for row in rows)}
-    told = {name: CLASSIFIES if name in better["breadth"] else SOLVES if name in better["depth"] & looked else UNTOLD for name in names}
-    first = {axis: next((name for name in study.benchmarks if study.benchmarks[name].config.axis is axis), "") for axis in Axis}
-    rows = {axis: {row["model"]: row for row in models_of(tables, name)} for axis, name in first.items()}
-    return {
-        "short": _short_answer(study, names, told, list(rows[Axis.DEPTH].values())),
-        "support": _support(study, tables, first, rows[Axis.BREADTH]),
-        "models": [{"model": name, "told": words} for name, words in told.items()],
-    }
-
-
-def _right_answers(study: Study, tables: Tables, benchmark: str) -> str:
-    """State how many answers of the best model are right, beside what a constant answer and chance earn; empty without a rank."""
-    best = best_of(tables, benchmark)
-    if best is None or best["pass1"] is None:
-        return ""
-    constant = constant_of(tables, benchmark)
-    floors = [f"the best constant answer earns {share(constant, 'pass1')}"] if constant.get("pass1") is not None else []
-    floors += [f"one option at random {percent(constant['chance'])}"] if constant.get("chance") is not None else []
-    size = size_of(best, " of ", separator="")
-    unread = open_rate(best, tables)
-    text = f"{best['title']} answers {share(best, 'pass1')} of {size} rightly{f'; {listing(floors)}' if floors else ''}"
-    read = (
-        f"{percent(best['unread_fraction'])} could not be read{unread}"
-        if unread
-        else f"{best.get('unparsable') or 'none'} could not be read"
-    )
-    head = f"{study.benchmarks[benchmark].config.title}: " if len(study.benchmarks) > 1 else ""
-    return f"{head}{text}. Of its answers {read}."
-
-
-def _short_answer(study: Study, names: Mapping[str, str], told: Mapping[str, str], depth: Sequence[Cells]) -> str:
-    if not names:
-        return "Nothing can be told: no model has been scored yet."
-    if absent := [axis for axis in (Axis.BREADTH, Axis.DEPTH) if all(one.config.axis is not axis for one in study.benchmarks.values())]:
-        return f"This cannot be told: no benchmark of {' or '.join(absent)} was run."
-    parts = []
-    for words, one, many in (
-        (CLASSIFIES, "classifies better than it solves hard cases", "classify better than they solve hard cases"),
-        (
-            SOLVES,
-            "solves hard cases better than it classifies, and needs their pictures",
-            "solve hard cases better than they classify, and need their pictures",
-        ),
-    ):
-        titles = [names[name] for name, own in told.items() if own == words]
-        if titles:
-            parts.append(f"{listing(titles)} {one if len(titles) == 1 else many}")
-    left = sum(own == UNTOLD for own in told.values())
-    patients = max((row["n_patients"] or 0 for row in depth), default=0)
-    size = f" with {counted(patients, cluster_of(depth))}" if patients else ""
-    if not parts:
-        noun = noun_of(depth)
-        whom = {1: "", 2: f" of either {noun}"}.get(len(names), f" of any of the {counted(len(names), noun)}")
-        return f"This cannot be told{whom}{size}."
-    others = "the other one" if left == 1 else f"the other {left}"
-    return "; ".join([*parts, *([f"of {others} this cannot be told{size}"] if left else [])]) + "."
-
-
-def _support(study: Study, tables: Tables, first: Mapping[Axis, str], breadth: Mapping[str, Cells]) -> str:
-    best = best_of(tables, first[Axis.DEPTH])
-    if best is None or best["pass1"] is None:
-        return ""
-    of_breadth = breadth.get(best["model"], {})
-    families = {row["breadth_family"] for row in tables["axes"] if row["breadth_benchmark"] == first[Axis.BREADTH]}
-    kind = FAMILY_TITLES[families.pop()].lower() if len(families) == 1 else "breadth"
-    shallow = f"{share(of_breadth, 'pass1')} of the {kind} items and " if of_breadth.get("pass1") is not None else ""
-    # the same families as the columns beside it
-    own = [row["family"] for row in tables["families"] if (row["benchmark"], row["model"]) == (best["benchmark"], best["model"])]
-    found = [FAMILY_TITLES[name].lower() for name in own if name != RANKED_DIFFERENTIAL]
-    of_depth = f"{all_of(best['n_items'], 'item')} of depth" + (f" ({listing(found, len(found))})" if found else "")
-    return f"{best['title']} passes {shallow}{share(best, 'pass1')} of {of_depth}. {_reasoning(study, tables, best)}"
-
-
-def _reasoning(study: Study, tables: Tables, row: Cells) -> str:
-    """State what is known of the reasoning behind the final answers of a row of the leaderboard."""
-    key = (row["benchmark"], row["model"])
-    judged = [one for one in tables["reasoning"] if (one["benchmark"], one["model"]) == key and one["value"] is not None]
-    rated = [
-        one
-        for one in tables["ratings"]
-        if (one["model"], one["axis"]) == (row["model"], "reasoning") and not one["simulated"] and one["mean"] is not None
-    ]
-    rationale = any((one["benchmark"], one["family"]) == (row["benchmark"], Family.RATIONALE_GENERATION) for one in tables["families"])
-    head = f"These are final answers{', also for the rationale items' if rationale else ''}; "
-    steps = [
-        f"of the steps that the case decides it supports {value_share(one)} by {study.all_graders[one['grader']].title}"
-        for one in judged
-        if one["measure"] == "reasoning.factuality"
-    ]
-    known = ", ".join(steps) or ("its reasoning was judged, see the leaderboard" if judged or rated else "")
-    return f"{head}{known or 'reasoning was not measured in this run'}."
 
 
 def _labels(row: Cells) -> list[Label]:

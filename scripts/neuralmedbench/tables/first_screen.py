@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from neuralmedbench.config.benchmark import are_shallow_texts
 from neuralmedbench.config.load import withhold_outside_paths
 from neuralmedbench.estimates.contrasts import smallest_difference
 from neuralmedbench.estimates.prediction_powered import FEWEST_RATERS
-from neuralmedbench.records.items import Axis
+from neuralmedbench.records.items import Axis, Family
 from neuralmedbench.records.responses import is_by_another_model, printable_name
-from neuralmedbench.records.words import counted, listing, percent, percent_with_span
-from neuralmedbench.tables.axes import gap_sentence
-from neuralmedbench.tables.axis_correlation import correlation_statement
+from neuralmedbench.records.words import capital, counted, listing, percent, percent_with_span
 from neuralmedbench.tables.calibrated import FEWEST_ANSWERS, FEWEST_PATIENTS, SCORE
 from neuralmedbench.tables.calls import GRADER
 from neuralmedbench.tables.claims import lower_models, primary_sentence
 from neuralmedbench.tables.confidence.reliability import confidence_statements
 from neuralmedbench.tables.contrasts import Pair, oracle_arms, picture_sentence
 from neuralmedbench.tables.deid_audit import stated_badges, stated_sentences
-from neuralmedbench.tables.form_warnings import form_badges, form_sentences
+from neuralmedbench.tables.form_warnings import form_badges, form_sentences, open_rate
 from neuralmedbench.tables.grader_vs_clinician import FEWEST_UNITS, _follow_text
 from neuralmedbench.tables.graders import not_used
 from neuralmedbench.tables.leaderboard import limited_words
@@ -27,7 +26,7 @@ from neuralmedbench.tables.missing import case_words, not_graded_sentences
 from neuralmedbench.tables.parts import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study, nonfinite_statements
-from neuralmedbench.tables.words import begun, is_closed, models_of, ranked_of, size_of
+from neuralmedbench.tables.words import begun, best_of, constant_of, is_closed, models_of, ranked_of, share, size_of, value_share
 
 MOST_BOUNDS = 4
 """Models whose bounds a sentence states; the leaderboard has all."""
@@ -207,6 +206,82 @@ def _title(study: Study, who: str) -> str:
     return study.models[who].title
 
 
+def title_answer(study: Study, tables: Tables) -> Cells:
+    """Answer the question of the page's title with the rates of the first set of depth and of breadth, side by side.
+
+    Returns
+    -------
+    dict
+        `short`, one line; `asked`, the question that it answers where it is another one; `support`, whether the reasoning of the best model
+        was judged. Nothing is compared: the two sets have other cases.
+    """
+    models = [row for name in study.benchmarks for row in models_of(tables, name)]
+    if not models:
+        return {"short": "Nothing can be told: no model has been scored yet.", "support": ""}
+    if are_shallow_texts(benchmark.config for benchmark in study.benchmarks.values()):
+        answers = [_right_answers(study, tables, name) for name in study.benchmarks]
+        return {"asked": "How many answers are right?", "short": " ".join(filter(None, answers)), "support": ""}
+    first = {axis: _first_of(study, axis) for axis in (Axis.DEPTH, Axis.BREADTH)}
+    rates = [_rate_of_best(study, tables, axis, name) for axis, name in first.items()]
+    return {"short": "; ".join(rates) + ".", "support": _reasoning(study, tables, first[Axis.DEPTH])}
+
+
+def _first_of(study: Study, axis: Axis) -> str:
+    names = [name for name, benchmark in study.benchmarks.items() if benchmark.config.axis is axis]
+    return names[0] if names else ""
+
+
+def _rate_of_best(study: Study, tables: Tables, axis: Axis, benchmark: str) -> str:
+    head = capital(str(axis))
+    if not benchmark:
+        return f"{head}: no set was run"
+    head = f"{head}, {study.benchmarks[benchmark].config.title}"
+    best = best_of(tables, benchmark)
+    if best is None or best["pass1"] is None:
+        return f"{head}: {_no_rank(study, models_of(tables, benchmark))}"
+    return f"{head}: {_title_with_pool(best)} passes {share(best, 'pass1')} of {size_of(best, ' of ', separator='')}"
+
+
+def _right_answers(study: Study, tables: Tables, benchmark: str) -> str:
+    """State how many answers of the best model are right, beside what a constant answer and chance earn; empty without a rank."""
+    best = best_of(tables, benchmark)
+    if best is None or best["pass1"] is None:
+        return ""
+    constant = constant_of(tables, benchmark)
+    floors = [f"the best constant answer earns {share(constant, 'pass1')}"] if constant.get("pass1") is not None else []
+    floors += [f"one option at random {percent(constant['chance'])}"] if constant.get("chance") is not None else []
+    size = size_of(best, " of ", separator="")
+    unread = open_rate(best, tables)
+    text = f"{best['title']} answers {share(best, 'pass1')} of {size} rightly{f'; {listing(floors)}' if floors else ''}"
+    read = (
+        f"{percent(best['unread_fraction'])} could not be read{unread}"
+        if unread
+        else f"{best.get('unparsable') or 'none'} could not be read"
+    )
+    head = f"{study.benchmarks[benchmark].config.title}: " if len(study.benchmarks) > 1 else ""
+    return f"{head}{text}. Of its answers {read}."
+
+
+def _reasoning(study: Study, tables: Tables, benchmark: str) -> str:
+    """State what is known of the reasoning behind the final answers of the best model; empty without a rank."""
+    best = best_of(tables, benchmark)
+    if best is None or best["pass1"] is None:
+        return ""
+    model = best["model"]
+    judged = [row for row in tables["reasoning"] if (row["benchmark"], row["model"]) == (benchmark, model) and row["value"] is not None]
+    ratings = [row for row in tables["ratings"] if (row["model"], row["axis"]) == (model, "reasoning")]
+    rated = any(not row["simulated"] and row["mean"] is not None for row in ratings)
+    rationale = any((row["benchmark"], row["family"]) == (benchmark, Family.RATIONALE_GENERATION) for row in tables["families"])
+    head = f"These are final answers{', also for the rationale items' if rationale else ''}; "
+    steps = [
+        f"of the steps that the case decides {best['title']} supports {value_share(row)} by {study.all_graders[row['grader']].title}"
+        for row in judged
+        if row["measure"] == "reasoning.factuality"
+    ]
+    known = ", ".join(steps) or (f"the reasoning of {best['title']} was judged, see the leaderboard" if judged or rated else "")
+    return f"{head}{known or 'reasoning was not measured in this run'}."
+
+
 def sentences(study: Study, tables: Tables) -> list[str]:
     """State the main results, depth before breadth; a sentence without numbers behind it is left out. A limited run has no result to state."""
     if study.limit:
@@ -225,7 +300,6 @@ def sentences(study: Study, tables: Tables) -> list[str]:
         *_not_graded(study, tables),
         *form_sentences(study, tables),
         *stated_sentences(study, tables),
-        gap_sentence(tables),
         picture_sentence(study, tables),
     ]
     return [sentence for sentence in found if sentence]
@@ -338,7 +412,6 @@ def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Cells:
             *pool_statements(study),
             *served_statements(study),
             *nonfinite_statements(study),
-            correlation_statement(tables),
         ],
         "oracle": oracle_benchmarks(study),
         "pass_axis": study.form.passes.axis if study.form.passes else "",

@@ -53,17 +53,14 @@ class Floor(NamedTuple):
         Pass rate of the constant that is best for one half of the patients, for the items of the other half; NaN where it does not apply.
     hindsight : ndarray of float
         Pass of the constant that is best for all items: no constant earns more.
-    shared : ndarray of bool
-        True if a constant that passes the item passes one of another patient too. Only then can the floor be earned.
     """
 
     chosen: Floats
     hindsight: Floats
-    shared: npt.NDArray[np.bool_]
 
     def at(self, items: npt.NDArray[np.bool_]) -> Floor:
         """Keep some items."""
-        return Floor(self.chosen[items], self.hindsight[items], self.shared[items])
+        return Floor(self.chosen[items], self.hindsight[items])
 
     def interval(self, by: ByPatient) -> Interval:
         """Return the rate with an interval for the best constant of all: what is chosen on few patients earns less, what is in hindsight more."""
@@ -85,8 +82,8 @@ def floors(outcomes: Outcomes, vocabulary: Vocabulary) -> dict[str, Floor]:
     diagnosis by the vocabulary, place and side of a lesion (up to three places may be named), values by the rules of their fields.
     """
     size = len(outcomes.items)
-    one = Floor(np.zeros(size), np.zeros(size), np.zeros(size, dtype=bool))
-    five = Floor(np.full(size, np.nan), np.full(size, np.nan), np.zeros(size, dtype=bool))
+    one = Floor(np.zeros(size), np.zeros(size))
+    five = Floor(np.full(size, np.nan), np.full(size, np.nan))
     families: dict[Hashable, list[int]] = defaultdict(list)
     for index, item in enumerate(outcomes.items):
         # an open question and a dialogue are passed by the same answer; values are asked for by name
@@ -118,7 +115,7 @@ def best_constant(passes: Floats, patients: Ints, kinds: Ints, guesses: int) -> 
         Length of the constant list; it passes where one of its answers does.
     """
     if not passes.size:  # references that no answer can equal, such as those of sets with criteria alone
-        return Floor(np.zeros(len(passes)), np.zeros(len(passes)), np.zeros(len(passes), dtype=bool))
+        return Floor(np.zeros(len(passes)), np.zeros(len(passes)))
     rng = np.random.default_rng(SEED)
     of_family, of_kind = np.zeros(len(passes)), np.zeros(len(passes))
     for _ in range(SPLITS // AT_ONCE):
@@ -130,11 +127,7 @@ def best_constant(passes: Floats, patients: Ints, kinds: Ints, guesses: int) -> 
     for kind in np.unique(kinds):
         own = passes[kinds == kind]
         hindsight[kinds == kind] = own[:, _order(own, patients[kinds == kind])[:guesses]].max(axis=1)
-    # constants that pass items of at least two patients
-    rows, columns = np.nonzero(passes > 0)
-    pairs = np.unique(patients[rows] * passes.shape[1] + columns)
-    several = np.bincount(pairs % passes.shape[1], minlength=passes.shape[1]) > 1
-    return Floor(chosen, hindsight, np.asarray((passes[:, several] > 0).any(axis=1)))
+    return Floor(chosen, hindsight)
 
 
 def _order(passes: Floats, patients: Ints) -> list[int]:

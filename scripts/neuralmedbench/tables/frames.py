@@ -34,8 +34,6 @@ RECORDS: dict[str, type[Any]] = {
 CATEGORIES = frozenset(
     [
         "benchmark",
-        "breadth_benchmark",
-        "depth_benchmark",
         "model",
         "model_a",
         "model_b",

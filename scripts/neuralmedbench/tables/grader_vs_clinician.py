@@ -12,7 +12,6 @@ from neuralmedbench.estimates.concordance import COEFFICIENTS, Level, Pairs, con
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, codes_of
 from neuralmedbench.records.scores import Key, Score, response_key
 from neuralmedbench.records.words import counted, decimal
-from neuralmedbench.tables.axis_correlation import MODELS_FOR_A_CORRELATION
 from neuralmedbench.tables.clinicians.opinions import Opinions, grades_of, opinions_of
 from neuralmedbench.tables.declare import Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import headline
@@ -72,8 +71,8 @@ METRICS = ("cosine", "bertscore_f1")
 CLINICIAN = "clinician"
 """The judge that gives the ceiling: one clinician compared with another."""
 
-FEWEST_UNITS = MODELS_FOR_A_CORRELATION
-"""Fewest answers, items or models for a coefficient, as for a correlation over models elsewhere; a mean difference needs one. (Our rule.)"""
+FEWEST_UNITS = 8
+"""Fewest answers, items or models for a coefficient; a mean difference needs one. (Our rule.)"""
 
 
 OVER: dict[str, Level] = {"response": "pairs", "item": "units", "model": "shared units"}

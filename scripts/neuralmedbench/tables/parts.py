@@ -115,10 +115,6 @@ class RoundPatients:
         return len(self._rated[row["round_id"], row["model"], row["axis"], row["simulated"]])
 
 
-BENCHMARKS = ("benchmark", "breadth_benchmark", "depth_benchmark")
-"""Columns that name the benchmarks of a row."""
-
-
 class _Benchmark:
     """One benchmark: its parts are made only where a row does not count its patients."""
 
@@ -154,8 +150,8 @@ class ClusterMarks:
         return [row | self._marks(rule, row) for row in rows]
 
     def _marks(self, rule: Suppression, row: Cells) -> Cells:
-        named = [self._benchmarks[row[name]] for name in BENCHMARKS if row.get(name) in self._benchmarks]
-        named = named or list(self._benchmarks.values())
+        benchmark = self._benchmarks.get(row.get("benchmark", ""))
+        named = [benchmark] if benchmark else list(self._benchmarks.values())
         number = self._count(rule, row, named)
         nouns = {one.noun for one in named}
         noun = nouns.pop() if len(nouns) == 1 else PATIENT

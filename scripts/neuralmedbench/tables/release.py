@@ -262,7 +262,8 @@ def _disclosures_of(
 ) -> list[BenchmarkDisclosure | RoundDisclosure]:
     if "round_id" in row:
         return [rounds] if row["round_id"] in rounds.rounds else []
-    return [disclosures[row[name]] for name in ("benchmark", "breadth_benchmark", "depth_benchmark") if row.get(name) in disclosures]
+    benchmark = disclosures.get(row.get("benchmark", ""))
+    return [benchmark] if benchmark else []
 
 
 def _public_row(rule: Suppression, row: Cells, mark: str, found: Sequence[BenchmarkDisclosure | RoundDisclosure]) -> _PublicRow:

@@ -13,8 +13,6 @@ from neuralmedbench.tables.study import Study
 PRIMARY, PICTURES, MODELS = "primary", "pictures", "models"
 """Kinds of comparisons in `claims.csv`."""
 
-SIDES = "breadth and depth"
-
 MOST_EXPLORED = 3
 """Most exploratory differences in a sentence."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,6 @@ from neuralmedbench.records.results import BOUNDS, MARK, PASS1
 from neuralmedbench.tables import (
     answer_errors,
     answers,
-    axes,
-    axis_correlation,
     calibrated,
     calls,
     claims,
@@ -43,7 +42,7 @@ from neuralmedbench.tables import (
     viewer,
     workup,
 )
-from neuralmedbench.tables.claims import power_sentence, title_answer
+from neuralmedbench.tables.claims import power_sentence
 from neuralmedbench.tables.clinical import accuracy, urgency
 from neuralmedbench.tables.clinicians import agreement, opinions
 from neuralmedbench.tables.confidence import reliability
@@ -51,7 +50,7 @@ from neuralmedbench.tables.contrasts import model_pairs
 from neuralmedbench.tables.declare import Results, Table
 from neuralmedbench.tables.families import definitions
 from neuralmedbench.tables.family import picture_benchmarks
-from neuralmedbench.tables.first_screen import badges, notes, sentences, trust_notes, trust_sentences
+from neuralmedbench.tables.first_screen import badges, notes, sentences, title_answer, trust_notes, trust_sentences
 from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
@@ -84,8 +83,6 @@ TABLES: tuple[Table, ...] = (
     reliability.RELIABILITY,
     reliability.RISK_COVERAGE,
     contrasts.PAIRWISE,
-    axes.TABLE,
-    axis_correlation.TABLE,
     contamination.TABLE,
     similarity.TABLE,
     fields.FIELD_ACCURACY,
@@ -218,12 +215,5 @@ def headline_metrics(leaderboard: Sequence[Mapping[str, Any]]) -> dict[str, dict
 
 
 def result_columns() -> str:
-    """Write the columns of every table and their types as the module that figures, page, rules and records read."""
-    lines = [
-        '"""Columns of every table of results, in order, with their types. Generated from `tables` by `make docs`; do not edit by hand."""',
-        "",
-        "TABLES = {",
-    ]
-    for table in TABLES:
-        lines += [f'    "{table.name}": {{', *(f'        "{name}": "{kind}",' for name, kind in table.columns.items()), "    },"]
-    return "\n".join([*lines, "}", ""])
+    """Return the JSON text of the columns of every table, in order, with their types (`records.result_columns`)."""
+    return json.dumps({table.name: dict(table.columns) for table in TABLES}, indent=1) + "\n"

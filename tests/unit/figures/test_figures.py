@@ -39,11 +39,10 @@ def fill(folder: Path, models: list[str]) -> None:
         for place, name in enumerate(models)
     ]
     board += [{"benchmark": "deep", "axis": "depth", "model": "prior", "title": "Prior", "pass1": 0.2, **seen}] if models else []
-    write(folder, "leaderboard", board)
+    broad = [row | {"benchmark": "broad", "axis": "breadth"} for row in board]
+    write(folder, "leaderboard", [*board, *broad])
     rates = [{name: cell for name, cell in row.items() if name != "tier"} for row in board]
     write(folder, "families", [row | {"family": family} for row in rates for family in ("lesion_recognition", "ranked_differential")])
-    write(folder, "axes", [{"model": name, "title": name, "breadth_benchmark": "b", "breadth": 0.8, "depth_benchmark": "d", "depth": 0.3}
-                           | {"breadth_prior": 0.3, "depth_prior": 0.1} for name in models])  # fmt: skip
     parts = {"f": 0.4, "d": 0.7, "donor": 0.35, "leak": 0.2, "share": 0.5, "share_low": 0.2, "share_high": 0.8, **seen}
     write(folder, "decomposition", [{"benchmark": "deep", "model": name, **parts, "shown": "false" if place == 1 else "true"}
                                     for place, name in enumerate(models)])  # fmt: skip
@@ -270,7 +269,7 @@ def test_every_figure_names_models_by_title_and_in_one_order(titled: Path) -> No
         assert not [text for text in shown if re.search(r"\bm0\d\b", text)], name
         # without the numbers that a matrix puts behind a name, and what an axis adds
         order = [title for text in shown for title in ("First", "Second", "Third") if text.startswith(title)]
-        if name not in ("glance", "axes"):  # labels at the points stand where there is room
+        if name != "glance":  # labels at the points stand where there is room
             assert list(dict.fromkeys(order)) == ["First", "Second", "Third"], name
 
 
@@ -381,7 +380,7 @@ def test_coordinates_are_hundredths_of_a_pixel_and_numbers_in_words_stay_as_they
 
 
 def test_what_is_drawn_for_a_model_carries_its_name(drawn: dict[int, Path]) -> None:
-    for name in ("leaderboard", "axes", "arms", "passk", "slices", "errors", "decomposition", "risk_coverage", "reliability", "heatmap"):
+    for name in ("leaderboard", "glance", "arms", "passk", "slices", "errors", "decomposition", "risk_coverage", "reliability", "heatmap"):
         text = (drawn[3] / f"{name}.svg").read_text(encoding="utf-8")
         assert set(re.findall(r'data-model="([^"]*)"', text)) == set(MODELS[:3]) | ({"prior"} if 'data-model="prior' in text else set()), (
             name

@@ -154,3 +154,10 @@ def test_an_edit_of_a_baseline_or_of_what_it_knows_does_not_replan_the_phantoms(
     reach = {command for command in commands if any("baselines" in path.parts for path in reached_files(ROOT / "scripts", command))}
     assert {"run_inference", "grade_responses"} <= reach
     assert not reach & {"generate_phantom", "cut_demo_pictures", "gather_answers", "ingest_case", "build_tables"}
+
+
+def test_an_edit_of_the_columns_of_the_tables_replans_what_reads_them_and_asks_no_model() -> None:
+    commands = [path.stem for path in (ROOT / "scripts").glob("*.py")]
+    columns = ROOT / "scripts/neuralmedbench/records/result_columns/columns.json"
+    reach = {command for command in commands if columns in reached_files(ROOT / "scripts", command)}
+    assert reach == {"build_tables", "draw_figures", "build_report", "compare_published", "export_results"}

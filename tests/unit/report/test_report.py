@@ -293,7 +293,7 @@ def test_blocks_of_simulated_raters_alone_are_folded_and_published_numbers_come_
 
 
 def test_a_model_without_an_answer_has_no_rate_on_the_page_and_no_mark_in_the_figure(tmp_path: Path) -> None:
-    models, named = ("alpha", "beta"), ("leaderboard", "passk", "axes", "slices")
+    models, named = ("alpha", "beta"), ("leaderboard", "passk", "glance", "slices")
     write_study(tmp_path, models=models, patients=6)
     lose_answers(tmp_path, "beta")
     block = blocks_of(build(tmp_path, models, figures=named))["leaderboard"]
@@ -345,25 +345,6 @@ def test_the_last_line_counts_incomplete_responses(study: Path, text: str, capsy
     page(study, MODELS)
     path.write_text(original, encoding="utf-8")
     assert capsys.readouterr().err.strip().splitlines()[-1].startswith("4 of ")
-
-
-def test_a_correlation_of_the_axes_stands_beside_both_reliabilities_and_a_missing_one_beside_its_reason(study: Path, text: str) -> None:
-    assert "Correlation of breadth and depth over models" not in text
-    path = study / "results" / "tables" / "axis_correlation.csv"
-    original = path.read_text(encoding="utf-8")
-    head = original.splitlines()[0]
-    lines = [["b", "d", "12", "60", "30", "0.81", "0.66", "0.7", "1.04", "0.71", "1.3", "", "", "patient"]]
-    lines += [["b", "e", "12", "60", "12", "0.81", "0.4", "", "", "", "", "a reliability below 0.5", "", "patient"]]
-    assert len(lines[0]) == len(head.split(","))
-    path.write_text("\n".join([head, *(",".join(line) for line in lines), ""]), encoding="utf-8")
-    try:
-        block = blocks_of(page(study, MODELS))["axes"]
-    finally:
-        path.write_text(original, encoding="utf-8")
-    assert '<td class="number">0.81</td><td class="number">0.66</td><td class="number">0.70</td>' in block
-    assert "b (60 patients) and d (30)" in block
-    assert "<b>1.04</b><small>0.71 to 1.30</small>" in block
-    assert '<td class="number">0.40</td><td class="number">–</td><td class="number"><small>a reliability below 0.5</small>' in block
 
 
 def test_oracle_slices_stand_beside_own_views_as_an_upper_bound_and_what_is_undefined_says_so(study: Path, text: str) -> None:

@@ -136,14 +136,13 @@ VARIANTS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
         (NO_RANK, "No answer has been graded", "No structured answer is here", "No pair of models answered", "Confusion: not measured"),
     ),
     "all refused": (refused, ("passes 0 %", "No open answer of this run that says something", "No answer comes with a confidence")),
-    "all tied": (tied, ("Beta VLM does not score significantly lower", "No gap between breadth and depth is given")),
+    "all tied": (tied, ("Beta VLM does not score significantly lower",)),
     "no grade": (no_grader, (NO_RANK, "No answer has been graded", "gave no grade")),
     "no reference": (no_gold, ("Depth, made up. No model has a rank yet.", "0 items, 0 patients")),
     "one item": (
         one_item,
         (
             "1 item of 1 patient",
-            "No gap between breadth and depth is given",
             "Sensitivity and specificity: not measured",
             "No reference of this run is on the list",
         ),

@@ -13,7 +13,7 @@ from fixtures.claims import MENDING_SEED, MODELS, SETTINGS, counts_of, measure_c
 from fixtures.tables import BREADTH, DEPTH
 from neuralmedbench.estimates.exact import holm
 from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
-from neuralmedbench.tables.claims import WORDS, ClaimRow, _detectable, claim_rows, power_sentence, title_answer
+from neuralmedbench.tables.claims import WORDS, ClaimRow, _detectable, claim_rows, power_sentence
 from neuralmedbench.tables.contrasts import arm_rows, layout_sentence, model_pairs, pairwise_rows, pairwise_takeaway, picture_sentence
 from neuralmedbench.tables.decomposition import DecompositionRow, decompose, decomposition_sentence
 from neuralmedbench.tables.first_screen import _leader
@@ -21,7 +21,7 @@ from neuralmedbench.tables.grounding.measures import CONTRASTS
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.pressure import COMPARED
 from neuralmedbench.tables.revisions import RevisionRow, change_sentences
-from neuralmedbench.tables.words import CHOSEN, DEGRADED, LAYOUT, ORACLE, OVER_ALL, OVER_NONE, PICTURES, REVISION, SIDES, VIEWED, claims_of
+from neuralmedbench.tables.words import CHOSEN, DEGRADED, LAYOUT, ORACLE, OVER_ALL, OVER_NONE, PICTURES, REVISION, VIEWED, claims_of
 from neuralmedbench.tables.words import MODELS as PAIRS
 
 
@@ -33,7 +33,7 @@ def drawn() -> tuple[SimpleNamespace, dict[str, list[object]]]:
 def test_every_comparison_is_in_the_family_and_holm_is_over_all_of_them(drawn) -> None:
     _, tables = drawn
     rows = tables["claims"]
-    assert len(rows) == 2 * 3 + 3 + 3 + 3, "pairs of two sets, pictures, findings, gaps"
+    assert len(rows) == 2 * 3 + 3 + 3, "pairs of two sets, pictures, findings"
     assert [row.p_holm for row in rows] == holm([row.p_value for row in rows])
     assert all(row.significant == (row.p_holm < 0.05 and not row.low <= 0 <= row.high) for row in rows)
     # the drawn studies have no revision, and no arm of layouts, grounding, pressure, degraded pictures, work-ups or facts
@@ -140,7 +140,6 @@ def test_unread_answers_that_could_turn_a_comparison_leave_it_open(unread: int, 
         "pairwise": pairwise_rows(model_pairs(study), study.settings.max_missing_fraction),
         "arms": [],
         "decomposition": [],
-        "axes": [],
     }
     claims = [vars(row) for row in claim_rows(results_of(study, tables))]
     size = {"benchmark": BREADTH, "in_reference_pool": False, "pass1_low": 0.1, "pass1_high": 1.0, "n_items": 30, "n_patients": 30}
@@ -153,16 +152,15 @@ def test_unread_answers_that_could_turn_a_comparison_leave_it_open(unread: int, 
     assert ("Of 1 pair it cannot be told" in said) is bool(unread)
 
 
-@pytest.mark.parametrize("kind", [PICTURES, SIDES, DEGRADED])
+@pytest.mark.parametrize("kind", [PICTURES, DEGRADED])
 def test_unread_answers_of_an_arm_leave_its_comparison_open_too(kind: str) -> None:
     study, tables = null_study(np.random.default_rng(MENDING_SEED), 30, 0.3)
     outcomes = study.benchmarks[DEPTH].outcomes
     ones, none = np.ones(len(outcomes.items)), np.zeros(len(outcomes.items))
-    lower = Key("alpha", {PICTURES: "no_image", SIDES: "full", DEGRADED: "degraded-a-2"}[kind])
+    lower = Key("alpha", {PICTURES: "no_image", DEGRADED: "degraded-a-2"}[kind])
     found = {}
     for unread in (none, ones):
         outcomes.counts.update({Key("alpha"): counts_of(ones), lower: replace(counts_of(none), unread=unread.astype(int))})
-        axes = [replace(row, gap=0.4, gap_low=0.2, gap_high=0.6, gap_p=1e-6) for row in tables["axes"] if row.model == "alpha"]
         fallen = {
             "model": "alpha",
             "benchmark": DEPTH,
@@ -175,7 +173,6 @@ def test_unread_answers_of_an_arm_leave_its_comparison_open_too(kind: str) -> No
             "pairwise": [],
             "decomposition": [],
             "arms": [row for row in arm_rows(study) if (row.model, row.arm) == ("alpha", "no_image")] if kind == PICTURES else [],
-            "axes": axes if kind == SIDES else [],
             "degradation": [fallen | {"low": -1.0, "high": -0.9, "p_value": 1e-6, "n_patients": 30}] if kind == DEGRADED else [],
         }
         found[bool(unread.any())] = [row.significant for row in claim_rows(results_of(study, tables | own))]
@@ -187,7 +184,7 @@ def test_what_is_claimed_of_true_findings_is_held_by_the_test_and_by_the_interva
     rng, sizes, settings = np.random.default_rng(21), [1, 1, 2, 2, 3, 3, 8, 12], IntervalSettings(resamples=500)
     codes = np.repeat(np.arange(8), sizes)
     by, seen = ByPatient(codes, settings), Counter[tuple[bool, bool, bool | None]]()
-    none = {name: [] for name in ("pairwise", "arms", "axes", "pressure", "degradation", "workup", "viewer", "revisions")}
+    none = {name: [] for name in ("pairwise", "arms", "pressure", "degradation", "workup", "viewer", "revisions")}
     for _ in range(150):
         chance = rng.beta(1, 3, 8)[codes]
         passed = {name: (rng.random(len(codes)) < chance).astype(float) for name in ("f", "donor", "leak")}
@@ -217,7 +214,7 @@ def test_the_last_sentence_says_how_large_a_difference_the_run_can_show(drawn) -
     sentence = power_sentence(study, {"claims": rows})
     assert sentence.startswith("Power: with 30 to 60 patients, 8 of 10 such studies would show a difference of ")
     assert "between two models" in sentence
-    assert sentence.endswith("after Holm's correction for all 15 comparisons that the sentences above may state.")
+    assert sentence.endswith("after Holm's correction for all 12 comparisons that the sentences above may state.")
     pair = next(row for row in rows if row["kind"] == PAIRS and row["benchmark"] == DEPTH)
     half = (pair["high"] - pair["low"]) / 2
     assert pair["detectable"] > 1.4 * half, "more than what one uncorrected comparison would show"
@@ -237,42 +234,6 @@ def test_no_power_is_promised_where_no_difference_could_be_significant(patients:
     row = ClaimRow(kind=PAIRS, benchmark=DEPTH, model="a", difference=0.2, low=0.0, high=0.4, p_value=0.03, n_patients=patients)
     known = _detectable(row, 0.05, number)
     assert (known is None) == (2.0 ** (1 - patients) >= 0.05 / number)
-
-
-def test_the_title_is_answered_by_significant_comparisons_alone(drawn) -> None:
-    study, tables = drawn
-    size = {"pass1": 0.6, "pass1_low": 0.5, "pass1_high": 0.7, "n_items": 60, "n_patients": 30}
-    board = [
-        {**size, "benchmark": benchmark, "model": name, "title": name.title(), "rank": place + 1}
-        for benchmark in (DEPTH, BREADTH)
-        for place, name in enumerate(MODELS)
-    ]
-    unlabelled: dict[str, list[object]] = {"reasoning": [], "ratings": [], "families": []}
-    gap = {"gap": 0.3, "gap_low": 0.1, "gap_high": 0.5, "breadth_above_low": 0.1, "depth_above_low": 0.1}
-
-    def answer(sign: int, *, sure: bool, pictures: bool = True) -> dict[str, object]:
-        axes = [dict(row) | gap | {"gap": sign * 0.3 if row["model"] == "alpha" else None} for row in tables["axes"]]
-        axes = [row if row["gap"] else row | {"gap_low": None} for row in axes]
-        hoped = {SIDES: sure, PICTURES: sure and pictures}
-        claims = [dict(row) | {"significant": hoped.get(row["kind"], False), "difference": -0.2} for row in tables["claims"]]
-        found = title_answer(study, {"leaderboard": board, "axes": axes, "claims": claims, **unlabelled})
-        assert {row["model"] for row in found["models"]} == set(MODELS)
-        return found
-
-    assert answer(1, sure=False)["short"] == "This cannot be told of any of the 3 models with 30 patients."
-    assert answer(1, sure=True)["short"] == (
-        "Alpha classifies better than it solves hard cases; of the other 2 this cannot be told with 30 patients."
-    )
-    assert answer(-1, sure=True)["short"].startswith(
-        "Alpha solves hard cases better than it classifies, and needs their pictures; of the other 2"
-    )
-    assert answer(-1, sure=True, pictures=False)["short"].startswith("This cannot be told of any of the 3 models")
-    assert "passes 60 % (50 % to 70 %) of the classification items" in answer(1, sure=True)["support"]
-    assert answer(1, sure=True)["support"].endswith("These are final answers; reasoning was not measured in this run.")
-    shallow = SimpleNamespace(benchmarks={BREADTH: study.benchmarks[BREADTH]})
-    assert title_answer(shallow, {"leaderboard": board, "axes": [], "claims": [], **unlabelled})["short"] == (
-        "This cannot be told: no benchmark of depth was run."
-    )
 
 
 def test_claims_are_looked_up_by_their_cells() -> None:

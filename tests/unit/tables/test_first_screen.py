@@ -19,12 +19,11 @@ from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Axis, Kind
 from neuralmedbench.report.page import FILTERS, render
 from neuralmedbench.report.source import PageSource, read_source
-from neuralmedbench.tables.axes import gap_sentence
-from neuralmedbench.tables.claims import power_sentence, title_answer
+from neuralmedbench.tables.claims import power_sentence
 from neuralmedbench.tables.contrasts import pairwise_takeaway, picture_benchmarks, picture_sentence
 from neuralmedbench.tables.decomposition import decomposition_sentence
 from neuralmedbench.tables.deid_audit import privacy_takeaway
-from neuralmedbench.tables.first_screen import _leader, badges
+from neuralmedbench.tables.first_screen import _leader, badges, title_answer
 from neuralmedbench.tables.form_warnings import open_rate
 from neuralmedbench.tables.leaderboard import glance_takeaway
 from neuralmedbench.tables.study import Study
@@ -103,12 +102,14 @@ def test_a_figure_is_drawn_only_where_it_has_points(source: PageSource) -> None:
     assert "<figure" in glance(source)
     for axis, other in (("breadth", "depth"), ("depth", "breadth")):
         board = [row for row in source.tables["leaderboard"] if row["axis"] == axis]
-        block = glance(source, leaderboard=board, axes=[])
+        block = glance(source, leaderboard=board)
         assert "<figure" not in block
         assert f"the run has no benchmark of {other}. Name one" in block
-    block = glance(source, axes=[{**row, "depth": ""} for row in source.tables["axes"]])
+    unknown = [row | {"pass1": ""} if row["axis"] == "depth" else row for row in source.tables["leaderboard"]]
+    block = glance(source, leaderboard=unknown)
     assert "<figure" not in block
-    assert "no model has a score on both" in block
+    assert "no model has pass@1 on both" in block
+    assert FIGURES["glance"].description(unknown) == FIGURES["glance"].description([]) == FIGURES["glance"].empty
 
 
 NAMES = ("Ada", "Bea", "Cid")
@@ -142,7 +143,7 @@ def run_of(names: tuple[str, ...], limit: int = 0) -> Study:
     }
     for one in both.values():
         one.audit = audit("any", "phantom", {})
-    settings = SimpleNamespace(confidence=0.95)
+    settings = SimpleNamespace(confidence=0.95, max_missing_fraction=0.02)
     rest = {"readers": {}, "all_graders": {}, "graders": {}, "sampled_ratings": []}
     return cast(Study, SimpleNamespace(benchmarks=both, models=models, limit=limit, settings=settings, **rest))
 
@@ -159,17 +160,7 @@ def sentences_for(count: int) -> dict[str, str]:
         "significant": False,
         "difference": 0.1,
     }
-    rows: Any = {name: [] for name in ("axes", "claims", "families", "reasoning", "ratings", "pairwise")}
-    ends = {"gap": 0.2, "gap_low": 0.1, "gap_high": 0.3, "breadth_above_low": 0.1, "depth_above_low": 0.1}
-    pair = {
-        "breadth_benchmark": BREADTH,
-        "breadth_family": "classification",
-        "depth_benchmark": DEPTH,
-        "depth_family": "rationale_generation",
-    }
-    sides = [pair | ends | {"model": name, "title": name} for name in NAMES[: count or 1]]
-    sure = {"kind": "breadth and depth", "significant": True, "benchmark": DEPTH, "family": "rationale_generation"} | pair
-    claims = [sure | {"model": name} for name in NAMES[:count]]
+    rows: Any = {name: [] for name in ("claims", "families", "reasoning", "ratings", "pairwise")}
     size = {"benchmark": DEPTH, "n_items": 1, "n_patients": 1}
     compared = [
         size | ({"p_holm": 0.01, "low": 0.1, "high": 0.3} if place < count else {"p_holm": 0.9, "low": -0.1, "high": 0.3})
@@ -180,9 +171,7 @@ def sentences_for(count: int) -> dict[str, str]:
     return {
         "power": power_sentence(study, rows | {"claims": [claim] * count}),
         "answer": title_answer(study, rows | {"leaderboard": board(names)})["short"],
-        "others": title_answer(run_of(NAMES), everybody | {"axes": sides, "claims": claims})["short"],
         "leader": _leader(run_of(NAMES), everybody | {"claims": worse}, DEPTH),
-        "gap": gap_sentence(rows | {"axes": sides, "claims": claims}),
         "missing": glance_takeaway(run_of(NAMES), rows | {"leaderboard": board(NAMES, lacking=count)}).takeaway,
         "pairs": pairwise_takeaway(study, rows | {"pairwise": compared}).takeaway,
         "sample": FILTERS["sample"]({"n_items": str(count), "n_patients": "(hidden)"}),  # type: ignore[arg-type]
@@ -199,10 +188,7 @@ EXPECTED = {
     },
     1: {
         "power": "36 points between two models, the only comparison that the sentences above may state.",
-        "answer": "This cannot be told with 12 patients.",
-        "others": "Ada classifies better than it solves hard cases; of the other 2 this cannot be told",
         "leader": "Cid does not score significantly lower, but Bea does.",
-        "gap": "Ada is better at breadth; its gap is +20 points",
         "missing": "of 27 answers to the full request 1 is missing for reasons of the run, not of the models.",
         "pairs": "1 of 3 pairs of models differs after",
         "sample": "1 item, (hidden) patients",
@@ -210,18 +196,13 @@ EXPECTED = {
     },
     2: {
         "power": "after Holm's correction for both comparisons that the sentences above may state.",
-        "answer": "This cannot be told of either model with 12 patients.",
-        "others": "; of the other one this cannot be told",
         "leader": "Bea and Cid score significantly lower.",
-        "gap": "of 2 models 2 are better at breadth and none at depth",
         "missing": "2 are missing",
         "pairs": "2 of 3 pairs of models differ after",
         "limited": "2 answers per model: no result",
     },
     3: {
         "power": "after Holm's correction for all 3 comparisons that",
-        "answer": "This cannot be told of any of the 3 models with 12 patients.",
-        "others": "Ada, Bea and Cid classify better than they solve hard cases.",
         "pairs": "All 3 pairs of models differ after",
         "sample": "3 items, (hidden) patients",
     },
@@ -269,30 +250,46 @@ def test_the_sentence_on_the_findings_states_the_number_of_its_column() -> None:
     )
 
 
-def test_the_rate_of_hard_cases_says_of_which_items_it_is() -> None:
-    families = [
-        {"benchmark": DEPTH, "model": "Ada", "family": name}
-        for name in ("differential_diagnosis", "rationale_generation", "ranked_differential")
-    ]
-    rows: Any = {name: [] for name in ("axes", "claims", "reasoning", "ratings")}
-    support = title_answer(run_of(NAMES), rows | {"leaderboard": board(NAMES), "families": families})["support"]
-    assert support.startswith(
-        "Ada passes 69 % (49 % to 85 %) of all 32 items of depth (diagnosis and rationale). These are final answers, also"
-    )
+def test_the_title_is_answered_by_two_rates_side_by_side_and_nothing_compares_them() -> None:
+    broad = {"benchmark": BREADTH, "pass1": 0.4, "pass1_low": 0.23, "pass1_high": 0.59, "n_items": 60, "n_patients": 60}
+    rows: Any = {"families": [], "reasoning": [], "ratings": []}
+    best_of_breadth = [row | broad | {"rank": 3 - place} for place, row in enumerate(board(NAMES))]
+    rows["leaderboard"] = [*board(NAMES), *best_of_breadth]
+    depth = f"Depth, {DEPTH.title()}: Ada passes 69 % (49 % to 85 %) of 32 items of 12 patients"
+    breadth = f"Breadth, {BREADTH.title()}: Cid passes 40 % (23 % to 59 %) of 60 items of 60 patients"
+    assert title_answer(run_of(NAMES), rows) == {
+        "short": f"{depth}; {breadth}.",
+        "support": "These are final answers; reasoning was not measured in this run.",
+    }
+    unranked = [row | {"rank": None, "missing_fraction": 0.0} for row in best_of_breadth]
+    answer = title_answer(run_of(NAMES), rows | {"leaderboard": [*board(NAMES), *unranked]})
+    assert answer["short"] == f"{depth}; Breadth, {BREADTH.title()}: no model has a rank yet."
+    alone = run_of(NAMES)
+    del alone.benchmarks[BREADTH]
+    assert title_answer(alone, rows)["short"] == f"{depth}; Breadth: no set was run."
+
+
+def test_what_is_known_of_the_reasoning_stands_below_the_rates() -> None:
+    families = [{"benchmark": DEPTH, "model": "Ada", "family": "rationale_generation"}]
+    rows: Any = {"leaderboard": board(NAMES), "families": families, "reasoning": [], "ratings": []}
+    support = title_answer(run_of(NAMES), rows)["support"]
+    assert support == "These are final answers, also for the rationale items; reasoning was not measured in this run."
+    rated = {"model": "Ada", "axis": "reasoning", "simulated": False, "mean": 3.0}
+    assert "the reasoning of Ada was judged" in title_answer(run_of(NAMES), rows | {"ratings": [rated]})["support"]
+    assert "was not measured" in title_answer(run_of(NAMES), rows | {"ratings": [rated | {"simulated": True}]})["support"]
 
 
 def test_built_in_baselines_are_called_what_they_are() -> None:
-    rows: Any = {name: [] for name in ("axes", "claims", "families", "reasoning", "ratings")}
-    rows["leaderboard"] = [row | {"baseline": True} for row in board(NAMES)]
-    assert title_answer(run_of(NAMES), rows)["short"] == "This cannot be told of any of the 3 built-in baselines with 12 patients."
+    rows: Any = {"leaderboard": [row | {"baseline": True} for row in board(NAMES)]}
     assert glance_takeaway(run_of(NAMES), rows).takeaway.startswith("3 built-in baselines on 1 benchmark: ")
     rows["leaderboard"][0]["baseline"] = False
-    assert "of any of the 3 models" in title_answer(run_of(NAMES), rows)["short"]
+    assert glance_takeaway(run_of(NAMES), rows).takeaway.startswith("3 models on 1 benchmark: ")
 
 
 def test_a_button_saves_only_a_figure_that_is_on_the_page(source: PageSource) -> None:
     assert 'data-svg="glance"' in glance(source)
-    assert 'data-svg="glance"' not in glance(source, axes=[])
+    depth = [row for row in source.tables["leaderboard"] if row["axis"] == "depth"]
+    assert 'data-svg="glance"' not in glance(source, leaderboard=depth)
 
 
 def test_what_was_asked_and_did_not_come_is_not_known(source: PageSource) -> None:
@@ -356,13 +353,6 @@ def test_the_pictures_of_another_set_than_that_of_depth_are_named_in_head_and_se
     )
     claim = {"kind": "pictures", "benchmark": "wide", "model": "ada", "difference": -0.2, "significant": True}
     assert picture_sentence(run, {"claims": [claim]}) == "Pictures: on Wide Ada did significantly worse without them."
-
-
-def test_two_axes_without_a_score_on_both_say_what_is_missing() -> None:
-    note = "depth is not known, as more than 2 % of the answers are missing or not graded"
-    rows = [{"breadth": "0.5", "depth": "", "note": note, "few_patients": ""}] * 2
-    assert FIGURES["axes"].description(rows) == f"No model has a score on both axes: {note}."
-    assert FIGURES["axes"].description([]) == "The two axes need one benchmark of each: breadth and depth."
 
 
 UNREAD = {"benchmark": BREADTH, "model": "Ada", "title": "Ada", "rank": 1, "pass1": 0.225, "pass1_low": 0.13, "pass1_high": 0.35}

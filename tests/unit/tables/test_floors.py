@@ -1,4 +1,4 @@
-"""The best constant answer, and breadth against depth above it; by hand and in studies with a known truth."""
+"""The best constant answer; by hand and in studies with a known truth."""
 
 from __future__ import annotations
 
@@ -6,32 +6,18 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from fixtures.floors import MENDING_SEED, SETTINGS, draw, measure_floor, measure_gap
+from fixtures.floors import MENDING_SEED, SETTINGS, measure_floor
 from fixtures.scoring import vocabulary
-from fixtures.tables import BREADTH, DEPTH, item, score
-from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, bootstrap_p_value, percentile_interval
-from neuralmedbench.records.items import Axis, Family, Gold, GoldFields, Item, Lesion, Level, Runner
+from fixtures.tables import BREADTH, DEPTH, item
+from neuralmedbench.estimates.intervals import ByPatient
+from neuralmedbench.records.items import Family, Gold, GoldFields, Item, Lesion, Level, Runner
 from neuralmedbench.tables import floors as tables_floors
-from neuralmedbench.tables.axes import (
-    UNEARNED,
-    UNSHARED,
-    AxesRow,
-    Side,
-    above_floor,
-    axes_takeaway,
-    axis_rows,
-    breadth_depth_gap,
-    gap_sentence,
-)
-from neuralmedbench.tables.claims import ClaimRow
-from neuralmedbench.tables.floors import Floor, _order, best_constant, chance, floors
+from neuralmedbench.tables.floors import _order, best_constant, chance, floors
 from neuralmedbench.tables.outcomes import Outcomes, gather_outcomes
-from neuralmedbench.tables.words import SIDES
 
 VOCABULARY = vocabulary()
 REAL = os.environ.get("NMB_REAL_BENCHMARKS", "")
@@ -60,7 +46,6 @@ def test_a_constant_is_never_chosen_on_the_patient_whom_it_answers_for() -> None
     )
     assert found["pass1"].chosen.tolist() == [0.0, 0.0, 0.0, 0.0], "nobody shares a diagnosis with another patient"
     assert found["pass1"].hindsight.tolist() == [1.0, 1.0, 0.0, 0.0]
-    assert not found["pass1"].shared.any()
 
 
 def test_an_answer_that_no_other_patient_has_is_in_no_list() -> None:
@@ -73,19 +58,18 @@ def test_an_answer_that_no_other_patient_has_is_in_no_list() -> None:
 def test_dialogues_and_open_questions_of_a_family_have_one_constant() -> None:
     items = [diagnosis_item(0), replace(diagnosis_item(1), runner=Runner.DIALOGUE)]
     found = floors(outcomes_of(items, [Gold(item_id=one.item_id, answer="normal brain") for one in items]), VOCABULARY)["pass1"]
-    assert found.shared.all()
     assert found.chosen.tolist() == [1.0, 1.0]
 
 
 def test_the_rule_of_the_item_decides_which_constant_passes() -> None:
     """A narrower term passes for a wider reference; a synonym is the same answer."""
     found = floors(diagnoses("acute ischaemic stroke", "acute ischemic stroke", "glioblastoma", "GBM", "meningioma"), VOCABULARY)
-    assert found["pass1"].shared.tolist() == [True, True, True, True, False]
+    assert (found["pass1"].chosen > 0).tolist() == [True, True, True, True, False]
 
 
 def test_references_that_differ_in_brackets_have_one_constant() -> None:
     found = floors(diagnoses("glioblastoma (left)", "glioblastoma (right)", "glioblastoma (frontal)", "meningioma"), VOCABULARY)
-    assert found["pass1"].shared.tolist() == [True, True, True, False]
+    assert (found["pass1"].chosen > 0).tolist() == [True, True, True, False]
 
 
 def test_a_lesion_is_passed_by_place_and_side_and_up_to_three_places_may_be_named() -> None:
@@ -101,7 +85,6 @@ def test_a_lesion_is_passed_by_place_and_side_and_up_to_three_places_may_be_name
     gold = [Gold(item_id=one.item_id, answer="x", lesion=lesion) for one, lesion in zip(items, lesions, strict=True)]
     found = floors(outcomes_of(items, gold), VOCABULARY)["pass1"]
     assert found.hindsight.tolist() == [1.0, 1.0, 1.0, 1.0, 0.0, 0.0], "three places on the left; neither the right side nor no lesion"
-    assert found.shared.tolist() == [True, True, True, True, False, False]
 
 
 def test_the_constant_of_pictures_knows_their_source_and_not_their_part_of_a_split() -> None:
@@ -245,149 +228,3 @@ def test_the_interval_reaches_from_the_choice_on_others_to_hindsight() -> None:
 @pytest.mark.parametrize(("diagnoses_", "patients"), [("two, balanced by design", 30), ("twelve, few of them common", 12)])
 def test_the_interval_of_the_floor_holds_what_the_best_constant_earns(diagnoses_: str, patients: int) -> None:
     assert measure_floor(patients, diagnoses_, 60, MENDING_SEED)["held"] >= 0.9
-
-
-def side(classes: list[int], score_: list[float], name: str) -> Side:
-    passes = (np.array(classes)[:, None] == np.unique(classes)[None]).astype(float)
-    floor = best_constant(passes, np.arange(len(classes)), np.zeros(len(classes), dtype=np.int64), 1)
-    return Side(np.array(score_), floor, [f"{name}{place}" for place in range(len(classes))])
-
-
-def test_the_gap_compares_what_lies_above_the_floor() -> None:
-    fixed = Floor(np.full(20, 0.5), np.full(20, 0.5), np.ones(20, dtype=bool))
-    none = Floor(np.zeros(20), np.zeros(20), np.ones(20, dtype=bool))
-    breadth, depth = (
-        Side(np.tile([1.0, 0.5], 10), fixed, [f"b{n}" for n in range(20)]),
-        Side(np.tile([1.0, 0.0], 10), none, [f"d{n}" for n in range(20)]),
-    )
-    gap = breadth_depth_gap(breadth, depth, SETTINGS)
-    assert gap.difference.value == pytest.approx(0.5 - 0.5)
-    assert (gap.breadth.value, gap.depth.value) == (pytest.approx(0.5), pytest.approx(0.5))
-    assert float(above_floor(0.75, 0.5)) == 0.5
-    perfect = Floor(np.ones(20), np.ones(20), np.ones(20, dtype=bool))
-    assert breadth_depth_gap(breadth._replace(floor=perfect), depth, SETTINGS).difference.value is None
-
-
-def test_twelve_patients_of_twelve_diagnoses_have_no_gap() -> None:
-    breadth = side([0, 1] * 15, [1.0, 0.0] * 15, "b")
-    assert breadth_depth_gap(breadth, side(list(range(12)), [1.0] * 12, "d"), SETTINGS).difference.value is None
-    assert breadth_depth_gap(breadth, side([0, 1, 2] * 4, [1.0] * 12, "d"), SETTINGS).difference.value is not None
-
-
-def test_a_score_below_the_floor_counts_as_at_the_floor_and_no_bound_leaves_100_points() -> None:
-    gap = breadth_depth_gap(side([0, 0, 0, 1] * 10, [0.0] * 40, "b"), side([0, 1, 2] * 4, [0.0] * 12, "d"), SETTINGS)
-    assert (gap.difference.value, gap.difference.low, gap.difference.high) == (0.0, 0.0, 0.0)
-    assert gap.p_value == 1.0
-    assert gap.breadth.high is not None
-    assert gap.breadth.high < 0
-
-
-@pytest.mark.parametrize("known", [(0.0, 0.0), (0.3, 0.3)])
-def test_one_axis_is_hardly_ever_called_better_when_the_model_knows_the_same_of_both(known: tuple[float, float]) -> None:
-    found = measure_gap(12, ("two, balanced by design", "twelve, few of them common"), known, 100, MENDING_SEED)
-    assert found["claimed"] <= 0.08
-    assert found["held"] >= 0.9
-    assert (found["given"] > 0.5) is (known[0] > 0), "a model that knows nothing stands on neither side"
-
-
-def test_a_large_gap_is_seen() -> None:
-    assert measure_gap(120, ("six, equally common",) * 2, (0.6, 0.3), 10, MENDING_SEED)["claimed"] >= 0.8
-
-
-def test_the_p_value_is_small_exactly_where_the_interval_lies_above_zero() -> None:
-    rng = np.random.default_rng(2)
-    for shift in np.linspace(1, 3.5, 26):
-        resampled = rng.normal(shift, 1, 4000)
-        low = percentile_interval(resampled, 12, 0.95)[0]
-        assert low is not None
-        assert (low > 0) == (bootstrap_p_value(resampled, 12) < 0.025)
-    assert bootstrap_p_value(np.ones(5), 1) == 1.0
-
-
-def study_of(breadth: Outcomes, depth: Outcomes) -> SimpleNamespace:
-    sides = [
-        SimpleNamespace(name=str(axis), outcomes=found, floors=floors(found, VOCABULARY), config=SimpleNamespace(axis=axis))
-        for axis, found in ((Axis.BREADTH, breadth), (Axis.DEPTH, depth))
-    ]
-    models = {"m": SimpleNamespace(title="M")}
-    return SimpleNamespace(benchmarks={one.name: one for one in sides}, models=models, readers={}, settings=IntervalSettings(300))
-
-
-def scored(answers: tuple[str, ...], passed: list[bool | None]) -> Outcomes:
-    items = [diagnosis_item(number) for number in range(len(answers))]
-    gold = [Gold(item_id=one.item_id, answer=answer) for one, answer in zip(items, answers, strict=True)]
-    rows = [score(one, "m", passed=right) for one, right in zip(items, passed, strict=True) if right is not None]
-    return gather_outcomes(DEPTH, "depth", items, gold, scores={"m": rows}, sampled={"m": True})
-
-
-FEW = COMMON[:3] * 4
-
-
-def test_a_model_whose_answers_are_missing_stands_on_no_axis() -> None:
-    """Missing answers counted as errors would make a false gap."""
-    broad = scored(FEW, [True] * 12)
-    whole = axis_rows(study_of(broad, scored(FEW, [True] * 6 + [False] * 6)))[0]
-    assert (whole.breadth, whole.depth) == (1.0, 0.5)
-    assert whole.gap is not None
-    partly = axis_rows(study_of(broad, scored(FEW, [True] * 6 + [None] * 6)))[0]
-    assert partly.breadth == 1.0
-    assert (partly.depth, partly.gap) == (None, None)
-
-
-def test_a_row_says_why_it_has_no_gap_and_which_share_of_the_items_could_be_earned() -> None:
-    unique = (*COMMON, *RARE)
-    alone = axis_rows(study_of(scored(FEW, [True] * 12), scored(unique, [True] * 12)))[0]
-    assert (alone.gap, alone.gap_low, alone.note, alone.depth_shared, alone.breadth_shared) == (None, None, UNSHARED, 0.0, 1.0)
-    silent = axis_rows(study_of(scored(FEW, [False] * 12), scored(FEW, [False] * 12)))[0]
-    assert (silent.gap, silent.note) == (None, UNEARNED)
-    told = axes_takeaway(SimpleNamespace(benchmarks={}), {"axes": [dict(alone)], "claims": [], "leaderboard": []})
-    assert told.takeaway == "No gap between breadth and depth is given: too few patients with the same answer (1 of 1 rows)."
-
-
-def gaps(*bounds: tuple[float, float], significant: bool = True) -> dict[str, list[dict[str, object]]]:
-    """Give the rows of one model, one for each pair of a breadth and a depth set, with these bounds of its gap."""
-    deep = {"depth_benchmark": "deep", "depth_family": "differential_diagnosis"}
-    rows, claims = [], []
-    for place, (low, high) in enumerate(bounds):
-        broad = {"breadth_benchmark": f"b{place}", "breadth_family": "classification"}
-        above = {"breadth_above_low": low + 0.5, "depth_above_low": 0.2}
-        rows.append(dict(AxesRow(model="m", title="M", **broad, **deep, gap=(low + high) / 2, gap_low=low, gap_high=high, **above)))
-        here = low > 0 or high < 0
-        claims.append(
-            dict(
-                ClaimRow(
-                    kind=SIDES,
-                    benchmark="deep",
-                    family="differential_diagnosis",
-                    model="m",
-                    p_value=0.01,
-                    significant=significant and here,
-                    **broad,
-                )
-            )
-        )
-    return {"axes": rows, "claims": claims}
-
-
-@pytest.mark.parametrize(
-    ("bounds", "stated"),
-    [
-        (
-            [(0.1, 0.3)],
-            "M is better at breadth; its gap is +20 points (+10 to +30; b0 (classification) minus",
-        ),
-        ([(-0.3, -0.1)], "M is better at depth; its gap is −20 points"),
-        ([(0.1, 0.3), (0.2, 0.4)], "M is better at breadth on both pairs of tasks; its gap is"),
-        ([(0.1, 0.3), (-0.1, 0.4)], "M is not shown to be better at one than at the other on both pairs of tasks."),
-        ([(0.1, 0.3), (-0.3, -0.1)], "M is not shown to be better at one than at the other on both pairs of tasks."),
-    ],
-)
-def test_one_pair_of_sets_among_many_makes_no_model_better_at_an_axis(bounds, stated):
-    assert stated in gap_sentence(gaps(*bounds))
-    assert "M is not shown to be better" in gap_sentence(gaps(*bounds, significant=False)), "the correction for all comparisons decides"
-
-
-def test_the_simulated_model_is_above_the_floor_by_what_it_knows() -> None:
-    rng = np.random.default_rng(5)
-    found = draw(rng, 4000, "six, equally common", 0.3, 1)
-    assert float(above_floor(found.score.mean(), found.floor.chosen.mean())) == pytest.approx(0.3, abs=0.04)

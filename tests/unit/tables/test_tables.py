@@ -243,7 +243,7 @@ def test_a_model_with_missing_answers_has_bounds_and_no_rank(tmp_path: Path) -> 
 
 
 RATES = re.compile(
-    r"(pass1|pass5|candidates5|rubric|calibrated|raw|f|d|mean_candidates|breadth|depth|gap)(_low|_high)?|all_right|.*_case|low|high|value|brier"
+    r"(pass1|pass5|candidates5|rubric|calibrated|raw|f|d|mean_candidates)(_low|_high)?|all_right|.*_case|low|high|value|brier"
 )
 
 
@@ -252,7 +252,7 @@ def test_of_a_model_whose_answers_are_all_missing_no_table_has_a_rate(tmp_path: 
     lose_answers(tmp_path, "beta")
     tables = build(tmp_path)
     own = [(name, row) for name, rows in tables.items() for row in rows if "beta" in row.values()]
-    assert {"leaderboard", "differential", "calibrated", "axes", "cost"} <= {name for name, _ in own}
+    assert {"leaderboard", "differential", "calibrated", "cost"} <= {name for name, _ in own}
     assert not [(name, column, row) for name, row in own for column in row if RATES.fullmatch(column) and row[column]]
     board = [row for name, row in own if name == "leaderboard"]
     assert [(row["missing_fraction"], row["rank"], row["interval"]) for row in board] == [("1.000000", "", "none")] * 2

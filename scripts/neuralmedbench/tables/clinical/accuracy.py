@@ -28,9 +28,6 @@ from neuralmedbench.tables.rows import Cells, ModelRow, Tables, with_ends
 from neuralmedbench.tables.study import Study
 from neuralmedbench.tables.words import Takeaway, by_benchmark, largest, rows_of_best, value_share
 
-EXAMPLE_PREVALENCES = (0.05, 0.3)
-"""Prevalences for which predictive values are given beside that of the set: examples, not those of any hospital."""
-
 
 class Predictive(NamedTuple):
     """A predictive value with its interval."""
@@ -193,12 +190,11 @@ def _accuracy_row(study: Study, one: TargetAnswers, measure: str) -> AccuracyRow
 
 @dataclass(frozen=True, kw_only=True)
 class PredictiveValueRow(ModelRow):
-    """Predictive values of one model and one target condition at one prevalence."""
+    """Predictive values of one model and one target condition, at its prevalence in the set."""
 
     kind: str
     target: str
     prevalence: float | None = None
-    prevalence_of: str
     ppv: float | None = None
     ppv_low: float | None = None
     ppv_high: float | None = None
@@ -209,11 +205,8 @@ class PredictiveValueRow(ModelRow):
     n_patients_without: int | None = None
 
 
-SET, EXAMPLE = "this set", "example"
-
-
 def predictive_value_rows(study: Study, answers: Sequence[TargetAnswers]) -> list[PredictiveValueRow]:
-    """Rows of `predictive_values.csv`: at the prevalence among the items of the set, and at `EXAMPLE_PREVALENCES`.
+    """Rows of `predictive_values.csv`: at the prevalence among the items of the set.
 
     The intervals are made from those of sensitivity and specificity, each with half of the error.
     """
@@ -225,21 +218,20 @@ def predictive_value_rows(study: Study, answers: Sequence[TargetAnswers]) -> lis
         by = one.asked.by_patient(halved)
         sensitivity, specificity = (one.rate(side, one.right, by) for side in (one.having, one.lacking))
         having, lacking = int(one.having.sum()), int(one.lacking.sum())
-        for prevalence_of, prevalence in [(SET, having / (having + lacking)), *((EXAMPLE, value) for value in EXAMPLE_PREVALENCES)]:
-            ppv, npv = predictive_values(sensitivity, specificity, prevalence)
-            rows.append(
-                PredictiveValueRow(
-                    benchmark=one.benchmark,
-                    model=one.model,
-                    kind=one.target.kind,
-                    target=one.target.name,
-                    prevalence=prevalence,
-                    prevalence_of=prevalence_of,
-                    n_patients_with=one.asked.patients_of(one.having),
-                    n_patients_without=one.asked.patients_of(one.lacking),
-                    **with_ends({"ppv": ppv, "npv": npv}),
-                )
+        prevalence = having / (having + lacking)
+        ppv, npv = predictive_values(sensitivity, specificity, prevalence)
+        rows.append(
+            PredictiveValueRow(
+                benchmark=one.benchmark,
+                model=one.model,
+                kind=one.target.kind,
+                target=one.target.name,
+                prevalence=prevalence,
+                n_patients_with=one.asked.patients_of(one.having),
+                n_patients_without=one.asked.patients_of(one.lacking),
+                **with_ends({"ppv": ppv, "npv": npv}),
             )
+        )
     return rows
 
 
@@ -341,7 +333,7 @@ PREDICTIVE_VALUES = Table(
     row=PredictiveValueRow,
     rows=lambda results: predictive_value_rows(results.study, results.once(each_target)),
     suppression=Suppression(
-        f"{KEYS} prevalence_of",
+        KEYS,
         mark="n_patients_with",
         patients="",
         labels=lambda row: [_label(row, side) for side in ("with", "without")],
