@@ -137,6 +137,7 @@ rule build_tables:
         ),
         limit=lookup(within=config, dpath="limit"),
         margin=lookup(within=config, dpath="comparison/margin"),
+        stated=RUN.config.comparison.stated,
         profile=lookup(within=config, dpath="report/profile"),
         min_patients_shown=lookup(within=config, dpath="report/min_patients_shown"),
         code=code_hash("build_tables"),
@@ -145,5 +146,6 @@ rule build_tables:
         " --graders {params.graders} --vocabulary {input.vocabulary:q} --grader-floor {params.grader_floor} --resamples {params.resamples}"
         " --seed {params.seed} --confidence {params.confidence}"
         " --max-missing-fraction {params.max_missing_fraction} --limit {params.limit} --margin {params.margin}"
+        " --stated {params.stated}"
         " --profile {params.profile} --min-patients-shown {params.min_patients_shown}"
         " --out-tables {params.results}/tables --out-metrics {output.metrics} &> {log}"

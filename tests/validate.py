@@ -36,7 +36,7 @@ class Series:
 
 SERIES = {
     "perception_split": Series(("tests/fixtures/perception.py",), "tests/unit/tables/test_decomposition.py"),
-    "claims": Series(("tests/fixtures/claims.py",), "tests/unit/tables/test_claims.py"),
+    "claims": Series(("tests/fixtures/families.py",), "tests/unit/estimates/test_step_down.py"),
     "floors": Series(("tests/fixtures/floors.py",), "tests/unit/tables/test_floors.py"),
     "confidence_intervals": Series(("tests/fixtures/coverage.py",), "tests/unit/estimates/test_coverage.py"),
     "contrast_coverage": Series(("tests/fixtures/contrast_studies.py",), "tests/unit/estimates/test_contrasts.py"),

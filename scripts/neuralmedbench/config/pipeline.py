@@ -94,6 +94,12 @@ class ComparisonConfig(Section):
             raise ValueError(message)
         return self
 
+    @property
+    def stated(self) -> list[str]:
+        """Day, benchmark, first and second model; empty if no comparison is stated."""
+        named = (self.stated_on, self.benchmark, self.first, self.second)
+        return [str(value) for value in named if value]
+
 
 class SimilarityConfig(Section):
     """Semantic similarity (descriptive)."""

@@ -18,5 +18,6 @@ prediction_powered: FEWEST_RATERS, RatedAnswers, calibrated_rate, correct_rate
 ranks: rank_ranges, tiers
 repeats: compare_answers, pass_at_k, share_of_same_answers
 shifts: spread_of_means
+step_down: FEWEST_DIFFERING, corrected_together
 suppression: CellSize, Label, Mask, mask_of, suppressed_cells
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -40,17 +40,15 @@ def rank_ranges(values: Floats, by: ByPatient) -> list[tuple[int, int]]:
     return [(int(first), int(last)) for first, last in zip(low, high, strict=True)]
 
 
-def tiers(order: Sequence[str], p_holm: Mapping[frozenset[str], float], alpha: float) -> dict[str, int]:
+def tiers(order: Sequence[str], different: Collection[frozenset[str]]) -> dict[str, int]:
     """Group models into tiers: those that are not significantly different from the best of their tier.
 
     Parameters
     ----------
     order : sequence of str
         Models, best first.
-    p_holm : mapping
-        Corrected p value of each pair of models.
-    alpha : float
-        Level below which a difference counts.
+    different : collection of frozenset
+        Pairs of models that are significantly different after correction.
 
     Returns
     -------
@@ -63,7 +61,7 @@ def tiers(order: Sequence[str], p_holm: Mapping[frozenset[str], float], alpha: f
     while rest:
         tier += 1
         best = rest[0]
-        joined = [model for model in rest if model == best or p_holm[frozenset((best, model))] >= alpha]
+        joined = [model for model in rest if frozenset((best, model)) not in different]
         found.update(dict.fromkeys(joined, tier))
         rest = [model for model in rest if model not in joined]
     return found

@@ -257,7 +257,7 @@ def draw_pairwise(rows: list[Row]) -> Any:
     reach = max(0.1, math.ceil(10 * max(abs(value_of(row, "difference")) for row in rows)) / 10)
     for panel, (benchmark, part) in zip(panels, grouped.items(), strict=True):
         _triangle(panel, benchmark, part, orders[benchmark], reach=reach, size=min(8.5, 26 * cell))
-    note = f"points of pass@1, row minus column (by number); * and frame: p < {ALPHA:g} after Holm"
+    note = f"points of pass@1, row minus column (by number); * and frame: p < {ALPHA:g} after correction"
     figure.supxlabel(f"{note}{dagger_note(rows)}", fontsize=8.5)
     return figure
 
@@ -277,7 +277,7 @@ def _largest(benchmark: str, rows: list[Row]) -> str:
         most = most | {"difference": f"{-value_of(most, 'difference')}"} | dict(zip(("low", "high"), _swap_ends(most), strict=True))
     sure = sum(_significant(row) for row in rows)
     return (
-        f"{benchmark}: {sure} of {len(rows)} paired differences are significant after Holm; the largest is {title_of(most, first)} ahead of"
+        f"{benchmark}: {sure} of {len(rows)} paired differences are significant after correction; the largest is {title_of(most, first)} ahead of"
         f" {title_of(most, second)} by {difference_words(most)}; {sample_size(most)}."
         + (
             f" {len(rows) - len(told)} cannot be told, because answers of the lower model could not be read."
@@ -297,7 +297,8 @@ def _swap_ends(row: Row) -> list[str]:
 
 
 def _significant(row: Row) -> bool:
-    return (p_holm := number(row["p_holm"])) is not None and p_holm < ALPHA and not _may_turn(row)
+    p_corrected = number(row["p_corrected"])
+    return p_corrected is not None and p_corrected < ALPHA and not _may_turn(row)
 
 
 def _triangle(panel: Any, benchmark: str, rows: list[Row], order: list[str], *, reach: float, size: float) -> None:

@@ -96,7 +96,7 @@ class ClusterCell(str):
         return made
 
 
-BESIDE = ("low", "high", "_p", "p_value", "p_holm")
+BESIDE = ("low", "high", "_p", "p_value", "p_corrected")
 """Ends of the names of columns that stand beside the number that they belong to."""
 
 

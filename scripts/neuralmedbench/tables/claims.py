@@ -1,79 +1,38 @@
-"""The comparisons behind the sentences at a glance, as one family with one correction: `claims.csv`."""
+"""What sentences at a glance may claim: the primary, pictures, and models against the leader (`claims.csv`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
-from scipy import special
-
-from neuralmedbench.estimates.contrasts import smallest_difference
-from neuralmedbench.estimates.exact import holm
+from neuralmedbench.estimates.contrasts import can_reject, smallest_difference
 from neuralmedbench.estimates.suppression import Label
-from neuralmedbench.records.items import Arm, Strategy
-from neuralmedbench.records.words import all_of, counted, listing, points
-from neuralmedbench.tables.contrasts import picture_benchmarks, unread_may_turn, unread_share
+from neuralmedbench.records.items import Arm
+from neuralmedbench.records.words import all_of, counted, listing, p_equals, percent, points, points_span
 from neuralmedbench.tables.declare import Results, Suppression, Table, arm_labels
-from neuralmedbench.tables.degradation import severest
-from neuralmedbench.tables.grounding.measures import CONTRASTS, measure_grounding
+from neuralmedbench.tables.family import (
+    Compared,
+    Tested,
+    corrected_family,
+    first_answer_of,
+    primary_of,
+    unread_may_turn,
+    unread_of,
+)
 from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.pressure import COMPARED
-from neuralmedbench.tables.revisions import change_tests
 from neuralmedbench.tables.rows import Cells, ResultRow, Tables
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.viewer import DIFFERENCE, ORACLE_DIFFERENCE, oracle_arm
 from neuralmedbench.tables.words import (
-    ANOTHER,
-    CHOSEN,
-    COLLEAGUE,
-    CONSTANT,
-    DEGRADED,
-    LAYOUT,
-    MIRROR,
     MODELS,
-    ORACLE,
-    ORDER,
-    OVER_ALL,
-    OVER_NONE,
     PICTURES,
-    REVISION,
-    SUGGESTIONS,
-    TOLD,
-    VIEWED,
-    WORDING,
-    WORDLESS,
+    PRIMARY,
     claims_of,
     cluster_of,
 )
-from neuralmedbench.tables.workup import kind_of_gain
 
-WORDS = {
-    MODELS: "between two models",
-    PICTURES: "with and without pictures",
-    TOLD: "between the patient's findings and another's",
-    REVISION: "between two revisions",
-    LAYOUT: "between two input layouts",
-    ANOTHER: "between following another's pictures and staying",
-    WORDLESS: "between changes without the text and between repeats",
-    CONSTANT: "between staying and changing without the text",
-    MIRROR: "between sides that flip and sides that stay",
-    SUGGESTIONS: "between right and wrong suggestions",
-    COLLEAGUE: "between an own answer that a colleague suggests and one that is doubted",
-    ORDER: "between a place of the options and the others",
-    WORDING: "between two wordings",
-    DEGRADED: "between degraded pictures and those as they are",
-    CHOSEN: "between evidence that is asked for and all at once",
-    OVER_NONE: "between facts that are asked for and none",
-    OVER_ALL: "between facts that are asked for and all of them",
-    VIEWED: "between views that are asked for and the chosen slices",
-    ORACLE: "between oracle slices and views that are asked for",
-}
+WORDS = {PRIMARY: "in the stated comparison", PICTURES: "with and without pictures", MODELS: "between two models"}
 """The kinds of comparisons, in words."""
-
-STRATEGIES = {CHOSEN: Strategy.WORKUP, OVER_NONE: Strategy.ASK, OVER_ALL: Strategy.ASK}
-"""Of kinds that compare two arms of a strategy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +47,8 @@ class ClaimRow(ResultRow):
     difference: float | None = None
     low: float | None = None
     high: float | None = None
-    p_value: float
-    p_holm: float | None = None
+    p_value: float | None = None
+    p_corrected: float | None = None
     significant: bool | None = None
     detectable: float | None = None
     unread: float | None = None
@@ -97,154 +56,141 @@ class ClaimRow(ResultRow):
 
 
 def claim_rows(results: Results) -> list[ClaimRow]:
-    """Rows of `claims.csv`; Holm over all of them together."""
+    """Rows of `claims.csv`."""
+    family, primary = results.once(corrected_family), primary_of(results.study)
     settings = results.study.settings
     alpha, limit = 1 - settings.confidence, settings.max_missing_fraction
-    found = list(_comparisons(results))
-    corrected = holm([row.p_value for row in found])
-    return [
-        replace(
-            row,
-            p_holm=p_holm,
-            significant=p_holm < alpha and not unread_may_turn(row.difference, row.low, row.high, row.unread, limit),
-            detectable=_detectable(row, alpha, len(found)),
+    corrected = sum(one.p_corrected is not None for compared, one in family.items() if compared != primary)
+    rows = []
+    for kind, row, compared in _comparisons(results):
+        tested = family[compared]
+        p_corrected = tested.corrected(row["p_value"])
+        turns = unread_may_turn(row["difference"], row["low"], row["high"], row["unread"], limit)
+        names = ("difference", "low", "high", "p_value", "unread", "n_patients")
+        rows.append(
+            ClaimRow(
+                kind=kind,
+                benchmark=compared.benchmark,
+                model=compared.model,
+                other=compared.other or None,
+                p_corrected=p_corrected,
+                significant=p_corrected is not None and p_corrected < alpha and not turns,
+                detectable=_detectable(tested, row["n_patients"], alpha if kind == PRIMARY else alpha / max(corrected, 1)),
+                **{name: row[name] for name in names},
+            )
         )
-        for row, p_holm in zip(found, corrected, strict=True)
-    ]
+    return rows
 
 
-def _unread_of(study: Study, row: Mapping[str, Any], first: Key, second: Key) -> Cells:
-    """Return the share of unread answers of the side that is lower: of the second where the first is above it."""
-    outcomes = study.benchmarks[row["benchmark"]].outcomes
-    lower, other = (second, first) if row["difference"] > 0 else (first, second)
-    return {"unread": unread_share(outcomes, lower, other)}
-
-
-def _unread_told(study: Study, row: Mapping[str, Any]) -> float:
-    """Return the largest share of unread answers of those that are compared with the true findings, or of those with them if they are lower."""
-    outcomes, told = study.benchmarks[row["benchmark"]].outcomes, Key(row["model"], Arm.FINDINGS_DISCLOSED)
-    others = [Key(row["model"], arm) for arm in (Arm.FULL, Arm.FINDINGS_OF_ANOTHER, Arm.FINDINGS_ONLY)]
-    pairs = [(key, told) if (row["effect"] or 0) > 0 else (told, key) for key in others if key in outcomes.counts]
-    return max((unread_share(outcomes, *pair) for pair in pairs), default=0.0)
-
-
-def _comparisons(results: Results) -> Iterator[ClaimRow]:
-    study, tables = results.study, results.tables
-    for row in tables["pairwise"]:
-        if row["p_value"] is not None and study.readers.keys().isdisjoint((row["model_a"], row["model_b"])):
-            yield _claim(MODELS, row, model=row["model_a"], other=row["model_b"])
-    pictures = picture_benchmarks(study, tables["arms"])
-    tested = [row for row in tables["arms"] if row["p_value"] is not None]
-    for row in tested:
-        cells = {**row, **_unread_of(study, row, Key(row["model"], row["arm"]), Key(row["model"]))}
-        if row["arm"] == Arm.NO_IMAGE and row["benchmark"] in pictures:
-            yield _claim(PICTURES, cells)
-        if row["arm"] in study.benchmarks[row["benchmark"]].layouts:
-            yield _claim(LAYOUT, cells, other=row["arm"])
-    for row in tables["decomposition"]:
-        # the findings help: better than without, than with another's, and than alone; all three must hold, so the largest p value counts
-        tests = [row[name] for name in ("gain_p", "effect_p", "beyond_p")]
-        if row["gain_p"] is not None:
-            ends = {"difference": row["effect"], "low": row["effect_low"], "high": row["effect_high"]}
-            yield _claim(TOLD, {**row, **ends, "p_value": 1.0 if None in tests else max(tests), "unread": _unread_told(study, row)})
-    kinds = {measure: kind for kind, measure in CONTRASTS.items()}
-    decisive = [row for row in results.once(measure_grounding) if row.measure in kinds and row.p_value is not None]
-    yield from (_claim(kinds[row.measure], {**row, "difference": row.value}, other=row.arm) for row in decisive)
-    moved = [
-        row for row in tables["pressure"] if row["measure"] in COMPARED and row["p_value"] is not None and row["model"] not in study.readers
-    ]
-    yield from (_claim(COMPARED[row["measure"]], {**row, "difference": row["value"]}, other=row["arm"]) for row in moved)
-    compared = [row for row in severest(tables["degradation"]) if row["model"] not in study.readers]
-    for worst in compared:
-        keys = Key(worst["model"], worst["arms"].split()[-1]), Key(worst["model"])
-        yield _claim(DEGRADED, {**worst, **_unread_of(study, worst, *keys)}, other=worst["arms"])
-    yield from _own_search(study, tables)
-    for row in tables["revisions"]:
-        if tests := change_tests(dict(row)):  # more changed answers than repeats have, or another pass rate: two tests of one comparison
-            yield _claim(REVISION, {**row, "p_value": min(holm(tests))}, other=row["metric"])
-
-
-def _own_search(study: Study, tables: Mapping[str, Sequence[ResultRow]]) -> Iterator[ClaimRow]:
-    """Compare what models make of evidence, and of views, that they ask for with what they make of those that they are given."""
-    for row in tables["workup"]:
-        if row["p_value"] is not None and row["model"] not in study.readers:
-            cells, kind = {**row, "difference": row["value"]}, kind_of_gain(row)
-            own, other = (Key(row["model"], arm, STRATEGIES[kind]) for arm in row["arm"].split())
-            yield _claim(kind, {**cells, **_unread_of(study, cells, own, other)}, other=row["arm"])
-    for row in tables["viewer"]:
-        if row["measure"] in (DIFFERENCE, ORACLE_DIFFERENCE) and row["p_value"] is not None and row["model"] not in study.readers:
-            cells, looks = {**row, "difference": row["value"]}, Key(row["model"], Arm.FULL, Strategy.VIEWER)
-            if row["measure"] == DIFFERENCE:
-                yield _claim(VIEWED, {**cells, **_unread_of(study, cells, looks, Key(row["model"]))})
-            else:
-                arm = oracle_arm(study.benchmarks[row["benchmark"]])
-                yield _claim(ORACLE, {**cells, **_unread_of(study, cells, Key(row["model"], arm), looks)}, other=arm)
-
-
-def _claim(kind: str, row: Mapping[str, Any], **names: str | None) -> ClaimRow:
-    cells = {
-        name: row[name] for name in ("benchmark", "model", "difference", "low", "high", "p_value", "unread", "n_patients") if name in row
-    }
-    return ClaimRow(kind=kind, **{**cells, **names})
-
-
-def _detectable(row: ClaimRow, alpha: float, comparisons: int) -> float | None:
-    """Return the smallest difference that would be significant in 80 % of such studies, if no other comparison were; from the interval's width."""
-    if row.low is None or row.high is None or row.n_patients is None or row.n_patients < 2:
+def _detectable(tested: Tested, patients: int | None, level: float) -> float | None:
+    """Return the smallest difference that 8 of 10 such studies would show; None where none is known."""
+    if tested.p_corrected is None or not patients or patients < 2 or tested.error <= 0:
         return None
-    half, patients = (row.high - row.low) / 2, row.n_patients
-    return smallest_difference(half / special.stdtrit(patients - 1, 1 - alpha / 2), patients, alpha / comparisons)
+    return smallest_difference(tested.error, patients, level)
+
+
+def _comparisons(results: Results) -> Iterator[tuple[str, Cells, Compared]]:
+    """Yield kind, cells and key of what may be claimed."""
+    study, tables = results.study, results.tables
+    family, primary = results.once(corrected_family), primary_of(study)
+    leaders: dict[str, str] = {}
+    for row in tables["leaderboard"]:
+        if row["rank"]:  # models come in the order of their ranks
+            leaders.setdefault(row["benchmark"], row["model"])
+    for row in tables["pairwise"]:
+        compared = Compared(row["benchmark"], row["model_a"], row["model_b"])
+        if compared == primary:
+            yield PRIMARY, dict(row), compared
+        elif row["p_value"] is not None and compared in family and leaders.get(row["benchmark"]) in compared[1:]:
+            yield MODELS, dict(row), compared
+    for row in tables["arms"]:
+        compared = Compared(row["benchmark"], row["model"])
+        if row["arm"] == Arm.NO_IMAGE and row["p_value"] is not None and compared in family:
+            keys = Key(row["model"], row["arm"]), Key(row["model"])
+            unread = unread_of(study.benchmarks[row["benchmark"]].outcomes, row["difference"], *keys)
+            yield PICTURES, {**row, "unread": unread}, compared
 
 
 def lower_models(tables: Tables, benchmark: str, best: str, alpha: float) -> tuple[set[str], dict[str, float]]:
     """Return the models that score significantly lower than the best one; and the share of unread answers of those that would if these are wrong."""
     lower, unread = set(), {}
-    for row in claims_of(tables, MODELS, significant=False, benchmark=benchmark):
+    rows = [row for kind in (PRIMARY, MODELS) for row in claims_of(tables, kind, significant=False, benchmark=benchmark)]
+    for row in rows:
         for one, other, sign in ((row["model"], row["other"], 1), (row["other"], row["model"], -1)):
             if one == best and (row["difference"] or 0) * sign > 0:
                 if row["significant"]:
                     lower.add(other)
-                elif row["p_holm"] is not None and row["p_holm"] < alpha:
+                elif row["p_corrected"] is not None and row["p_corrected"] < alpha:
                     unread[other] = row["unread"]
     return lower, unread
 
 
-def power_sentence(study: Study, tables: Tables) -> str:
-    """State which differences this run could have shown; empty without a comparison.
-
-    Where the test cannot reject with so few patients and so many comparisons, no difference is small enough: the whole range stands for it.
-    """
-    rows = [row for row in tables["claims"] if row["low"] is not None and row["n_patients"]]
-    smallest = [(row["kind"], 1.0 if row["detectable"] is None else row["detectable"]) for row in rows]
-    sizes = {kind: median(own) for kind in WORDS if (own := [size for name, size in smallest if name == kind])}
-    if not sizes:
+def primary_sentence(study: Study, tables: Tables) -> str:
+    """State what the stated comparison shows; empty if none of this run is stated."""
+    stated, first_answer = study.stated, first_answer_of(study)
+    if stated is None or not first_answer:
         return ""
-    parts = [f"{points(size, plus='')} points {WORDS[kind]}" for kind, size in sizes.items() if size < 1]
-    never = [WORDS[kind] for kind, size in sizes.items() if size >= 1]
-    found = f"a difference of {listing(parts, len(parts))}" if parts else ""
-    none = f"no{'ne' if parts else ' difference'}, however large, {listing(never, len(never))}" if never else ""
+    if first_answer < stated.on:
+        return f"Stated comparison: it was stated on {stated.on}, after its first answer ({first_answer}), so it counts as any other."
+    titles = {name: study.models[name].title for name in (stated.first, stated.second)}
+    where = f"on {study.benchmarks[stated.benchmark].config.title}, stated on {stated.on}"
+    head = f"Stated comparison: {titles[stated.first]} against {titles[stated.second]} {where}"
+    for row in claims_of(tables, PRIMARY, significant=False):
+        if row["p_value"] is None:
+            return f"{head}, cannot be tested, so no other comparison is."
+        # as stated: first minus second
+        sign = 1 if row["model"] == stated.first else -1
+        ends = sorted((sign * row["low"], sign * row["high"])) if row["low"] is not None and row["high"] is not None else (None, None)
+        numbers = f"{points(sign * row['difference'])} points ({points_span(*ends)}; {p_equals(row['p_value'])})"
+        if row["significant"]:
+            higher = stated.first if sign * row["difference"] > 0 else stated.second
+            return f"{head}: {numbers}; {titles[higher]} scores significantly higher."
+        unread = (
+            f", as {percent(row['unread'])} of the answers of the lower one could not be read"
+            if row["p_value"] < row["p_corrected"]
+            else ""
+        )
+        return f"{head}: {numbers}; inconclusive{unread}. No other comparison is tested."
+    return ""
+
+
+def power_sentence(study: Study, tables: Tables) -> str:
+    """State which differences this run could have shown: in the stated comparison, or where none is, in all others; empty without one."""
+    rows = [row for row in tables["claims"] if row["low"] is not None and row["n_patients"]]
+    rows = [row for row in rows if row["kind"] == PRIMARY] or rows
+    if not rows:
+        return ""
+    alpha = 1 - study.settings.confidence
+    sizes, unknown, never = [], [], []
+    for kind in (kind for kind in WORDS if any(row["kind"] == kind for row in rows)):
+        own = [row for row in rows if row["kind"] == kind]
+        size = median([1.0 if row["detectable"] is None else row["detectable"] for row in own])
+        if size < 1:
+            sizes.append(f"{points(size, plus='')} points {WORDS[kind]}")
+        elif any(can_reject(row["n_patients"], alpha) for row in own):
+            unknown.append(WORDS[kind])
+        else:
+            never.append(WORDS[kind])
+    parts = [f"a difference of {listing(sizes, len(sizes))}"] if sizes else []
+    parts += [f"no{'ne' if parts else ' difference'}, however large, {listing(never, len(never))}"] if never else []
     fewest, most = (end(row["n_patients"] for row in rows) for end in (min, max))
-    size = counted(most, cluster_of(rows))
-    patients = size if fewest == most else f"{fewest:,} to {size}"
-    number = len(tables["claims"])
-    # a single comparison has no correction
-    corrected = ("after Holm's correction for " if number > 1 else "") + all_of(number, "comparison")
-    return (
-        f"Power: with {patients}, 8 of 10 such studies would show {', but '.join(filter(None, (found, none)))}, {corrected} that the sentences "
-        "above may state."
-    )
+    patients = counted(most, cluster_of(rows))
+    head = f"Power: with {patients if fewest == most else f'{fewest:,} to {patients}'}"
+    shown = f"8 of 10 such studies would show {', but '.join(parts)}" if parts else ""
+    open_sizes = f"how large a difference must be {listing(unknown, len(unknown))} is not known" if unknown else ""
+    number = _corrected_together(tables) if rows[0]["kind"] != PRIMARY else 1
+    corrected = f", after correction for {all_of(number, 'comparison')}" if number > 1 else ""
+    return f"{head}, {'; '.join(filter(None, (shown, open_sizes)))}{corrected}."
+
+
+def _corrected_together(tables: Tables) -> int:
+    """Count the comparisons that are corrected together: all pairs of models, and the pictures."""
+    rows = [*tables["pairwise"], *claims_of(tables, PICTURES, significant=False)]
+    return sum(row["p_corrected"] is not None for row in rows)
 
 
 def _labels(row: Cells) -> list[Label]:
-    arms: dict[str, str] = {PICTURES: Arm.NO_IMAGE, TOLD: Arm.FINDINGS_DISCLOSED}
-    arms |= dict.fromkeys((ANOTHER, WORDLESS, CONSTANT, MIRROR), str(row["other"]))
-    if row["kind"] in {*COMPARED.values(), DEGRADED, *STRATEGIES}:
-        strategy = STRATEGIES.get(row["kind"], Strategy.DIRECT)
-        return [label for arm in row["other"].split() for label in arm_labels({"arm": arm, "strategy": strategy})]
-    if row["kind"] in (VIEWED, ORACLE):
-        oracle = arm_labels({"arm": row["other"]}) if row["kind"] == ORACLE else []
-        return arm_labels({"arm": Arm.FULL, "strategy": Strategy.VIEWER}) + oracle
-    return arm_labels({"arm": arms[row["kind"]]}) if row["kind"] in arms else []
+    return arm_labels({"arm": Arm.NO_IMAGE}) if row["kind"] == PICTURES else []
 
 
 TABLE = Table(

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralmedbench.estimates.contrasts import paired_difference, square_and_add, unpaired_difference
-from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, patients_rate
 from neuralmedbench.records.results import PATIENT
 from neuralmedbench.records.words import counted, plural
@@ -19,7 +18,7 @@ from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ModelRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway, titles_of
+from neuralmedbench.tables.words import Takeaway, exploratory
 
 FEWEST_PATIENTS = 8
 """With fewer patients on a side nothing is compared. (Our rule.)"""
@@ -46,6 +45,10 @@ class Sides(NamedTuple):
         return bool(self.before.any() and self.after.any())
 
 
+BEYOND = ("beyond_others", "beyond_low", "beyond_high")
+"""Columns of the difference beyond the models that a cut-off does not divide."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ContaminationRow(ModelRow):
     """One model before and after its training cut-off."""
@@ -62,7 +65,6 @@ class ContaminationRow(ModelRow):
     low: float | None = None
     high: float | None = None
     p_value: float | None = None
-    p_holm: float | None = None
     beyond_others: float | None = None
     beyond_low: float | None = None
     beyond_high: float | None = None
@@ -78,17 +80,14 @@ class ContaminationRow(ModelRow):
 def contamination_rows(study: Study) -> list[ContaminationRow]:
     """Rows of `contamination.csv`: arm full, strategy direct; models that are neither readers nor built-in references.
 
-    Per model, benchmark and metric the rates before and after its cut-off and their difference, before minus after, with Holm's correction
-    within a benchmark; or one row with a note that states what is lacking.
+    Per model, benchmark and metric the rates before and after its cut-off and their difference, before minus after; or one row with a note
+    that states what is lacking.
     """
     rows: list[Cells] = []
     for benchmark in study.benchmarks.values():
         asked = [model for model in study.models if model not in study.readers and not study.models[model].baseline]
-        found = [row for model in asked for row in _rows(study, benchmark, model)] if benchmark.outcomes.items else []
-        # correct the p values of all models and metrics of a benchmark together
-        for row, p_holm in zip(found, holm_known([row.get("p_value") for row in found]), strict=True):
-            row["p_holm"] = p_holm
-        rows += found
+        if benchmark.outcomes.items:
+            rows += [row for model in asked for row in _rows(study, benchmark, model)]
     return [ContaminationRow(**row) for row in rows]
 
 
@@ -185,29 +184,16 @@ def sides_of(outcomes: Outcomes, cutoff: str) -> Sides:
 
 
 def contamination_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise which models do better before their cut-off, and whether by more than the models that it does not divide."""
+    """State how much better models do before their cut-off, and how much beyond the models that it does not divide."""
     rows = tables["contamination"]
     known = [row for row in rows if row.get("difference") is not None and row["metric"] == "pass1"]
     if not known:
         return Takeaway("No model could be compared before and after its training cut-off.", "0 comparisons")
     size = f"{counted(len(known), 'comparison')} of pass@1"
-    alpha = 1 - study.settings.confidence
-    better = [row for row in known if row["difference"] > 0 and row["p_holm"] < alpha]
-    if not better:
-        return Takeaway(
-            "No model was shown to do better on cases from before its training cut-off; that is no proof that it read none.", size
-        )
-    text = f"{titles_of(study, sorted({row['model'] for row in better}))} {'does' if _one(better) else 'do'} better before the cut-off"
-    beyond = [row for row in better if row.get("beyond_low") is not None and row["beyond_low"] > 0]
-    if beyond:
-        return Takeaway(
-            f"{text}; of {titles_of(study, sorted({row['model'] for row in beyond}))} more so than models that it does not divide.", size
-        )
-    return Takeaway(f"{text}; newer cases may only be harder.", size)
-
-
-def _one(rows: list[Cells]) -> bool:
-    return len({row["model"] for row in rows}) == 1
+    beyond = [{**row, **dict(zip(("difference", "low", "high"), (row[name] for name in BEYOND), strict=True))} for row in known]
+    text = exploratory(study, "Before minus after the training cut-off", known)
+    others = exploratory(study, "Beyond models that it does not divide", beyond)
+    return Takeaway(" ".join(filter(None, (text, others, "Newer cases may only be harder."))), size)
 
 
 TABLE = Table(

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
-from typing import Any
 
 import numpy as np
 
 from neuralmedbench.config.arms import AT_LESION
-from neuralmedbench.config.model import families
 from neuralmedbench.estimates.contrasts import Difference, paired_difference, patients_to_show
-from neuralmedbench.estimates.exact import holm_known
 from neuralmedbench.estimates.intervals import Floats, patients_rate
-from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
+from neuralmedbench.records.items import Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS
-from neuralmedbench.records.words import all_of, capital, counted, listing, points, points_span
+from neuralmedbench.records.words import all_of, capital, counted, listing
 from neuralmedbench.tables.declare import ALL, MODEL, SCORED, Suppression, Table, arm_labels, grouped_by, of_study
+from neuralmedbench.tables.family import Compared, Tested, corrected_family, unread_may_turn, unread_of
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ModelRow, ResultRow, Tables, with_ends
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import LAYOUT, PICTURES, Takeaway, claims_of, largest, share, size_of, without_head
-
-MOST_LAYOUTS = 3
-"""Most comparisons of layouts in a sentence."""
+from neuralmedbench.tables.words import (
+    PICTURES,
+    Takeaway,
+    claims_of,
+    exploratory,
+    is_closed,
+    largest,
+    share,
+    size_of,
+    without_head,
+)
 
 
 @dataclass(frozen=True)
@@ -37,66 +42,43 @@ class Pair:
     first: str
     second: str
     difference: Difference
-    p_holm: float | None
+    p_corrected: float | None
     unread: float = 0.0
     needed: int | None = None
 
     def differs(self, alpha: float) -> bool:
         """Return True if the corrected test shows a difference."""
-        return self.p_holm is not None and self.p_holm < alpha
+        return self.p_corrected is not None and self.p_corrected < alpha
 
     def may_turn(self, limit: float) -> bool:
         """Return True if the unread answers of the lower model leave open whether there is a difference."""
         return unread_may_turn(self.difference.value, self.difference.low, self.difference.high, self.unread, limit)
 
 
-def unread_may_turn(difference: float | None, low: float | None, high: float | None, unread: float | None, limit: float) -> bool:
-    """Return True if the interval would hold 0 had the unread answers of the lower side passed; up to the limit of missing ones they are wrong."""
-    if difference is None or not unread or unread <= limit:
-        return False
-    nearest = difference if low is None or high is None else min(low, high, key=abs)
-    return abs(nearest) <= unread
-
-
-def unread_share(outcomes: Outcomes, lower: Key, other: Key) -> float:
-    """Return the share of unread answers under one key, over the items without a missing answer under both."""
-    counts, both = outcomes.counts, np.ones(len(outcomes.items), dtype=bool)
-    for key in (lower, other):
-        both &= (counts[key].samples > 0) & (counts[key].missing == 0)
-    return float(counts[lower].mean_of(counts[lower].unread)[both].mean()) if both.any() else 0.0
-
-
 def model_pairs(study: Study) -> dict[str, list[Pair]]:
-    """Compare every two models of each benchmark under the arm full.
-
-    Holm over the pairs of a benchmark: those with a reader, those of one model at several settings, and the others are corrected apart.
-    """
-    return {name: _pairs(study, benchmark.outcomes) for name, benchmark in study.benchmarks.items()}
+    """Compare every two models of each benchmark under the arm full; pairs with a reader are not corrected."""
+    family = corrected_family(study)
+    return {name: _pairs(study, benchmark, family) for name, benchmark in study.benchmarks.items()}
 
 
-def _pairs(study: Study, outcomes: Outcomes) -> list[Pair]:
+def _pairs(study: Study, benchmark: BenchmarkStudy, family: Mapping[Compared, Tested]) -> list[Pair]:
+    outcomes = benchmark.outcomes
     values = {model: outcomes.pass1_of_complete_items(Key(model)) for model in study.models}
-    each_two = list(combinations(study.models, 2))
-    found = [(first, second, _paired(study, outcomes, first, second, values)) for first, second in each_two]
-    # the number of readers, or of settings of one model, must not change the correction between models
-    tested: dict[str, dict[tuple[str, str], float | None]] = {}
-    shared = families(study.models.values())
-    for first, second, difference in found:
-        people = not study.readers.keys().isdisjoint((first, second))
-        alike = shared.get(first) if shared.get(first) == shared.get(second) else None
-        tested.setdefault("readers" if people else f"settings of {alike}", {})[first, second] = difference.p_value
-    corrected = {pair: p_value for part in tested.values() for pair, p_value in zip(part, holm_known(list(part.values())), strict=True)}
-    return [
-        Pair(
-            first,
-            second,
-            difference,
-            corrected[first, second],
-            unread_share(outcomes, *((Key(second), Key(first)) if (difference.value or 0) > 0 else (Key(first), Key(second)))),
-            _patients_needed(study, difference),
+    pairs = []
+    for first, second in combinations(study.models, 2):
+        difference = _paired(study, outcomes, first, second, values)
+        tested = family.get(Compared(benchmark.name, first, second))
+        pairs.append(
+            Pair(
+                first,
+                second,
+                difference,
+                tested.corrected(difference.p_value) if tested else None,
+                unread_of(outcomes, difference.value, Key(first), Key(second)),
+                _patients_needed(study, difference),
+            )
         )
-        for first, second, difference in found
-    ]
+    return pairs
 
 
 def _paired(study: Study, outcomes: Outcomes, first: str, second: str, values: Mapping[str, Floats]) -> Difference:
@@ -135,7 +117,7 @@ class PairwiseRow(ResultRow):
     low: float | None = None
     high: float | None = None
     p_value: float | None = None
-    p_holm: float | None = None
+    p_corrected: float | None = None
     only_a: int | None = None
     only_b: int | None = None
     unread: float | None = None
@@ -152,7 +134,7 @@ def pairwise_rows(pairs: dict[str, list[Pair]], limit: float) -> list[PairwiseRo
             benchmark=benchmark,
             model_a=pair.first,
             model_b=pair.second,
-            p_holm=pair.p_holm,
+            p_corrected=pair.p_corrected,
             only_a=pair.difference.only_first,
             only_b=pair.difference.only_second,
             unread=None if pair.difference.value is None else pair.unread,
@@ -217,26 +199,11 @@ def _arm_cells(study: Study, outcomes: Outcomes, key: Key) -> Cells:
     return _ends(difference) | sizes
 
 
-def picture_benchmarks(study: Study, arms: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the benchmarks whose comparison with and without pictures a sentence may state, by the rows of `arms.csv`.
-
-    Those of depth; where no model answered one of them both ways for at least `FEWEST` patients, the other benchmark with the most. (Our rule.)
-    """
-    patients: dict[str, int] = {}
-    for row in arms:
-        if row["arm"] == Arm.NO_IMAGE and row["difference"] is not None and row["model"] not in study.readers:
-            patients[row["benchmark"]] = max(patients.get(row["benchmark"], 0), row["n_patients"] or 0)
-    asked = [name for name in study.benchmarks if name in patients]
-    depth = [name for name in asked if study.benchmarks[name].config.axis is Axis.DEPTH]
-    others = [name for name in asked if name not in depth and patients[name] >= FEWEST]
-    if not others or any(patients[name] >= FEWEST for name in depth):
-        return sorted(depth, key=lambda name: patients[name] < FEWEST)
-    return [max(others, key=lambda name: patients[name])]
-
-
 def picture_sentence(study: Study, tables: Tables) -> str:
     """State which models were shown to use the pictures; empty if none was asked without them."""
     claims = claims_of(tables, PICTURES, significant=False)
+    if claims and is_closed(tables):
+        return "Pictures: not tested, because the stated comparison is inconclusive."
     asked = {row["model"] for row in claims}
     if not asked:
         return ""
@@ -254,18 +221,12 @@ def picture_sentence(study: Study, tables: Tables) -> str:
 
 def layout_sentence(study: Study, tables: Tables) -> str:
     """State what the layouts that makers document change; empty if no model was asked in one."""
-    rows = claims_of(tables, LAYOUT, significant=False)
-    parts = []
-    for row in rows[:MOST_LAYOUTS]:
-        layout = study.benchmarks[row["benchmark"]].layouts[row["other"]].config.title
-        span = points_span(row["low"], row["high"], signed_zero=True)
-        found = "a significant difference" if row["significant"] else "not significantly different"
-        parts.append(
-            f"{study.models[row['model']].title} {points(row['difference'], signed_zero=True)} points{f' ({span})' if span else ''} on"
-            f" {study.benchmarks[row['benchmark']].config.title} in the layout of {layout}, {found}"
-        )
-    more = f"; {len(rows) - MOST_LAYOUTS} more are in the table" if len(rows) > MOST_LAYOUTS else ""
-    return f"Shown as its maker documents, against the common layout: {'; '.join(parts)}{more}." if parts else ""
+    rows = []
+    for row in tables["arms"]:
+        benchmark = study.benchmarks.get(row["benchmark"])
+        if benchmark and row["arm"] in benchmark.layouts:
+            rows.append({**row, "of": f"in the layout of {benchmark.layouts[row['arm']].config.title}"})
+    return exploratory(study, "Shown as its maker documents, against the common layout", rows)
 
 
 def arms_takeaway(study: Study, tables: Tables) -> Takeaway:
@@ -284,20 +245,22 @@ def pairwise_takeaway(study: Study, tables: Tables) -> Takeaway:
     if not rows:
         return Takeaway("A comparison needs two models that answered the same items.", "0 pairs")
     alpha = 1 - study.settings.confidence
-    # pairs without a shared item have no test
-    tested = [row for row in rows if row["p_holm"] is not None]
+    if is_closed(tables):
+        return Takeaway("Not tested, because the stated comparison is inconclusive.", largest(rows))
+    # pairs with a reader, or with too few patients that differ, are not corrected
+    tested = [row for row in rows if row["p_corrected"] is not None]
     if not tested:
-        return Takeaway("No pair of models answered the same items.", largest(rows))
-    shown = [row for row in tested if row["p_holm"] < alpha]
+        return Takeaway("No pair of models can be tested: too few patients differ.", largest(rows))
+    shown = [row for row in tested if row["p_corrected"] < alpha]
     differ = sum(not row.get("unread_may_turn") for row in shown)
     unread = len(shown) - differ
     told = f" Of {counted(unread, 'pair')} it cannot be told (unread answers of the lower model)." if unread else ""
     text = (
-        f"{differ} of {counted(len(tested), 'pair')} of models {'differs' if differ == 1 else 'differ'} after Holm's correction;"
+        f"{differ} of {counted(len(tested), 'pair')} of models {'differs' if differ == 1 else 'differ'} after correction;"
         f" the others were not shown to be alike.{told}"
     )
     all_differ = f"{capital(all_of(len(tested), 'pair'))} of models {'differs' if len(tested) == 1 else 'differ'}"
-    return Takeaway(text if differ < len(tested) else f"{all_differ} after Holm's correction.", largest(rows))
+    return Takeaway(text if differ < len(tested) else f"{all_differ} after correction.", largest(rows))
 
 
 ARMS = Table(

@@ -12,13 +12,13 @@ from neuralmedbench.estimates.contrasts import Difference, paired_difference
 from neuralmedbench.estimates.intervals import ByPatient, Floats, patients_rate, repaired_share
 from neuralmedbench.estimates.prediction_powered import correct_rate
 from neuralmedbench.records.items import Arm
-from neuralmedbench.records.words import counted, p_equals, percent, percent_span, points, points_span
+from neuralmedbench.records.words import counted, percent, percent_span, points, points_span
 from neuralmedbench.tables.calibrated import GraderAccuracy, accuracy_of_score
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.outcomes import Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ModelRow, Tables, with_ends
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import TOLD, Takeaway, claims_of, largest, rows_of_best, share, without_head
+from neuralmedbench.tables.words import Takeaway, largest, rows_of_best, share
 
 ARMS = {
     "f": Arm.FULL,
@@ -204,16 +204,12 @@ def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:
         else ("the findings", "without them", "gain")
     )
     other = percent(row["donor" if name == "effect" else "f"])
-    details = [points_span(row[f"{name}_low"], row[f"{name}_high"]), p_equals(row[f"{name}_p"]) if row[f"{name}_p"] is not None else ""]
-    known = f" ({', '.join(filter(None, details))})" if any(details) else ""
+    span = points_span(row[f"{name}_low"], row[f"{name}_high"])
+    known = f" ({span}; exploratory)" if span else " (exploratory)"
     title = study.models[row["model"]].title
-    sentence = f"Perception or reasoning: told {told}, {title} passes {percent(row['d'])} of {counted(row['n_items'], 'item')}, {instead} {other}: {points(row[name])} points{known}"
+    sentence = f"Told {told}, {title} passes {percent(row['d'])} of {counted(row['n_items'], 'item')}, {instead} {other}: {points(row[name])} points{known}"
     sentence += f"; without any, {percent(row['f'])}" if name == "effect" else ""
-    if row["shown"] and not claims_of(tables, TOLD, benchmark=benchmark, model=row["model"]):
-        sentence += (
-            ". No share of its errors is stated here: the effect is not significant after correction for all comparisons at a glance."
-        )
-    elif row["shown"]:
+    if row["shown"]:
         sentence += f". The findings repair {share(row, 'share')} of its errors"
         span = percent_span(row.get("share_beyond_grader_low"), row.get("share_beyond_grader_high"))
         sentence += f"; within what is known of the grader's errors, {span}." if span else "; how often the grader errs is not known."
@@ -227,7 +223,7 @@ def decomposition_sentence(study: Study, tables: Tables, benchmark: str) -> str:
 def perception_takeaway(study: Study, tables: Tables) -> Takeaway:
     """State the effect of the findings on the best model."""
     rows = tables["decomposition"]
-    stated = [without_head(one, study) for name in study.benchmarks if (one := decomposition_sentence(study, tables, name))]
+    stated = [one for name in study.benchmarks if (one := decomposition_sentence(study, tables, name))]
     if not stated and rows:
         number = len({row["model"] for row in rows})
         stated = [f"{counted(number, 'model')} {'was' if number == 1 else 'were'} told the findings, none of rank 1."]

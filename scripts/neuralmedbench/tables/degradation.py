@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels,
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
 from neuralmedbench.tables.rows import Cells, ModelRow, Tables, with_ends
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import DEGRADED, Takeaway, claims_of, share, size_of
+from neuralmedbench.tables.words import Takeaway, exploratory, rows_of_best, size_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,41 +123,21 @@ def _labels(row: Cells) -> list[Label]:
     return [label for arm in row["arms"].split() for label in arm_labels({"arm": arm})]
 
 
-def severest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the row of the highest level of each artefact, model and benchmark, if it was compared with level 0."""
-    highest: dict[tuple[str, str, str], Mapping[str, Any]] = {}
-    for row in sorted(rows, key=lambda row: row["level"]):
-        highest[_head(row)] = row
-    return [row for row in highest.values() if row["level"] and row["p_value"] is not None]
-
-
 def takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Name the largest significant fall of pass@1 from level 0 to the highest level of an artefact."""
+    """State what the highest level of each artefact changes for the model of rank 1, or for the first one where none has a rank."""
     rows = tables["degradation"]
     levels = [row for row in rows if row["level"] and row["difference"] is not None]
     if not levels:
         return Takeaway("No model answered about degraded pictures.", "0 items")
     widest = max(levels, key=lambda row: row["n_items"])
-    number = counted(len({row["operator"] for row in levels}), "artefact")
-    n = f"{number}, up to {size_of(widest)}"
-    cells = {(*_head(row), row["level"]): row for row in rows}
-    highest = {(row["benchmark"], row["model"], row["arms"]): row for row in severest(rows)}
-    claims = claims_of(tables, DEGRADED, significant=False)
-    fallen = [row for row in claims if row["significant"] and row["difference"] < 0]
-    named = [(row, highest[key]) for row in fallen if (key := (row["benchmark"], row["model"], row["other"])) in highest]
-    if not named:
-        return Takeaway("No model was shown to pass fewer items with severely degraded pictures than with the pictures as they are.", n)
-    _, most = min(named, key=lambda pair: (pair[0]["difference"], *_head(pair[1])))
-    where = f"level {most['level']} of {most['operator'].replace('_', ' ')}"
-    passed = (
-        f"{share(cells[*_head(most), 0], 'pass1_patients')} of the items as they are and {share(dict(most), 'pass1_patients')} at {where}"
-    )
-    falls = f"{len(fallen)} of {counted(len(claims), 'comparison')} of an artefact's highest level with none {'is a significant fall' if len(fallen) == 1 else 'are significant falls'}"
-    return Takeaway(f"{study.models[most['model']].title} passes {passed}, the largest of the significant falls; {falls}.", n)
-
-
-def _head(row: Mapping[str, Any]) -> tuple[str, str, str]:
-    return row["benchmark"], row["model"], row["operator"]
+    n = f"{counted(len({row['operator'] for row in levels}), 'artefact')}, up to {size_of(widest)}"
+    ranked = rows_of_best(levels, tables, widest["benchmark"])
+    shown = ranked or [row for row in levels if row["model"] == levels[0]["model"]]
+    highest = {}
+    for row in sorted(shown, key=lambda row: row["level"]):
+        artefact = str(row["operator"]).replace("_", " ")
+        highest[row["benchmark"], row["operator"]] = {**row, "of": f"with level {row['level']} of {artefact}"}
+    return Takeaway(exploratory(study, "Against the pictures as they are", highest.values()), n)
 
 
 TABLE = Table(

@@ -15,10 +15,9 @@ from neuralmedbench.records.results import RANKING
 from neuralmedbench.records.words import capital, counted, listing, percent, percent_with_span
 from neuralmedbench.tables.calibrated import FEWEST_ANSWERS, FEWEST_PATIENTS, SCORE
 from neuralmedbench.tables.calls import GRADER
-from neuralmedbench.tables.claims import lower_models
+from neuralmedbench.tables.claims import lower_models, primary_sentence
 from neuralmedbench.tables.confidence.reliability import confidence_statements
 from neuralmedbench.tables.contrasts import Pair, oracle_arms, picture_sentence
-from neuralmedbench.tables.decomposition import decomposition_sentence
 from neuralmedbench.tables.deid_audit import stated_badges, stated_sentences
 from neuralmedbench.tables.form_warnings import form_badges, form_sentences, open_rate
 from neuralmedbench.tables.grader_vs_clinician import FEWEST_UNITS, _follow_text
@@ -28,7 +27,7 @@ from neuralmedbench.tables.missing import case_words, not_graded_sentences
 from neuralmedbench.tables.parts import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study, nonfinite_statements
-from neuralmedbench.tables.words import begun, best_of, constant_of, models_of, ranked_of, share, size_of, value_share
+from neuralmedbench.tables.words import begun, best_of, constant_of, is_closed, models_of, ranked_of, share, size_of, value_share
 
 MOST_BOUNDS = 4
 """Models whose bounds a sentence states; the leaderboard has all."""
@@ -296,13 +295,13 @@ def sentences(study: Study, tables: Tables) -> list[str]:
             *stated_sentences(study, tables),
         ]
     order = sorted(study.benchmarks.values(), key=lambda benchmark: benchmark.config.axis is not Axis.DEPTH)
-    found = [*served_sentences(study), *(_leader(study, tables, benchmark.name) for benchmark in order)]
+    found = [*served_sentences(study), primary_sentence(study, tables)]
+    found += [_leader(study, tables, benchmark.name) for benchmark in order]
     found += [
         *_not_graded(study, tables),
         *form_sentences(study, tables),
         *stated_sentences(study, tables),
         picture_sentence(study, tables),
-        *(decomposition_sentence(study, tables, benchmark.name) for benchmark in order),
     ]
     return [sentence for sentence in found if sentence]
 
@@ -320,6 +319,8 @@ def _leader(study: Study, tables: Tables, benchmark: str) -> str:
     rate = percent_with_span(*(best[name] for name in RANKING))
     size = size_of(best, " of ", separator="")
     sentence = f"{title}: {_title_with_pool(best)} passes {rate} of {size} at the first answer"
+    if is_closed(tables):
+        return f"{sentence}."
     lower, unread = lower_models(tables, benchmark, best["model"], 1 - study.settings.confidence)
     worse = [_title_with_pool(row) for row in ranked[1:] if row["model"] in lower]
     others = [_title_with_pool(row) for row in ranked[1:] if row["model"] not in lower | unread.keys()]
@@ -447,8 +448,7 @@ def _statements(study: Study) -> list[str]:
         (
             "Differences are paired by item and resampled by patient, with fewer than 30 patients never narrower than Student's t (our rule); p "
             "values flip the signs of whole patients (up to 12 all patterns, above that drawn ones, and Hoeffding's bound for what is rarer than "
-            "draws can show), corrected after Holm within a benchmark. A difference counts as significant only where the interval, too, does not "
-            "hold 0 (our rule)."
+            "draws can show). Test and interval come from the same flips and agree (our rule)."
         ),
         "Tiers: a model joins the tier of the best unless it is significantly different from it. Rank ranges come from the same resamples.",
         (
@@ -457,8 +457,10 @@ def _statements(study: Study) -> list[str]:
             "in hindsight. It is computed, not asked. (Our rule.)"
         ),
         (
-            "Sentences at a glance: every comparison that they may state stands in claims.csv, and Holm's correction is over all of them together. None is stated that unread answers, had they passed, would take back. "
-            "Tiers and the tables further down are corrected within a benchmark and may call more differences significant. (Our rule.)"
+            "Sentences at a glance: the stated comparison is tested first, at the whole error. Only where it is significant, or where none was stated, "
+            "the pictures and all pairs of models are tested, corrected together (the largest statistic under joint flips of patients, step by "
+            "step). Pairs with the leader are stated; none that unread answers, had they passed, would take back. Tiers follow the same p "
+            "values. All else is exploratory: its intervals are not corrected. (Our rule.)"
         ),
         (
             "Perception or reasoning: d - f always stands with its sign, interval and p value, with f the score under full and d the score with the "

@@ -133,11 +133,8 @@ def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) 
         values = np.stack([outcomes.metric("pass1", Key(model)) for model in ranked], axis=1)
         ranges = rank_ranges(values, outcomes.by_patient(settings, *map(Key, ranked)))
     alpha = 1 - settings.confidence
-    # pairs without a test, or with an interval that holds 0, do not separate tiers
-    p_holm = {
-        frozenset((pair.first, pair.second)): pair.p_holm if pair.p_holm is not None and pair.differs(alpha) else 1.0 for pair in pairs
-    }
-    tier = tiers(ranked, p_holm, alpha)
+    different = {frozenset((pair.first, pair.second)) for pair in pairs if pair.differs(alpha)}
+    tier = tiers(ranked, different)
     for model, (low, high) in zip(ranked, ranges, strict=True):
         # equal rates share a rank
         better = sum(rows[other][PASS1_PATIENTS] > rows[model][PASS1_PATIENTS] + 1e-9 for other in ranked)
@@ -314,7 +311,7 @@ def leaderboard_takeaway(study: Study, tables: Tables) -> Takeaway:
 def methods_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise the unit of independence and the number of resamples."""
     settings = study.settings
-    text = f"Patients are what is independent: {percent(settings.confidence)} intervals, {settings.resamples:,} resamples of patients, Holm's correction within a benchmark, and at a glance over all comparisons."
+    text = f"Patients are what is independent: {percent(settings.confidence)} intervals, {settings.resamples:,} resamples of patients, and one correction for what is stated at a glance and for tiers."
     return Takeaway(text, whole_size(study, tables))
 
 

@@ -19,7 +19,6 @@ from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.arm_changes import NONE_ARM, SHUFFLED, order_under, wrong_gold
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import Score
-from neuralmedbench.records.words import listing
 from neuralmedbench.scoring.scores import is_named, is_suggested, same_answer
 from neuralmedbench.tables.answers import Samples, paired_samples
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
@@ -27,13 +26,14 @@ from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
 from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import COLLEAGUE, ORDER, SUGGESTIONS, WORDING, Takeaway, best_of, claims_of, largest, value_share
+from neuralmedbench.tables.words import Takeaway, best_of, exploratory, largest, value_share
 
 WRONG, RIGHT, SUGGESTED, DOUBTED = "suggestion-wrong", "suggestion-right", "own_answer-suggested", "own_answer-doubted"
 PARAPHRASE = "paraphrase-"
 
-COMPARED = {"asymmetry": SUGGESTIONS, "follows_colleague": COLLEAGUE, "place_bias": ORDER, "wording_spread": WORDING}
-"""Measures that compare, with the kind of their comparison in `claims.csv`."""
+ASYMMETRY = "asymmetry"
+MOVES = {"place_bias": "The place of an option moves answers by", "wording_spread": "The wording moves pass@1 by"}
+"""Measures of what moves answers that should stay, in words."""
 
 Pair = tuple[int, Score, Score]
 """The place of an item among those of the outcomes, and two answers to it."""
@@ -135,7 +135,7 @@ class _Measures:
         if WRONG in asked and RIGHT in asked:
             sides = self._sums(mended), self._sums([(place, value) for place, _, value in misled])
             found = ratio_difference(*sides, self._by(WRONG, RIGHT))
-            yield self._difference("asymmetry", f"{RIGHT} {WRONG}", found, answers=len(mended) + len(misled))
+            yield self._difference(ASYMMETRY, f"{RIGHT} {WRONG}", found, answers=len(mended) + len(misled))
         # what repeats do without a suggestion
         if self._repeats:
             yield self._conditional("gives_in_repeat", FULL, [(place, value) for place, _, value in gives_in(self._repeats)])
@@ -277,22 +277,18 @@ def balanced_seeds(seeds: Sequence[int], options: int) -> list[int]:
 
 
 def takeaway(study: Study, tables: Tables) -> Takeaway:
-    """State what a suggestion does to the best model, and which models the place of an option or the wording moves."""
+    """State what a suggestion does to the best model, and how far the place of an option or the wording moves models."""
     rows = tables["pressure"]
     if not rows:
         return Takeaway("No model was asked under pressure, with its options in another order, or in other words.", "0 items")
     sentences = [sentence for name in study.benchmarks if (sentence := _suggestion_sentence(study, tables, name))]
-    for kind, words in ((ORDER, "the place of an option"), (WORDING, "the wording")):
-        tested = claims_of(tables, kind, significant=False)
-        moved = {row["model"] for row in tested if row["significant"]}
-        if tested:
-            names = [study.models[name].title for name in study.models if name in moved]
-            sentences.append(f"{words.capitalize()} moves {listing(names)}." if names else f"That {words} moves a model was not shown.")
-    return Takeaway(" ".join(sentences) or "Whether suggestions move a model was not measured.", largest(rows))
+    for measure, words in MOVES.items():
+        sentences.append(exploratory(study, words, [row for row in rows if row["measure"] == measure]))
+    return Takeaway(" ".join(filter(None, sentences)) or "Whether suggestions move a model was not measured.", largest(rows))
 
 
 def _suggestion_sentence(study: Study, tables: Tables, benchmark: str) -> str:
-    """State how often the best model that was asked takes over a wrong and a right suggestion, and whether the two differ."""
+    """State how often the best model that was asked takes over a wrong and a right suggestion, and by how much the two differ."""
     found = {
         (row["model"], row["measure"]): row for row in tables["pressure"] if row["benchmark"] == benchmark and row["value"] is not None
     }
@@ -307,12 +303,8 @@ def _suggestion_sentence(study: Study, tables: Tables, benchmark: str) -> str:
     if (model, "corrected") not in found:
         return f"{text}."
     text += f", and a right one instead of {value_share(found[model, 'corrected'])} of its wrong ones"
-    claim = next(iter(claims_of(tables, SUGGESTIONS, significant=False, benchmark=benchmark, model=model)), None)
-    if claim is None:
-        return f"{text}."
-    if not claim["significant"]:
-        return f"{text}; the two are not significantly different."
-    return f"{text}: {'right' if claim['difference'] > 0 else 'wrong'} ones move it more."
+    difference = exploratory(study, "Right minus wrong", [found[model, ASYMMETRY]] if (model, ASYMMETRY) in found else [])
+    return f"{text}. {difference}".rstrip()
 
 
 def _labels(row: Cells) -> list[Label]:

@@ -17,13 +17,13 @@ from neuralmedbench.estimates.repeats import compare_answers, share_of_same_answ
 from neuralmedbench.records.items import DIAGNOSES, Item, Runner
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.records.vocabulary import Vocabulary, normal_form
-from neuralmedbench.records.words import counted, listing, p_equals, percent, points, points_span
+from neuralmedbench.records.words import counted, p_equals, percent, points, points_span
 from neuralmedbench.tables.declare import MODEL, Suppression, Table
 from neuralmedbench.tables.outcomes import headline
 from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.stored_runs import MAJORITY
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import REVISION, Takeaway, claims_of, largest, without_head
+from neuralmedbench.tables.words import Takeaway, exploratory, largest
 
 PASSED, LEADER = "passed", "leader"
 
@@ -146,7 +146,7 @@ def flip_rows(pairs: Sequence[ItemAnswers]) -> list[Cells]:
         )
     # Holm over all compared items, then keep the flipped ones
     corrected = holm([row["p_value"] for row in rows])
-    return [row | {"p_holm": p_holm} for row, p_holm in zip(rows, corrected, strict=True) if row["change"]]
+    return [row | {"p_corrected": p_corrected} for row, p_corrected in zip(rows, corrected, strict=True) if row["change"]]
 
 
 def is_change(rows: Sequence[Cells], settings: IntervalSettings) -> bool:
@@ -202,7 +202,7 @@ class FlipRow(ModelRow):
     passes: int | None = None
     samples: int | None = None
     p_value: float | None = None
-    p_holm: float | None = None
+    p_corrected: float | None = None
 
 
 def revision_tables(study: Study) -> tuple[list[RevisionRow], list[FlipRow]]:
@@ -236,38 +236,16 @@ def change_notes(study: Study, revisions: list[Cells]) -> Cells:
     return {"changes": changes} if changes else {}
 
 
-def change_sentences(study: Study, tables: Tables) -> list[str]:
-    """State which models with a new revision changed: one sentence for the top of the page, none without rows of `revisions.csv`."""
-    groups = _groups(tables["revisions"])
-    changed = {row["model"] for row in claims_of(tables, REVISION)}
-    compared = {model for _, model in groups}
-    shown, rest = ([study.models[model].title for model in study.models if model in some] for some in (changed, compared - changed))
-    if not compared:
-        return []
-    if not shown:
-        whose = " and ".join(part for name in study.models if (part := _unshown(study, name, groups)))
-        return [f"What changed: {whose}."]
-    sentence = f"What changed: the new revision of {listing(shown)} answers otherwise than the one before"
-    return [f"{sentence}; of {listing(rest)} this was not shown." if rest else f"{sentence}."]
-
-
-def _unshown(study: Study, model: str, groups: Mapping[tuple[str, str], list[Cells]]) -> str:
-    """Say what is otherwise in the new revision of a model of which no change was shown; empty if it was not compared."""
+def _change_sentence(study: Study, model: str, groups: Mapping[tuple[str, str], list[Cells]]) -> str:
+    """Say what is otherwise in the new revision of a model."""
     own = [row for (_, name), rows in groups.items() if name == model for row in rows]
-    if not own:
-        return ""
     title = study.models[model].title
     if all(row["same_text"] == 1 for row in own):
-        return f"the new revision of {title} gives the answers of the one before, word for word"
+        return f"The new revision of {title} gives the answers of the one before, word for word."
     rates = [row for row in own if row["metric"] == PASSED]
-    if not rates:
-        return f"the new revision of {title} gives other answers, no more of them than repeats would"
     items, gained, lost = (sum(row[name] or 0 for row in rates) for name in ("n_items", "gained", "lost"))
-    repeats = any(row["noise_floor"] is not None for row in own)
-    noise = "no more answers changed than repeats would change" if repeats else "how much repeats would change is not known"
-    moved = f"{gained + lost} of {items} verdicts changed ({gained} to passed, {lost} to failed)" if gained + lost else "no verdict changed"
-    total = "pass@1 was not shown to differ" if repeats or gained + lost else "other words came"
-    return f"in the new revision of {title} {moved}; {total}, and {noise}"
+    moved = f"In the new revision of {title} {gained + lost} of {counted(items, 'verdict')} changed ({gained} to passed, {lost} to failed)."
+    return f"{moved} {exploratory(study, 'New minus old pass@1', rates)}".rstrip()
 
 
 def asks_diagnoses(items: Iterable[Item]) -> bool:
@@ -339,12 +317,13 @@ def _sentences(parts: Sequence[str]) -> str:
 
 
 def revisions_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise which new revisions were shown to differ from the previous ones."""
+    """Summarise what is otherwise in new revisions."""
     rows = tables["revisions"]
     if not rows:
         return Takeaway("No earlier revision of a model stands beside the present one.", "0 revisions")
     models = sorted({row["model"] for row in rows})
-    parts = [without_head(sentence, study) for sentence in change_sentences(study, tables)]
+    groups = _groups(rows)
+    parts = [_change_sentence(study, model, groups) for model in models]
     return Takeaway(" ".join(parts), f"{counted(len(models), 'model')} with an earlier revision; {largest(rows)}")
 
 

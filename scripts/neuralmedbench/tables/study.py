@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,15 @@ from neuralmedbench.tables.outcomes import FULL, Outcomes, gather_outcomes
 Record = TypeVar("Record")
 R = TypeVar("R", Score, Response, Grade)
 Numbered = TypeVar("Numbered", Score, Response, Grade, SimilarityRow)
+
+
+class Stated(NamedTuple):
+    """A comparison of two models on a benchmark, and the day on which it was written down (YYYY-MM-DD)."""
+
+    on: str
+    benchmark: str
+    first: str
+    second: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +200,8 @@ class Study:
     grader_floor: float = GraderChecksConfig().floor
     limit: int = 0
     """Most answers per model and benchmark; 0 unless the run is limited."""
+    stated: Stated | None = None
+    """The comparison of `comparison` in the configuration; None if none is stated."""
 
     @property
     def all_graders(self) -> dict[str, GraderConfig]:

@@ -21,7 +21,7 @@ from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import ORACLE, VIEWED, GainWords, Takeaway, passes_sentence, size_of, value_share
+from neuralmedbench.tables.words import Takeaway, exploratory, size_of, value_share
 from neuralmedbench.tables.workup import mean_over_items
 
 INVISIBLE = "isointense"
@@ -33,9 +33,11 @@ OF_ORACLE_ITEMS = "_of_oracle_items"
 """End of measures that are over the items with oracle slices."""
 ORACLE_DIFFERENCE = "oracle_difference"
 """pass@1 with oracle slices, minus that of the same model that looks for itself."""
-LOOKS = GainWords(doing="Looking for itself", does="looks for itself", than="with the chosen slices")
-SHOWN = "shown the slices at the lesion (oracle, an upper bound)"
-IS_SHOWN = GainWords(doing=SHOWN.capitalize(), does=f"is {SHOWN}", than="with views that are asked for")
+GAINS = {
+    DIFFERENCE: "Looking for itself, against the chosen slices",
+    ORACLE_DIFFERENCE: "Shown the slices at the lesion (oracle, an upper bound), against views that are asked for",
+}
+"""What the differences compare."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +172,8 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
     models = counted(len({row["model"] for row in rows}), "model")
     n = f"{models}, up to {size_of(largest)}"
     found = [row for row in rows if row["measure"] == "lesion_found"]
-    gain = " ".join(filter(None, (passes_sentence(study, tables, VIEWED, LOOKS), passes_sentence(study, tables, ORACLE, IS_SHOWN))))
+    gains = (exploratory(study, words, [row for row in rows if row["measure"] == measure]) for measure, words in GAINS.items())
+    gain = " ".join(filter(None, gains))
     if not found:
         none = "Models looked through scans; no lesion has a known place, so whether they found it is not known."
         return Takeaway(f"{none} {gain}".rstrip(), n)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from neuralmedbench.records.results import PATIENT, PRIOR
-from neuralmedbench.records.words import capital, counted, items_of, listing, percent_with_span
+from neuralmedbench.records.words import capital, counted, items_of, listing, percent_with_span, points, points_span
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
 
-MODELS, PICTURES, TOLD, REVISION, LAYOUT = "models", "pictures", "findings", "revision", "layout"
-ANOTHER, WORDLESS, CONSTANT, MIRROR = "another's pictures", "no text", "same without text", "mirrored pictures"
-SUGGESTIONS, COLLEAGUE, ORDER, WORDING = "suggestions", "colleague", "order of options", "wording"
-DEGRADED, CHOSEN, VIEWED, ORACLE = "degraded pictures", "chosen evidence", "chosen views", "oracle slices"
-OVER_NONE, OVER_ALL = "facts asked for or none", "facts asked for or all"
+PRIMARY, PICTURES, MODELS = "primary", "pictures", "models"
 """Kinds of comparisons in `claims.csv`."""
+
+MOST_EXPLORED = 3
+"""Most exploratory differences in a sentence."""
 
 
 def claims_of(tables: Tables, kind: str, *, significant: bool = True, **cells: str) -> list[Cells]:
@@ -24,35 +23,28 @@ def claims_of(tables: Tables, kind: str, *, significant: bool = True, **cells: s
     return [row for row in rows if row["significant"]] if significant else rows
 
 
-@dataclass(frozen=True, kw_only=True)
-class GainWords:
-    """Words for what a model does itself: to begin a sentence, behind "a model that", and what it is compared with."""
-
-    doing: str
-    does: str
-    than: str
+def is_closed(tables: Tables) -> bool:
+    """Return True if a stated comparison is not significant, so that nothing else was tested."""
+    return any(row["kind"] == PRIMARY and not row["significant"] for row in tables["claims"])
 
 
-def passes_sentence(study: Study, tables: Tables, kind: str, words: GainWords) -> str:
-    """State which models pass more or fewer items when they do something themselves; empty if no such comparison was made."""
-    claims = claims_of(tables, kind, significant=False)
-    if not claims:
-        return ""
-    several = len({row["benchmark"] for row in claims}) > 1
-
-    def listed(rows: Sequence[Cells]) -> str:
-        on = [f" on {study.benchmarks[row['benchmark']].config.title}" if several else "" for row in rows]
-        return listing([f"{study.models[row['model']].title}{where}" for row, where in zip(rows, on, strict=True)])
-
-    shown = [row for row in claims if row["significant"]]
-    sides = [([row for row in shown if row["difference"] > 0], "more"), ([row for row in shown if row["difference"] < 0], "fewer")]
-    when = f"than {words.than}, on the same items"
-    if not shown:
-        return f"Whether a model that {words.does} passes more or fewer items {when}, cannot be told of {listed(claims)}."
-    parts = [f"{listed(rows)} {'pass' if len(rows) > 1 else 'passes'} significantly {word} items {when}" for rows, word in sides if rows]
-    left = [row for row in claims if not row["significant"]]
-    untold = f"; of {listed(left)} this cannot be told" if left else ""
-    return f"{words.doing}, {'; '.join(parts)}{untold}."
+def exploratory(study: Study, head: str, rows: Iterable[Cells]) -> str:
+    """State differences that are not corrected, each with its interval; empty without one. A row may say in `of` what it is about."""
+    rows = [row for row in rows if row["model"] not in study.readers and row.get("difference", row.get("value")) is not None]
+    several = len({row["benchmark"] for row in rows}) > 1
+    parts = []
+    for row in rows[:MOST_EXPLORED]:
+        span = points_span(row["low"], row["high"])
+        words = [
+            study.models[row["model"]].title,
+            f"{points(row.get('difference', row.get('value')))} points{f' ({span})' if span else ''}",
+            str(row.get("of", "")),
+            f"on {study.benchmarks[row['benchmark']].config.title}" if several else "",
+        ]
+        parts.append(" ".join(filter(None, words)))
+    if len(rows) > MOST_EXPLORED:
+        parts.append(f"{len(rows) - MOST_EXPLORED} more are in the table")
+    return f"{head} (exploratory): {'; '.join(parts)}." if parts else ""
 
 
 @dataclass(frozen=True)

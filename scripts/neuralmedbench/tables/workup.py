@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels,
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import CHOSEN, OVER_ALL, OVER_NONE, GainWords, Takeaway, passes_sentence, size_of, value_share
+from neuralmedbench.tables.words import Takeaway, exploratory, size_of, value_share
 
 LARGEST = {"brier": MOST_BRIER, "log_loss": MOST_LOG_LOSS}
 """Largest value of measures that are not shares."""
@@ -46,11 +45,11 @@ WITHHELD, TOGETHER = "history", "together"
 """Orders of evidence that asking is compared with: none of it, and all of it at once."""
 
 GAINS = {
-    CHOSEN: GainWords(doing="Choosing the evidence itself", does="chooses the evidence", than="with all of it at once"),
-    OVER_NONE: GainWords(doing="Asking for the facts", does="asks for the facts", than="with none of them"),
-    OVER_ALL: GainWords(doing="Asking for the facts", does="asks for the facts", than="with all of them at once"),
+    (CHOICE, TOGETHER): "Choosing the evidence itself, against all of it at once",
+    (ASKING_GAIN, WITHHELD): "Asking for the facts, against none of them",
+    (ASKING_GAIN, TOGETHER): "Asking for the facts, against all of them at once",
 }
-"""What a model does under `full`, and what it gets under the other arm, by kind of comparison."""
+"""What a model does under `full`, and what it is compared with, by measure and order of the evidence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,13 +231,6 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
     )
 
 
-def kind_of_gain(row: Mapping[str, Any]) -> str:
-    """Return the kind of comparison (`tables.claims`) of a row that compares two arms."""
-    if row["measure"] == CHOICE:
-        return CHOSEN
-    return OVER_NONE if row["arm"].endswith(f"-{WITHHELD}") else OVER_ALL
-
-
 def readers_sentence(study: Study, rows: Sequence[Cells]) -> str:
     """State how much of the essential evidence people ask for; empty if none worked up a case with a list."""
     asked = [row for row in rows if row["model"] in study.readers and row["measure"] == "essential_recall"]
@@ -252,8 +244,12 @@ def readers_sentence(study: Study, rows: Sequence[Cells]) -> str:
 
 
 def choice_sentence(study: Study, tables: Tables) -> str:
-    """State whether models do better or worse when they choose the evidence; empty if none was asked both ways."""
-    return " ".join(filter(None, (passes_sentence(study, tables, kind, words) for kind, words in GAINS.items())))
+    """State what models gain by choosing the evidence, or by asking for facts; empty if none was asked both ways."""
+    sentences = []
+    for (measure, order), words in GAINS.items():
+        rows = [row for row in tables["workup"] if row["measure"] == measure and row["arm"].endswith(f"-{order}")]
+        sentences.append(exploratory(study, words, rows))
+    return " ".join(filter(None, sentences))
 
 
 def _labels(row: Cells) -> list[Label]:

@@ -47,19 +47,20 @@ from neuralmedbench.tables.claims import power_sentence
 from neuralmedbench.tables.clinical import accuracy, urgency
 from neuralmedbench.tables.clinicians import agreement, opinions
 from neuralmedbench.tables.confidence import reliability
-from neuralmedbench.tables.contrasts import model_pairs, picture_benchmarks
+from neuralmedbench.tables.contrasts import model_pairs
 from neuralmedbench.tables.declare import Results, Table, types_of
 from neuralmedbench.tables.families import definitions
+from neuralmedbench.tables.family import picture_benchmarks
 from neuralmedbench.tables.first_screen import badges, notes, sentences, title_answer, trust_notes, trust_sentences
 from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
-from neuralmedbench.tables.revisions import change_notes, change_sentences
+from neuralmedbench.tables.revisions import change_notes
 from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 
 METRICS = (*PASS1, *RANKING, "pass5", "candidates5", "rank", "tier", "missing_fraction")
-# the order matters: `families` and `cost` read the rows of `leaderboard`, `claims` those of all comparisons, `grounding` those of `claims`
+# the order matters: `families` and `cost` read the rows of `leaderboard`, `claims` those of the pairs and arms
 TABLES: tuple[Table, ...] = (
     leaderboard.TABLE,
     families.TABLE,
@@ -146,7 +147,7 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     for name, columns in file_columns().items():
         write_table(folder / f"{name}.csv", rows_of_file(name, shown.tables), columns)
     rest, seen = shown.study, shown.visible  # sentences are made from the visible rows alone
-    parts = [*shown.sentences(), *sentences(rest, seen), *trust_sentences(rest, seen), *change_sentences(rest, seen)]
+    parts = [*shown.sentences(), *sentences(rest, seen), *trust_sentences(rest, seen)]
     parts += filter(None, [power_sentence(rest, seen)])
     pictures = next(iter(picture_benchmarks(rest, seen["arms"])), None)  # the benchmark of the column "Uses the pictures?"
     answer = title_answer(rest, seen) | ({"pictures": pictures} if pictures else {})

@@ -5,7 +5,7 @@ For the authors of a benchmark, `blind_items.csv` lists the items that models so
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,12 +15,12 @@ from neuralmedbench.estimates.intervals import ByPatient, Floats, patients_rate
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm, Runner
 from neuralmedbench.records.words import all_of, counted, listing
-from neuralmedbench.tables.declare import MODEL, Results, Suppression, Table, arm_labels, of_study
+from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
 from neuralmedbench.tables.grounding.values import AnswersByArm, arms_with, first_asked
 from neuralmedbench.tables.outcomes import FULL, Key
 from neuralmedbench.tables.rows import Cells, ModelRow, ResultRow, Tables
 from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import ANOTHER, CONSTANT, MIRROR, WORDLESS, Takeaway, begun, by_benchmark, largest, titles_of
+from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, largest, titles_of
 
 SOLVED = 0.5
 """An item is solved by a model that passes it in more than this share of its answers without pictures. (Our rule.)"""
@@ -99,14 +99,14 @@ BLIND_ITEMS = Table(
     suppression=Suppression("benchmark", each=True),
 )
 CLASS = "class"
-LOOKS, SIDE_BLIND, TEXT_ONLY, BLIND, UNTOLD = CLASSES = ("looks", "side-blind", "text-only", "blind", "cannot be told")
-CONTRASTS = {
-    ANOTHER: "follows_less_stays",
-    WORDLESS: "changes_beyond_repeats",
-    CONSTANT: "stays_less_changes",
-    MIRROR: "flips_less_keeps",
-}
-"""Measures that decide the class, by the kind of their comparison in `claims.csv`; each is the difference of two shares of answers."""
+LOOKS, SIDE_BLIND, TEXT_ONLY, BLIND, UNTOLD = CLASSES = ("looks", "side-blind", "text-only", "blind", "inconclusive")
+ANOTHER, WORDLESS, CONSTANT, MIRROR = CONTRASTS = (
+    "follows_less_stays",
+    "changes_beyond_repeats",
+    "stays_less_changes",
+    "flips_less_keeps",
+)
+"""Measures that decide the class; each is the difference of two shares of answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,7 @@ def measure_grounding(study: Study) -> list[GroundingRow]:
         for model in study.models
         if model not in study.readers and benchmark.scores.get(model)
         for row in _ModelGrounding(study, benchmark, model).rows()
-        if row.n_items or row.measure == CONTRASTS[ANOTHER]
+        if row.n_items or row.measure == ANOTHER
     ]
 
 
@@ -157,7 +157,7 @@ class _ModelGrounding:
             follows, stays = self.answers.follows_and_stays(arm)
             values = {"follows_picture": follows, "stays_with_text": stays, "neither": 1 - follows - stays}
             yield from (self._rate(name, arm, shares) for name, shares in values.items())
-            yield self._difference(CONTRASTS[ANOTHER], arm, follows, stays)
+            yield self._difference(ANOTHER, arm, follows, stays)
 
     def _reliance(self) -> Iterator[GroundingRow]:
         for arm in (Arm.SHUFFLED_IMAGE, *arms_with(self.benchmark, "blank")):
@@ -181,15 +181,15 @@ class _ModelGrounding:
             stays = self.answers.same_family(Arm.NO_TEXT)
             yield self._rate("stays_without_text", Arm.NO_TEXT, stays)
             # answers of a model that draws them differ anyway
-            yield self._difference(CONTRASTS[WORDLESS], Arm.NO_TEXT, 1 - stays, 1 - self.answers.repeats(self.answers.family))
-            yield self._difference(CONTRASTS[CONSTANT], Arm.NO_TEXT, stays, 1 - stays)
+            yield self._difference(WORDLESS, Arm.NO_TEXT, 1 - stays, 1 - self.answers.repeats(self.answers.family))
+            yield self._difference(CONSTANT, Arm.NO_TEXT, stays, 1 - stays)
 
     def _mirrored(self) -> Iterator[GroundingRow]:
         if arm := first_asked(self.answers, arms_with(self.benchmark, "mirrored")):
             flips, keeps = self.answers.flips_and_keeps(arm)
             yield self._rate("side_flips", arm, flips)
             yield self._rate("diagnosis_stays", arm, self.answers.same_family(arm))
-            yield self._difference(CONTRASTS[MIRROR], arm, flips, keeps)
+            yield self._difference(MIRROR, arm, flips, keeps)
 
     def _rate(self, measure: str, arm: str, values: Floats) -> GroundingRow:
         rate = patients_rate(values, self._by(arm))
@@ -216,34 +216,25 @@ class _ModelGrounding:
         return self.benchmark.outcomes.by_patient(self.study.settings, Key(self.model), Key(self.model, arm))
 
 
-def grounding_rows(results: Results) -> list[GroundingRow]:
-    """Rows of `grounding.csv`: the measures of each model, then the class that its comparisons in `claims.csv` show."""
-    claims = {(row["benchmark"], row["model"], row["kind"]): row for row in results.tables["claims"]}
+def grounding_rows(study: Study) -> list[GroundingRow]:
+    """Rows of `grounding.csv`: the measures of each model, then the class that their intervals show."""
+    measured = measure_grounding(study)
+    signs = {(row.benchmark, row.model, row.measure): _sign(row) for row in measured if row.p_value is not None}
     rows: list[GroundingRow] = []
-    for (benchmark, model), own in _by_model(results.once(measure_grounding)).items():
-        rows += own
-        told, note = class_of({kind: _sign(claims.get((benchmark, model, kind))) for kind in CONTRASTS})
+    for row in measured:
+        rows.append(row)
         # without another patient's pictures there is no class
-        asked = [row for row in own if row.measure == CONTRASTS[ANOTHER]]
-        rows += [replace(row, measure=CLASS, value=None, low=None, high=None, p_value=None, told=told, note=note) for row in asked]
+        if row.measure == ANOTHER:
+            told, note = class_of({name: signs.get((row.benchmark, row.model, name)) for name in CONTRASTS})
+            rows.append(replace(row, measure=CLASS, value=None, low=None, high=None, p_value=None, told=told, note=note))
     return rows
 
 
-def _by_model(rows: Sequence[GroundingRow]) -> dict[tuple[str, str], list[GroundingRow]]:
-    found: dict[tuple[str, str], list[GroundingRow]] = {}
-    for row in rows:
-        found.setdefault((row.benchmark, row.model), []).append(row)
-    return found
-
-
-def _sign(row: Mapping[str, object] | None) -> int | None:
-    """Return 1 or -1 for a comparison shown to be above or below 0, by its interval and after correction; 0 if neither; None if not made."""
-    if row is None:
-        return None
-    low, high = row["low"], row["high"]
-    if not row["significant"] or not isinstance(low, float) or not isinstance(high, float):
+def _sign(row: GroundingRow) -> int:
+    """Return 1 or -1 for a difference whose interval is above or below 0; 0 if it holds 0."""
+    if row.low is None or row.high is None:
         return 0
-    return 1 if low > 0 else -1 if high < 0 else 0
+    return 1 if row.low > 0 else -1 if row.high < 0 else 0
 
 
 def class_of(shown: Mapping[str, int | None]) -> tuple[str, str]:
@@ -252,29 +243,29 @@ def class_of(shown: Mapping[str, int | None]) -> tuple[str, str]:
     Parameters
     ----------
     shown : mapping of str to int or None
-        By kind (`CONTRASTS`): 1 or -1 if the difference was shown to be above or below 0, 0 if not, None if nothing could be compared.
+        By measure (`CONTRASTS`): 1 or -1 if its interval is above or below 0, 0 if it holds 0, None if nothing could be compared.
 
     Returns
     -------
     told, note : str
-        One of `CLASSES`, and what was not shown. A model looks if it follows the pictures of another patient more than it stays with the
+        One of `CLASSES`, and what is inconclusive. A model looks if it follows the pictures of another patient more than it stays with the
         own case; it is side-blind if, besides, the sides that it states stay where pictures are mirrored. If it stays with the own case,
         it is text-only if its diagnosis changes without the text more than between repeats, and blind if it mostly stays then too.
         (Our rules.)
     """
-    looks, wordless, constant, mirror = (shown.get(kind) for kind in CONTRASTS)
+    looks, wordless, constant, mirror = (shown.get(name) for name in CONTRASTS)
     if not looks:
-        return UNTOLD, "not asked, or nothing could be told" if looks is None else "neither following nor staying was shown"
+        return UNTOLD, "not asked, or nothing could be compared" if looks is None else "neither following nor staying"
     if looks > 0:
-        notes = {None: "sides: not asked", 0: "sides: neither flipping nor staying was shown", 1: "", -1: ""}
+        notes = {None: "sides: not asked", 0: "sides: inconclusive", 1: "", -1: ""}
         return (SIDE_BLIND if mirror == -1 else LOOKS), notes[mirror]
     # a text that changes some answers may leave most as they are
     if wordless == 1:
         return TEXT_ONLY, ""
     if constant == 1:
         return BLIND, ""
-    asked = "not asked" if constant is None else "not shown"
-    return UNTOLD, f"another patient's pictures do not decide; whether the text does was {asked}"
+    asked = "not asked" if constant is None else "inconclusive"
+    return UNTOLD, f"another patient's pictures do not decide; whether the text does is {asked}"
 
 
 WORDS = {
@@ -282,7 +273,7 @@ WORDS = {
     SIDE_BLIND: "follow(s) the pictures, but not their sides",
     TEXT_ONLY: "stay(s) with the text, whatever the pictures show",
     BLIND: "answer(s) the same, whatever is shown",
-    UNTOLD: "this cannot be told",
+    UNTOLD: "inconclusive",
 }
 """What the classes say of a model."""
 
@@ -298,12 +289,12 @@ def grounding_takeaway(study: Study, tables: Tables) -> Takeaway:
     for benchmark in dict.fromkeys(row["benchmark"] for row in rows):
         of_class = {told: [row["model"] for row in rows if (row["benchmark"], row["told"]) == (benchmark, told)] for told in CLASSES}
         words = "; ".join(
-            f"{'of ' if told == UNTOLD else ''}{titles_of(study, models)} {WORDS[told].replace('(s)', 's' if len(models) == 1 else '')}"
+            f"{titles_of(study, models)} {WORDS[told].replace('(s)', 's' if len(models) == 1 else '')}"
             for told, models in of_class.items()
             if models
         )
         parts.append((study.benchmarks[benchmark].config.title, words))
-    return Takeaway(" ".join(filter(None, (f"{begun(by_benchmark(parts), study)}.", blind))), size)
+    return Takeaway(" ".join(filter(None, (f"{begun(by_benchmark(parts), study)} (exploratory).", blind))), size)
 
 
 def _labels(row: Cells) -> list[Label]:
@@ -313,7 +304,7 @@ def _labels(row: Cells) -> list[Label]:
 GROUNDING = Table(
     name="grounding",
     row=GroundingRow,
-    rows=grounding_rows,
+    rows=of_study(grounding_rows),
     suppression=Suppression(f"{MODEL} measure arm", labels=_labels, says="told"),
     takeaways={"grounding": grounding_takeaway},
 )

@@ -1,0 +1,172 @@
+"""The one family: what a sentence at a glance may claim, and its corrected p values.
+
+The primary, if one was stated, is tested first, at the whole error. Only where it is significant, or where
+none was stated, all others are tested together: the pictures, and every two models of a benchmark. Which
+model leads is chosen by the same answers, so all pairs are corrected, and those with the leader are claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neuralmedbench.estimates.contrasts import paired_difference, paired_parts
+from neuralmedbench.estimates.intervals import Floats
+from neuralmedbench.estimates.step_down import corrected_together
+from neuralmedbench.records.items import Arm, Axis
+from neuralmedbench.records.results import FEWEST
+from neuralmedbench.tables.outcomes import Key, Outcomes
+from neuralmedbench.tables.study import Study
+
+
+class Compared(NamedTuple):
+    """Two models on a benchmark, in the order of the run list, or one without and with its pictures (`other` is empty)."""
+
+    benchmark: str
+    model: str
+    other: str = ""
+
+
+class Tested(NamedTuple):
+    """The corrected p value of a comparison, None where it is not tested; and the standard error of its difference."""
+
+    p_corrected: float | None
+    error: float
+
+    def corrected(self, p_value: float | None) -> float | None:
+        """Return the corrected p value, no smaller than the one of the comparison alone, which agrees with its interval."""
+        return None if self.p_corrected is None or p_value is None else max(self.p_corrected, p_value)
+
+
+def unread_may_turn(difference: float | None, low: float | None, high: float | None, unread: float | None, limit: float) -> bool:
+    """Return True if the interval would hold 0 had the unread answers of the lower side passed; up to the limit of missing ones they are wrong."""
+    if difference is None or not unread or unread <= limit:
+        return False
+    nearest = difference if low is None or high is None else min(low, high, key=abs)
+    return abs(nearest) <= unread
+
+
+def unread_of(outcomes: Outcomes, difference: float | None, first: Key, second: Key) -> float:
+    """Return the share of unread answers of the lower side, over the items without a missing answer on both."""
+    lower, other = (second, first) if (difference or 0) > 0 else (first, second)
+    counts, both = outcomes.counts, np.ones(len(outcomes.items), dtype=bool)
+    for key in (lower, other):
+        both &= (counts[key].samples > 0) & (counts[key].missing == 0)
+    return float(counts[lower].mean_of(counts[lower].unread)[both].mean()) if both.any() else 0.0
+
+
+def first_answer_of(study: Study) -> str:
+    """Return the day of the first answer to the stated comparison; empty where it is of another run."""
+    stated = study.stated
+    if stated is None or stated.benchmark not in study.benchmarks or not {stated.first, stated.second} <= study.models.keys():
+        return ""
+    responses = study.benchmarks[stated.benchmark].responses
+    days = [row.called_on for model in (stated.first, stated.second) for row in responses[model]]
+    return min(filter(None, days), default=stated.on)
+
+
+def primary_of(study: Study) -> Compared | None:
+    """Return the stated comparison in the order of the run list; None if it is of another run, or was stated after its first answer."""
+    stated = study.stated
+    if stated is None or first_answer_of(study) < stated.on:
+        return None
+    first, second = sorted((stated.first, stated.second), key=list(study.models).index)
+    return Compared(stated.benchmark, first, second)
+
+
+def corrected_family(study: Study) -> dict[Compared, Tested]:
+    """Correct all that a sentence at a glance may claim."""
+    primary = primary_of(study)
+    family = {primary: _primary_tested(study, primary)} if primary else {}
+    compared = [[one for one in _compared(study, name) if one != primary] for name in study.benchmarks]
+    compared = [group for group in compared if group]
+    groups = []
+    for group in compared:
+        parts = [_parts(study, one) for one in group]
+        family |= {one: Tested(None, error) for one, (error, _) in zip(group, parts, strict=True)}
+        groups.append(np.stack([values for _, values in parts], axis=1))
+    corrected = corrected_together(groups, study.settings, family[primary].p_corrected if primary else None)
+    for group, p_values in zip(compared, corrected, strict=True):
+        for one, p_value in zip(group, p_values.tolist(), strict=True):
+            if not np.isnan(p_value):
+                family[one] = family[one]._replace(p_corrected=p_value)
+    return family
+
+
+def _compared(study: Study, benchmark: str) -> Iterator[Compared]:
+    """Yield the comparisons of a benchmark; the title's contrast will stand here, too."""
+    models = [name for name in study.models if name not in study.readers]
+    if benchmark in picture_benchmarks(study, _asked_without_pictures(study)):
+        counts = study.benchmarks[benchmark].outcomes.counts
+        yield from (Compared(benchmark, model) for model in models if Key(model, Arm.NO_IMAGE) in counts)
+    yield from (Compared(benchmark, first, second) for first, second in combinations(models, 2))
+
+
+def _keys(compared: Compared) -> tuple[Key, Key]:
+    if compared.other:
+        return Key(compared.model), Key(compared.other)
+    return Key(compared.model, Arm.NO_IMAGE), Key(compared.model)
+
+
+def _values(study: Study, compared: Compared) -> tuple[Floats, Floats]:
+    outcomes = study.benchmarks[compared.benchmark].outcomes
+    first, second = (outcomes.pass1_of_complete_items(key) for key in _keys(compared))
+    return first, second
+
+
+def _parts(study: Study, compared: Compared) -> tuple[float, Floats]:
+    """Return the standard error of a difference, and what each patient adds to it; of a cluster its first patient stands for all."""
+    outcomes = study.benchmarks[compared.benchmark].outcomes
+    patients = outcomes.by_patient(study.settings)
+    by = patients if compared.other else outcomes.by_patient(study.settings, *_keys(compared))
+    first, second = _values(study, compared)
+    parts, both = paired_parts(first, second, by), ~np.isnan(first + second)
+    _, places = np.unique(by.codes[both], return_index=True)
+    values = np.zeros(patients.clusters)
+    values[patients.codes[both][places]] = parts.values
+    return parts.error, values
+
+
+def _primary_tested(study: Study, primary: Compared) -> Tested:
+    """Return the p value and the error of the primary; p is 1 where it cannot be tested, or where unread answers could turn it."""
+    outcomes, settings = study.benchmarks[primary.benchmark].outcomes, study.settings
+    difference = paired_difference(*_values(study, primary), outcomes.by_patient(settings))
+    unread = unread_of(outcomes, difference.value, *_keys(primary))
+    turns = unread_may_turn(difference.value, difference.low, difference.high, unread, settings.max_missing_fraction)
+    return Tested(1.0 if difference.p_value is None or turns else difference.p_value, difference.error)
+
+
+def _asked_without_pictures(study: Study) -> Iterator[Mapping[str, Any]]:
+    """Yield what `picture_benchmarks` reads of the rows of `arms.csv`."""
+    for name, benchmark in study.benchmarks.items():
+        for model in study.models:
+            if Key(model, Arm.NO_IMAGE) in benchmark.outcomes.counts:
+                first, second = _values(study, Compared(name, model))
+                patients = len(np.unique(benchmark.outcomes.patients[~np.isnan(first + second)]))
+                yield {
+                    "benchmark": name,
+                    "model": model,
+                    "arm": Arm.NO_IMAGE,
+                    "difference": 0.0 if patients else None,
+                    "n_patients": patients,
+                }
+
+
+def picture_benchmarks(study: Study, arms: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the benchmarks whose comparison with and without pictures a sentence may state, by the rows of `arms.csv`.
+
+    Those of depth; where no model answered one of them both ways for at least `FEWEST` patients, the other benchmark with the most. (Our rule.)
+    """
+    patients: dict[str, int] = {}
+    for row in arms:
+        if row["arm"] == Arm.NO_IMAGE and row["difference"] is not None and row["model"] not in study.readers:
+            patients[row["benchmark"]] = max(patients.get(row["benchmark"], 0), row["n_patients"] or 0)
+    asked = [name for name in study.benchmarks if name in patients]
+    depth = [name for name in asked if study.benchmarks[name].config.axis is Axis.DEPTH]
+    others = [name for name in asked if name not in depth and patients[name] >= FEWEST]
+    if not others or any(patients[name] >= FEWEST for name in depth):
+        return sorted(depth, key=lambda name: patients[name] < FEWEST)
+    return [max(others, key=lambda name: patients[name])]
