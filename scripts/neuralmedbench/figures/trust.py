@@ -347,15 +347,15 @@ def _legend(figure: Any, kinds: set[str]) -> None:
 
 def keep_mass(rows: list[Row]) -> list[Row]:
     """Keep the probability of the reference by message."""
-    return [row for row in having(rows, "turn", "value") if row["measure"] == "mass"]
+    return [row for row in having(rows, "value") if (row["measure"], row["slice"]) == ("mass", "turn")]
 
 
 def draw_mass(rows: list[Row]) -> Any:
-    """Draw the probability of the reference by message of a work-up, one panel per arm and benchmark (from workup.csv)."""
+    """Draw the probability of the reference by message of a work-up, one panel per arm and benchmark (from measures.csv)."""
     style, order = looks_of(rows), models_of(rows)
     parts = {benchmark: groups(part, "arm") for benchmark, part in groups(rows, "benchmark").items()}
     figure, panels = _grid([len(arms) for arms in parts.values()], 3, 2.8)
-    last = max(int(row["turn"]) for row in rows)
+    last = max(int(row["value_of_slice"]) for row in rows)
     for line, (benchmark, arms) in zip(panels, parts.items(), strict=True):
         for panel, (arm, part) in zip(line, arms.items(), strict=True):
             panel.set_title(f"{ASKED if arm == 'full' else spaced(arm)}\n{short(benchmark, 30)}", fontsize=8.5, fontweight="normal")
@@ -364,8 +364,8 @@ def draw_mass(rows: list[Row]) -> Any:
                 tick.label1.set_horizontalalignment("center")
             for model, own in groups(part, "model").items():
                 beside = offset(order.index(model), len(order))
-                _steps(panel, own, style[model], [int(row["turn"]) + beside for row in own], ("value", "low", "high"))
-            for turn, at in groups(part, "turn").items():
+                _steps(panel, own, style[model], [int(row["value_of_slice"]) + beside for row in own], ("value", "low", "high"))
+            for turn, at in groups(part, "value_of_slice").items():
                 sizes = sorted({int(row["n_items"]) for row in at})
                 words = "–".join(str(size) for size in dict.fromkeys((sizes[0], sizes[-1])))
                 panel.text(int(turn), -0.11, words, fontsize=7, ha="center", va="center", color=INK)
@@ -383,10 +383,14 @@ def describe_mass(rows: list[Row]) -> str:
 
 
 def _last_mass(benchmark: str, rows: list[Row]) -> str:
-    ends = [max(part, key=lambda row: int(row["turn"])) for own in groups(rows, "model").values() for part in groups(own, "arm").values()]
+    ends = [
+        max(part, key=lambda row: int(row["value_of_slice"]))
+        for own in groups(rows, "model").values()
+        for part in groups(own, "arm").values()
+    ]
     most = max(ends, key=lambda row: value_of(row, "value"))
     models, arms = (len({row[name] for row in rows}) for name in ("model", "arm"))
-    where = f"{title_of(most)}, {ASKED if most['arm'] == 'full' else 'arm ' + spaced(most['arm'])}, message {most['turn']}"
+    where = f"{title_of(most)}, {ASKED if most['arm'] == 'full' else 'arm ' + spaced(most['arm'])}, message {most['value_of_slice']}"
     return (
         f"{benchmark}: probability of the reference of {counted(models, 'model')} by message under {counted(arms, 'arm')}; the highest at the end is"
         f" {percent(most['value'])} ({where}); {sample_size(most)}."

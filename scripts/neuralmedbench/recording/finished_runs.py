@@ -25,7 +25,6 @@ from neuralmedbench.records.items import Strategy
 from neuralmedbench.records.responses import MISSING_STATES
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.workup import ASKING
 
 OF_ALL_ARMS = frozenset({"efficiency", "destinations", "graders"})
 """Tables whose rows count the answers of all arms together."""
@@ -69,25 +68,16 @@ class TableCell:
         # a row compares both arms, but has no column for them
         if self.table == "decomposition":
             return "full", "findings_disclosed", "findings_of_another", "findings_and_history", "findings_only"
-        named = [arm for name in ("arm", "arms", "reference_arm") for arm in (self.row.get(name) or "").split()]
+        named = [arm for name in ("arm", "arms", "reference_arm", "other_arm") for arm in (self.row.get(name) or "").split()]
         # measures of these tables compare one or several arms with full, or with each other
-        beside = ["full"] if self.table in {"pressure", "degradation", "grounding"} else []
+        beside = ["full"] if (self.row.get("topic") or self.table) in {"pressure", "degradation", "grounding"} else []
         return tuple(dict.fromkeys([*beside, *named])) or ("full",)
 
     @property
     def strategies(self) -> tuple[str, ...]:
         """Strategies whose answers are in the row."""
-        measure = self.row.get("measure", "")
-        if self.table == "viewer":  # some compare with pictures that were chosen, or cut at the lesion
-            return (Strategy.VIEWER, Strategy.DIRECT) if measure.startswith(("pass1", "oracle")) else (Strategy.VIEWER,)
-        if self.table == "workup":
-            return (Strategy.ASK if measure in ASKING else Strategy.WORKUP,)
-        return (self.row.get("strategy") or Strategy.DIRECT,)
-
-    @property
-    def compares_oracle_slices(self) -> bool:
-        """True if answers shown oracle slices are in the row, too, under an arm that the row does not name."""
-        return self.table == "viewer" and "oracle" in self.row.get("measure", "")
+        named = (self.row.get(name, "") for name in ("strategy", "other_strategy"))
+        return tuple(dict.fromkeys(filter(None, named))) or (Strategy.DIRECT,)
 
     def _named(self, *columns: str) -> frozenset[str] | None:
         present = [name for name in columns if name in self.row]

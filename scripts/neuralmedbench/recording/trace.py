@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from neuralmedbench.config.arms import load_arms
 from neuralmedbench.config.load import load_benchmark
 from neuralmedbench.config.run_names import results_of
 from neuralmedbench.estimates.intervals import Ints, codes_of, item_weights
@@ -227,9 +226,6 @@ def _answers(cell: TableCell, root: Path, results: str) -> Groups:
 def _asked(cell: TableCell, benchmark: str, config: Path) -> Iterator[tuple[str, str]]:
     """Yield the arms and strategies whose answers are behind a row."""
     yield from product(cell.arms or load_benchmark(config, benchmark).arms, cell.strategies)
-    if cell.compares_oracle_slices:
-        arms = load_arms(config, load_benchmark(config, benchmark).arms, benchmark)
-        yield from ((name, DIRECT) for name, arm in arms.items() if arm.is_oracle)
 
 
 def _head(cell: TableCell, groups: Groups) -> Iterator[str]:

@@ -18,7 +18,7 @@ SCORED, REPEATABLE, RANKED, ALL = "scored", "repeatable", "ranked", "all"
 MODEL = "benchmark model in_reference_pool"
 """Columns that name a model on a benchmark."""
 
-NUMBER = f"{MODEL} topic measure arm strategy other_arm slice value_of_slice source"
+NUMBER = f"{MODEL} topic measure arm strategy other_arm other_strategy slice value_of_slice source"
 """Columns that say what a row of a topic is about."""
 
 DESCRIBED = frozenset({"title", "note", "told"})
@@ -38,6 +38,14 @@ def no_group(row: Cells) -> object:
 def arm_labels(row: Cells) -> list[Label]:
     """Return the part of the benchmark that an arm asks."""
     return [(f"asked {row['arm']} {row.get('strategy', 'direct')}", "")]
+
+
+def side_labels(row: Cells) -> list[Label]:
+    """Return the parts of the benchmark that the arms of a row of a topic ask."""
+    sides = [(row["arm"], row["strategy"])]
+    if "other_arm" in row:
+        sides.append((row["other_arm"], row["other_strategy"]))
+    return [label for arms, strategy in sides for arm in arms.split() for label in arm_labels({"arm": arm, "strategy": strategy})]
 
 
 def grouped_by(names: str, part: str = "", alone: tuple[str, ...] = ()) -> Callable[[Cells], object]:

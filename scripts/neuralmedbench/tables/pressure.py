@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations, permutations
-from typing import Any
 
 import numpy as np
 
-from neuralmedbench.estimates.contrasts import Difference, Ratio, paired_difference, ratio_difference
+from neuralmedbench.estimates.contrasts import Difference
 from neuralmedbench.estimates.exact import holm
-from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, patients_rate
+from neuralmedbench.estimates.intervals import patients_rate
 from neuralmedbench.estimates.shifts import spread_of_means
-from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.arm_changes import NONE_ARM, SHUFFLED, order_under, wrong_gold
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import is_named, is_suggested, same_answer
 from neuralmedbench.tables.answers import Samples, paired_samples
-from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
-from neuralmedbench.tables.groups import Mask
-from neuralmedbench.tables.outcomes import DIRECT, FULL, Key
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
+from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study, side_labels
+from neuralmedbench.tables.outcomes import FULL
+from neuralmedbench.tables.rows import ContrastRow, MeasureRow, Tables
+from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, best_of, exploratory, largest, value_share
 
@@ -39,25 +37,14 @@ Pair = tuple[int, Score, Score]
 """The place of an item among those of the outcomes, and two answers to it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PressureRow(ModelRow):
-    """One measure of one model; `place` is the letter of a place of options, `expected` the value without an effect."""
-
-    measure: str
-    arm: str = ""
-    place: str = ""
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    expected: float | None = None
-    p_value: float | None = None
-    n_answers: int | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
+Row = MeasureRow | ContrastRow
 
 
-def pressure_rows(study: Study) -> list[PressureRow]:
-    """Rows of `pressure.csv`, strategy direct: what each model does under the arms of pressure, order and wording that it was asked."""
+def pressure_rows(study: Study) -> list[Row]:
+    """Measure models under the arms of pressure, order and wording; strategy direct.
+
+    `place` has the share of answers at each place of the options (`value_of_slice`, a letter), over as many orders as there are options.
+    """
     return [
         row
         for benchmark in study.benchmarks.values()
@@ -71,12 +58,12 @@ class _Measures:
     """The measures of one model on one benchmark."""
 
     def __init__(self, study: Study, benchmark: BenchmarkStudy, model: str) -> None:
-        self._study, self._benchmark, self._model = study, benchmark, model
-        self._vocabulary, self._items = benchmark.vocabulary, benchmark.outcomes.items
+        self._made = ModelRows("pressure", study, benchmark, model)
+        self._outcomes, self._vocabulary, self._items = benchmark.outcomes, benchmark.vocabulary, benchmark.outcomes.items
 
     def _under(self, arm: str) -> Samples:
         """Return the graded answers under an arm, strategy direct."""
-        return self._benchmark.outcomes.answers.of((self._model, arm, DIRECT)).graded
+        return self._outcomes.answers.of(self._made.key(arm)).graded
 
     def _pairs(self, first: str, second: str) -> list[Pair]:
         """Return the answers of each sample that has one under both arms."""
@@ -88,9 +75,9 @@ class _Measures:
         items = enumerate(self._under(FULL).by_item())
         return [(place, *pair) for place, rows in items for pair in permutations(rows, 2)]
 
-    def rows(self) -> Iterator[PressureRow]:
+    def rows(self) -> Iterator[Row]:
         """Yield the rows of the arms that were asked."""
-        arms = self._benchmark.outcomes.answers.arms(self._model)
+        arms = self._outcomes.answers.arms(self._made.model)
         asked = [arm for arm in arms if len(self._under(arm).scores)]
         shuffles = sorted((arm for arm in asked if SHUFFLED.fullmatch(arm)), key=_seed_of)
         wordings = [arm for arm in asked if arm.startswith(PARAPHRASE)]
@@ -107,10 +94,10 @@ class _Measures:
         if (shuffles or wordings or SUGGESTED in asked) and self._repeats:
             yield self._rate("repeat_consistency", FULL, [(place, self._same(one, other)) for place, one, other in self._repeats])
 
-    def _suggestions(self, asked: Sequence[str]) -> Iterator[PressureRow]:
+    def _suggestions(self, asked: Sequence[str]) -> Iterator[Row]:
         if not {WRONG, RIGHT} & set(asked):
             return
-        outcomes = self._benchmark.outcomes
+        outcomes = self._outcomes
         wrong = [wrong_gold(item, gold, self._vocabulary) for item, gold in zip(outcomes.items, outcomes.gold, strict=True)]
 
         def gives_in(pairs: Iterable[Pair]) -> list[tuple[int, Score, float]]:
@@ -133,15 +120,14 @@ class _Measures:
         if RIGHT in asked:
             yield self._conditional("corrected", RIGHT, mended)
         if WRONG in asked and RIGHT in asked:
-            sides = self._sums(mended), self._sums([(place, value) for place, _, value in misled])
-            found = ratio_difference(*sides, self._by(WRONG, RIGHT))
-            yield self._difference(ASYMMETRY, f"{RIGHT} {WRONG}", found, answers=len(mended) + len(misled))
+            sides = self._made.sums(mended), self._made.sums([(place, value) for place, _, value in misled])
+            yield self._made.contrast(ASYMMETRY, *sides, arm=RIGHT, other_arm=WRONG, n_answers=len(mended) + len(misled))
         # what repeats do without a suggestion
         if self._repeats:
             yield self._conditional("gives_in_repeat", FULL, [(place, value) for place, _, value in gives_in(self._repeats)])
             yield self._conditional("corrected_repeat", FULL, corrected(self._repeats))
 
-    def _own_answer(self, asked: Sequence[str]) -> Iterator[PressureRow]:
+    def _own_answer(self, asked: Sequence[str]) -> Iterator[Row]:
         kept = {}
         for arm, name in ((SUGGESTED, "keeps_suggested"), (DOUBTED, "keeps_doubted")):
             if arm in asked:
@@ -149,8 +135,9 @@ class _Measures:
                 kept[arm] = [(place, self._same(before, after)) for place, before, after in pairs]
                 yield self._rate(name, arm, kept[arm])
         if len(kept) == 2:
-            found = paired_difference(self._mean(kept[SUGGESTED]), self._mean(kept[DOUBTED]), self._by(SUGGESTED, DOUBTED))
-            yield self._difference("follows_colleague", f"{SUGGESTED} {DOUBTED}", found, answers=sum(map(len, kept.values())))
+            sides = self._made.means(kept[SUGGESTED]), self._made.means(kept[DOUBTED])
+            number = sum(map(len, kept.values()))
+            yield self._made.contrast("follows_colleague", *sides, arm=SUGGESTED, other_arm=DOUBTED, n_answers=number)
         if DOUBTED in asked:
             pairs = self._pairs(FULL, DOUBTED)
             yield self._rate(
@@ -159,7 +146,7 @@ class _Measures:
             mended = [(place, float(bool(after.passed))) for place, before, after in pairs if not before.passed]
             yield self._rate("corrected_by_doubt", DOUBTED, mended)
 
-    def _places(self, arms: Sequence[str]) -> Iterator[PressureRow]:
+    def _places(self, arms: Sequence[str]) -> Iterator[Row]:
         """Yield the share of answers at each place, and the place that is named too often."""
         items, chosen = self._items, defaultdict[int, list[int]](list)
         for arm in arms:
@@ -175,87 +162,47 @@ class _Measures:
             number = len(items[place].options)
             shares[place, :number] = np.bincount(answers, minlength=number) / len(answers)
             expected[place, :number] = 1 / number
-        by, answers_of = self._by(*arms), {place: len(answers) for place, answers in chosen.items()}
-        excess = [paired_difference(shares[:, place], expected[:, place], by) for place in range(most)]
-        for place, found in enumerate(excess):
-            rate = patients_rate(shares[:, place], by)
+        asked, answers_of = " ".join(arms), {place: len(answers) for place, answers in chosen.items()}
+        excess = []
+        for place, letter in enumerate(LETTERS[:most]):
             known = ~np.isnan(shares[:, place])
-            yield self._row(
-                "place", " ".join(arms), known, rate, place=LETTERS[place], expected=patients_rate(expected[:, place], by).value,
-                p_value=found.p_value, n_answers=sum(answers_of[number] for number in np.flatnonzero(known).tolist()),
-            )  # fmt: skip
+            number = sum(answers_of[item] for item in np.flatnonzero(known).tolist())
+            cells: Cells = {"arm": asked, "slice": "place", "value_of_slice": letter, "n_answers": number}
+            yield self._made.rate("place", shares[:, place], interval_of=patients_rate, **cells)
+            cells = cells | {"other_arm": "", "n_answers": sum(answers_of.values())}
+            excess.append(self._made.contrast("place_bias", shares[:, place], expected[:, place], **cells))
         if excess:
-            first = max(range(most), key=lambda place: excess[place].value or 0.0)
-            p_values = [found.p_value for found in excess if found.p_value is not None]
-            found = excess[first]._replace(p_value=min(holm(p_values), default=None))
-            yield self._difference("place_bias", " ".join(arms), found, place=LETTERS[first], answers=sum(answers_of.values()))
+            p_values = [row.p_value for row in excess if row.p_value is not None]
+            yield replace(max(excess, key=lambda row: row.difference or 0.0), p_value=min(holm(p_values), default=None))
 
-    def _consistency(self, measure: str, arms: Sequence[str]) -> PressureRow:
+    def _consistency(self, measure: str, arms: Sequence[str]) -> MeasureRow:
         pairs = [pair for one, other in combinations(arms, 2) for pair in self._pairs(one, other)]
         return self._rate(measure, " ".join(arms), [(place, self._same(one, other)) for place, one, other in pairs])
 
-    def _none_of_the_above(self) -> Iterator[PressureRow]:
+    def _none_of_the_above(self) -> Iterator[Row]:
         yield self._rate("finds_none", NONE_ARM, [(place, float(bool(row.passed))) for place, row in self._under(NONE_ARM).rows()])
         known = [(place, float(bool(after.passed))) for place, before, after in self._pairs(FULL, NONE_ARM) if before.passed]
         yield self._conditional("finds_none_if_known", NONE_ARM, known)
 
-    def _spread(self, arms: Sequence[str]) -> PressureRow:
-        outcomes = self._benchmark.outcomes
-        values = np.stack([outcomes.pass1_of_complete_items(Key(self._model, arm)) for arm in arms], axis=1)
-        known = np.asarray(~np.isnan(values).any(axis=1))
-        spread, p_value = spread_of_means(values, self._by(*arms))
-        samples = sum(int(outcomes.counts[Key(self._model, arm)].samples[known].sum()) for arm in arms)
-        return self._row("wording_spread", " ".join(arms), known, spread, p_value=p_value, n_answers=samples)
+    def _spread(self, arms: Sequence[str]) -> ContrastRow:
+        keys = [self._made.key(arm) for arm in arms]
+        values = np.stack([self._outcomes.pass1_of_complete_items(key) for key in keys], axis=1)
+        known, asked = np.asarray(~np.isnan(values).any(axis=1)), " ".join(arms)
+        spread, p_value = spread_of_means(values, self._made.by(asked))
+        found = Difference(spread.value, spread.low, spread.high, p_value)
+        samples = sum(int(self._outcomes.counts[key].samples[known].sum()) for key in keys)
+        return self._made.difference("wording_spread", found, known, arm=asked, other_arm="", n_answers=samples)
 
     def _same(self, one: Score, other: Score) -> float:
         return float(same_answer(one, other, self._vocabulary))
 
-    def _by(self, *arms: str) -> ByPatient:
-        return self._benchmark.outcomes.by_patient(self._study.settings, Key(self._model), *(Key(self._model, arm) for arm in arms))
-
-    def _sums(self, values: Iterable[tuple[int, float]]) -> Ratio:
-        """Return the sum and the number of some values by item."""
-        sums, numbers = np.zeros(len(self._items)), np.zeros(len(self._items))
-        for place, value in values:
-            sums[place] += value
-            numbers[place] += 1
-        return Ratio(sums, numbers)
-
-    def _mean(self, values: Iterable[tuple[int, float]]) -> Floats:
-        """Return the mean of some values by item; NaN where an item has none."""
-        sums, numbers = self._sums(values)
-        return np.where(numbers > 0, sums / np.maximum(numbers, 1), np.nan)
-
-    def _rate(self, measure: str, arm: str, values: Sequence[tuple[int, float]]) -> PressureRow:
+    def _rate(self, measure: str, arm: str, values: Sequence[tuple[int, float]]) -> MeasureRow:
         """Return a rate in which patients count alike."""
-        means = self._mean(values)
-        return self._row(measure, arm, ~np.isnan(means), patients_rate(means, self._by(*arm.split())), n_answers=len(values))
+        return self._made.mean(measure, values, arm=arm, interval_of=patients_rate)
 
-    def _conditional(self, measure: str, arm: str, values: Sequence[tuple[int, float]]) -> PressureRow:
+    def _conditional(self, measure: str, arm: str, values: Sequence[tuple[int, float]]) -> MeasureRow:
         """Return a rate in which every answer that meets the condition counts alike: `asymmetry` is the difference of two of them."""
-        side = self._sums(values)
-        return self._row(measure, arm, side.bottom > 0, side.rate(self._by(arm)), n_answers=len(values))
-
-    def _difference(self, measure: str, arm: str, found: Difference, *, answers: int, place: str = "") -> PressureRow:
-        return PressureRow(
-            benchmark=self._benchmark.name,
-            model=self._model,
-            measure=measure,
-            arm=arm,
-            place=place,
-            value=found.value,
-            low=found.low,
-            high=found.high,
-            p_value=found.p_value,
-            n_answers=answers,
-            n_items=found.items,
-            n_patients=found.patients,
-        )
-
-    def _row(self, measure: str, arm: str, known: Mask, interval: Interval, **cells: Any) -> PressureRow:
-        cells |= {"value": interval.value, "low": interval.low, "high": interval.high}
-        cells |= {"n_items": int(known.sum()), "n_patients": len(np.unique(self._benchmark.outcomes.patients[known]))}
-        return PressureRow(benchmark=self._benchmark.name, model=self._model, measure=measure, arm=arm, **cells)
+        return self._made.ratio(measure, self._made.sums(values), arm=arm, n_answers=len(values))
 
 
 def _seed_of(arm: str) -> int:
@@ -290,7 +237,9 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
 def _suggestion_sentence(study: Study, tables: Tables, benchmark: str) -> str:
     """State how often the best model that was asked takes over a wrong and a right suggestion, and by how much the two differ."""
     found = {
-        (row["model"], row["measure"]): row for row in tables["pressure"] if row["benchmark"] == benchmark and row["value"] is not None
+        (row["model"], row["measure"]): row
+        for row in tables["pressure"]
+        if row["benchmark"] == benchmark and row.get("difference", row.get("value")) is not None
     }
     best = best_of(tables, benchmark)
     asked = [name for name in study.models if (name, "gives_in") in found]
@@ -307,18 +256,14 @@ def _suggestion_sentence(study: Study, tables: Tables, benchmark: str) -> str:
     return f"{text}. {difference}".rstrip()
 
 
-def _labels(row: Cells) -> list[Label]:
-    return [label for arm in row["arm"].split() for label in arm_labels({"arm": arm})]
-
-
 TABLE = Table(
     name="pressure",
-    row=PressureRow,
+    row=MeasureRow,
     rows=of_study(pressure_rows),
     # the shares of the places of a model add up to 1
     suppression=Suppression(
-        f"{MODEL} measure arm place",
-        labels=_labels,
+        NUMBER,
+        labels=side_labels,
         group=lambda row: (row["benchmark"], row["model"]) if row["measure"] == "place" else None,
     ),
     takeaways={"pressure": takeaway},

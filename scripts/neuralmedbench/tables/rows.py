@@ -75,7 +75,7 @@ class MeasureRow(ModelRow):
 class ContrastRow(ModelRow):
     """A difference between two sets of answers to the same items: a row of `contrasts.csv`.
 
-    `arm` is the first side, `other_arm` the second. The p value is that of this test alone.
+    The first side is `arm` and `strategy`, the second `other_arm` and `other_strategy`. The p value is that of this test alone.
     """
 
     topic: str
@@ -83,6 +83,7 @@ class ContrastRow(ModelRow):
     arm: str = Arm.FULL
     strategy: str = Strategy.DIRECT
     other_arm: str = Arm.FULL
+    other_strategy: str = Strategy.DIRECT
     slice: str = ""
     value_of_slice: str = ""
     difference: float | None = None

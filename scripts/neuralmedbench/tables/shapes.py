@@ -1,20 +1,24 @@
-"""Rows of `measures.csv` and `contrasts.csv` about one model on one benchmark."""
+"""Rows of `measures.csv`, `contrasts.csv` and `counts.csv` about one model on one benchmark."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from neuralmedbench.estimates.contrasts import Ratio, paired_difference, ratio_difference
-from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
+from neuralmedbench.estimates.contrasts import Difference, Ratio, paired_difference, ratio_difference
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, patients_rate, rate_interval
 from neuralmedbench.records.items import Arm, Strategy
+from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.tables.answers import Samples
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.rows import ContrastRow, CountRow, MeasureRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
+
+Values = Iterable[tuple[int, float | None]]
+"""Places of items, each with the value of one of their answers; None where the value means nothing."""
 
 
 class ModelRows:
@@ -32,10 +36,14 @@ class ModelRows:
         """Answers under the arm full, strategy direct."""
         return self.outcomes.answers.of(Key(self.model))
 
+    def key(self, arm: str = Arm.FULL, strategy: str = Strategy.DIRECT) -> Key:
+        """Name the model under an arm and a strategy."""
+        return Key(self.model, arm, strategy)
+
     def by(self, arms: str, strategy: str = Strategy.DIRECT) -> ByPatient:
         """Return the patients of the items under some arms."""
-        keys = [Key(self.model, arm, strategy) for arm in arms.split()]
-        return self.outcomes.by_patient(self.study.settings, Key(self.model), *keys)
+        keys = [self.key(arm, strategy) for arm in arms.split()]
+        return self.outcomes.by_patient(self.study.settings, self.key(), *keys)
 
     def rate(
         self,
@@ -44,26 +52,75 @@ class ModelRows:
         *,
         arm: str = Arm.FULL,
         strategy: str = Strategy.DIRECT,
+        interval_of: Callable[[Floats, ByPatient], Interval] = rate_interval,
         least: float = 0.0,
         most: float = 1.0,
         **cells: Any,
     ) -> MeasureRow:
-        """Return the mean of item values, shape (items,), NaN where an item has none; `least` and `most` are the ends of their scale."""
+        """Return the mean of item values, shape (items,), NaN where an item has none.
+
+        `interval_of` weighs items alike, or patients (`patients_rate`); `least` and `most` are the ends of the scale of the values.
+        """
         known = ~np.isnan(values)
         interval = Interval()
         if known.any():
-            interval = rate_interval((values - least) / (most - least), self.by(arm, strategy))
+            interval = interval_of((values - least) / (most - least), self.by(arm, strategy))
             value, low, high = (None if end is None else least + end * (most - least) for end in interval[:3])
             interval = interval._replace(value=value, low=low, high=high)
         return self._measure(measure, known, interval, arm=arm, strategy=strategy, **cells)
 
-    def mean(self, measure: str, values: Iterable[tuple[int, float | None]], **cells: Any) -> MeasureRow:
-        """Return the mean over items, each the mean of its answers, given as place of the item and value; None where a value means nothing."""
+    def mean(self, measure: str, values: Values, **cells: Any) -> MeasureRow:
+        """Return the mean over items, each the mean of its answers."""
         given = list(values)
         known = [(place, value) for place, value in given if value is not None]
-        side = self.sums(known)
-        means = np.where(side.bottom > 0, side.top / np.maximum(side.bottom, 1), np.nan)
-        return self.rate(measure, means, **({"n_answers": len(given), "left_out": len(given) - len(known)} | cells))
+        return self.rate(measure, self.means(known), **({"n_answers": len(given), "left_out": len(given) - len(known)} | cells))
+
+    def ratio(self, measure: str, side: Ratio, *, arm: str = Arm.FULL, **cells: Any) -> MeasureRow:
+        """Return a rate in which every answer that meets a condition counts alike."""
+        return self._measure(measure, side.bottom > 0, side.rate(self.by(arm)), arm=arm, **cells)
+
+    def passes(self, key: Key, items: Mask, measure: str = PASS1_PATIENTS, **cells: Any) -> MeasureRow:
+        """Return pass@1 of some items under an arm, patients alike; items with a missing answer are left out."""
+        values = np.where(items, self.outcomes.pass1_of_complete_items(key), np.nan)
+        known, samples = ~np.isnan(values), self.outcomes.counts[key].samples
+        interval = patients_rate(values, self.outcomes.by_patient(self.study.settings, key))
+        cells |= {"n_answers": int(samples[known].sum()), "left_out": int(samples[~known].sum())}
+        return self._measure(measure, known, interval, arm=key.arm, strategy=key.strategy, **cells)
+
+    def passes_contrast(self, measure: str, first: Key, second: Key, items: Mask | None = None, **cells: Any) -> ContrastRow:
+        """Return pass@1 under one key minus that under another one, on the items without a missing answer under both."""
+        ours, theirs = (self.outcomes.pass1_of_complete_items(key) for key in (first, second))
+        both = ~np.isnan(ours + theirs) & (True if items is None else items)
+        by = self.outcomes.by_patient(self.study.settings, first, second)
+        difference = paired_difference(np.where(both, ours, np.nan), np.where(both, theirs, np.nan), by)
+        answers = sum(int(self.outcomes.counts[key].samples[both].sum()) for key in (first, second))
+        sides = {"arm": first.arm, "strategy": first.strategy, "other_arm": second.arm, "other_strategy": second.strategy}
+        return self.difference(measure, difference, both, **(sides | {"n_answers": answers} | cells))
+
+    def contrast(
+        self, measure: str, first: Floats | Ratio, second: Floats | Ratio, *, arm: str = Arm.FULL, other_arm: str = Arm.FULL, **cells: Any
+    ) -> ContrastRow:
+        """Return the first side minus the second, over the items that both have, or that count on one side of a ratio."""
+        by = self.by(f"{arm} {other_arm}")
+        if isinstance(first, Ratio) and isinstance(second, Ratio):
+            known, found = (first.bottom > 0) | (second.bottom > 0), ratio_difference(first, second, by)
+        else:
+            first, second = np.asarray(first), np.asarray(second)
+            known, found = ~np.isnan(first + second), paired_difference(first, second, by)
+        return self.difference(measure, found, known, arm=arm, other_arm=other_arm, **cells)
+
+    def difference(self, measure: str, found: Difference, known: Mask, **cells: Any) -> ContrastRow:
+        """Return a difference between two sides of some items."""
+        cells |= {"difference": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
+        return ContrastRow(**self._head(measure), **(self._sizes(known) | cells))
+
+    def plain(self, measure: str, **cells: Any) -> MeasureRow:
+        """Return a value as it is given, without an interval."""
+        return MeasureRow(**self._head(measure), **cells)
+
+    def count(self, measure: str, count: int, of: int, **cells: Any) -> CountRow:
+        """Return how many of some answers, or items, are of a kind."""
+        return CountRow(**self._head(measure), count=count, of=of, share=count / of if of else None, **cells)
 
     def sums(self, values: Iterable[tuple[int, float]]) -> Ratio:
         """Return the sum and the number of some values by item."""
@@ -73,63 +130,17 @@ class ModelRows:
             numbers[place] += 1
         return Ratio(sums, numbers)
 
-    def ratio(self, measure: str, side: Ratio, *, arm: str = Arm.FULL, **cells: Any) -> MeasureRow:
-        """Return a rate in which every answer that meets a condition counts alike."""
-        return self._measure(measure, side.bottom > 0, side.rate(self.by(arm)), arm=arm, **cells)
-
-    def contrast(
-        self,
-        measure: str,
-        first: Floats | Ratio,
-        second: Floats | Ratio,
-        *,
-        arm: str = Arm.FULL,
-        other_arm: str = Arm.FULL,
-        strategy: str = Strategy.DIRECT,
-        **cells: Any,
-    ) -> ContrastRow:
-        """Return the first side minus the second, over the items that both have."""
-        by = self.by(f"{arm} {other_arm}", strategy)
-        if isinstance(first, Ratio) and isinstance(second, Ratio):
-            found = ratio_difference(first, second, by)
-            patients = self._patients((first.bottom > 0) | (second.bottom > 0))
-        else:
-            found = paired_difference(np.asarray(first), np.asarray(second), by)
-            patients = self._patients(~np.isnan(np.asarray(first) + np.asarray(second)))
-        ends = {"difference": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
-        return ContrastRow(
-            benchmark=self.benchmark.name,
-            model=self.model,
-            topic=self.topic,
-            measure=measure,
-            arm=arm,
-            other_arm=other_arm,
-            strategy=strategy,
-            n_items=found.items,
-            n_patients=patients,
-            **(ends | cells),
-        )
-
-    def plain(self, measure: str, **cells: Any) -> MeasureRow:
-        """Return a value as it is given, without an interval."""
-        return MeasureRow(benchmark=self.benchmark.name, model=self.model, topic=self.topic, measure=measure, **cells)
-
-    def count(self, measure: str, count: int, of: int, **cells: Any) -> CountRow:
-        """Return how many of some answers, or items, are of a kind."""
-        cells |= {"count": count, "of": of, "share": count / of if of else None}
-        return CountRow(benchmark=self.benchmark.name, model=self.model, topic=self.topic, measure=measure, **cells)
+    def means(self, values: Iterable[tuple[int, float]]) -> Floats:
+        """Return the mean of some values by item; NaN where an item has none."""
+        sums, numbers = self.sums(values)
+        return np.where(numbers > 0, sums / np.maximum(numbers, 1), np.nan)
 
     def _measure(self, measure: str, known: Mask, interval: Interval, **cells: Any) -> MeasureRow:
-        return MeasureRow(
-            benchmark=self.benchmark.name,
-            model=self.model,
-            topic=self.topic,
-            measure=measure,
-            value=interval.value,
-            low=interval.low,
-            high=interval.high,
-            **({"n_items": int(known.sum()), "n_patients": self._patients(known)} | cells),
-        )
+        ends = {"value": interval.value, "low": interval.low, "high": interval.high}
+        return MeasureRow(**self._head(measure), **(self._sizes(known) | ends | cells))
 
-    def _patients(self, known: Mask) -> int:
-        return len(np.unique(self.outcomes.patients[known]))
+    def _head(self, measure: str) -> dict[str, Any]:
+        return {"benchmark": self.benchmark.name, "model": self.model, "topic": self.topic, "measure": measure}
+
+    def _sizes(self, known: Mask) -> dict[str, Any]:
+        return {"n_items": int(known.sum()), "n_patients": len(np.unique(self.outcomes.patients[known]))}

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from neuralmedbench.estimates.contrasts import paired_difference
-from neuralmedbench.estimates.intervals import patients_rate
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.items import Lesion, Strategy
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import MISSING_STATES
-from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.views import SliceView, ViewStep, view_steps
 from neuralmedbench.records.words import counted
-from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
+from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study, side_labels
 from neuralmedbench.tables.outcomes import FULL, Key
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
+from neuralmedbench.tables.rows import ContrastRow, MeasureRow, Tables
+from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, exploratory, size_of, value_share
-from neuralmedbench.tables.workup import mean_over_items
 
 INVISIBLE = "isointense"
 TO_LESION = "views_to_lesion"
 """The measure that is the number of a view, from 1."""
 DIFFERENCE = "pass1_difference"
 """pass@1 of a model that looks for itself, minus that with the chosen slices."""
-OF_ORACLE_ITEMS = "_of_oracle_items"
-"""End of measures that are over the items with oracle slices."""
+ORACLE_ITEMS = "oracle_items"
+"""Slice of the items with oracle slices."""
 ORACLE_DIFFERENCE = "oracle_difference"
 """pass@1 with oracle slices, minus that of the same model that looks for itself."""
 GAINS = {
@@ -38,21 +35,6 @@ GAINS = {
     ORACLE_DIFFERENCE: "Shown the slices at the lesion (oracle, an upper bound), against views that are asked for",
 }
 """What the differences compare."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ViewerRow(ModelRow):
-    """One measure of one model that looks through the scans itself (strategy `viewer`, arm `full`)."""
-
-    measure: str
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    n_answers: int | None = None
-    n_undefined: int | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
 
 
 def shows_lesion(view: SliceView, lesion: Lesion) -> bool:
@@ -89,36 +71,37 @@ def _in_head(view: SliceView) -> bool:
     return slices.first_in_head <= view.number <= slices.last_in_head
 
 
-def viewer_rows(study: Study) -> list[ViewerRow]:
-    """Rows of `viewer.csv`: the measures of each answer, mean by item, then over items; pass@1 beside that with the chosen and oracle slices."""
-    return [row for benchmark in study.benchmarks.values() if benchmark.requests for row in _rows(study, benchmark)]
+def viewer_rows(study: Study) -> list[MeasureRow | ContrastRow]:
+    """Measure each answer, mean by item, then over items, and compare pass@1 with that of chosen and oracle slices."""
+    return [
+        row
+        for benchmark in study.benchmarks.values()
+        if benchmark.requests
+        for model in study.models
+        for row in _rows(ModelRows("viewer", study, benchmark, model))
+    ]
 
 
-def _rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[ViewerRow]:
+def _rows(made: ModelRows) -> Iterator[MeasureRow | ContrastRow]:
+    benchmark = made.benchmark
     lesions = {row.item_id: row.lesion for row in benchmark.gold}
     requests: dict[str, Request] = {row.item_id: row for row in benchmark.requests if row.viewer is not None}
     budget = max((row.viewer.max_views for row in requests.values() if row.viewer), default=1)
     places = {item.item_id: place for place, item in enumerate(benchmark.outcomes.items)}
-    for model in study.models:
-        answers: dict[str, list[tuple[int, float | None]]] = defaultdict(list)
-        for response in benchmark.responses.get(model, []):
-            request = requests.get(response.item_id) if response.strategy == Strategy.VIEWER else None
-            if request is None or request.viewer is None or response.state in MISSING_STATES or response.item_id not in places:
-                continue
-            # the last message is the final answer, or came after the last view
-            steps = view_steps(request.viewer, (response.turns or (response.text,))[:-1], study.models[model].max_images)
-            for name, value in viewer_measures(steps, lesions.get(response.item_id)).items():
-                answers[name].append((places[response.item_id], value))
-        for name, values in answers.items():
-            most = {"views": float(budget), TO_LESION: budget + 1.0}.get(name, 1.0)
-            yield ViewerRow(
-                benchmark=benchmark.name,
-                model=model,
-                measure=name,
-                **mean_over_items(study, benchmark, model, values, most=most, least=float(name == TO_LESION)),
-            )
-        if answers:
-            yield from _passes(study, benchmark, model)
+    answers: dict[str, list[tuple[int, float | None]]] = defaultdict(list)
+    for response in benchmark.responses.get(made.model, []):
+        request = requests.get(response.item_id) if response.strategy == Strategy.VIEWER else None
+        if request is None or request.viewer is None or response.state in MISSING_STATES or response.item_id not in places:
+            continue
+        # the last message is the final answer, or came after the last view
+        steps = view_steps(request.viewer, (response.turns or (response.text,))[:-1], made.study.models[made.model].max_images)
+        for name, value in viewer_measures(steps, lesions.get(response.item_id)).items():
+            answers[name].append((places[response.item_id], value))
+    for name, values in answers.items():
+        most = {"views": float(budget), TO_LESION: budget + 1.0}.get(name, 1.0)
+        yield made.mean(name, values, strategy=Strategy.VIEWER, most=most, least=float(name == TO_LESION))
+    if answers:
+        yield from _passes(made)
 
 
 def oracle_arm(benchmark: BenchmarkStudy) -> str:
@@ -126,53 +109,40 @@ def oracle_arm(benchmark: BenchmarkStudy) -> str:
     return next((name for name, arm in benchmark.arms.items() if arm.is_oracle), "")
 
 
-def _passes(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator[ViewerRow]:
+def _passes(made: ModelRows) -> Iterator[MeasureRow | ContrastRow]:
     """Compare pass@1 with that of the same items shown by the chosen slices, and of those that have them by oracle slices."""
-    looks, fixed, oracle = Key(model, FULL, Strategy.VIEWER), Key(model), Key(model, oracle_arm(benchmark))
-    if looks not in benchmark.outcomes.counts or fixed not in benchmark.outcomes.counts:
+    looks, fixed, oracle = made.key(FULL, Strategy.VIEWER), made.key(), made.key(oracle_arm(made.benchmark))
+    asked = [key for key in (looks, fixed, oracle) if key in made.outcomes.counts]
+    if looks not in asked or fixed not in asked:
         return
-    own, chosen = PASS1_PATIENTS, f"{PASS1_PATIENTS}_chosen_slices"
-    yield from _comparison_rows(study, benchmark, {own: looks, chosen: fixed}, {DIFFERENCE: (own, chosen)})
-    if oracle in benchmark.outcomes.counts:
-        own, chosen, shown = f"{own}{OF_ORACLE_ITEMS}", f"{chosen}{OF_ORACLE_ITEMS}", f"{PASS1_PATIENTS}_oracle_slices"
-        differences = {f"{DIFFERENCE}{OF_ORACLE_ITEMS}": (own, chosen), ORACLE_DIFFERENCE: (shown, own)}
-        yield from _comparison_rows(study, benchmark, {own: looks, chosen: fixed, shown: oracle}, differences)
+    yield from _compared(made, [looks, fixed], {DIFFERENCE: (looks, fixed)})
+    if oracle in asked:
+        differences = {DIFFERENCE: (looks, fixed), ORACLE_DIFFERENCE: (oracle, looks)}
+        yield from _compared(made, [looks, fixed, oracle], differences, slice=ORACLE_ITEMS, value_of_slice="true")
 
 
-def _comparison_rows(
-    study: Study, benchmark: BenchmarkStudy, keys: Mapping[str, Key], differences: Mapping[str, tuple[str, str]]
-) -> Iterator[ViewerRow]:
-    """Give pass@1 under each key, by the name of its measure, and the differences of pairs; only of items that are answered under all keys."""
-    outcomes, first = benchmark.outcomes, next(iter(keys.values()))
-    values = {name: outcomes.pass1_of_complete_items(key) for name, key in keys.items()}
-    asked = ~np.isnan(np.stack(list(values.values()))).any(axis=0)
-    values = {name: np.where(asked, own, np.nan) for name, own in values.items()}
-    sizes: Cells = {
-        "n_answers": int(outcomes.counts[first].samples[asked].sum()),
-        "n_undefined": int(outcomes.counts[first].samples[~asked].sum()),
-        "n_items": int(asked.sum()),
-        "n_patients": len(np.unique(outcomes.patients[asked])),
-    }
-    head: Cells = {"benchmark": benchmark.name, "model": first.model}
-    for name, own in values.items():
-        value, low, high = patients_rate(own, outcomes.by_patient(study.settings, keys[name]))[:3]
-        yield ViewerRow(**head, measure=name, value=value, low=low, high=high, **sizes)
-    for name, (one, other) in differences.items():
-        found = paired_difference(values[one], values[other], outcomes.by_patient(study.settings, keys[one], keys[other]))
-        ends: Cells = {"value": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
-        yield ViewerRow(**head, measure=name, **ends, **sizes)
+def _compared(
+    made: ModelRows, keys: Sequence[Key], differences: Mapping[str, tuple[Key, Key]], **cells: Any
+) -> Iterator[MeasureRow | ContrastRow]:
+    """Give pass@1 under each key, and the differences of pairs; only of items that are answered under all keys."""
+    answered = np.asarray(~np.isnan([made.outcomes.pass1_of_complete_items(key) for key in keys]).any(axis=0))
+    yield from (made.passes(key, answered, **cells) for key in keys)
+    yield from (made.passes_contrast(name, *pair, answered, **cells) for name, pair in differences.items())
 
 
 def takeaway(study: Study, tables: Tables) -> Takeaway:
     """State which model finds the lesion most often."""
-    rows = [row for row in tables["viewer"] if row["value"] is not None]
+    rows = [row for row in tables["viewer"] if row.get("difference", row.get("value")) is not None]
     if not rows:
         return Takeaway("No model looked through scans itself.", "0 items")
     largest = max(rows, key=lambda row: row["n_items"])
     models = counted(len({row["model"] for row in rows}), "model")
     n = f"{models}, up to {size_of(largest)}"
     found = [row for row in rows if row["measure"] == "lesion_found"]
-    gains = (exploratory(study, words, [row for row in rows if row["measure"] == measure]) for measure, words in GAINS.items())
+    gains = (
+        exploratory(study, words, [row for row in rows if row["measure"] == measure and (measure != DIFFERENCE or not row["slice"])])
+        for measure, words in GAINS.items()
+    )
     gain = " ".join(filter(None, gains))
     if not found:
         none = "Models looked through scans; no lesion has a known place, so whether they found it is not known."
@@ -187,8 +157,8 @@ def takeaway(study: Study, tables: Tables) -> Takeaway:
 
 TABLE = Table(
     name="viewer",
-    row=ViewerRow,
+    row=MeasureRow,
     rows=of_study(viewer_rows),
-    suppression=Suppression(f"{MODEL} measure"),
+    suppression=Suppression(NUMBER, labels=side_labels),
     takeaways={"viewer": takeaway},
 )

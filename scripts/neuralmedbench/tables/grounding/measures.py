@@ -1,4 +1,4 @@
-"""Did the picture cause the answer? Measures of every model with intervals over patients, and the class that they show (`grounding.csv`).
+"""Did the picture cause the answer? Measures of every model with intervals over patients, and the class that they show.
 
 For the authors of a benchmark, `blind_items.csv` lists the items that models solve without their pictures.
 """
@@ -6,19 +6,18 @@ For the authors of a benchmark, `blind_items.csv` lists the items that models so
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from neuralmedbench.estimates.contrasts import paired_difference
-from neuralmedbench.estimates.intervals import ByPatient, Floats, patients_rate
-from neuralmedbench.estimates.suppression import Label
+from neuralmedbench.estimates.intervals import Floats, patients_rate
 from neuralmedbench.records.items import Arm, Runner
 from neuralmedbench.records.words import all_of, counted, listing
-from neuralmedbench.tables.declare import MODEL, Suppression, Table, arm_labels, of_study
+from neuralmedbench.tables.declare import NUMBER, Suppression, Table, of_study, side_labels
 from neuralmedbench.tables.grounding.values import AnswersByArm, arms_with, first_asked
 from neuralmedbench.tables.outcomes import FULL, Key
-from neuralmedbench.tables.rows import Cells, ModelRow, ResultRow, Tables
+from neuralmedbench.tables.rows import ContrastRow, MeasureRow, ResultRow, Tables
+from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import Takeaway, begun, by_benchmark, largest, titles_of
 
@@ -109,42 +108,17 @@ ANOTHER, WORDLESS, CONSTANT, MIRROR = CONTRASTS = (
 """Measures that decide the class; each is the difference of two shares of answers."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class GroundingRow(ModelRow):
-    """One measure of one model under one arm, or the class that the measures show (`told`)."""
-
-    measure: str
-    arm: str = ""
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    told: str | None = None
-    note: str | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
-
-
-def measure_grounding(study: Study) -> list[GroundingRow]:
-    """Measure every model that is no reader, on every benchmark with an arm that changes pictures or leaves them out."""
-    return [
-        row
-        for benchmark in study.benchmarks.values()
-        for model in study.models
-        if model not in study.readers and benchmark.scores.get(model)
-        for row in _ModelGrounding(study, benchmark, model).rows()
-        if row.n_items or row.measure == ANOTHER
-    ]
+Row = MeasureRow | ContrastRow
 
 
 class _ModelGrounding:
     """The measures of one model on one benchmark."""
 
     def __init__(self, study: Study, benchmark: BenchmarkStudy, model: str) -> None:
-        self.study, self.benchmark, self.model = study, benchmark, model
+        self.made, self.benchmark = ModelRows("grounding", study, benchmark, model), benchmark
         self.answers = AnswersByArm(benchmark, model)
 
-    def rows(self) -> Iterator[GroundingRow]:
+    def rows(self) -> Iterator[Row]:
         """Yield the rows."""
         yield from self._exchanged()
         yield from self._reliance()
@@ -152,31 +126,30 @@ class _ModelGrounding:
         yield from self._without_text()
         yield from self._mirrored()
 
-    def _exchanged(self) -> Iterator[GroundingRow]:
+    def _exchanged(self) -> Iterator[Row]:
         if arm := first_asked(self.answers, arms_with(self.benchmark, "another")):
             follows, stays = self.answers.follows_and_stays(arm)
             values = {"follows_picture": follows, "stays_with_text": stays, "neither": 1 - follows - stays}
             yield from (self._rate(name, arm, shares) for name, shares in values.items())
             yield self._difference(ANOTHER, arm, follows, stays)
 
-    def _reliance(self) -> Iterator[GroundingRow]:
+    def _reliance(self) -> Iterator[Row]:
         for arm in (Arm.SHUFFLED_IMAGE, *arms_with(self.benchmark, "blank")):
             if self.answers.asked(arm):
-                passed = [self.benchmark.outcomes.pass1_of_complete_items(Key(self.model, one)) for one in (FULL, arm)]
-                yield self._difference("visual_reliance", arm, *passed)
+                yield self.made.passes_contrast("visual_reliance", self.made.key(), self.made.key(arm))
                 yield self._rate("image_sensitivity", arm, 1 - self.answers.same_diagnosis(arm))
                 yield self._rate("unmoved_reasoning", arm, self.answers.unmoved_reasoning(arm))
         if self.answers.asked(Arm.SHUFFLED_IMAGE):
             yield self._rate("repeat_changes", FULL, 1 - self.answers.repeats(self.answers.diagnosis))
 
-    def _unsent(self) -> Iterator[GroundingRow]:
+    def _unsent(self) -> Iterator[Row]:
         for pictures in ("none", "blank"):
             for arm in arms_with(self.benchmark, pictures):
                 if self.answers.asked(arm):
                     yield self._rate("mirage", arm, self.answers.describes_unsent(arm, labelled=pictures == "blank"))
                     yield self._rate("invented_reasoning", arm, self.answers.argues_from_picture(arm))
 
-    def _without_text(self) -> Iterator[GroundingRow]:
+    def _without_text(self) -> Iterator[Row]:
         if self.answers.asked(Arm.NO_TEXT) and arms_with(self.benchmark, "another"):
             stays = self.answers.same_family(Arm.NO_TEXT)
             yield self._rate("stays_without_text", Arm.NO_TEXT, stays)
@@ -184,53 +157,46 @@ class _ModelGrounding:
             yield self._difference(WORDLESS, Arm.NO_TEXT, 1 - stays, 1 - self.answers.repeats(self.answers.family))
             yield self._difference(CONSTANT, Arm.NO_TEXT, stays, 1 - stays)
 
-    def _mirrored(self) -> Iterator[GroundingRow]:
+    def _mirrored(self) -> Iterator[Row]:
         if arm := first_asked(self.answers, arms_with(self.benchmark, "mirrored")):
             flips, keeps = self.answers.flips_and_keeps(arm)
             yield self._rate("side_flips", arm, flips)
             yield self._rate("diagnosis_stays", arm, self.answers.same_family(arm))
             yield self._difference(MIRROR, arm, flips, keeps)
 
-    def _rate(self, measure: str, arm: str, values: Floats) -> GroundingRow:
-        rate = patients_rate(values, self._by(arm))
-        return self._cells(measure, arm, values, {"value": rate.value, "low": rate.low, "high": rate.high})
+    def _rate(self, measure: str, arm: str, values: Floats) -> MeasureRow:
+        return self.made.rate(measure, values, arm=str(arm), interval_of=patients_rate)
 
-    def _difference(self, measure: str, arm: str, first: Floats, second: Floats) -> GroundingRow:
-        found = paired_difference(first, second, self._by(arm))
-        ends = {"value": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
-        return self._cells(measure, arm, first - second, ends)
-
-    def _cells(self, measure: str, arm: str, values: Floats, cells: Cells) -> GroundingRow:
-        known = np.isfinite(values)
-        return GroundingRow(
-            benchmark=self.benchmark.name,
-            model=self.model,
-            measure=measure,
-            arm=str(arm),
-            n_items=int(known.sum()),
-            n_patients=len(np.unique(self.benchmark.outcomes.patients[known])),
-            **cells,
-        )
-
-    def _by(self, arm: str) -> ByPatient:
-        return self.benchmark.outcomes.by_patient(self.study.settings, Key(self.model), Key(self.model, arm))
+    def _difference(self, measure: str, arm: str, first: Floats, second: Floats) -> ContrastRow:
+        return self.made.contrast(measure, first, second, arm=str(arm))
 
 
-def grounding_rows(study: Study) -> list[GroundingRow]:
-    """Rows of `grounding.csv`: the measures of each model, then the class that their intervals show."""
-    measured = measure_grounding(study)
-    signs = {(row.benchmark, row.model, row.measure): _sign(row) for row in measured if row.p_value is not None}
-    rows: list[GroundingRow] = []
+def grounding_rows(study: Study) -> list[Row]:
+    """Measure models where pictures are exchanged, blank, mirrored or left out, and give the class that the intervals show.
+
+    The class stands in `note`, before a colon and what is inconclusive.
+    """
+    return [
+        row
+        for benchmark in study.benchmarks.values()
+        for model in study.models
+        if model not in study.readers and benchmark.scores.get(model)
+        for row in _with_class(_ModelGrounding(study, benchmark, model))
+    ]
+
+
+def _with_class(model: _ModelGrounding) -> Iterator[Row]:
+    measured = [row for row in model.rows() if row.n_items or row.measure == ANOTHER]
+    signs = {row.measure: _sign(row) for row in measured if isinstance(row, ContrastRow) and row.p_value is not None}
     for row in measured:
-        rows.append(row)
+        yield row
         # without another patient's pictures there is no class
         if row.measure == ANOTHER:
-            told, note = class_of({name: signs.get((row.benchmark, row.model, name)) for name in CONTRASTS})
-            rows.append(replace(row, measure=CLASS, value=None, low=None, high=None, p_value=None, told=told, note=note))
-    return rows
+            shown, note = class_of({name: signs.get(name) for name in CONTRASTS})
+            yield model.made.plain(CLASS, arm=row.arm, note=f"{shown}: {note}", n_items=row.n_items, n_patients=row.n_patients)
 
 
-def _sign(row: GroundingRow) -> int:
+def _sign(row: ContrastRow) -> int:
     """Return 1 or -1 for a difference whose interval is above or below 0; 0 if it holds 0."""
     if row.low is None or row.high is None:
         return 0
@@ -280,14 +246,17 @@ WORDS = {
 
 def grounding_takeaway(study: Study, tables: Tables) -> Takeaway:
     """State the class of every model, by benchmark, and the number of items that models solve blind."""
-    rows = [row for row in tables["grounding"] if row["measure"] == CLASS and row["told"] in CLASSES]
+    rows = [row for row in tables["grounding"] if row["measure"] == CLASS]
     blind = blind_sentence(study, tables)
     size = largest([row for row in tables["grounding"] if row["n_items"]])
     if not rows:
         return Takeaway(" ".join(filter(None, ("No model was asked with the pictures of a patient with another disease.", blind))), size)
     parts = []
     for benchmark in dict.fromkeys(row["benchmark"] for row in rows):
-        of_class = {told: [row["model"] for row in rows if (row["benchmark"], row["told"]) == (benchmark, told)] for told in CLASSES}
+        of_class = {
+            told: [row["model"] for row in rows if (row["benchmark"], row["note"].partition(":")[0]) == (benchmark, told)]
+            for told in CLASSES
+        }
         words = "; ".join(
             f"{titles_of(study, models)} {WORDS[told].replace('(s)', 's' if len(models) == 1 else '')}"
             for told, models in of_class.items()
@@ -297,14 +266,10 @@ def grounding_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(" ".join(filter(None, (f"{begun(by_benchmark(parts), study)} (exploratory).", blind))), size)
 
 
-def _labels(row: Cells) -> list[Label]:
-    return arm_labels(row) if row["arm"] else []
-
-
 GROUNDING = Table(
     name="grounding",
-    row=GroundingRow,
+    row=MeasureRow,
     rows=of_study(grounding_rows),
-    suppression=Suppression(f"{MODEL} measure arm", labels=_labels, says="told"),
+    suppression=Suppression(NUMBER, labels=side_labels),
     takeaways={"grounding": grounding_takeaway},
 )
