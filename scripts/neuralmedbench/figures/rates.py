@@ -154,7 +154,7 @@ def _line(row: Row) -> str:
 
 
 def draw_arms(rows: list[Row]) -> Any:
-    """Draw the paired difference of each arm to full (from arms.csv)."""
+    """Draw the paired difference of each arm to full (from contrasts.csv)."""
     style, grouped, order = looks_of(rows), groups(rows, "benchmark"), models_of(rows)
     lines = {name: groups(part, "arm") for name, part in grouped.items()}
     figure, axes = panels([len(part) for part in lines.values()], entries=len(style) - 1)

@@ -1,9 +1,9 @@
-"""Paired contrasts: between arms, between models, and between readers and models (`arms.csv`, `pairwise.csv`, `readers.csv`)."""
+"""Paired contrasts: between arms, between models, and between readers and models (topic `arms`, `pairwise.csv`, `readers.csv`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 
@@ -15,11 +15,12 @@ from neuralmedbench.estimates.intervals import Floats, patients_rate
 from neuralmedbench.records.items import Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS
 from neuralmedbench.records.words import all_of, capital, counted, listing
-from neuralmedbench.tables.declare import ALL, MODEL, SCORED, Suppression, Table, arm_labels, grouped_by, of_study
+from neuralmedbench.tables.declare import ALL, NUMBER, SCORED, Suppression, Table, arm_labels, grouped_by, of_study
 from neuralmedbench.tables.family import Compared, Tested, corrected_family, unread_may_turn, unread_of
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
-from neuralmedbench.tables.rows import Cells, ModelRow, ResultRow, Tables, with_ends
+from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, ResultRow, Tables, with_ends
+from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 from neuralmedbench.tables.words import (
@@ -147,56 +148,36 @@ def pairwise_rows(pairs: dict[str, list[Pair]], limit: float) -> list[PairwiseRo
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ArmRow(ModelRow):
-    """One arm against full: pass@1 by item, arm minus full."""
-
-    arm: str
-    reference_arm: str | None = None
-    difference: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
-    n_requests: int | None = None
-    note: str | None = None
-
-
 UPPER_BOUND = "oracle slices: an upper bound, which uses the truth"
 """Note on arms whose pictures were cut at the lesion."""
 
 
-def arm_rows(study: Study) -> list[ArmRow]:
-    """Rows of `arms.csv`: each arm minus full, strategy direct, on the items that both ask."""
+def arm_rows(study: Study) -> list[ContrastRow]:
+    """Compare pass@1 of each arm with that of full, strategy direct, on the items that both ask."""
     rows = []
     for benchmark in study.benchmarks.values():
         outcomes, oracle = benchmark.outcomes, oracle_arms(benchmark)
         for key in outcomes.counts:
-            if key.arm != FULL and key.strategy == DIRECT:
-                cells = _arm_cells(study, outcomes, key)
-                if key.arm in oracle:
-                    cells["note"] = "; ".join(filter(None, (UPPER_BOUND, cells["note"])))
-                rows.append(ArmRow(benchmark=benchmark.name, model=key.model, arm=key.arm, reference_arm=FULL, **cells))
+            if key.arm == FULL or key.strategy != DIRECT:
+                continue
+            full = Key(key.model)
+            row = ModelRows("arms", study, benchmark, key.model).passes_contrast(PASS1_PATIENTS, key, full)
+            both = ~np.isnan(outcomes.pass1_of_complete_items(key) + outcomes.pass1_of_complete_items(full))
+            shared = shared_note(int(both.sum()), outcomes.request_count(key, both))
+            notes = [UPPER_BOUND if key.arm in oracle else "", shared]
+            rows.append(replace(row, note="; ".join(filter(None, notes)), **_untested(outcomes, key, both)))
     return rows
+
+
+def _untested(outcomes: Outcomes, key: Key, items: Mask) -> Cells:
+    """Patients who share a request are one: of a single draw nothing can be tested."""
+    alone = key in outcomes.requests and len(np.unique(outcomes.clusters(key, Key(key.model))[items])) == 1
+    return {"p_value": None} if alone else {}
 
 
 def oracle_arms(benchmark: BenchmarkStudy) -> list[str]:
     """Return the arms of a benchmark that show oracle slices."""
     return [name for name, arm in benchmark.arms.items() if arm.config.pictures == AT_LESION]
-
-
-def _arm_cells(study: Study, outcomes: Outcomes, key: Key) -> Cells:
-    full = Key(key.model)
-    values = outcomes.pass1_of_complete_items(key), outcomes.pass1_of_complete_items(full)
-    both = ~np.isnan(values[0] + values[1])
-    # patients who share a request are one: of a single draw nothing can be tested
-    difference = paired_difference(*values, outcomes.by_patient(study.settings, key, full))
-    if difference.patients == 1 and key in outcomes.requests:
-        difference = difference._replace(p_value=None)
-    requests = outcomes.request_count(key, both)
-    sizes = {"n_patients": len(np.unique(outcomes.patients[both])), "n_requests": requests, "note": shared_note(int(both.sum()), requests)}
-    return _ends(difference) | sizes
 
 
 def picture_sentence(study: Study, tables: Tables) -> str:
@@ -265,9 +246,9 @@ def pairwise_takeaway(study: Study, tables: Tables) -> Takeaway:
 
 ARMS = Table(
     name="arms",
-    row=ArmRow,
+    row=MeasureRow,
     rows=of_study(arm_rows),
-    suppression=Suppression(f"{MODEL} arm reference_arm", labels=arm_labels),
+    suppression=Suppression(NUMBER, labels=arm_labels),
     takeaways={"arms": arms_takeaway},
 )
 
