@@ -14,7 +14,7 @@ from neuralmedbench.config.arms import AT_LESION
 from neuralmedbench.config.model import families
 from neuralmedbench.estimates.contrasts import Difference, paired_difference, patients_to_show
 from neuralmedbench.estimates.exact import holm_known
-from neuralmedbench.estimates.intervals import Floats, patients_rate
+from neuralmedbench.estimates.intervals import Floats, codes_of, item_weights, patients_rate
 from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS
 from neuralmedbench.records.words import all_of, capital, counted, listing, points, points_span
@@ -59,11 +59,14 @@ def unread_may_turn(difference: float | None, low: float | None, high: float | N
 
 
 def unread_share(outcomes: Outcomes, lower: Key, other: Key, family: str = "") -> float:
-    """Return the share of unread answers under one key, over the items without a missing answer under both."""
+    """Return the share of unread answers under one key, patients alike, over the items without a missing answer under both."""
     counts, both = outcomes.counts, np.array([family in ("", item.family) for item in outcomes.items], dtype=bool)
     for key in (lower, other):
         both &= (counts[key].samples > 0) & (counts[key].missing == 0)
-    return float(counts[lower].mean_of(counts[lower].unread)[both].mean()) if both.any() else 0.0
+    if not both.any():
+        return 0.0
+    unread = counts[lower].mean_of(counts[lower].unread)[both]
+    return float((unread * item_weights(codes_of(outcomes.patients[both]))).mean())
 
 
 def model_pairs(study: Study) -> dict[str, list[Pair]]:
