@@ -97,7 +97,7 @@ def _rows_under(study: Study, benchmark: BenchmarkStudy, arm: str) -> Iterator[C
         key = Key(model, arm)
         if key not in outcomes.counts:
             continue
-        by = outcomes.by_patient(study.settings, *([] if arm == FULL else [key]))
+        by = outcomes.by_patient(study.settings, key)
         credited = _shares_with_evidence(benchmark, key, kinds, mask)
         plain = credited[PLAIN]
         there = ~np.isnan(plain)
