@@ -115,7 +115,7 @@ def _row(study: Study, benchmark: BenchmarkStudy, model: Arm, drawn: _ModelDraws
     outcomes = benchmark.outcomes
     # graders judge open items only; the score covers all
     used = outcomes.repeatable if grader != SCORE else np.ones(len(outcomes.items), dtype=bool)
-    by = outcomes.by_patient(study.settings)
+    by = outcomes.by_patient(study.settings, model)
     answers, places, rows = _answers(study, benchmark, model, used, drawn, passed=passed)
     # the graders' rate counts every item as the mean of its samples
     values = np.where(used, np.bincount(places, weights=answers.weight * answers.graded, minlength=len(used)), np.nan)
@@ -184,7 +184,7 @@ def _answers(
         ),
         weight=1.0 / samples[places],
         drawable=np.array([key in there and families[place] for key, place in zip(keys, places, strict=True)], dtype=bool),
-        by=outcomes.by_patient(study.settings).at(places),
+        by=outcomes.by_patient(study.settings, model).at(places),
         without=np.array([[_passes(verdict.without(rater) if verdict else None, threshold) for verdict in verdicts] for rater in raters]),
     )
     return answers, places, [row for _, row in expected]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralmedbench.estimates.contrasts import paired_difference, paired_parts
-from neuralmedbench.estimates.intervals import Floats
+from neuralmedbench.estimates.intervals import Floats, codes_of, item_weights
 from neuralmedbench.estimates.step_down import corrected_together
 from neuralmedbench.records.items import Arm, Axis
 from neuralmedbench.records.results import FEWEST
@@ -50,12 +50,15 @@ def unread_may_turn(difference: float | None, low: float | None, high: float | N
 
 
 def unread_of(outcomes: Outcomes, difference: float | None, first: Key, second: Key) -> float:
-    """Return the share of unread answers of the lower side, over the items without a missing answer on both."""
+    """Return the share of unread answers of the lower side, patients alike, over the items without a missing answer on both."""
     lower, other = (second, first) if (difference or 0) > 0 else (first, second)
     counts, both = outcomes.counts, np.ones(len(outcomes.items), dtype=bool)
     for key in (lower, other):
         both &= (counts[key].samples > 0) & (counts[key].missing == 0)
-    return float(counts[lower].mean_of(counts[lower].unread)[both].mean()) if both.any() else 0.0
+    if not both.any():
+        return 0.0
+    unread = counts[lower].mean_of(counts[lower].unread)[both]
+    return float((unread * item_weights(codes_of(outcomes.patients[both]))).mean())
 
 
 def first_answer_of(study: Study) -> str:
