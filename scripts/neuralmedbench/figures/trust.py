@@ -18,7 +18,7 @@ from neuralmedbench.figures.table import (
     title_of,
     value_of,
 )
-from neuralmedbench.records.results import RANKED_DIFFERENTIAL, RANKING
+from neuralmedbench.records.results import PASS1_PATIENTS, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import counted, percent, spaced
 
 TICKS, LABELS = (0, 0.5, 1), ("0 %", "50 %", "100 %")
@@ -157,11 +157,11 @@ def _half(panel: str, rows: list[Row]) -> str:
 
 
 def draw_degradation(rows: list[Row]) -> Any:
-    """Draw pass@1 by level of each artefact, one panel per artefact and benchmark (from degradation.csv)."""
+    """Draw pass@1 by level of each artefact, one panel per artefact and benchmark (from measures.csv)."""
     style, order = looks_of(rows), models_of(rows)
-    parts = {benchmark: groups(part, "operator") for benchmark, part in groups(rows, "benchmark").items()}
+    parts = {benchmark: groups(part, "slice") for benchmark, part in groups(rows, "benchmark").items()}
     figure, panels = _grid([len(artefacts) for artefacts in parts.values()], ACROSS, PANEL_IN)
-    levels = sorted({int(row["level"]) for row in rows})
+    levels = sorted({int(row["value_of_slice"]) for row in rows})
     for line, (benchmark, artefacts) in zip(panels, parts.items(), strict=True):
         for panel, (operator, part) in zip(line, artefacts.items(), strict=True):
             panel.set_title(f"{spaced(operator)}\n{short(benchmark, 24)}", fontsize=8.5, fontweight="normal")
@@ -170,7 +170,13 @@ def draw_degradation(rows: list[Row]) -> Any:
             panel.set_xlim(levels[0] - 0.5, levels[-1] + 0.5)
             for model, own in groups(part, "model").items():
                 beside = offset(order.index(model), len(order))
-                _steps(panel, own, style[model], [int(row["level"]) + beside for row in own], RANKING)
+                _steps(
+                    panel,
+                    having(own, "value"),
+                    style[model],
+                    [int(row["value_of_slice"]) + beside for row in having(own, "value")],
+                    ("value", "low", "high"),
+                )
     figure.supylabel("pass@1", fontsize=9)
     legend(figure, rows, note=f"level of the artefact: 0 as it is, 1 mild, 2 severe{dagger_note(rows)}")
     return figure
@@ -193,14 +199,19 @@ def describe_degradation(rows: list[Row]) -> str:
     return first_sentences(_fall(name, part) for name, part in groups(rows, "benchmark").items())
 
 
+def keep_degradation(rows: list[Row]) -> list[Row]:
+    """Keep pass@1 and its differences."""
+    return [row for row in rows if row["measure"] == PASS1_PATIENTS and (row["value"] or row["difference"])]
+
+
 def _fall(benchmark: str, rows: list[Row]) -> str:
-    models, artefacts = (len({row[name] for row in rows}) for name in ("model", "operator"))
+    models, artefacts = (len({row[name] for row in rows}) for name in ("model", "slice"))
     text = f"{benchmark}: pass@1 of {counted(models, 'model')} by level of {counted(artefacts, 'artefact')}"
     levels = having(rows, "difference")
     if not levels:
         return f"{text}."
     most = min(levels, key=lambda row: value_of(row, "difference"))
-    where = f"{title_of(most)}, level {most['level']} of {spaced(most['operator'])}"
+    where = f"{title_of(most)}, level {most['value_of_slice']} of {spaced(most['slice'])}"
     return f"{text}; the lowest difference to level 0 is {difference_words(most)} ({where}); {sample_size(most)}."
 
 

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from neuralmedbench.estimates.calibration import MASS_BINS, mass_bins, width_bins
+from neuralmedbench.estimates.contrasts import Ratio
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, Ints, rate_interval
 from neuralmedbench.records.responses import ResponseState
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
@@ -62,6 +63,11 @@ class Confidences:
     rest_patients: Ints
     reasons: dict[str, int]
     missing: int
+
+    def gaps(self, size: int) -> Ratio:
+        """Return the sums of confidence minus outcome, and the numbers of answers, by item of a benchmark with `size` items."""
+        sums = np.bincount(self.items, weights=self.value - self.right, minlength=size).astype(np.float64)
+        return Ratio(sums, np.bincount(self.items, minlength=size).astype(np.float64))
 
     def of_items(self, items: Ints) -> Confidences:
         """Return the answers with a confidence to some items."""

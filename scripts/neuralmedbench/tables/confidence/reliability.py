@@ -16,6 +16,7 @@ from neuralmedbench.estimates.calibration import (
     selective_accuracy,
     width_bins,
 )
+from neuralmedbench.estimates.contrasts import Difference, ratio_difference
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Ints, rate_interval
 from neuralmedbench.records.items import Axis
 from neuralmedbench.records.words import counted
@@ -187,7 +188,7 @@ def confidence_tables(study: Study) -> tuple[list[ConfidenceRow], list[Reliabili
             by = outcomes.by_patient(study.settings, Key(one.model, one.arm), Key(one.model))
             joined = cluster_of_patients(outcomes.patients, by)
             draws = Draws(one, by, joined)
-            summary.append(ConfidenceRow(**_summary(one, draws), **_shift(one, full, by, joined)))
+            summary.append(ConfidenceRow(**_summary(one, draws), **_shift(one, full, by)))
             if one.arm == FULL:
                 bins += [ReliabilityRow(**row) for row in _bins(one, draws)]
                 risks += [RiskCoverageRow(**row) for row in risk_rows(one, draws)]
@@ -251,19 +252,18 @@ def overconfidence_interval(found: Confidences, draws: Draws) -> tuple[float | N
     return (None, None) if share.low is None or share.high is None else (mean - share.high, mean - share.low)
 
 
-def _shift(found: Confidences, full: Mapping[tuple[str, ConfidenceSource], Confidences], by: ByPatient, joined: Ints) -> Cells:
+def _shift(found: Confidences, full: Mapping[tuple[str, ConfidenceSource], Confidences], by: ByPatient) -> Cells:
     """Return how much more overconfident a model is under an arm than under full, on the items with a confidence under both."""
     other = full.get((found.model, found.source))
     if found.arm == FULL or other is None:
         return {}
-    shared = np.intersect1d(found.items, other.items)
-    if not shared.size:
-        return {}
-    # both arms share their resamples, so the shift is paired
-    here, there = Draws(found.of_items(shared), by, joined), Draws(other.of_items(shared), by, joined)
-    value = float((here.found.value - here.found.right).mean() - (there.found.value - there.found.right).mean())
-    drawn = here.overconfidence - there.overconfidence
-    return {"shift": value} | _ends("shift", by.percentiles(drawn, here.clusters))
+    shift = shift_between(found, other, np.intersect1d(found.items, other.items), by)
+    return {"shift": shift.value, "shift_low": shift.low, "shift_high": shift.high}
+
+
+def shift_between(found: Confidences, other: Confidences, items: Ints, by: ByPatient) -> Difference:
+    """Return the overconfidence of the first minus that of the second on some items; `by` are the patients of all items."""
+    return ratio_difference(found.of_items(items).gaps(len(by.codes)), other.of_items(items).gaps(len(by.codes)), by)
 
 
 def _bins(found: Confidences, draws: Draws) -> list[Cells]:
