@@ -27,7 +27,8 @@ from neuralmedbench.config.published import PublishedConfig
 from neuralmedbench.config.readiness import ReadinessConfig
 from neuralmedbench.files.tables import arrow_schema
 from neuralmedbench.tables.frames import RECORDS, dtype_of, record_dtypes
-from neuralmedbench.tables.write import TABLES, result_columns
+from neuralmedbench.tables.rows import SHAPES
+from neuralmedbench.tables.write import TABLES, file_columns, result_columns
 
 FILES: dict[str, type[BaseModel]] = {
     "config": PipelineConfig,
@@ -149,14 +150,21 @@ def _results() -> str:
             lines.append(f"| `{name}` | {kind} | {meanings.get(name, '')} |")
         lines.append("")
     lines += ["## Tables", "", "One CSV each in `results/tables/`; columns in the order of the file. " + MARKS, ""]
-    for table in TABLES:
-        documentation = (inspect.getdoc(table.row) or "").partition("\n\n")[0].replace("\n", " ")
+    rows = {table.name: table.row for table in TABLES if not table.is_topic} | SHAPES
+    for name, columns in file_columns().items():
         by_type: dict[str, list[str]] = {}
-        for name, kind in table.columns.items():
-            by_type.setdefault(dtype_of(name, kind), []).append(f"`{name}`")
-        lines += [f"### `{table.name}.csv`", "", documentation, ""]
+        for column, kind in columns.items():
+            by_type.setdefault(dtype_of(column, kind), []).append(f"`{column}`")
+        lines += [f"### `{name}.csv`", "", _first_paragraph(rows[name]), ""]
         lines += [*(f"- {kind}: {', '.join(names)}" for kind, names in by_type.items()), ""]
+    lines += ["## Topics", "", "Rows of `measures.csv`, `contrasts.csv` and `counts.csv` by the column `topic`.", ""]
+    lines += [f"- `{table.name}`: {_first_paragraph(table.rows)}" for table in TABLES if table.is_topic]
+    lines.append("")
     return "\n".join(lines)
+
+
+def _first_paragraph(documented: object) -> str:
+    return (inspect.getdoc(documented) or "").partition("\n\n")[0].replace("\n", " ")
 
 
 KEYS = {

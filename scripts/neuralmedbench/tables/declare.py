@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import wraps
 from typing import Any, TypeVar, cast
 
 from neuralmedbench.estimates.suppression import Label
@@ -184,5 +185,10 @@ def types_of(row: type[ResultRow]) -> dict[str, str]:
 
 
 def of_study(function: Callable[[Study], Sequence[ResultRow]]) -> Callable[[Results], Sequence[ResultRow]]:
-    """Return a maker of rows from the run alone; they are computed once, for all tables that use them."""
-    return lambda results: results.once(function)
+    """Return a maker of rows from the run alone, with the definition of `function`; they are computed once, for all tables that use them."""
+
+    @wraps(function)
+    def rows(results: Results) -> Sequence[ResultRow]:
+        return results.once(function)
+
+    return rows
