@@ -223,16 +223,19 @@ def describe_run_differences(rows: list[Row]) -> str:
 
 
 def keep_both_axes(rows: list[Row]) -> list[Row]:
-    """Keep the first breadth and the first depth benchmark: two rows for each model that has pass@1 on both."""
+    """Keep the first set of breadth and of depth: two rows for each model with pass@1 on both."""
     breadth, depth = _first_of(rows, "breadth"), _first_of(rows, "depth")
     both = [model for model in breadth if model in depth]
-    return [row for model in both for row in (breadth[model], depth[model])] if set(both) - {PRIOR} else []
+    if both in ([], [PRIOR]):
+        return []
+    return [row for model in both for row in (breadth[model], depth[model])]
 
 
 def _first_of(rows: list[Row], axis: str) -> dict[str, Row]:
-    """Return the rows of the first benchmark of an axis, by model; without readers, who answer a part of the items."""
+    """Return the rows of the first benchmark of an axis, by model; readers answer a part of the items."""
     benchmark = next((row["benchmark"] for row in rows if row["axis"] == axis), "")
-    return {row["model"]: row for row in having(rows, "pass1") if row["benchmark"] == benchmark and not row["reader"]}
+    known = [row for row in having(rows, "pass1") if row["benchmark"] == benchmark]
+    return {row["model"]: row for row in known if not row["reader"]}
 
 
 def _by_model(rows: list[Row]) -> list[tuple[Row, Row]]:
@@ -256,32 +259,41 @@ def draw_axes(rows: list[Row]) -> Any:
         name, x, y = breadth["model"], value_of(breadth, "pass1"), value_of(depth, "pass1")
         if name == PRIOR:
             # the corner that the best constant answer reaches
-            panel.plot([x, x, -0.02], [-0.02, y, y], color=INK, linewidth=1, linestyle=(0, (1, 2)), alpha=0.6)
+            corner = [x, x, -0.02], [-0.02, y, y]
+            panel.plot(*corner, color=INK, linewidth=1, linestyle=(0, (1, 2)), alpha=0.6)
             panel.annotate("best constant answer", (x, y), xytext=(4, 4), textcoords="offset points", fontsize=8.5)
             continue
         look = style[name].of(breadth if breadth["few_patients"] else depth)
+        cross = _cross(breadth, depth)
         with drawn_for(panel, name):
-            for row in (breadth, depth):
-                low, high = number(row["pass1_low"]), number(row["pass1_high"])
-                if low is None or high is None:
-                    continue
-                bar = [(low, y), (high, y)] if row is breadth else [(x, low), (x, high)]
-                panel.plot(*zip(*bar, strict=True), color=look.colour, linewidth=1.4, solid_capstyle="round", alpha=1.0 if few else 0.4)
-                bars.append(bar)
+            line = {"color": look.colour, "linewidth": 1.4, "alpha": 1.0 if few else 0.4}
+            for bar in cross:
+                panel.plot(*zip(*bar, strict=True), solid_capstyle="round", **line)
             panel.plot([x], [y], markersize=9 if few else 7, linestyle="none", **look.point)
+        bars += cross
         points.append(NamedPoint(x, y, labels[name], name))
     label_points(panel, style, points, bars)
     return figure
 
 
+def _cross(breadth: Row, depth: Row) -> list[list[tuple[float, float]]]:
+    """Return the ends of the two intervals of a model, each as two points."""
+    x, y = value_of(breadth, "pass1"), value_of(depth, "pass1")
+    across = [number(breadth[name]) for name in ("pass1_low", "pass1_high")]
+    upwards = [number(depth[name]) for name in ("pass1_low", "pass1_high")]
+    bars = [[(end, y) for end in across if end is not None], [(x, end) for end in upwards if end is not None]]
+    return [bar for bar in bars if len(bar) == 2]
+
+
 def describe_axes(rows: list[Row]) -> str:
     """Describe the model that is best in depth, and the best constant answer."""
     models = {breadth["model"]: (breadth, depth) for breadth, depth in _by_model(rows)}
-    constant = models.pop(PRIOR, None)
+    constant = models.pop(PRIOR, ())
     best = max(models.values(), key=lambda pair: value_of(pair[1], "pass1"))
-    floor = f"; the best constant answer reaches {' and '.join(percent(row['pass1']) for row in constant)}" if constant else ""
-    rates = " and ".join(f"{rate_words(row, 'pass1')} of {row['benchmark']} ({row['axis']})" for row in best)
-    return f"{counted(len(models), 'model')}; {best[0]['title']}, the best in depth, passes {rates}{floor}."
+    rates = [f"{rate_words(row, 'pass1')} of {row['benchmark']} ({row['axis']})" for row in best]
+    head = f"{counted(len(models), 'model')}; {best[0]['title']}, the best in depth, passes {' and '.join(rates)}"
+    floor = " and ".join(percent(row["pass1"]) for row in constant)
+    return f"{head}; the best constant answer reaches {floor}." if floor else f"{head}."
 
 
 PRICE, TOKENS = "usd_per_item", "completion_tokens_per_item"

@@ -26,7 +26,18 @@ from neuralmedbench.tables.missing import case_words, not_graded_sentences
 from neuralmedbench.tables.parts import pool_statements
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study, nonfinite_statements
-from neuralmedbench.tables.words import begun, best_of, constant_of, is_closed, models_of, ranked_of, share, size_of, value_share
+from neuralmedbench.tables.words import (
+    begun,
+    best_of,
+    constant_of,
+    is_closed,
+    models_of,
+    ranked_of,
+    rows_of_best,
+    share,
+    size_of,
+    value_share,
+)
 
 MOST_BOUNDS = 4
 """Models whose bounds a sentence states; the leaderboard has all."""
@@ -207,23 +218,29 @@ def _title(study: Study, who: str) -> str:
 
 
 def title_answer(study: Study, tables: Tables) -> Cells:
-    """Answer the question of the page's title with the rates of the first set of depth and of breadth, side by side.
+    """Answer the question of the page's title by two rates: of the first set of depth and of breadth.
+
+    Nothing compares them: the two sets have other cases.
 
     Returns
     -------
     dict
-        `short`, one line; `asked`, the question that it answers where it is another one; `support`, whether the reasoning of the best model
-        was judged. Nothing is compared: the two sets have other cases.
+        `short`, one line; `asked`, the question that it answers where it is another one; `support`,
+        whether the reasoning of the best model was judged.
     """
     models = [row for name in study.benchmarks for row in models_of(tables, name)]
     if not models:
         return {"short": "Nothing can be told: no model has been scored yet.", "support": ""}
     if are_shallow_texts(benchmark.config for benchmark in study.benchmarks.values()):
         answers = [_right_answers(study, tables, name) for name in study.benchmarks]
-        return {"asked": "How many answers are right?", "short": " ".join(filter(None, answers)), "support": ""}
-    first = {axis: _first_of(study, axis) for axis in (Axis.DEPTH, Axis.BREADTH)}
-    rates = [_rate_of_best(study, tables, axis, name) for axis, name in first.items()]
-    return {"short": "; ".join(rates) + ".", "support": _reasoning(study, tables, first[Axis.DEPTH])}
+        short = " ".join(filter(None, answers))
+        return {"asked": "How many answers are right?", "short": short, "support": ""}
+    depth, breadth = _first_of(study, Axis.DEPTH), _first_of(study, Axis.BREADTH)
+    rates = [
+        _rate_of_best(study, tables, Axis.DEPTH, depth),
+        _rate_of_best(study, tables, Axis.BREADTH, breadth),
+    ]
+    return {"short": "; ".join(rates) + ".", "support": _reasoning(study, tables, depth)}
 
 
 def _first_of(study: Study, axis: Axis) -> str:
@@ -239,7 +256,8 @@ def _rate_of_best(study: Study, tables: Tables, axis: Axis, benchmark: str) -> s
     best = best_of(tables, benchmark)
     if best is None or best["pass1"] is None:
         return f"{head}: {_no_rank(study, models_of(tables, benchmark))}"
-    return f"{head}: {_title_with_pool(best)} passes {share(best, 'pass1')} of {size_of(best, ' of ', separator='')}"
+    size = size_of(best, " of ", separator="")
+    return f"{head}: {_title_with_pool(best)} passes {share(best, 'pass1')} of {size}"
 
 
 def _right_answers(study: Study, tables: Tables, benchmark: str) -> str:
@@ -263,23 +281,28 @@ def _right_answers(study: Study, tables: Tables, benchmark: str) -> str:
 
 
 def _reasoning(study: Study, tables: Tables, benchmark: str) -> str:
-    """State what is known of the reasoning behind the final answers of the best model; empty without a rank."""
+    """State what is known of the reasoning behind the answers of the best model; empty without a rank."""
     best = best_of(tables, benchmark)
     if best is None or best["pass1"] is None:
         return ""
-    model = best["model"]
-    judged = [row for row in tables["reasoning"] if (row["benchmark"], row["model"]) == (benchmark, model) and row["value"] is not None]
+    model, title = best["model"], best["title"]
+    judged = [row for row in rows_of_best(tables["reasoning"], tables, benchmark) if row["value"] is not None]
     ratings = [row for row in tables["ratings"] if (row["model"], row["axis"]) == (model, "reasoning")]
     rated = any(not row["simulated"] and row["mean"] is not None for row in ratings)
-    rationale = any((row["benchmark"], row["family"]) == (benchmark, Family.RATIONALE_GENERATION) for row in tables["families"])
-    head = f"These are final answers{', also for the rationale items' if rationale else ''}; "
-    steps = [
-        f"of the steps that the case decides {best['title']} supports {value_share(row)} by {study.all_graders[row['grader']].title}"
-        for row in judged
-        if row["measure"] == "reasoning.factuality"
-    ]
-    known = ", ".join(steps) or (f"the reasoning of {best['title']} was judged, see the leaderboard" if judged or rated else "")
-    return f"{head}{known or 'reasoning was not measured in this run'}."
+    steps = []
+    for row in judged:
+        if row["measure"] == "reasoning.factuality":
+            grader = study.all_graders[row["grader"]].title
+            steps.append(f"of the steps that the case decides {title} supports {value_share(row)} by {grader}")
+    if steps:
+        known = ", ".join(steps)
+    elif judged or rated:
+        known = f"the reasoning of {title} was judged, see the leaderboard"
+    else:
+        known = "reasoning was not measured in this run"
+    families = {row["family"] for row in tables["families"] if row["benchmark"] == benchmark}
+    also = ", also for the rationale items" if Family.RATIONALE_GENERATION in families else ""
+    return f"These are final answers{also}; {known}."
 
 
 def sentences(study: Study, tables: Tables) -> list[str]:
