@@ -87,7 +87,7 @@ def rows_of(project: Path, table: str) -> list[dict[str, str]]:
 
 def without_intervals(row: dict[str, str]) -> list[tuple[str, str]]:
     """Return the columns of a row that do not depend on the resamples."""
-    drawn = re.compile(r".*_low|.*_high|low|high|p_value|p_holm|tier|rank.*|undefined")
+    drawn = re.compile(r".*_low|.*_high|low|high|p_value|p_corrected|tier|rank.*|undefined")
     return sorted((name, value) for name, value in row.items() if not drawn.fullmatch(name) and "resamples" not in value)
 
 

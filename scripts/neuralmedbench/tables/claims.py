@@ -13,7 +13,7 @@ from neuralmedbench.records.words import all_of, counted, listing, p_equals, per
 from neuralmedbench.tables.declare import Results, Suppression, Table, arm_labels
 from neuralmedbench.tables.family import (
     Compared,
-    Tested,
+    FamilyTest,
     corrected_family,
     first_answer_of,
     primary_of,
@@ -82,7 +82,7 @@ def claim_rows(results: Results) -> list[ClaimRow]:
     return rows
 
 
-def _detectable(tested: Tested, patients: int | None, level: float) -> float | None:
+def _detectable(tested: FamilyTest, patients: int | None, level: float) -> float | None:
     """Return the smallest difference that 8 of 10 such studies would show; None where none is known."""
     if tested.p_corrected is None or not patients or patients < 2 or tested.error <= 0:
         return None
@@ -177,7 +177,7 @@ def power_sentence(study: Study, tables: Tables) -> str:
     patients = counted(most, cluster_of(rows))
     head = f"Power: with {patients if fewest == most else f'{fewest:,} to {patients}'}"
     shown = f"8 of 10 such studies would show {', but '.join(parts)}" if parts else ""
-    open_sizes = f"how large a difference must be {listing(unknown, len(unknown))} is not known" if unknown else ""
+    open_sizes = f"the size of a difference {listing(unknown, len(unknown))} cannot be computed" if unknown else ""
     number = _corrected_together(tables) if rows[0]["kind"] != PRIMARY else 1
     corrected = f", after correction for {all_of(number, 'comparison')}" if number > 1 else ""
     return f"{head}, {'; '.join(filter(None, (shown, open_sizes)))}{corrected}."

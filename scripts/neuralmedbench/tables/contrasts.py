@@ -16,7 +16,7 @@ from neuralmedbench.records.items import Axis, Kind, is_headline
 from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS
 from neuralmedbench.records.words import all_of, capital, counted, listing
 from neuralmedbench.tables.declare import ALL, NUMBER, SCORED, Suppression, Table, arm_labels, grouped_by, of_study
-from neuralmedbench.tables.family import Compared, Tested, corrected_family, unread_may_turn, unread_of
+from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family, unread_may_turn, unread_of
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
 from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, ResultRow, Tables, with_ends
@@ -62,7 +62,7 @@ def model_pairs(study: Study) -> dict[str, list[Pair]]:
     return {name: _pairs(study, benchmark, family) for name, benchmark in study.benchmarks.items()}
 
 
-def _pairs(study: Study, benchmark: BenchmarkStudy, family: Mapping[Compared, Tested]) -> list[Pair]:
+def _pairs(study: Study, benchmark: BenchmarkStudy, family: Mapping[Compared, FamilyTest]) -> list[Pair]:
     outcomes = benchmark.outcomes
     values = {model: outcomes.pass1_of_complete_items(Key(model)) for model in study.models}
     pairs = []

@@ -30,7 +30,7 @@ class Compared(NamedTuple):
     other: str = ""
 
 
-class Tested(NamedTuple):
+class FamilyTest(NamedTuple):
     """The corrected p value of a comparison, None where it is not tested; and the standard error of its difference."""
 
     p_corrected: float | None
@@ -80,7 +80,7 @@ def primary_of(study: Study) -> Compared | None:
     return Compared(stated.benchmark, first, second)
 
 
-def corrected_family(study: Study) -> dict[Compared, Tested]:
+def corrected_family(study: Study) -> dict[Compared, FamilyTest]:
     """Correct all that a sentence at a glance may claim."""
     primary = primary_of(study)
     family = {primary: _primary_tested(study, primary)} if primary else {}
@@ -89,7 +89,7 @@ def corrected_family(study: Study) -> dict[Compared, Tested]:
     groups = []
     for group in compared:
         parts = [_parts(study, one) for one in group]
-        family |= {one: Tested(None, error) for one, (error, _) in zip(group, parts, strict=True)}
+        family |= {one: FamilyTest(None, error) for one, (error, _) in zip(group, parts, strict=True)}
         groups.append(np.stack([values for _, values in parts], axis=1))
     corrected = corrected_together(groups, study.settings, family[primary].p_corrected if primary else None)
     for group, p_values in zip(compared, corrected, strict=True):
@@ -133,13 +133,13 @@ def _parts(study: Study, compared: Compared) -> tuple[float, Floats]:
     return parts.error, values
 
 
-def _primary_tested(study: Study, primary: Compared) -> Tested:
+def _primary_tested(study: Study, primary: Compared) -> FamilyTest:
     """Return the p value and the error of the primary; p is 1 where it cannot be tested, or where unread answers could turn it."""
     outcomes, settings = study.benchmarks[primary.benchmark].outcomes, study.settings
     difference = paired_difference(*_values(study, primary), outcomes.by_patient(settings))
     unread = unread_of(outcomes, difference.value, *_keys(primary))
     turns = unread_may_turn(difference.value, difference.low, difference.high, unread, settings.max_missing_fraction)
-    return Tested(1.0 if difference.p_value is None or turns else difference.p_value, difference.error)
+    return FamilyTest(1.0 if difference.p_value is None or turns else difference.p_value, difference.error)
 
 
 def _asked_without_pictures(study: Study) -> Iterator[Mapping[str, Any]]:

@@ -55,7 +55,7 @@ def fill(folder: Path, models: list[str]) -> None:
                             | {"n_patients": patients} for place, name in enumerate(models) for part, value, items, patients in slices])  # fmt: skip
     pairs = [(first, second) for place, first in enumerate(models) for second in models[place + 1 :]]
     write(folder, "pairwise", [{"benchmark": "deep", "model_a": second, "model_b": first, "difference": -0.3, "low": -0.5, "high": -0.1, **seen}
-                               | {"p_holm": 0.01 if first == models[0] else 0.4} for first, second in pairs])  # fmt: skip
+                               | {"p_corrected": 0.01 if first == models[0] else 0.4} for first, second in pairs])  # fmt: skip
     classes = ("perceptual_failure", "visual_hallucination", "reasoning_failure", "knowledge_gap", "grounding_error")
     left = {"right": 0.6, "beyond_history": 0.5, "from_picture": 0.4, "stable": 0.3, "accepted": 0.1}
     write(folder, "funnel", [{"benchmark": "deep", "model": name, "step": step, "place": place, "share": share, **seen,
@@ -303,7 +303,7 @@ def test_a_pair_is_row_minus_column_and_what_is_significant_has_a_mark(tables: d
     FIGURES["pairwise"].save(tmp_path / "pairwise.svg", rows_of(tables[3], "pairwise"))
     shown = texts(tmp_path / "pairwise.svg")
     assert [shown.count(cell) for cell in ("−30*", "−30", "30")] == [2, 1, 0]
-    assert "2 of 3 paired differences are significant after Holm" in FIGURES["pairwise"].description(rows_of(tables[3], "pairwise"))
+    assert "2 of 3 paired differences are significant after correction" in FIGURES["pairwise"].description(rows_of(tables[3], "pairwise"))
     assert "m00 ahead of m01 by +30 points (+10 to +50)" in FIGURES["pairwise"].description(rows_of(tables[3], "pairwise"))
 
 

@@ -1,252 +1,239 @@
-"""All comparisons that a sentence at a glance may state are one family with one correction."""
+"""What sentences at a glance may claim: the primary first, then pictures and models together."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from fixtures.claims import MENDING_SEED, MODELS, SETTINGS, counts_of, measure_claims, null_study, results_of
+from fixtures.claims import MODELS, counts_of, null_study, tables_of
 from fixtures.tables import BREADTH, DEPTH
-from neuralmedbench.estimates.exact import holm
-from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings
-from neuralmedbench.tables.claims import WORDS, ClaimRow, _detectable, claim_rows, power_sentence
-from neuralmedbench.tables.contrasts import arm_rows, layout_sentence, model_pairs, pairwise_rows, pairwise_takeaway, picture_sentence
-from neuralmedbench.tables.decomposition import DecompositionRow, decompose, decomposition_sentence
+from neuralmedbench.estimates.contrasts import can_reject
+from neuralmedbench.tables.claims import WORDS, _detectable, power_sentence, primary_sentence
+from neuralmedbench.tables.contrasts import layout_sentence, pairwise_takeaway, picture_sentence
+from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.first_screen import _leader
-from neuralmedbench.tables.grounding.measures import CONTRASTS
 from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.pressure import COMPARED
-from neuralmedbench.tables.revisions import RevisionRow, change_sentences
-from neuralmedbench.tables.words import CHOSEN, DEGRADED, LAYOUT, ORACLE, OVER_ALL, OVER_NONE, PICTURES, REVISION, VIEWED, claims_of
+from neuralmedbench.tables.study import Stated
 from neuralmedbench.tables.words import MODELS as PAIRS
+from neuralmedbench.tables.words import PICTURES, PRIMARY, claims_of
+
+STATED = Stated("2026-01-31", DEPTH, "beta", "alpha")
+
+
+def answer(study: SimpleNamespace, model: str, passed: np.ndarray, arm: str = "full", unread: np.ndarray | None = None) -> None:
+    """Write the answers of a model to the depth set."""
+    counts = counts_of(passed)
+    if unread is not None:
+        counts = replace(counts, unread=unread.astype(np.int64))
+    study.benchmarks[DEPTH].outcomes.counts[Key(model, arm)] = counts
+
+
+def run_with(passing: dict[str, int], stated: Stated | None = None) -> SimpleNamespace:
+    """Return a run of 30 patients, of whose 60 items on the depth set each model passes the first ones, with pictures."""
+    study = null_study(30, 0.6)
+    places = np.arange(60)
+    for model, number in passing.items():
+        answer(study, model, places < number)
+        answer(study, model, places < 0, "no_image")
+    study.stated = stated
+    for benchmark in study.benchmarks.values():
+        benchmark.responses = {model: [SimpleNamespace(called_on="2026-02-01")] for model in MODELS}
+    return study
 
 
 @pytest.fixture(scope="module")
-def drawn() -> tuple[SimpleNamespace, dict[str, list[object]]]:
-    return null_study(np.random.default_rng(MENDING_SEED), 30, 0.6)
+def drawn() -> tuple[SimpleNamespace, dict[str, list[dict[str, Any]]]]:
+    study = null_study(30, 0.6)
+    return study, tables_of(study)
 
 
-def test_every_comparison_is_in_the_family_and_holm_is_over_all_of_them(drawn) -> None:
-    _, tables = drawn
+def test_pairs_with_the_leader_and_pictures_are_claims_and_all_pairs_are_corrected(drawn) -> None:
+    study, tables = drawn
+    leaders = {row["benchmark"]: row["model"] for row in tables["leaderboard"] if row["rank"] == 1}
     rows = tables["claims"]
-    assert len(rows) == 2 * 3 + 3 + 3, "pairs of two sets, pictures, findings"
-    assert [row.p_holm for row in rows] == holm([row.p_value for row in rows])
-    assert all(row.significant == (row.p_holm < 0.05 and not row.low <= 0 <= row.high) for row in rows)
-    # the drawn studies have no revision, and no arm of layouts, grounding, pressure, degraded pictures, work-ups or facts
-    assert {row.kind for row in rows} == set(WORDS) - {
-        REVISION,
-        LAYOUT,
-        DEGRADED,
-        CHOSEN,
-        OVER_NONE,
-        OVER_ALL,
-        VIEWED,
-        ORACLE,
-        *CONTRASTS,
-        *COMPARED.values(),
-    }
-    told = next(row for row in rows if row.kind == "findings")
-    parts = next(row for row in tables["decomposition"] if row.model == told.model)
-    assert told.p_value == max(parts.gain_p, parts.effect_p, parts.beyond_p)
-    # the column of the first screen, the sentence and the claim are one number
-    assert (told.difference, told.low, told.high) == (parts.effect, parts.effect_low, parts.effect_high)
+    assert [row["kind"] for row in rows] == [PAIRS] * 4 + [PICTURES] * 3
+    assert all(leaders[row["benchmark"]] in (row["model"], row["other"]) for row in rows if row["kind"] == PAIRS)
+    assert {row["benchmark"] for row in rows if row["kind"] == PICTURES} == {DEPTH}
+    family = corrected_family(study)
+    assert len(family) == 2 * 3 + 3, "pairs of two sets, pictures of one"
+    for row in rows:
+        tested = family[Compared(row["benchmark"], row["model"], row["other"] or "")]
+        assert row["p_corrected"] == max(tested.p_corrected, row["p_value"])
+        assert row["significant"] == (row["p_corrected"] < 0.05)
+        assert not (row["significant"] and row["low"] <= 0 <= row["high"])
+    pairs = {(row["benchmark"], row["model_a"], row["model_b"]): row["p_corrected"] for row in tables["pairwise"]}
+    for row in claims_of(tables, PAIRS, significant=False):
+        assert pairs[row["benchmark"], row["model"], row["other"]] == row["p_corrected"]
 
 
-def test_a_new_revision_is_compared_in_the_same_family(drawn) -> None:
-    study, tables = drawn
-    row = RevisionRow(benchmark=DEPTH, model="alpha", metric="passed", difference=-0.3, p_value=0.001, p_difference=0.5, n_patients=30)
-    found = claim_rows(results_of(study, {**tables, "revisions": [row]}))
-    last = found[-1]
-    assert (last.kind, last.model, last.other, last.difference, last.p_value) == (REVISION, "alpha", "passed", -0.3, 0.002)
-    assert last.p_holm == pytest.approx(0.002 * len(found))
-    assert last.significant
+def test_readers_are_in_no_correction(drawn) -> None:
+    study, _ = drawn
+    people = SimpleNamespace(**vars(study) | {"readers": {"gamma": "clinician"}})
+    assert {name for compared in corrected_family(people) for name in compared[1:]} == {"alpha", "beta", ""}
+    found = tables_of(people)
+    assert all("gamma" not in (row["model"], row["other"]) for row in found["claims"])
+    assert {row["p_corrected"] is None for row in found["pairwise"] if "gamma" in (row["model_a"], row["model_b"])} == {True}
 
 
-@pytest.mark.parametrize(("turned", "verdict"), [(24, "a significant difference"), (1, "not significantly different")])
-def test_the_documented_layout_of_one_model_is_compared_with_the_common_one_in_the_same_family(turned, verdict) -> None:
-    study, tables = null_study(np.random.default_rng(MENDING_SEED), 30, 0.3)
-    benchmark = study.benchmarks[DEPTH]
-    full = benchmark.outcomes.counts[Key("alpha")].passes
-    passes = full.copy()
-    passes[np.flatnonzero(full == 0)[:turned]] = 1
-    benchmark.outcomes.counts[Key("alpha", "layout-medgemma")] = counts_of(passes)
-    benchmark.layouts["layout-medgemma"] = SimpleNamespace(config=SimpleNamespace(title="MedGemma 1.5"))
-    tables |= {"arms": arm_rows(study)}
-    rows = claim_rows(results_of(study, tables))
-    assert [(row.kind, row.model, row.other) for row in rows if row.kind == LAYOUT] == [(LAYOUT, "alpha", "layout-medgemma")]
-    assert len(rows) == len(tables["claims"]) + 1
-    (found,) = [row for row in rows if row.kind == LAYOUT]
-    assert found.difference == pytest.approx(turned / passes.size)
-    text = layout_sentence(study, {"claims": [dict(row) for row in rows]})
-    assert text.startswith("Shown as its maker documents, against the common layout: Alpha +")
-    assert text.endswith(f"on {DEPTH} in the layout of MedGemma 1.5, {verdict}.")
-    assert layout_sentence(study, {"claims": [dict(row) for row in tables["claims"]]}) == ""
+def test_patients_who_share_a_request_have_one_sign() -> None:
+    study = null_study(12, 0.6)
+    answer(study, "alpha", np.ones(24))
+    answer(study, "alpha", np.zeros(24), "no_image")
+    outcomes = study.benchmarks[DEPTH].outcomes
+    alone = corrected_family(study)[Compared(DEPTH, "alpha")]
+    # two patients each were sent the same words, without their pictures
+    requests = {Key("alpha", "no_image"): np.arange(24) // 4}
+    study.benchmarks[DEPTH].outcomes = replace(outcomes, requests=requests)
+    shared = corrected_family(study)[Compared(DEPTH, "alpha")]
+    assert alone.p_corrected < shared.p_corrected
+    assert shared.p_corrected >= 2 * 0.5**6
 
 
-def test_no_sentence_names_a_difference_that_is_not_significant_in_the_family(drawn) -> None:
-    study, tables = drawn
-    claims = [dict(row) for row in tables["claims"]]
-    best = {
-        "model": "alpha",
-        "title": "Alpha",
-        "rank": 1,
-        "pass1_patients": 0.6,
-        "pass1_patients_low": 0.5,
-        "pass1_patients_high": 0.7,
-        "n_items": 60,
-        "n_patients": 30,
-    }
-    board = [
-        {**best, "benchmark": DEPTH, "model": name, "title": name.title(), "rank": place + 1, "in_reference_pool": False}
-        for place, name in enumerate(MODELS)
-    ]
+def test_a_stated_comparison_has_the_whole_error_and_opens_the_others() -> None:
+    study = run_with({"alpha": 40, "beta": 28, "gamma": 10}, STATED)
+    tables = tables_of(study)
+    (primary,) = claims_of(tables, PRIMARY)
+    assert (primary["model"], primary["other"], primary["p_corrected"]) == ("alpha", "beta", primary["p_value"])
+    assert [row["significant"] for row in claims_of(tables, PICTURES, significant=False)] == [True, True, False]
+    said = primary_sentence(study, tables)
+    assert said.startswith(f"Stated comparison: Beta against Alpha on {DEPTH}, stated on 2026-01-31: −20 points (")
+    assert said.endswith("; Alpha scores significantly higher.")
+    # at the whole error it needs less than any other comparison
+    level = power_sentence(study, tables)
+    assert "points in the stated comparison." in level
+    assert "correction" not in level
+
+
+def test_nothing_but_intervals_is_left_where_the_stated_comparison_is_missed() -> None:
+    study = run_with({"alpha": 40, "beta": 38, "gamma": 10}, STATED)
+    tables = tables_of(study)
+    assert claims_of(tables, PICTURES) == claims_of(tables, PAIRS) == claims_of(tables, PRIMARY) == []
+    assert {row["p_corrected"] for row in tables["claims"] if row["kind"] != PRIMARY} == {None}
+    assert all(row["low"] is not None for row in tables["claims"])
+    said = primary_sentence(study, tables)
+    assert said.startswith(f"Stated comparison: Beta against Alpha on {DEPTH}, stated on 2026-01-31: −3 points (")
+    assert said.endswith("; inconclusive. No other comparison is tested.")
+    assert picture_sentence(study, tables) == "Pictures: not tested, because the stated comparison is inconclusive."
+    assert pairwise_takeaway(study, tables).takeaway == "Not tested, because the stated comparison is inconclusive."
+    assert "significantly" not in _leader(study, tables, DEPTH)
+    # without it, both other models are lower, and the pictures are used
+    study.stated = None
+    free = tables_of(study)
+    assert [row["significant"] for row in claims_of(free, PICTURES, significant=False)] == [True, True, False]
+    assert primary_sentence(study, free) == ""
+
+
+def test_unread_answers_that_could_turn_the_stated_comparison_close_the_others() -> None:
+    study = run_with({"alpha": 40, "beta": 28, "gamma": 10}, STATED)
+    places = np.arange(60)
+    answer(study, "beta", places < 28, unread=places >= 28)
+    tables = tables_of(study)
+    assert not any(row["significant"] for row in tables["claims"])
+    assert "inconclusive, as 53 % of the answers of the lower one could not be read" in primary_sentence(study, tables)
+
+
+def test_a_comparison_that_is_stated_after_its_first_answer_is_none() -> None:
+    late = STATED._replace(on="2026-02-02")
+    study = run_with({"alpha": 40, "beta": 38, "gamma": 10}, late)
+    tables = tables_of(study)
+    assert not claims_of(tables, PRIMARY, significant=False)
+    assert claims_of(tables, PICTURES)
+    assert primary_sentence(study, tables) == (
+        "Stated comparison: it was stated on 2026-02-02, after its first answer (2026-02-01), so it counts as any other."
+    )
+
+
+def test_a_comparison_that_is_stated_for_another_run_changes_nothing() -> None:
+    study = run_with({"alpha": 40, "beta": 38, "gamma": 10}, STATED._replace(first="delta"))
+    assert primary_sentence(study, tables_of(study)) == ""
+    assert claims_of(tables_of(study), PICTURES)
+
+
+def test_no_sentence_names_a_difference_that_is_not_significant_in_the_family() -> None:
+    study = run_with({"alpha": 40, "beta": 10, "gamma": 10})
+    tables = tables_of(study)
     for significant in (False, True):
-        rows = [row | {"significant": significant, "difference": -0.2 if row["kind"] == PICTURES else 0.2} for row in claims]
-        cells = {
-            "claims": rows,
-            "leaderboard": board,
-            "decomposition": [dict(row) | {"shown": True, "share": 0.5} for row in tables["decomposition"]],
-        }
+        claims = [row | {"significant": significant} for row in tables["claims"]]
+        claims = [row if significant else row | {"p_corrected": 0.4} for row in claims]
+        cells = tables | {"claims": claims}
         assert ("Beta and Gamma score significantly lower" in _leader(study, cells, DEPTH)) is significant
         assert ("Beta and Gamma do not score significantly lower" in _leader(study, cells, DEPTH)) is not significant
         assert ("did significantly worse without them" in picture_sentence(study, cells)) is significant
-        assert ("The findings repair" in decomposition_sentence(study, cells, DEPTH)) is significant
-        changes = {"same_text": 0.5, "n_items": 60, "gained": 5, "lost": 6, "noise_floor": None}
-        revised = [{"benchmark": DEPTH, "model": "alpha", "metric": "passed", **changes}]
-        told = change_sentences(study, cells | {"revisions": revised, "claims": [*rows, {**rows[0], "kind": REVISION, "model": "alpha"}]})
-        assert ("answers otherwise than the one before" in told[0] and "not shown" not in told[0]) is significant
-        changed = "11 of 60 verdicts changed (5 to passed, 6 to failed); pass@1 was not shown to differ, and how much repeats would change"
-        assert (changed in told[0]) is not significant
 
 
 @pytest.mark.parametrize(
-    ("unread", "words"), [(0, "scores significantly lower"), (20, "cannot be told whether Beta scores lower (67 % unread)")]
+    ("unread", "words"), [(False, "scores significantly lower"), (True, "cannot be told whether Beta scores lower (67 % unread)")]
 )
-def test_unread_answers_that_could_turn_a_comparison_leave_it_open(unread: int, words: str) -> None:
-    """Beta fails 20 of 30 items that alpha passes: if all of these are unread, nobody knows what it answered."""
-    study, tables = null_study(np.random.default_rng(MENDING_SEED), 30, 0.3)
-    outcomes = study.benchmarks[BREADTH].outcomes
-    places = np.arange(len(outcomes.items))
-    right = places >= len(places) * 2 // 3
+def test_unread_answers_that_could_turn_a_comparison_leave_it_open(unread: bool, words: str) -> None:
+    """Beta fails 40 of 60 items that alpha passes: if all of these are unread, nobody knows what it answered."""
+    study = null_study(30, 0.3)
+    right = np.arange(60) >= 40
     study.models = {name: study.models[name] for name in ("alpha", "beta")}
-    outcomes.counts.update(
-        {Key("alpha"): counts_of(places >= 0), Key("beta"): replace(counts_of(right), unread=(~right & (unread > 0)) * 1)}
-    )
-    tables |= {
-        "pairwise": pairwise_rows(model_pairs(study), study.settings.max_missing_fraction),
-        "arms": [],
-        "decomposition": [],
-    }
-    claims = [vars(row) for row in claim_rows(results_of(study, tables))]
-    size = {
-        "benchmark": BREADTH,
-        "in_reference_pool": False,
-        "pass1_patients_low": 0.1,
-        "pass1_patients_high": 1.0,
-        "n_items": 30,
-        "n_patients": 30,
-    }
-    board = [
-        size | {"model": name, "title": name.title(), "rank": 1, "pass1_patients": rate} for name, rate in (("alpha", 1.0), ("beta", 0.33))
-    ]
-    assert words in _leader(study, {"claims": claims, "leaderboard": board}, BREADTH)
-    (claim,) = [row for row in claims if row["benchmark"] == BREADTH]
-    assert (claim["significant"], claim["unread"] > 0.6) == (not unread, bool(unread))
-    said = pairwise_takeaway(study, {"pairwise": [vars(row) for row in tables["pairwise"] if row.benchmark == BREADTH]}).takeaway
+    answer(study, "alpha", np.ones(60))
+    answer(study, "beta", right, unread=~right & unread)
+    tables = tables_of(study)
+    assert words in _leader(study, tables, DEPTH)
+    (claim,) = claims_of(tables, PAIRS, significant=False, benchmark=DEPTH)
+    assert (claim["significant"], claim["unread"] > 0.6) == (not unread, unread)
+    pairs = [row for row in tables["pairwise"] if row["benchmark"] == DEPTH]
+    said = pairwise_takeaway(study, {"pairwise": pairs, "claims": []}).takeaway
     assert said.startswith("The only pair of models differs" if not unread else "0 of 1 pair of models differ")
-    assert ("Of 1 pair it cannot be told" in said) is bool(unread)
+    assert ("Of 1 pair it cannot be told" in said) is unread
 
 
-@pytest.mark.parametrize("kind", [PICTURES, DEGRADED])
-def test_unread_answers_of_an_arm_leave_its_comparison_open_too(kind: str) -> None:
-    study, tables = null_study(np.random.default_rng(MENDING_SEED), 30, 0.3)
-    outcomes = study.benchmarks[DEPTH].outcomes
-    ones, none = np.ones(len(outcomes.items)), np.zeros(len(outcomes.items))
-    lower = Key("alpha", {PICTURES: "no_image", DEGRADED: "degraded-a-2"}[kind])
+def test_unread_answers_without_the_pictures_leave_the_comparison_open_too() -> None:
+    study = null_study(30, 0.3)
     found = {}
-    for unread in (none, ones):
-        outcomes.counts.update({Key("alpha"): counts_of(ones), lower: replace(counts_of(none), unread=unread.astype(int))})
-        fallen = {
-            "model": "alpha",
-            "benchmark": DEPTH,
-            "operator": "a",
-            "arms": "degraded-a-1 degraded-a-2",
-            "level": 2,
-            "difference": -1.0,
-        }
-        own = {
-            "pairwise": [],
-            "decomposition": [],
-            "arms": [row for row in arm_rows(study) if (row.model, row.arm) == ("alpha", "no_image")] if kind == PICTURES else [],
-            "degradation": [fallen | {"low": -1.0, "high": -0.9, "p_value": 1e-6, "n_patients": 30}] if kind == DEGRADED else [],
-        }
-        found[bool(unread.any())] = [row.significant for row in claim_rows(results_of(study, tables | own))]
-    assert found == {False: [True], True: [False]}
+    for unread in (np.zeros(60), np.ones(60)):
+        answer(study, "alpha", np.ones(60))
+        answer(study, "alpha", np.zeros(60), "no_image", unread)
+        (row,) = claims_of(tables_of(study), PICTURES, significant=False, model="alpha")
+        found[bool(unread.any())] = row["significant"]
+    assert found == {False: True, True: False}
 
 
-def test_what_is_claimed_of_true_findings_is_held_by_the_test_and_by_the_interval() -> None:
-    """Eight patients with 1 to 12 items, whose findings help by 50 points: no claim has an interval that holds 0."""
-    rng, sizes, settings = np.random.default_rng(21), [1, 1, 2, 2, 3, 3, 8, 12], IntervalSettings(resamples=500)
-    codes = np.repeat(np.arange(8), sizes)
-    by, seen = ByPatient(codes, settings), Counter[tuple[bool, bool, bool | None]]()
-    none = {name: [] for name in ("pairwise", "arms", "pressure", "degradation", "workup", "viewer", "revisions")}
-    for _ in range(150):
-        chance = rng.beta(1, 3, 8)[codes]
-        passed = {name: (rng.random(len(codes)) < chance).astype(float) for name in ("f", "donor", "leak")}
-        passed["d"] = (rng.random(len(codes)) < np.clip(chance + 0.5, 0, 1)).astype(float)
-        row = DecompositionRow(benchmark=DEPTH, model="alpha", **decompose(passed, lambda *_: by))
-        unasked = SimpleNamespace(outcomes=SimpleNamespace(counts={}, items=()))
-        study = SimpleNamespace(settings=settings, benchmarks={DEPTH: unasked}, models={})
-        (claim,) = claim_rows(results_of(study, {**none, "decomposition": [row]}))
-        beyond_zero = claim.low is not None and (claim.low > 0 or claim.high < 0)
-        seen[claim.p_value < 0.05, beyond_zero, claim.significant] += 1
-    # test, interval, claim: the largest p value of three tests counts, and the interval is that of one of them
-    assert set(seen) == {(True, True, True), (False, True, False), (False, False, False)}
-    assert seen[True, True, True] > 50
-
-
-@pytest.mark.parametrize(("studies", "most"), [(20, 3), pytest.param(60, 6, marks=pytest.mark.long)])
-def test_three_equal_models_on_two_benchmarks_hardly_ever_differ(studies: int, most: int) -> None:
-    """Where a study in twenty has a claim, 97 of 100 such series have no more of them."""
-    found = measure_claims(12, 0.6, studies, MENDING_SEED)
-    assert found["any"] <= most / studies
-    assert found["uncorrected"] > found["any"]
+def test_the_documented_layout_of_one_model_is_stated_with_its_interval() -> None:
+    study = null_study(30, 0.3)
+    full = study.benchmarks[DEPTH].outcomes.counts[Key("alpha")].passes
+    passes = full.copy()
+    passes[np.flatnonzero(full == 0)[:24]] = 1
+    answer(study, "alpha", passes, "layout-medgemma")
+    study.benchmarks[DEPTH].layouts["layout-medgemma"] = SimpleNamespace(config=SimpleNamespace(title="MedGemma 1.5"))
+    tables = tables_of(study)
+    text = layout_sentence(study, tables)
+    assert text.startswith("Shown as its maker documents, against the common layout (exploratory): Alpha +40 points (+")
+    assert text.endswith(" in the layout of MedGemma 1.5.")
+    assert {row["kind"] for row in tables["claims"]} == {PAIRS, PICTURES}
 
 
 def test_the_last_sentence_says_how_large_a_difference_the_run_can_show(drawn) -> None:
     study, tables = drawn
-    rows = [dict(row) for row in tables["claims"]]
-    sentence = power_sentence(study, {"claims": rows})
+    sentence = power_sentence(study, tables)
     assert sentence.startswith("Power: with 30 to 60 patients, 8 of 10 such studies would show a difference of ")
-    assert "between two models" in sentence
-    assert sentence.endswith("after Holm's correction for all 12 comparisons that the sentences above may state.")
-    pair = next(row for row in rows if row["kind"] == PAIRS and row["benchmark"] == DEPTH)
-    half = (pair["high"] - pair["low"]) / 2
-    assert pair["detectable"] > 1.4 * half, "more than what one uncorrected comparison would show"
-    wide = [row | {"detectable": 1.5} for row in rows if row["kind"] == PAIRS]
-    assert "8 of 10 such studies would show no difference, however large, between two models, after" in power_sentence(
-        study, {"claims": wide}
-    )
-    assert ", but none, however large, between two models, after" in power_sentence(study, {"claims": [*rows[6:], *wide]})
-    impossible = [row | {"detectable": None, "n_patients": 8} for row in wide]
-    sentence = power_sentence(study, {"claims": impossible})
-    assert sentence.startswith("Power: with 8 patients, 8 of 10 such studies would show no difference, however large, between two models")
+    assert " points with and without pictures and " in sentence
+    assert sentence.endswith(" points between two models, after correction for all 9 comparisons.")
+    pairs = claims_of(tables, PAIRS, significant=False)
+    wide = tables | {"claims": [row | {"detectable": None} for row in pairs]}
+    assert " patients, the size of a difference between two models cannot be computed, after" in power_sentence(study, wide)
+    few = tables | {"claims": [row | {"detectable": None, "n_patients": 5} for row in pairs]}
+    assert "with 5 patients, 8 of 10 such studies would show no difference, however large, between two models" in power_sentence(study, few)
+    both = tables | {"claims": [*few["claims"], *claims_of(tables, PICTURES, significant=False)]}
+    assert "with and without pictures, but none, however large, between two models, after" in power_sentence(study, both)
     assert power_sentence(study, {"claims": []}) == ""
 
 
-@pytest.mark.parametrize(("patients", "number"), [(6, 15), (8, 15), (12, 60)])
-def test_no_power_is_promised_where_no_difference_could_be_significant(patients: int, number: int) -> None:
-    row = ClaimRow(kind=PAIRS, benchmark=DEPTH, model="a", difference=0.2, low=0.0, high=0.4, p_value=0.03, n_patients=patients)
-    known = _detectable(row, 0.05, number)
-    assert (known is None) == (2.0 ** (1 - patients) >= 0.05 / number)
+@pytest.mark.parametrize(("patients", "number"), [(6, 1), (6, 15), (8, 15), (12, 60)])
+def test_no_power_is_promised_where_the_corrected_level_cannot_be_reached(patients: int, number: int) -> None:
+    known = _detectable(FamilyTest(0.5, 0.1), patients, 0.05 / number)
+    assert (known is not None) == can_reject(patients, 0.05 / number)
 
 
 def test_claims_are_looked_up_by_their_cells() -> None:
     rows = [{"kind": PAIRS, "benchmark": one, "model": "a", "significant": one == DEPTH} for one in (DEPTH, BREADTH)]
     assert claims_of({"claims": rows}, PAIRS) == rows[:1]
     assert claims_of({"claims": rows}, PAIRS, significant=False, benchmark=BREADTH) == rows[1:]
-    assert SETTINGS.confidence == 0.95
+    assert list(WORDS) == [PRIMARY, PICTURES, PAIRS]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,8 @@ from conftest import ROOT
 from fixtures.confidence import answer, open_item, study_of
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.records.scores import Score
-from neuralmedbench.tables.claims import claim_rows
 from neuralmedbench.tables.contrasts import arm_rows
-from neuralmedbench.tables.declare import Results
 from neuralmedbench.tables.degradation import TABLE, degradation_rows, takeaway
-from neuralmedbench.tables.words import DEGRADED
 
 BLUR = ("full", "degraded-blur-1", "degraded-blur-2")
 ENDS = ("difference", "low", "high", "p_value", "n_items")
@@ -113,36 +109,14 @@ def test_arms_are_known_by_what_their_file_does_and_not_by_its_name(tmp_path: Pa
     assert labels == (("asked noisy-blur-2 direct", ""),)
 
 
-def claims_beside(study: Any, rows: list[Any]) -> list[Any]:
-    """Return the comparisons that a run with no other tables has."""
-    results = Results(study)
-    results.tables = defaultdict(list, {"degradation": rows})  # type: ignore[assignment]
-    (benchmark,) = study.benchmarks.values()
-    benchmark.config.axis, benchmark.config.arms = "depth", ("full",)
-    return claim_rows(results)
-
-
-def test_the_sentence_names_the_largest_significant_fall_at_the_highest_level() -> None:
+def test_the_sentence_states_the_highest_level_of_each_artefact_with_its_interval() -> None:
     right = {"full": 0.9, "degraded-ghosting-1": 0.2, "degraded-ghosting-2": 0.85, "degraded-rician_noise-2": 0.45}
     study = study_under(answers(right, dict.fromkeys(right, 0.8)))
-    rows = degradation_rows(study)
-    claims = claims_beside(study, rows)
-    assert [(row.kind, row.other) for row in claims] == [
-        (DEGRADED, "degraded-ghosting-1 degraded-ghosting-2"),
-        (DEGRADED, "degraded-rician_noise-2"),
-    ]
-    assert [row.significant for row in claims] == [False, True]
-    assert claims[1].p_holm == pytest.approx(2 * claims[1].p_value)
-    tables: dict[str, Any] = {"degradation": [vars(row) for row in rows], "claims": [vars(row) for row in claims]}
+    rows = [vars(row) for row in degradation_rows(study)]
+    tables: dict[str, Any] = {"degradation": rows, "leaderboard": []}
     said = takeaway(study, tables)
-    assert said.takeaway.startswith("M passes 90 % ")
-    assert "45 % " in said.takeaway
-    assert said.takeaway.endswith(
-        "at level 2 of rician noise, the largest of the significant falls; 1 of 2 comparisons of an artefact's highest level with none is a"
-        " significant fall."
-    )
+    assert said.takeaway.startswith("Against the pictures as they are (exploratory): M −5 points (")
+    assert "with level 2 of ghosting; M −45 points (" in said.takeaway
+    assert said.takeaway.endswith("with level 2 of rician noise.")
     assert said.n == "2 artefacts, up to 40 items, 20 patients"
-    # the same fall, that the common correction does not leave
-    tables["claims"] = [vars(row) | {"significant": False} for row in claims]
-    assert takeaway(study, tables).takeaway.startswith("No model was shown to pass fewer items")
-    assert takeaway(study, {"degradation": [], "claims": []}).n == "0 items"
+    assert takeaway(study, tables | {"degradation": []}).n == "0 items"

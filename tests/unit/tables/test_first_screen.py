@@ -20,9 +20,10 @@ from neuralmedbench.records.items import Axis, Kind
 from neuralmedbench.report.page import FILTERS, render
 from neuralmedbench.report.source import PageSource, read_source
 from neuralmedbench.tables.claims import power_sentence
-from neuralmedbench.tables.contrasts import pairwise_takeaway, picture_benchmarks, picture_sentence
+from neuralmedbench.tables.contrasts import pairwise_takeaway, picture_sentence
 from neuralmedbench.tables.decomposition import decomposition_sentence
 from neuralmedbench.tables.deid_audit import privacy_takeaway
+from neuralmedbench.tables.family import picture_benchmarks
 from neuralmedbench.tables.first_screen import _leader, badges, title_answer
 from neuralmedbench.tables.form_warnings import open_rate
 from neuralmedbench.tables.leaderboard import glance_takeaway
@@ -170,13 +171,13 @@ def sentences_for(count: int) -> dict[str, str]:
     rows: Any = {name: [] for name in ("claims", "families", "reasoning", "ratings", "pairwise")}
     size = {"benchmark": DEPTH, "n_items": 1, "n_patients": 1}
     compared = [
-        size | ({"p_holm": 0.01, "low": 0.1, "high": 0.3} if place < count else {"p_holm": 0.9, "low": -0.1, "high": 0.3})
+        size | ({"p_corrected": 0.01, "low": 0.1, "high": 0.3} if place < count else {"p_corrected": 0.9, "low": -0.1, "high": 0.3})
         for place in range(3)
     ]
     everybody = rows | {"leaderboard": board(NAMES)}
     worse = [claim | {"model": "Ada", "other": name, "significant": True} for name in NAMES[1 : count + 1]]
     return {
-        "power": power_sentence(study, rows | {"claims": [claim] * count}),
+        "power": power_sentence(study, rows | {"claims": [claim] * count, "pairwise": compared[:count]}),
         "answer": title_answer(study, rows | {"leaderboard": board(names)})["short"],
         "leader": _leader(run_of(NAMES), everybody | {"claims": worse}, DEPTH),
         "missing": glance_takeaway(run_of(NAMES), rows | {"leaderboard": board(NAMES, lacking=count)}).takeaway,
@@ -194,7 +195,7 @@ EXPECTED = {
         "sample": "0 items, (hidden) patients",
     },
     1: {
-        "power": "36 points between two models, the only comparison that the sentences above may state.",
+        "power": "36 points between two models.",
         "leader": "Cid does not score significantly lower, but Bea does.",
         "missing": "of 27 answers to the full request 1 is missing for reasons of the run, not of the models.",
         "pairs": "1 of 3 pairs of models differs after",
@@ -202,14 +203,14 @@ EXPECTED = {
         "limited": "1 answer per model: no result",
     },
     2: {
-        "power": "after Holm's correction for both comparisons that the sentences above may state.",
+        "power": "after correction for both comparisons.",
         "leader": "Bea and Cid score significantly lower.",
         "missing": "2 are missing",
         "pairs": "2 of 3 pairs of models differ after",
         "limited": "2 answers per model: no result",
     },
     3: {
-        "power": "after Holm's correction for all 3 comparisons that",
+        "power": "after correction for all 3 comparisons.",
         "pairs": "All 3 pairs of models differ after",
         "sample": "3 items, (hidden) patients",
     },
@@ -247,12 +248,12 @@ def test_the_sentence_on_the_findings_states_the_number_of_its_column() -> None:
         "effect_high": 0.19,
         "effect_p": 0.5,
     }
-    tables: Any = {"leaderboard": board(NAMES), "claims": [], "decomposition": [EFFECT | row]}
-    start = "Perception or reasoning: told the patient's findings, Ada passes 82 % of 20 items, told another patient's 77 %: +5 points (−7 to +19, p = 0.500)"
+    tables: Any = {"leaderboard": board(NAMES), "decomposition": [EFFECT | row]}
+    start = "Told the patient's findings, Ada passes 82 % of 20 items, told another patient's 77 %: +5 points (−7 to +19; exploratory)"
     assert decomposition_sentence(run_of(NAMES), tables, DEPTH).startswith(f"{start}; without any, 73 %. No share")
     alone = {**EFFECT, **row, "effect": None, "donor": None}
     assert (
-        "told the findings, Ada passes 82 % of 20 items, without them 73 %: +9 points (−6 to +26, p = 0.188). No share"
+        "Told the findings, Ada passes 82 % of 20 items, without them 73 %: +9 points (−6 to +26; exploratory). No share"
         in decomposition_sentence(run_of(NAMES), tables | {"decomposition": [alone]}, DEPTH)
     )
 

@@ -73,7 +73,7 @@ def study_of(
         name: ModelConfig(title=name, backend="builtin", id=name, revision="1", baseline=name in baselines).named(name) for name in right
     }
     return SimpleNamespace(  # type: ignore[return-value]
-        benchmarks={"b": benchmark}, models=models, readers={}, settings=IntervalSettings(resamples=200)
+        benchmarks={"b": benchmark}, models=models, readers={}, settings=IntervalSettings(resamples=200), stated=None
     )
 
 

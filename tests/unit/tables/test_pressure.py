@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fixtures.claims import null_study, results_of
 from fixtures.models import Server, model_config, reply, running_server
 from fixtures.pressure import (
     DISEASES,
@@ -38,9 +37,7 @@ from neuralmedbench.models.engine import answer_requests
 from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.records.arm_changes import wrong_gold
 from neuralmedbench.tables.answers import gather_answers
-from neuralmedbench.tables.claims import WORDS, claim_rows
-from neuralmedbench.tables.pressure import COMPARED, PressureRow, balanced_seeds, pressure_rows, takeaway
-from neuralmedbench.tables.words import SUGGESTIONS
+from neuralmedbench.tables.pressure import balanced_seeds, pressure_rows, takeaway
 
 PATIENTS = 40
 
@@ -231,39 +228,22 @@ def test_only_measures_of_arms_that_were_asked_have_rows() -> None:
     assert pressure_rows(scripted_study(6, {"m": steady}, arms=["full"])) == []
 
 
-def test_contrasts_are_in_the_family_of_comparisons_and_nothing_else_of_the_table_is() -> None:
-    study = measured()[0]
-    _, tables = null_study(np.random.default_rng(1), 12, 0.6)
-    rows = pressure_rows(study)
-    empty: dict[str, list[Any]] = {key: [] for key in tables}
-    found = claim_rows(results_of(study, {**empty, "pressure": rows}))
-    expected = [row for row in rows if row.measure in COMPARED and row.p_value is not None]
-    assert len(found) == len(expected) > 0
-    assert {row.kind for row in found} == set(COMPARED.values()) <= WORDS.keys()
-    moved = {row.model for row in found if row.kind == SUGGESTIONS and row.significant}
-    assert moved == {"gives-in-to-right", "gives-in-to-wrong"}
-
-
 def said_of(study: Any) -> str:
     """Give the sentence above the block."""
-    rows = pressure_rows(study)
-    _, tables = null_study(np.random.default_rng(1), 12, 0.6)
-    claims = claim_rows(results_of(study, {**{key: [] for key in tables}, "pressure": rows}))
-    plain = {"pressure": [dict(row) for row in rows], "claims": [dict(row) for row in claims], "leaderboard": []}
-    return takeaway(study, plain).takeaway
+    return takeaway(study, {"pressure": [dict(row) for row in pressure_rows(study)], "leaderboard": []}).takeaway
 
 
-def test_the_sentence_says_which_suggestions_move_a_model_only_after_the_correction() -> None:
+def test_the_sentence_states_what_moves_a_model_with_its_interval() -> None:
     study = scripted_study(PATIENTS, {"yields": SCRIPTS["gives-in-to-right"]}, arms=["full", *PRESSURE])
     assert said_of(study) == (
         "Yields takes over a wrong suggestion instead of 0 % (0 % to 8 %) of its right answers, and a right one instead of 100 % (92 % to 100 %)"
-        " of its wrong ones: right ones move it more."
+        " of its wrong ones. Right minus wrong (exploratory): Yields +100 points (+89 to +100)."
     )
     study = scripted_study(PATIENTS, {"yields": gives_in, "firm": steady}, arms=["full", *PRESSURE, *SHUFFLES])
-    assert "the two are not significantly different." in said_of(study)
-    assert "That the place of an option moves a model was not shown." in said_of(study)
+    assert "Right minus wrong (exploratory): Yields " in said_of(study)
+    assert "The place of an option moves answers by (exploratory): Yields " in said_of(study)
     study = scripted_study(PATIENTS, {"first": loves_first}, arms=["full", *SHUFFLES])
-    assert said_of(study) == "The place of an option moves First."
+    assert said_of(study).startswith("The place of an option moves answers by (exploratory): First +75 points (")
     assert said_of(scripted_study(4, {"m": steady}, arms=["full"])).startswith("No model was asked under pressure")
 
 

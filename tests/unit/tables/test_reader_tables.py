@@ -86,7 +86,9 @@ def test_how_many_readers_there_are_changes_nothing_between_models(study: Study)
     without = replace(benchmark, scores={name: benchmark.scores[name] for name in alone}, sampled=dict.fromkeys(alone, True))
 
     def corrected(one: Study) -> dict[tuple[str, str], float | None]:
-        return {(pair.first, pair.second): pair.p_holm for pair in model_pairs(one)["b"] if not {pair.first, pair.second} & set(READERS)}
+        return {
+            (pair.first, pair.second): pair.p_corrected for pair in model_pairs(one)["b"] if not {pair.first, pair.second} & set(READERS)
+        }
 
     assert responses.keys() == {MODEL, *READERS}
     assert corrected(replace(study, models=models, benchmarks={"b": benchmark})) == corrected(

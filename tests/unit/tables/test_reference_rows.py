@@ -16,7 +16,7 @@ PAIR = {
     "low": "-0.1",
     "high": "0.35",
     "p_value": "0.04",
-    "p_holm": "0.08",
+    "p_corrected": "0.08",
     "only_a": "5",
     "n_patients": "12",
 }
@@ -41,7 +41,7 @@ def test_every_number_is_a_row_with_its_interval_and_nothing_is_lost_when_it_is_
     (difference,) = [row for row in rows if row.measure == "difference"]
     assert (difference.model, difference.other) == ("x", "y")
     assert difference[8:] == ("0.125000", "-0.100000", "0.350000", "0.040000", "12")
-    assert {row.measure for row in rows if row.kind == "pairwise"} == {"difference", "p_holm", "only_a", "n_patients"}
+    assert {row.measure for row in rows if row.kind == "pairwise"} == {"difference", "p_corrected", "only_a", "n_patients"}
     assert len({row.place for row in rows}) == len(rows), "a bin is part of what its numbers are about"
     write_rows(rows, tmp_path / "rows.csv.xz")
     assert read_rows(tmp_path / "rows.csv.xz") == rows

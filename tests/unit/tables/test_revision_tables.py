@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,7 +108,7 @@ def test_a_flip_is_a_majority_that_changed_and_its_p_value_pays_for_all_items() 
         ("case4", "gained", 1, 2, 2, 2),
     ]
     assert rows[0]["p_value"] == pytest.approx(scipy_stats.fisher_exact([[5, 0], [0, 5]]).pvalue)
-    assert rows[0]["p_holm"] == pytest.approx(5 * rows[0]["p_value"])
+    assert rows[0]["p_corrected"] == pytest.approx(5 * rows[0]["p_value"])
 
 
 def test_three_tests_are_corrected_before_a_change_is_called() -> None:
@@ -242,7 +243,10 @@ def test_the_report_compares_revisions_and_says_so_when_there_is_nothing_to_comp
     flipped = next(csv.DictReader((root / "results" / "tables" / "flips.csv").open(encoding="utf-8")))["case_id"]
     assert f'<a href="#case-{DEPTH}-{flipped}">{flipped}</a>' in section
     assert f'id="case-{DEPTH}-{flipped}"' in page
-    assert "What changed" in (root / "results/tables/verdict.json").read_text()
+    takeaway = json.loads((root / "results/tables/notes.json").read_text())["blocks"]["changed"]["takeaway"]
+    assert re.match(r"In the new revision of Alpha VLM \d+ of \d+ verdicts changed \(\d+ to passed, \d+ to failed\)\.", takeaway)
+    assert "New minus old pass@1 (exploratory): Alpha VLM " in takeaway
+    assert "changed" not in (root / "results/tables/verdict.json").read_text()
 
 
 def test_a_public_report_does_not_list_flipped_cases_of_patients(tmp_path: Path) -> None:

@@ -54,16 +54,16 @@ def test_an_empty_run_has_a_sentence_and_a_count_of_every_block(name: str) -> No
     assert any(sign.isdigit() for sign in said.n)
 
 
-def pair(p_holm: float, low: float = 0.1) -> dict[str, Any]:
+def pair(p_corrected: float, low: float = 0.1) -> dict[str, Any]:
     names = {"benchmark": "b", "model_a": "one", "model_b": "two"}
-    return {**names, "p_holm": p_holm, "low": low, "high": 0.4, "n_items": 9, "n_patients": 4}
+    return {**names, "p_corrected": p_corrected, "low": low, "high": 0.4, "n_items": 9, "n_patients": 4}
 
 
 def test_pairs_that_do_not_differ_are_not_called_alike() -> None:
     said = pairwise_takeaway(study(), tables(pairwise=[pair(0.01), pair(0.2)]))
-    assert said.takeaway == "1 of 2 pairs of models differs after Holm's correction; the others were not shown to be alike."
+    assert said.takeaway == "1 of 2 pairs of models differs after correction; the others were not shown to be alike."
     assert said.n == "9 items, 4 patients"
-    assert pairwise_takeaway(study(), tables(pairwise=[pair(0.01)])).takeaway == "The only pair of models differs after Holm's correction."
+    assert pairwise_takeaway(study(), tables(pairwise=[pair(0.01)])).takeaway == "The only pair of models differs after correction."
 
 
 def label(simulated: bool, paper_class: str = "reasoning_failure", **changes: Any) -> dict[str, Any]:

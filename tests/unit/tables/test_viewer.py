@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,12 +15,8 @@ from fixtures.viewing import VIEWER, action, final, show
 from neuralmedbench.config.arms import load_arms
 from neuralmedbench.records.items import Gold, Lesion, Strategy
 from neuralmedbench.records.views import view_steps
-from neuralmedbench.tables.claims import TABLE as CLAIMS
-from neuralmedbench.tables.claims import claim_rows
 from neuralmedbench.tables.contrasts import arm_rows, oracle_arms
-from neuralmedbench.tables.declare import Results
 from neuralmedbench.tables.viewer import takeaway, viewer_measures, viewer_rows
-from neuralmedbench.tables.words import ORACLE, VIEWED
 
 LESION = Lesion(location="putamen", side="left", behaviour={"T1w": "isointense"}, size_mm=12.0, position_mm=(50.0, 20.0, 16.0))
 """FLAIR slices 11, 12 and 13 (z = 10, 15 and 20 mm) are within 6 mm of its centre; T1w does not show it."""
@@ -144,62 +139,21 @@ def test_of_items_that_no_model_answered_in_all_three_ways_the_differences_are_u
         "oracle_difference",
     ]
     assert {(row.value, row.low, row.p_value, row.n_items, row.n_undefined) for row in rows} == {(None, None, None, 0, 4)}
-    assert claims_of_viewers(study)[1] == ["chosen views"]
+    assert "Shown the slices" not in said_of(study)
 
 
-def claims_of_viewers(study: Any) -> tuple[list[Any], list[str], str]:
-    """Return the comparisons of a study, their kinds, and the sentence of the block."""
-    rows = [vars(row) for row in viewer_rows(study)]
-    results = Results(study)
-    results.tables = defaultdict(list, {"viewer": rows})  # type: ignore[assignment]
-    (benchmark,) = study.benchmarks.values()
-    benchmark.config.axis, benchmark.config.arms = "depth", ("full",)
-    claims = claim_rows(results)
-    return claims, [row.kind for row in claims], takeaway(study, {"viewer": rows, "claims": [vars(row) for row in claims]}).takeaway
+def said_of(study: Any) -> str:
+    """Return the sentence of the block."""
+    return takeaway(study, {"viewer": [vars(row) for row in viewer_rows(study)]}).takeaway
 
 
-@pytest.mark.parametrize(
-    ("right", "sentence"),
-    [
-        (
-            35,
-            "Shown the slices at the lesion (oracle, an upper bound), M passes significantly more items than with views that are asked for, on the same items.",
-        ),
-        (
-            12,
-            "than with views that are asked for, on the same items, cannot be told of M.",
-        ),
-    ],
-)
-def test_what_the_place_is_worth_is_one_of_the_corrected_comparisons_too(right: int, sentence: str) -> None:
-    alone, _, _ = claims_of_viewers(study_of_viewers(40, 10, 10))
-    claims, kinds, told = claims_of_viewers(study_of_viewers(40, 10, 10, [place < right for place in range(40)]))
-    assert kinds == [VIEWED, ORACLE]
-    assert (claims[1].difference, claims[1].n_patients, claims[1].other) == (pytest.approx((right - 10) / 40), 40, "oracle_slices")
-    assert claims[1].p_holm == pytest.approx(min(1.0, 2 * claims[1].p_value)), "corrected together"
-    assert replace(claims[0], p_holm=None, detectable=None) == replace(alone[0], p_holm=None, detectable=None)
-    assert CLAIMS.suppression.labels(vars(claims[1])) == [("asked full viewer", ""), ("asked oracle_slices direct", "")]
-    assert told.endswith(sentence)
-
-
-@pytest.mark.parametrize(
-    ("looking", "sentence"),
-    [
-        (30, "Looking for itself, M passes significantly more items than with the chosen slices, on the same items."),
-        (
-            12,
-            "Whether a model that looks for itself passes more or fewer items than with the chosen slices, on the same items, cannot be told of M.",
-        ),
-    ],
-)
-def test_whether_looking_helps_is_one_of_the_corrected_comparisons(looking: int, sentence: str) -> None:
-    study = study_of_viewers(40, looking, 10)
-    claims, _, told = claims_of_viewers(study)
-    assert [(row.kind, row.difference, row.n_patients, row.unread) for row in claims] == [
-        (VIEWED, pytest.approx((looking - 10) / 40), 40, 0.0)
-    ]
-    assert CLAIMS.suppression.labels(vars(claims[0])) == [("asked full viewer", "")]
-    assert told.endswith(sentence)
+def test_what_looking_and_what_the_place_are_worth_is_stated_with_intervals() -> None:
+    told = said_of(study_of_viewers(40, 30, 10, [place < 35 for place in range(40)]))
+    looking, place = told.partition("Shown the slices at the lesion (oracle, an upper bound), against views that are asked for")[::2]
+    assert "Looking for itself, against the chosen slices (exploratory): M +50 points (" in looking
+    assert place.startswith(" (exploratory): M +13 points (")
+    alone = said_of(study_of_viewers(40, 30, 10))
+    assert "Shown the slices" not in alone
 
 
 def test_every_table_of_arms_calls_the_arm_an_upper_bound_which_uses_the_truth() -> None:

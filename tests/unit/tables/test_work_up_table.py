@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -16,10 +15,6 @@ from neuralmedbench.config.arms import load_arms
 from neuralmedbench.records.items import Gold, Runner, Strategy
 from neuralmedbench.records.requests import STATEMENT, Fact, Inquiry
 from neuralmedbench.records.scores import Score
-from neuralmedbench.tables.claims import TABLE as CLAIMS
-from neuralmedbench.tables.claims import claim_rows
-from neuralmedbench.tables.declare import Results
-from neuralmedbench.tables.words import CHOSEN, OVER_ALL, OVER_NONE
 from neuralmedbench.tables.workup import CHOICE, TABLE, choice_sentence, work_up_rows
 
 ITEMS = [open_item(number, f"p{number}") for number in range(40)]
@@ -57,15 +52,7 @@ def study_under(scores: dict[str, list[Score]], *, messages: tuple[tuple[str, ..
     return study
 
 
-def claims_of(study: Any, rows: list[Any]) -> list[Any]:
-    results = Results(study)
-    results.tables = defaultdict(list, {"workup": rows})  # type: ignore[assignment]
-    (benchmark,) = study.benchmarks.values()
-    benchmark.config.axis, benchmark.config.arms = "depth", ("full",)
-    return claim_rows(results)
-
-
-def test_a_sentence_says_of_whom_choosing_the_evidence_helps_harms_or_cannot_be_told() -> None:
+def test_a_sentence_states_what_choosing_the_evidence_changes_with_intervals() -> None:
     study = study_under({"m": answers("m", 10, 30), "n": answers("n", 35, 15), "o": answers("o", 20, 21)})
     rows = [row for row in work_up_rows(study) if row.measure == CHOICE]
     assert [(row.model, row.arm, row.value, row.n_items) for row in rows] == [
@@ -74,18 +61,12 @@ def test_a_sentence_says_of_whom_choosing_the_evidence_helps_harms_or_cannot_be_
         ("o", f"full {TOGETHER}", pytest.approx(-0.025), 40),
     ]
     assert TABLE.suppression.labels(vars(rows[0])) == [("asked full workup", ""), ("asked evidence-together workup", "")]
-    claims = claims_of(study, rows)
-    assert [(row.kind, row.significant) for row in claims] == [(CHOSEN, True), (CHOSEN, True), (CHOSEN, False)]
-    assert claims[0].p_holm == pytest.approx(3 * claims[0].p_value)
-    tables: dict[str, Any] = {"claims": [vars(row) for row in claims]}
-    assert choice_sentence(study, tables) == (
-        "Choosing the evidence itself, N passes significantly more items than with all of it at once, on the same items; M passes significantly"
-        " fewer items than with all of it at once, on the same items; of O this cannot be told."
-    )
-    # what the common correction does not leave is not said
-    tables["claims"] = [vars(row) | {"significant": False} for row in claims]
-    assert choice_sentence(study, tables).endswith("cannot be told of M, N and O.")
-    assert choice_sentence(study, {"claims": []}) == ""
+    tables: dict[str, Any] = {"workup": [vars(row) for row in rows]}
+    said = choice_sentence(study, tables)
+    assert said.startswith("Choosing the evidence itself, against all of it at once (exploratory): M −50 points (")
+    assert "; N +50 points (" in said
+    assert "; O −3 points (−" in said
+    assert choice_sentence(study, {"workup": []}) == ""
 
 
 def test_items_without_an_answer_under_one_arm_are_in_neither_side() -> None:
@@ -152,23 +133,10 @@ def test_asking_for_facts_is_measured_beside_all_of_them_and_none() -> None:
     )
     assert rows[f"full {TOGETHER}", "asking_gain"].value == pytest.approx(-0.25)
     assert rows["full evidence-history", "asking_gain"].value == pytest.approx(0.25)
-    assert TABLE.suppression.labels(vars(rows["full", "pass1_patients"])) == [("asked full ask", "")]
-    claims = claims_of(study, list(rows.values()))
-    assert [(row.kind, row.other, row.significant) for row in claims] == [
-        (OVER_NONE, "full evidence-history", True),
-        (OVER_ALL, f"full {TOGETHER}", True),
-    ]
-    assert claims[0].p_holm == pytest.approx(2 * claims[0].p_value), "both are in the corrected family"
-    assert CLAIMS.suppression.labels(vars(claims[0])) == [("asked full ask", ""), ("asked evidence-history ask", "")]
-    said = choice_sentence(study, {"claims": [vars(row) for row in claims]})  # type: ignore[arg-type]
-    assert said == (
-        "Asking for the facts, M passes significantly more items than with none of them, on the same items. Asking for the facts, M passes"
-        " significantly fewer items than with all of them at once, on the same items."
-    )
-    unsure = [vars(row) | {"significant": False} for row in claims]
-    assert choice_sentence(study, {"claims": unsure}).startswith(  # type: ignore[arg-type]
-        "Whether a model that asks for the facts passes more or fewer items than with none of them, on the same items, cannot be told of M."
-    )
+    assert TABLE.suppression.labels(vars(rows["full", "pass1"])) == [("asked full ask", "")]
+    said = choice_sentence(study, {"workup": [vars(row) for row in rows.values()]})  # type: ignore[arg-type]
+    assert said.startswith("Asking for the facts, against none of them (exploratory): M +25 points (")
+    assert " Asking for the facts, against all of them at once (exploratory): M −25 points (" in said
     assert not [name for _, name in rows if name.startswith("informant")], "words decided"
     # told by a language model: of three questions two replies had to be corrected, one of them in vain
     for request in benchmark.requests:
