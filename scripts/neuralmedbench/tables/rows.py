@@ -95,6 +95,11 @@ class ContrastRow(ModelRow):
     n_patients: int | None = None
     note: str = ""
 
+    @property
+    def value(self) -> float | None:
+        """The difference, under the name that a measure has for its number."""
+        return self.difference
+
 
 @dataclass(frozen=True, kw_only=True)
 class CountRow(ModelRow):

@@ -35,41 +35,51 @@ def study_under(rows: list[Score], config: Path = ROOT / "config") -> Any:
     return study
 
 
-def by_level(rows: list[Score], **wanted: Any) -> dict[int, Any]:
+def by_level(rows: list[Score]) -> dict[tuple[str, str, int], Any]:
+    """Give rows by shape, measure and level."""
     found = degradation_rows(study_under(rows))
-    return {row.level: row for row in found if all(getattr(row, name) == value for name, value in wanted.items())}
+    return {(type(row).__name__, row.measure, int(row.value_of_slice)): row for row in found}
+
+
+def values(rows: dict[tuple[str, str, int], Any], shape: str, measure: str) -> list[float | None]:
+    return [row.value for (kind, name, _), row in rows.items() if (kind, name) == (shape, measure)]
 
 
 def test_each_level_has_its_rate_confidence_and_shift() -> None:
     right = {"full": 0.9, "degraded-ghosting-1": 0.7, "degraded-ghosting-2": 0.45}
     rows = by_level(answers(right, {"full": 0.8, "degraded-ghosting-1": 0.8, "degraded-ghosting-2": 0.7}))
-    assert [rows[level].pass1_patients for level in range(3)] == pytest.approx([0.9, 0.7, 0.45])
-    assert [rows[level].difference for level in range(3)] == [None, pytest.approx(-0.2), pytest.approx(-0.45)]
-    assert [rows[level].overconfidence for level in range(3)] == pytest.approx([-0.1, 0.1, 0.25])
-    assert [rows[level].shift for level in range(3)] == [None, pytest.approx(0.2), pytest.approx(0.35)]
+    assert values(rows, "MeasureRow", "pass1_patients") == pytest.approx([0.9, 0.7, 0.45])
+    assert values(rows, "ContrastRow", "pass1_patients") == pytest.approx([-0.2, -0.45])
+    assert values(rows, "MeasureRow", "overconfidence") == pytest.approx([-0.1, 0.1, 0.25])
+    assert values(rows, "ContrastRow", "overconfidence") == pytest.approx([0.2, 0.35])
     for level in (1, 2):
-        assert rows[level].low < rows[level].difference < rows[level].high < 0
-        assert 0 < rows[level].shift_low < rows[level].shift < rows[level].shift_high
-    assert {(row.n_items, row.n_patients, row.with_confidence) for row in rows.values()} == {(40, 20, 40)}
+        change, shift = (rows["ContrastRow", name, level] for name in ("pass1_patients", "overconfidence"))
+        assert change.low < change.difference < change.high < 0
+        assert 0 < shift.low < shift.difference < shift.high
+        assert shift.p_value < 0.05
+    assert {(row.n_items, row.n_patients) for row in rows.values()} == {(40, 20)}
 
 
 def test_the_shift_of_a_level_is_that_of_the_table_of_confidences() -> None:
     from neuralmedbench.tables.confidence.reliability import confidence_tables
 
     right = {"full": 0.9, "degraded-blur-1": 0.8, "degraded-blur-2": 0.5}
-    study = study_under(answers(right, {"full": 0.9, "degraded-blur-1": 0.6, "degraded-blur-2": 0.7}))
-    of_arm = {row.arm: row for row in confidence_tables(study)[0] if row.source == "stated"}
-    for row in degradation_rows(study)[1:]:
-        other = of_arm[f"degraded-blur-{row.level}"]
-        for name in ("mean_confidence", "accuracy", "overconfidence", "shift", "shift_low", "shift_high"):
-            assert getattr(row, name) == pytest.approx(getattr(other, name))
+    given = answers(right, {"full": 0.9, "degraded-blur-1": 0.6, "degraded-blur-2": 0.7})
+    of_arm = {row.arm: row for row in confidence_tables(study_under(given))[0] if row.source == "stated"}
+    rows = by_level(given)
+    for level in (1, 2):
+        other = of_arm[f"degraded-blur-{level}"]
+        for name in ("mean_confidence", "accuracy", "overconfidence"):
+            assert rows["MeasureRow", name, level].value == pytest.approx(getattr(other, name))
+        shift = rows["ContrastRow", "overconfidence", level]
+        assert (shift.difference, shift.low, shift.high) == pytest.approx((other.shift, other.shift_low, other.shift_high))
 
 
 def test_the_change_of_a_level_is_that_of_the_table_of_arms() -> None:
-    study = study_under(answers({"full": 0.9, "degraded-blur-1": 0.8, "degraded-blur-2": 0.5}, dict.fromkeys(BLUR, 0.9)))
-    of_arm = {row.arm: row for row in arm_rows(study)}
-    for row in degradation_rows(study)[1:]:
-        other = of_arm[f"degraded-blur-{row.level}"]
+    given = answers({"full": 0.9, "degraded-blur-1": 0.8, "degraded-blur-2": 0.5}, dict.fromkeys(BLUR, 0.9))
+    of_arm, rows = {row.arm: row for row in arm_rows(study_under(given))}, by_level(given)
+    for level in (1, 2):
+        row, other = rows["ContrastRow", "pass1_patients", level], of_arm[f"degraded-blur-{level}"]
         assert [getattr(row, name) for name in ENDS] == [getattr(other, name) for name in ENDS]
 
 
@@ -81,14 +91,16 @@ def test_all_levels_are_over_the_items_that_every_level_answers() -> None:
     rows[place] = answer(ITEMS[3], None, None, arm="degraded-ghosting-2", missing=True, state="failed")
     rows[place + 1] = answer(ITEMS[4], None, True, arm="degraded-ghosting-2")
     found = by_level(rows)
-    assert {(row.n_items, row.with_confidence, row.pass1_patients) for row in found.values()} == {(9, 8, 1.0)}
+    assert values(found, "MeasureRow", "pass1_patients") == [1.0] * 3
+    sizes = {(name, row.n_items) for (_, name, _), row in found.items()}
+    assert sizes == {("pass1_patients", 9), ("mean_confidence", 8), ("accuracy", 8), ("overconfidence", 8)}
 
 
 def test_one_level_alone_and_models_without_confidence_have_rows_too() -> None:
     rows = by_level(answers({"full": 0.5, "degraded-jpeg-2": 0.5}, {"full": None, "degraded-jpeg-2": None}))
-    assert list(rows) == [0, 2]
-    assert [(row.mean_confidence, row.shift, row.with_confidence) for row in rows.values()] == [(None, None, 0)] * 2
-    assert rows[2].difference == 0
+    assert [(shape, level) for shape, _, level in rows] == [("MeasureRow", 0), ("MeasureRow", 2), ("ContrastRow", 2)]
+    assert {name for _, name, _ in rows} == {"pass1_patients"}
+    assert rows["ContrastRow", "pass1_patients", 2].difference == 0
 
 
 def test_other_arms_are_not_degraded_pictures() -> None:
@@ -102,11 +114,13 @@ def test_arms_are_known_by_what_their_file_does_and_not_by_its_name(tmp_path: Pa
     (tmp_path / "arms/noisy_alone.yaml").write_text(f"{text}\ntext: none\n", encoding="utf-8")
     right = {"full": 0.9, "noisy-blur-2": 0.4, "noisy_alone-blur-1": 0.2}
     rows = degradation_rows(study_under(answers(right, dict.fromkeys(right, 0.8)), tmp_path))
-    assert [(row.operator, row.level, row.arms) for row in rows] == [("blur", 0, "noisy-blur-2"), ("blur", 2, "noisy-blur-2")]
-    assert rows[1].pass1_patients == pytest.approx(0.4)
+    passes = [row for row in rows if row.measure == "pass1_patients"]
+    assert [(row.slice, row.value_of_slice, row.arm) for row in passes] == [
+        ("blur", "0", "full"), ("blur", "2", "noisy-blur-2"), ("blur", "2", "noisy-blur-2"),
+    ]  # fmt: skip
+    assert passes[1].value == pytest.approx(0.4)
     # the items of a row are those that its arms ask
-    (labels,) = {tuple(TABLE.suppression.labels(vars(row))) for row in rows}
-    assert labels == (("asked noisy-blur-2 direct", ""),)
+    assert ("asked noisy-blur-2 direct", "") in TABLE.suppression.labels(vars(passes[1]))
 
 
 def test_the_sentence_states_the_highest_level_of_each_artefact_with_its_interval() -> None:

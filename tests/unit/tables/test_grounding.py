@@ -29,7 +29,7 @@ def measured(study):
 
 
 def told(rows):
-    return {model: row.told for (model, measure, _), row in rows.items() if measure == CLASS}
+    return {model: row.note.partition(":")[0] for (model, measure, _), row in rows.items() if measure == CLASS}
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_without_slips_the_shares_are_those_that_were_written(exact) -> None:
     # patients of the next in the ring may have the same disease: then the answer of a model that looks does not change
     assert value("looks", "image_sensitivity", "shuffled_image") > 0.6
     assert [value(model, "image_sensitivity", "shuffled_image") for model in ("text-only", "blind")] == [0, 0]
-    assert value("looks", "visual_reliance", "shuffled_image") == pytest.approx(value("looks", "image_sensitivity", "shuffled_image"))
+    assert value("looks", "visual_reliance", "full") == pytest.approx(value("looks", "image_sensitivity", "shuffled_image"))
     assert [value(model, "repeat_changes", "full") for model in SCRIPTS] == [0, 0, 0, 0]
 
 

@@ -16,6 +16,7 @@ from neuralmedbench.config.arms import load_arms
 from neuralmedbench.records.items import Gold, Lesion, Strategy
 from neuralmedbench.records.views import view_steps
 from neuralmedbench.tables.contrasts import arm_rows, oracle_arms
+from neuralmedbench.tables.rows import ContrastRow, MeasureRow
 from neuralmedbench.tables.viewer import takeaway, viewer_measures, viewer_rows
 
 LESION = Lesion(location="putamen", side="left", behaviour={"T1w": "isointense"}, size_mm=12.0, position_mm=(50.0, 20.0, 16.0))
@@ -83,10 +84,21 @@ def study_of_viewers(patients: int = 4, looking: int = 2, shown: int = 1, oracle
     return study
 
 
+def name_of(row: MeasureRow | ContrastRow) -> str:
+    """Name a row by its measure, how it was asked and its items."""
+    way = {"viewer": "own views", "direct": "chosen slices"}[row.strategy] if row.arm == "full" else "oracle slices"
+    asked = f"{row.measure}, {way}" if row.measure == "pass1_patients" else row.measure
+    return f"{asked}, of oracle items" if row.slice else asked
+
+
+def rows_by_name(study: Any) -> dict[str, MeasureRow | ContrastRow]:
+    return {name_of(row): row for row in viewer_rows(study)}
+
+
 def test_rows_are_means_over_patients_and_what_is_undefined_is_counted_and_left_out() -> None:
     study = study_of_viewers()
-    rows = {row.measure: row for row in viewer_rows(study)}
-    values = {name: (row.value, row.n_items, row.n_undefined) for name, row in rows.items()}
+    rows = rows_by_name(study)
+    values = {name: (row.value, row.n_items, getattr(row, "left_out", 0)) for name, row in rows.items()}
     assert values == {
         "lesion_found": (pytest.approx(3 / 4), 4, 0),
         "views_on_lesion": (pytest.approx((1 / 4 + 1 / 4 + 1 / 2) / 3), 3, 1),
@@ -94,8 +106,8 @@ def test_rows_are_means_over_patients_and_what_is_undefined_is_counted_and_left_
         "wasted_views": (pytest.approx((1 / 4 + 1 / 4 + 0) / 3), 3, 1),
         "corrections": (pytest.approx((0 + 1 / 4 + 0) / 3), 3, 1),
         "views": (pytest.approx((4 + 0 + 4 + 2) / 4), 4, 0),
-        "pass1_patients": (pytest.approx(2 / 4), 4, 0),
-        "pass1_patients_chosen_slices": (pytest.approx(1 / 4), 4, 0),
+        "pass1_patients, own views": (pytest.approx(2 / 4), 4, 0),
+        "pass1_patients, chosen slices": (pytest.approx(1 / 4), 4, 0),
         "pass1_difference": (pytest.approx(1 / 4), 4, 0),
     }
     assert all(row.low <= row.value <= row.high and row.n_patients == row.n_items for row in rows.values())
@@ -106,39 +118,41 @@ def test_rows_are_means_over_patients_and_what_is_undefined_is_counted_and_left_
 
 def test_chosen_slices_own_views_and_oracle_slices_stand_side_by_side_on_the_same_items() -> None:
     """Six patients: four answered in all three ways, one without an answer to the oracle slices, one whose lesion has no known place."""
-    rows = {row.measure: row for row in viewer_rows(study_of_viewers(6, 2, 0, [True, True, True, True, None]))}
+    rows = rows_by_name(study_of_viewers(6, 2, 0, [True, True, True, True, None]))
     values = {name: row.value for name, row in rows.items() if "pass1" in name or "oracle" in name}
     assert values == pytest.approx(
         {
-            "pass1_patients": 2 / 6,
-            "pass1_patients_chosen_slices": 0.0,
+            "pass1_patients, own views": 2 / 6,
+            "pass1_patients, chosen slices": 0.0,
             "pass1_difference": 2 / 6,
-            "pass1_patients_of_oracle_items": 2 / 4,
-            "pass1_patients_chosen_slices_of_oracle_items": 0.0,
-            "pass1_patients_oracle_slices": 1.0,
-            "pass1_difference_of_oracle_items": 2 / 4,
-            "oracle_difference": 2 / 4,
+            "pass1_patients, own views, of oracle items": 2 / 4,
+            "pass1_patients, chosen slices, of oracle items": 0.0,
+            "pass1_patients, oracle slices, of oracle items": 1.0,
+            "pass1_difference, of oracle items": 2 / 4,
+            "oracle_difference, of oracle items": 2 / 4,
         },
         abs=1e-9,
     )
-    placed = [row for row in rows.values() if "oracle" in row.measure]
-    assert {(row.n_items, row.n_patients, row.n_answers, row.n_undefined) for row in placed} == {(4, 4, 4, 2)}
+    placed = [row for row in rows.values() if row.slice]
+    assert {(row.n_items, row.n_patients) for row in placed} == {(4, 4)}
+    assert {(row.n_answers, row.left_out) for row in placed if isinstance(row, MeasureRow)} == {(4, 1), (4, 2)}
     assert all(row.low <= row.value <= row.high for row in placed)
-    without = {row.measure: row for row in viewer_rows(study_of_viewers(6, 2, 0))}
-    assert without == {name: row for name, row in rows.items() if "oracle" not in name}, "the arm changes no other row"
+    without = rows_by_name(study_of_viewers(6, 2, 0))
+    assert without == {name: row for name, row in rows.items() if not row.slice}, "the arm changes no other row"
 
 
 def test_of_items_that_no_model_answered_in_all_three_ways_the_differences_are_undefined_with_their_number() -> None:
     study = study_of_viewers(4, 2, 1, [None])
-    rows = [row for row in viewer_rows(study) if "oracle" in row.measure]
-    assert [row.measure for row in rows] == [
-        "pass1_patients_of_oracle_items",
-        "pass1_patients_chosen_slices_of_oracle_items",
-        "pass1_patients_oracle_slices",
-        "pass1_difference_of_oracle_items",
+    rows = [row for row in viewer_rows(study) if row.slice]
+    assert [name_of(row).removesuffix(", of oracle items") for row in rows] == [
+        "pass1_patients, own views",
+        "pass1_patients, chosen slices",
+        "pass1_patients, oracle slices",
+        "pass1_difference",
         "oracle_difference",
     ]
-    assert {(row.value, row.low, row.p_value, row.n_items, row.n_undefined) for row in rows} == {(None, None, None, 0, 4)}
+    assert {(row.value, row.low, row.n_items) for row in rows} == {(None, None, 0)}
+    assert {row.left_out for row in rows if isinstance(row, MeasureRow)} == {1, 4}, "of the one that is asked with oracle slices, and of all"
     assert "Shown the slices" not in said_of(study)
 
 

@@ -55,7 +55,7 @@ def study_under(scores: dict[str, list[Score]], *, messages: tuple[tuple[str, ..
 def test_a_sentence_states_what_choosing_the_evidence_changes_with_intervals() -> None:
     study = study_under({"m": answers("m", 10, 30), "n": answers("n", 35, 15), "o": answers("o", 20, 21)})
     rows = [row for row in work_up_rows(study) if row.measure == CHOICE]
-    assert [(row.model, row.arm, row.value, row.n_items) for row in rows] == [
+    assert [(row.model, f"{row.arm} {row.other_arm}", row.value, row.n_items) for row in rows] == [
         ("m", f"full {TOGETHER}", pytest.approx(-0.5), 40),
         ("n", f"full {TOGETHER}", pytest.approx(0.5), 40),
         ("o", f"full {TOGETHER}", pytest.approx(-0.025), 40),
@@ -83,10 +83,10 @@ def test_an_answer_that_has_ended_keeps_its_last_probabilities_and_unread_ones_a
 
     messages = ((said(0.2, "FLAIR"), said(0.4, "dwi"), said(0.9)), (said(0.6),), ("No idea. REQUEST: FLAIR", said(0.3)))
     rows = [row for row in work_up_rows(study_under({"m": answers("m", 1, 1)}, messages=messages)) if row.measure == "mass"]
-    assert [(row.turn, row.value, row.n_items, row.n_undefined) for row in rows] == [
-        (1, pytest.approx(0.4), 2, 1),
-        (2, pytest.approx((0.4 + 0.6 + 0.3) / 3), 3, 0),
-        (3, pytest.approx((0.9 + 0.6 + 0.3) / 3), 3, 0),
+    assert [(row.value_of_slice, row.value, row.n_items, row.left_out) for row in rows] == [
+        ("1", pytest.approx(0.4), 2, 1),
+        ("2", pytest.approx((0.4 + 0.6 + 0.3) / 3), 3, 0),
+        ("3", pytest.approx((0.9 + 0.6 + 0.3) / 3), 3, 0),
     ]
 
 
@@ -118,7 +118,7 @@ def test_asking_for_facts_is_measured_beside_all_of_them_and_none() -> None:
             for one, said in zip(items, turns if arm == "full" else (("ANSWER: B",), ("ANSWER: A",)), strict=False)
         ]
     }
-    rows = {(row.arm, row.measure): row for row in work_up_rows(study)}
+    rows = {(f"{row.arm} {getattr(row, 'other_arm', '')}".rstrip(), row.measure): row for row in work_up_rows(study)}
     assert {name: rows["full", name].value for name in ("questions", "facts_asked", "not_answered", "no_option")} == {
         "questions": pytest.approx(1.5),
         "facts_asked": pytest.approx(1 / 4),
@@ -126,14 +126,14 @@ def test_asking_for_facts_is_measured_beside_all_of_them_and_none() -> None:
         "no_option": pytest.approx(1 / 2),
     }
     assert [rows[arm, "pass1_patients"].value for arm in right] == [pytest.approx(number / 40) for number in right.values()]
-    assert (rows[TOGETHER, "facts_asked"].value, rows[TOGETHER, "facts_asked"].n_undefined, rows[TOGETHER, "no_option"].value) == (
+    assert (rows[TOGETHER, "facts_asked"].value, rows[TOGETHER, "facts_asked"].left_out, rows[TOGETHER, "no_option"].value) == (
         None,
         2,
         0,
     )
     assert rows[f"full {TOGETHER}", "asking_gain"].value == pytest.approx(-0.25)
     assert rows["full evidence-history", "asking_gain"].value == pytest.approx(0.25)
-    assert TABLE.suppression.labels(vars(rows["full", "pass1"])) == [("asked full ask", "")]
+    assert TABLE.suppression.labels(vars(rows["full", "pass1_patients"])) == [("asked full ask", "")]
     said = choice_sentence(study, {"workup": [vars(row) for row in rows.values()]})  # type: ignore[arg-type]
     assert said.startswith("Asking for the facts, against none of them (exploratory): M +25 points (")
     assert " Asking for the facts, against all of them at once (exploratory): M −25 points (" in said
@@ -143,7 +143,7 @@ def test_asking_for_facts_is_measured_beside_all_of_them_and_none() -> None:
         request.inquiry = replace(request.inquiry, informant="You keep the record.", correction="Again.")
     for response, replies in zip(benchmark.responses["m"], (("FACTS: 1", "lupus", "FACTS: 4, 2"), ("FACTS: 9", "")), strict=False):
         response.informed = replies
-    rows = {(row.arm, row.measure): row for row in work_up_rows(study)}
+    rows = {(f"{row.arm} {getattr(row, 'other_arm', '')}".rstrip(), row.measure): row for row in work_up_rows(study)}
     assert {name: rows["full", name].value for name in ("informant_corrected", "informant_unusable", "facts_asked", "not_answered")} == {
         "informant_corrected": pytest.approx((1 / 2 + 1) / 2),
         "informant_unusable": pytest.approx((0 + 1) / 2),
