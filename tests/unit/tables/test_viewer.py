@@ -152,7 +152,9 @@ def test_of_items_that_no_model_answered_in_all_three_ways_the_differences_are_u
         "oracle_difference",
     ]
     assert {(row.value, row.low, row.n_items) for row in rows} == {(None, None, 0)}
-    assert {row.left_out for row in rows if isinstance(row, MeasureRow)} == {1, 4}, "of the one that is asked with oracle slices, and of all"
+    assert {row.left_out for row in rows if isinstance(row, MeasureRow)} == {1, 4}, (
+        "of the one that is asked with oracle slices, and of all"
+    )
     assert "Shown the slices" not in said_of(study)
 
 
