@@ -75,7 +75,7 @@ class ReleasedScore:
     worst_case: float | None = column("The number if none of them passed.", "as value")
     grader: str | None = column("Graders whose values decide it, first to last, joined by ;. Empty: letters, labels or words are compared.")
     tier: int | None = column(
-        "Group of models that corrected comparisons do not separate, 1 is the best; pass@1 of all items, ranked models."
+        "Group of models that corrected comparisons do not separate, 1 is the best; at pass1 of all items of ranked models."
     )
     rank: int | None = column("Rank by pass1_patients; as tier.")
     rank_low: int | None = column("Best rank that is compatible with the answers.")
@@ -282,7 +282,7 @@ def released_scores(study: Study, tables: Tables) -> list[ReleasedScore]:
     rows = []
     for row in [*tables["rates"], *_of_leaderboard(tables["leaderboard"])]:
         model, key = board.get((row["benchmark"], row["model"]), {}), (row["arm"], row["strategy"])
-        first = row["metric"] in {"pass1", PASS1_PATIENTS} and (row["slice"], key) == (ALL, (FULL, DIRECT))
+        first = (row["metric"], row["slice"], key) == ("pass1", ALL, (FULL, DIRECT))
         grader = deciding.get((row["benchmark"], row["model"], key), "") if row["metric"] in BY_PASS else _graders_of_metric(study, row)
         rows.append(_score(study, row, model, ranked=first, grader=grader))
     return rows

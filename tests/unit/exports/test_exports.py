@@ -173,7 +173,7 @@ def test_the_tidy_table_has_every_rate_and_the_codebook_every_column(shared: Pat
         counts = ["" if count is None else str(count) for count in (one.n_items, one.n_patients, one.missing)]
         assert counts == [row["n_items"], row["n_patients"], row["missing"]]
     assert len(rows) == len(numbers) == book["rows"]
-    assert {key[-1] for key in numbers} - {row["metric"] for row in rates} == {"pass1_strict", "calibrated"}
+    assert {key[-1] for key in numbers} - {row["metric"] for row in rates} == {"pass1_patients", "pass1_strict", "calibrated"}
     assert [entry["name"] for entry in book["columns"]] == [entry.name for entry in fields(ReleasedScore)]
     assert all(entry["description"] and entry["type"] in {"str", "int", "float", "bool"} for entry in book["columns"])
     assert next(entry["levels"] for entry in book["columns"] if entry["name"] == "benchmark") == [DEPTH, BREADTH]

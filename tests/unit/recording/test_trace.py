@@ -117,7 +117,8 @@ def test_every_plain_number_of_the_tables_is_found_again_in_the_scores(study: Pa
     """The recomputation shares no arithmetic with the tables, so agreement shows that both read the same answers."""
     for name in ("read_records", "read_ledger"):  # each file is read once, not for each number
         monkeypatch.setattr(trace_module, name, cache(getattr(trace_module, name)))
-    plain = "pass1 best_case worst_case candidates5 main_condition core_diagnosis rubric expected missing missing_fraction n_items refused"
+    plain = "pass1 pass1_patients best_case worst_case candidates5 main_condition core_diagnosis rubric"
+    plain += " expected missing missing_fraction n_items refused"
     checked = 0
     for table in ("leaderboard", "rates"):
         with (study / f"results/tables/{table}.csv").open(newline="") as file:

@@ -13,7 +13,7 @@ import pytest
 from fixtures.floors import MENDING_SEED, SETTINGS, measure_floor
 from fixtures.scoring import vocabulary
 from fixtures.tables import BREADTH, DEPTH, item
-from neuralmedbench.estimates.intervals import ByPatient
+from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, patients_rate
 from neuralmedbench.records.items import Family, Gold, GoldFields, Item, Lesion, Level, Runner
 from neuralmedbench.tables import floors as tables_floors
 from neuralmedbench.tables.floors import _order, best_constant, chance, floors
@@ -46,6 +46,19 @@ def test_a_constant_is_never_chosen_on_the_patient_whom_it_answers_for() -> None
     )
     assert found["pass1"].chosen.tolist() == [0.0, 0.0, 0.0, 0.0], "nobody shares a diagnosis with another patient"
     assert found["pass1"].hindsight.tolist() == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_with_patients_alike_the_constant_of_most_patients_is_best_and_else_that_of_most_items() -> None:
+    """Two patients have three strokes each, and three have one glioblastoma each."""
+    patients = ["p0"] * 3 + ["p1"] * 3 + ["p2", "p3", "p4"]
+    items = [diagnosis_item(number, patient) for number, patient in enumerate(patients)]
+    answers = ["acute ischaemic stroke"] * 6 + ["glioblastoma"] * 3
+    gold = [Gold(item_id=one.item_id, answer=name) for one, name in zip(items, answers, strict=True)]
+    found = floors(outcomes_of(items, gold), VOCABULARY)
+    assert found["pass1"].hindsight.tolist() == [1.0] * 6 + [0.0] * 3
+    assert found["pass1_patients"].hindsight.tolist() == pytest.approx([0.0] * 6 + [1.0] * 3)
+    by = ByPatient(patients, IntervalSettings())
+    assert found["pass1_patients"].interval(by, patients_rate).high > 3 / 5  # type: ignore[operator]
 
 
 def test_an_answer_that_no_other_patient_has_is_in_no_list() -> None:
