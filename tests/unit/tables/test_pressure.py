@@ -239,7 +239,7 @@ def test_the_sentence_states_what_moves_a_model_with_its_interval() -> None:
     assert "Right minus wrong (exploratory): Yields " in said_of(study)
     assert "The place of an option moves answers by (exploratory): Yields " in said_of(study)
     study = scripted_study(PATIENTS, {"first": loves_first}, arms=["full", *SHUFFLES])
-    assert said_of(study).startswith("The place of an option moves answers by (exploratory): First +75 points (")
+    assert said_of(study).startswith("The place of an option moves answers by (exploratory): First +43 points (")
     assert said_of(scripted_study(4, {"m": steady}, arms=["full"])).startswith("No model was asked under pressure")
 
 
