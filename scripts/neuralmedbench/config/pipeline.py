@@ -223,7 +223,8 @@ class PipelineConfig(Section):
     grader_checks: GraderChecksConfig = Field(default_factory=GraderChecksConfig, description="Planted errors.")
     similarity: SimilarityConfig = Field(default_factory=SimilarityConfig, description="Semantic similarity.")
     comparison: ComparisonConfig = Field(
-        default_factory=ComparisonConfig, description="The comparison of two models that is stated before they are asked."
+        default_factory=ComparisonConfig,
+        description="The comparison of two models that is stated before they are asked. It is tested first, at the whole error; if it is inconclusive, no other is.",
     )
     statistics: StatisticsConfig = Field(default_factory=StatisticsConfig, description="Intervals and tests.")
     report: ReportConfig = Field(default_factory=ReportConfig, description="The report.")

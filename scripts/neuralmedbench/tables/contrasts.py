@@ -228,6 +228,8 @@ def pairwise_takeaway(study: Study, tables: Tables) -> Takeaway:
     alpha = 1 - study.settings.confidence
     if is_closed(tables):
         return Takeaway("Not tested, because the stated comparison is inconclusive.", largest(rows))
+    if all(row["p_value"] is None for row in rows):
+        return Takeaway("No pair of models answered the same items.", largest(rows))
     # pairs with a reader, or with too few patients that differ, are not corrected
     tested = [row for row in rows if row["p_corrected"] is not None]
     if not tested:

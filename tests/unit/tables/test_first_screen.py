@@ -169,7 +169,7 @@ def sentences_for(count: int) -> dict[str, str]:
         "difference": 0.1,
     }
     rows: Any = {name: [] for name in ("claims", "families", "reasoning", "ratings", "pairwise")}
-    size = {"benchmark": DEPTH, "n_items": 1, "n_patients": 1}
+    size = {"benchmark": DEPTH, "p_value": 0.01, "n_items": 1, "n_patients": 1}
     compared = [
         size | ({"p_corrected": 0.01, "low": 0.1, "high": 0.3} if place < count else {"p_corrected": 0.9, "low": -0.1, "high": 0.3})
         for place in range(3)

@@ -56,7 +56,7 @@ def test_an_empty_run_has_a_sentence_and_a_count_of_every_block(name: str) -> No
 
 def pair(p_corrected: float, low: float = 0.1) -> dict[str, Any]:
     names = {"benchmark": "b", "model_a": "one", "model_b": "two"}
-    return {**names, "p_corrected": p_corrected, "low": low, "high": 0.4, "n_items": 9, "n_patients": 4}
+    return {**names, "p_value": 0.01, "p_corrected": p_corrected, "low": low, "high": 0.4, "n_items": 9, "n_patients": 4}
 
 
 def test_pairs_that_do_not_differ_are_not_called_alike() -> None:
