@@ -276,7 +276,7 @@ def test_depth_says_that_reasoning_was_not_measured_or_shows_it_with_its_agreeme
     assert "not measured" not in blocks["leaderboard"] + blocks["glance"]
     assert "not known: one grader, and no clinician labelled steps" in blocks["leaderboard"]
     assert "<td>factuality</td>" in blocks["leaderboard"]
-    assert "of the steps that the case decides it supports 75 %" in blocks["glance"]
+    assert "of the steps that the case decides Alpha VLM supports 75 %" in blocks["glance"]
 
 
 @pytest.mark.parametrize("simulated", [False, True])
