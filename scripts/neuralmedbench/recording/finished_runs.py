@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,17 @@ class TableCell:
         # measures of these tables compare one or several arms with full, or with each other
         beside = ["full"] if (self.row.get("topic") or self.table) in {"pressure", "degradation", "grounding"} else []
         return tuple(dict.fromkeys([*beside, *named])) or ("full",)
+
+    @property
+    def conditions(self) -> list[tuple[str, str]] | None:
+        """Arms and strategies whose answers are in the row; None for a table that counts all arms."""
+        if not self.arms:
+            return None
+        second = self.row.get("other_arm")
+        if not second:
+            return list(product(self.arms, self.strategies))
+        first = [(arm, self.row["strategy"]) for arm in self.row["arm"].split()]
+        return [*first, *((arm, self.row["other_strategy"]) for arm in second.split())]
 
     @property
     def strategies(self) -> tuple[str, ...]:

@@ -225,7 +225,7 @@ def _answers(cell: TableCell, root: Path, results: str) -> Groups:
 
 def _asked(cell: TableCell, benchmark: str, config: Path) -> Iterator[tuple[str, str]]:
     """Yield the arms and strategies whose answers are behind a row."""
-    yield from product(cell.arms or load_benchmark(config, benchmark).arms, cell.strategies)
+    yield from cell.conditions or product(load_benchmark(config, benchmark).arms, cell.strategies)
 
 
 def _head(cell: TableCell, groups: Groups) -> Iterator[str]:

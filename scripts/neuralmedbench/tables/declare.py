@@ -43,10 +43,9 @@ def arm_labels(row: Cells) -> list[Label]:
 
 def side_labels(row: Cells) -> list[Label]:
     """Return the parts of the benchmark that the arms of a row of a topic ask."""
-    sides = [(row["arm"], row["strategy"])]
-    if "other_arm" in row:
-        sides.append((row["other_arm"], row["other_strategy"]))
-    return [label for arms, strategy in sides for arm in arms.split() for label in arm_labels({"arm": arm, "strategy": strategy})]
+    sides = (row["arm"], row["strategy"]), (row.get("other_arm"), row.get("other_strategy"))
+    asked = [(arm, strategy) for arms, strategy in sides if arms for arm in arms.split()]
+    return [label for arm, strategy in asked for label in arm_labels({"arm": arm, "strategy": strategy})]
 
 
 def grouped_by(names: str, part: str = "", alone: tuple[str, ...] = ()) -> Callable[[Cells], object]:

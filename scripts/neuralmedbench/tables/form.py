@@ -80,8 +80,8 @@ def validity_rows(study: Study) -> list[CountRow]:
             made = ModelRows("validity", study, benchmark, model)
             for runner in runners:
                 own = [row for row in headline(scores) if row.runner == runner]
-                steps = _steps(benchmark, runner, own)
-                rows += [made.count(step, count, of, slice="runner", value_of_slice=str(runner)) for step, count, of in steps]
+                cells = {"slice": "runner", "value_of_slice": str(runner), "n_patients": len({row.patient_id for row in own})}
+                rows += [made.count(step, count, of, **cells) for step, count, of in _steps(benchmark, runner, own)]
     return rows
 
 
@@ -130,6 +130,6 @@ VALIDITY = Table(
     name="validity",
     row=CountRow,
     rows=of_study(validity_rows),
-    suppression=Suppression(NUMBER, mark="of", patients="", labels=lambda row: [(f"{ALL} items", ""), ("runner", row["value_of_slice"])]),
+    suppression=Suppression(NUMBER, labels=lambda row: [(f"{ALL} items", ""), ("runner", row["value_of_slice"])]),
     takeaways={"form": validity_takeaway},
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +44,12 @@ def fill(folder: Path, models: list[str]) -> None:
     board = [row | {name.replace("pass1", "pass1_patients"): row[name] for name in PASS1 if name in row} for row in board]
     broad = [row | {"benchmark": "broad", "axis": "breadth"} for row in board]
     write(folder, "leaderboard", [*board, *broad])
-    rates = [{name: cell for name, cell in row.items() if name != "tier"} for row in board]
+    rates = [{name: cell for name, cell in row.items() if name != "tier" and not name.startswith("pass1_patients")} for row in board]
     write(folder, "families", [row | {"family": family} for row in rates for family in ("lesion_recognition", "ranked_differential")])
     parts = {"f": 0.4, "d": 0.7, "donor": 0.35, "leak": 0.2, "share": 0.5, "share_low": 0.2, "share_high": 0.8, **seen}
     write(folder, "decomposition", [{"benchmark": "deep", "model": name, **parts, "shown": "false" if place == 1 else "true"}
                                     for place, name in enumerate(models)])  # fmt: skip
-    write(folder, "arms", [{"benchmark": "deep", "model": name, "arm": "no_image", "difference": -0.2, **seen} for name in models])
+    contrasts = [{"topic": "arms", "benchmark": "deep", "model": name, "arm": "no_image", "difference": -0.2, **seen} for name in models]
     full = {"benchmark": "deep", "arm": "full", "strategy": "direct", "metric": "pass1", "low": 0.2, "high": 0.8}
     slices = [("all", "all", 90, 40), ("level", "complex", 50, 20), ("level", "direct", 40, 9), ("diagnosis", LONG, 5, 2)]
     write(folder, "rates", [{**full, "model": name, "slice": part, "value_of_slice": value, "value": 0.5 + 0.02 * place, "n_items": items}
@@ -58,17 +59,20 @@ def fill(folder: Path, models: list[str]) -> None:
                                | {"p_corrected": 0.01 if first == models[0] else 0.4} for first, second in pairs])  # fmt: skip
     classes = ("perceptual_failure", "visual_hallucination", "reasoning_failure", "knowledge_gap", "grounding_error")
     left = {"right": 0.6, "beyond_history": 0.5, "from_picture": 0.4, "stable": 0.3, "accepted": 0.1}
-    write(folder, "funnel", [{"benchmark": "deep", "model": name, "step": step, "place": place, "share": share, **seen,
-                              "share_low": share - 0.1, "share_high": share + 0.2}
-                             for name in models for place, (step, share) in enumerate(left.items(), start=1)])  # fmt: skip
-    write(folder, "degradation", [{"benchmark": "deep", "model": name, "operator": operator, "level": level, "pass1_patients": 0.8 - 0.2 * level,
-                                   "pass1_patients_low": 0.1, "pass1_patients_high": 0.9, **seen}
-                                  | ({"difference": -0.2 * level, "low": -0.5, "high": 0.1} if level else {})
-                                  for name in models for operator in ("rician_noise", "blur") for level in range(3)])  # fmt: skip
-    write(folder, "workup", [{"benchmark": "deep", "model": name, "arm": arm, "measure": measure, "turn": turn, "value": 0.1 + 0.1 * turn,
-                              "low": 0.1, "high": 0.9, **seen}
-                             for name in models for arm in ("full", "evidence-random") for measure in ("mass", "brier")
-                             for turn in range(1, 5)])  # fmt: skip
+    measures = [{"topic": "funnel", "benchmark": "deep", "model": name, "measure": step, "slice": "place", "value_of_slice": place, **seen,
+                 "value": share, "low": share - 0.1, "high": share + 0.2}
+                for name in models for place, (step, share) in enumerate(left.items(), start=1)]  # fmt: skip
+    for name, operator, level in product(models, ("rician_noise", "blur"), range(3)):
+        row = {"topic": "degradation", "benchmark": "deep", "model": name, "measure": "pass1_patients", "slice": operator} | seen
+        measures.append({**row, "value_of_slice": level, "value": 0.8 - 0.2 * level, "low": 0.1, "high": 0.9})
+        if level:
+            contrasts.append({**row, "value_of_slice": level, "difference": -0.2 * level, "low": -0.5, "high": 0.1})
+    for name, arm, measure, turn in product(models, ("full", "evidence-random"), ("mass", "brier"), range(1, 5)):
+        row = {"topic": "workup", "benchmark": "deep", "model": name, "arm": arm, "measure": measure, "slice": "turn", **seen}
+        measures.append({**row, "value_of_slice": turn, "value": 0.1 + 0.1 * turn, "low": 0.1, "high": 0.9})
+    write(folder, "measures", measures)
+    write(folder, "contrasts", contrasts)
+    write(folder, "counts", [])
     labelled = {"benchmark": "deep", "level": "class", "per_response": 0.2, "per_wrong": 0.4, "significant": 0.5, "n": 60, "n_wrong": 30}
     write(folder, "errors", [{**labelled, "model": name, "source": source, "kind": kind, "simulated": simulated, "paper_class": one}
                              for source, kind, simulated in (("judge", "grader", "false"), ("r1", "round", "true"))

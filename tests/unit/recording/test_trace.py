@@ -282,7 +282,7 @@ def test_the_keys_of_every_table_tell_its_rows_apart(study: Path) -> None:
         if len({tuple(row[name] for name in table.keys) for row in rows}) < len(rows):
             alike.append(table.name)
     assert alike == []
-    assert {"operator", "level"} <= set(next(table for table in TABLES if table.name == "degradation").keys)
+    assert {"slice", "value_of_slice"} <= set(next(table for table in TABLES if table.name == "degradation").keys)
     assert "note" not in cell(study).keys
 
 
@@ -300,7 +300,7 @@ def test_a_table_is_found_by_its_path_too(study: Path) -> None:
     ],
 )
 def test_a_row_about_several_arms_leads_to_the_answers_of_each(table: str, arm: str, arms: tuple[str, ...]) -> None:
-    assert TableCell(table, 1, "value", {"arm": arm, "value": "0"}).arms == arms
+    assert TableCell(table, 1, "value", {"topic": table, "arm": arm, "value": "0"}).arms == arms
 
 
 @pytest.mark.parametrize(
@@ -308,11 +308,9 @@ def test_a_row_about_several_arms_leads_to_the_answers_of_each(table: str, arm: 
     [
         ("leaderboard", {}, ("direct",)),
         ("rates", {"strategy": "cot"}, ("cot",)),
-        ("viewer", {"measure": "lesion_found"}, ("viewer",)),
-        ("viewer", {"measure": "pass1_difference"}, ("viewer", "direct")),
-        ("viewer", {"measure": "oracle_difference"}, ("viewer", "direct")),
-        ("workup", {"measure": "essential_recall"}, ("workup",)),
-        ("workup", {"measure": "asking_gain"}, ("ask",)),
+        ("measures", {"strategy": "viewer"}, ("viewer",)),
+        ("contrasts", {"strategy": "viewer", "other_strategy": "direct"}, ("viewer", "direct")),
+        ("contrasts", {"strategy": "ask", "other_strategy": "ask"}, ("ask",)),
     ],
 )
 def test_a_row_leads_to_the_answers_under_its_strategies(table: str, row: dict[str, str], strategies: tuple[str, ...]) -> None:
@@ -321,8 +319,8 @@ def test_a_row_leads_to_the_answers_under_its_strategies(table: str, row: dict[s
 
 def test_the_answers_of_a_model_that_looked_for_itself_are_listed_and_not_those_to_chosen_slices(copy: Path) -> None:
     add_conversations(copy, "alpha")
-    row = {"benchmark": DEPTH, "model": "alpha", "measure": "lesion_found", "value": "1"}
-    text = trace(TableCell("viewer", 1, "value", row), root=copy)
+    row = {"benchmark": DEPTH, "model": "alpha", "topic": "viewer", "measure": "lesion_found", "strategy": "viewer", "value": "1"}
+    text = trace(TableCell("measures", 1, "value", row), root=copy)
     assert f"answers of alpha to {DEPTH}, arm full, strategy viewer\n  1 items" in text
     assert "strategy direct" not in text
     assert "--arm full --strategy viewer" in text
@@ -334,15 +332,15 @@ def test_a_comparison_with_oracle_slices_leads_to_the_answers_under_their_arm(co
     path = copy / f"config/benchmarks/{DEPTH}.yaml"
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
     path.write_text(yaml.safe_dump(config | {"arms": [*config["arms"], "oracle_slices"]}), encoding="utf-8")
-    row = {"benchmark": DEPTH, "model": "alpha", "measure": "oracle_difference", "value": "0.1"}
-    text = trace(TableCell("viewer", 1, "value", row), root=copy)
+    row = {"benchmark": DEPTH, "model": "alpha", "topic": "viewer", "measure": "oracle_difference", "difference": "0.1"}
+    row |= {"arm": "oracle_slices", "strategy": "direct", "other_arm": "full", "other_strategy": "viewer"}
+    text = trace(TableCell("contrasts", 1, "difference", row), root=copy)
     assert re.findall(r"arm (\w+), strategy (\w+)$", text, flags=re.MULTILINE) == [
-        ("full", "viewer"),
-        ("full", "direct"),
         ("oracle_slices", "direct"),
+        ("full", "viewer"),
     ]
 
 
 def test_a_cell_of_degraded_pictures_stands_on_the_full_request_and_all_artefacts_of_its_level() -> None:
-    cell = TableCell("degradation", 1, "value", {"arms": "degraded-noise-1 degraded-noise-2", "value": "0"})
-    assert cell.arms == ("full", "degraded-noise-1", "degraded-noise-2")
+    cell = TableCell("measures", 1, "value", {"topic": "degradation", "arm": "degraded-noise-2", "value": "0"})
+    assert cell.arms == ("full", "degraded-noise-2")

@@ -25,7 +25,7 @@ from fixtures.tables import DEPTH, lose_answers, write_study
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.json_files import read_json
-from neuralmedbench.files.result_tables import read_results
+from neuralmedbench.files.result_tables import read_result, read_results
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Score, response_key
@@ -148,7 +148,7 @@ def test_numbers_on_the_page_are_the_cells_of_the_tables(study: Path, text: str)
                     rf'data-value="{row[name]}"><b>{percent(row[name])}</b><small( data-element="[a-z0-9-]+")?>{re.escape(span)}</small>'
                 )
                 assert re.search(shown, plain)
-    for row in csv.DictReader((study / "results" / "tables" / "arms.csv").open(encoding="utf-8")):
+    for row in read_result(study / "results" / "tables", "arms"):
         assert f'data-value="{row["difference"]}"><b>{points(row["difference"])}</b><small>{points_span(row["low"], row["high"])}' in plain
     for sentence in read_json(study / "results" / "tables" / "verdict.json")["sentences"]:
         assert sentence.partition(": ")[2][1:] in plain
@@ -171,7 +171,7 @@ def test_what_stands_below_a_block_is_there(study: Path, text: str) -> None:
     keys = {key for name in ("config", "benchmark", "model", "grader") for key in _keys(name)}
     for block in BLOCKS:
         assert f"rule {block.rule}:" in rules, block.id
-        assert set(block.tables) <= set(COLUMNS), block.id
+        assert set(block.csv) <= set(COLUMNS), block.id
         assert set(block.figures) <= set(FIGURES), block.id
         assert (ROOT / block.config[0]).exists() or block.id == "cards", block.id
         assert block.config[1] in keys | {""}, block.id
@@ -179,7 +179,7 @@ def test_what_stands_below_a_block_is_there(study: Path, text: str) -> None:
         assert re.fullmatch("[a-z]+", block.id)
     shown = {figure for block in BLOCKS for figure in block.figures}
     assert shown == set(FIGURES)
-    assert {table for block in BLOCKS for table in block.tables} == set(COLUMNS) - {LIST_OF_CASES}
+    assert {file for block in BLOCKS for file in block.csv} == set(COLUMNS) - {LIST_OF_CASES}
     for name in re.findall(r"<code>((?:results|config)/[^<*]*)</code></?(?:span|p)", text):
         assert (ROOT / name).exists() or (study / name).exists(), name
     for kind, folder, names in (("csv", "tables", set(COLUMNS)), ("svg", "figures", set(FIGURES))):
@@ -350,24 +350,31 @@ def test_the_last_line_counts_incomplete_responses(study: Path, text: str, capsy
 
 
 def test_oracle_slices_stand_beside_own_views_as_an_upper_bound_and_what_is_undefined_says_so(study: Path, text: str) -> None:
-    path = study / "results" / "tables" / "viewer.csv"
-    original = path.read_text(encoding="utf-8")
-    names = original.splitlines()[0].split(",")
-    shared = {"benchmark": DEPTH, "model": MODELS[0], "n_answers": "4", "n_undefined": "2", "n_items": "4", "n_patients": "4"}
-    rows = [shared | {"measure": "pass1_patients_oracle_slices", "value": "1.0", "low": "0.5", "high": "1.0"}]
-    rows += [shared | {"measure": "oracle_difference", "value": "0.5", "low": "0.25", "high": "0.75"}]
-    rows += [shared | {"measure": "pass1_difference_of_oracle_items", "n_items": "0", "n_answers": "0", "n_undefined": "6"}]
-    path.write_text(
-        "\n".join([original.splitlines()[0], *(",".join(row.get(name, "") for name in names) for row in rows), ""]), encoding="utf-8"
-    )
+    tables = study / "results" / "tables"
+    originals = {name: (tables / f"{name}.csv").read_text(encoding="utf-8") for name in ("measures", "contrasts")}
+    shared = {"topic": "viewer", "benchmark": DEPTH, "model": MODELS[0], "slice": "oracle_items", "value_of_slice": "true"}
+    shared |= {"n_items": "4", "n_patients": "4", "strategy": "viewer"}
+    passes = {"measure": "pass1_patients", "arm": "oracle_slices", "strategy": "direct", "n_answers": "4", "left_out": "2"}
+    added = {
+        "measures": [shared | passes | {"value": "1.0", "low": "0.5", "high": "1.0"}],
+        "contrasts": [
+            shared | {"measure": "oracle_difference", "difference": "0.5", "low": "0.25", "high": "0.75"},
+            shared | {"measure": "pass1_difference", "n_items": "0"},
+        ],
+    }
+    for name, rows in added.items():
+        names = originals[name].splitlines()[0].split(",")
+        lines = [",".join(row.get(column, "") for column in names) for row in rows]
+        (tables / f"{name}.csv").write_text("\n".join([originals[name].rstrip("\n"), *lines, ""]), encoding="utf-8")
     try:
         block = blocks_of(page(study, MODELS))["viewer"]
     finally:
-        path.write_text(original, encoding="utf-8")
+        for name, original in originals.items():
+            (tables / f"{name}.csv").write_text(original, encoding="utf-8")
     small = "<small>items with oracle slices</small>"
-    assert f"pass@1 with oracle slices (upper bound){small}" in block
-    assert f'oracle slices (upper bound) minus own views, in points{small}</td><td class="number" data-value="0.5"><b>+50</b>' in block
-    assert f'own views minus chosen slices, in points{small}</td><td class="number" data-value="">undefined</td>' in block
+    assert f"pass@1, oracle slices (upper bound){small}" in block
+    assert f'pass@1, oracle slices (upper bound) minus own views{small}</td><td class="number" data-value="0.5"><b>+50</b>' in block
+    assert f'pass@1, own views minus chosen slices{small}</td><td class="number" data-value="">undefined</td>' in block
     assert "so they use the truth: an upper bound" in block
     (line,) = re.findall(r"<tr>(.*?)</tr>", block.partition("<tbody>")[2].partition("</tbody>")[0], re.DOTALL)
     shown = [re.sub(r"<[^>]*>", " ", cell).split() for cell in re.findall(r'<td class="number"[^>]*>(.*?)</td>', line)]

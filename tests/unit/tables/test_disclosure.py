@@ -18,7 +18,7 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.estimates.suppression import CellSize, Label, mask_of, suppressed_cells
 from neuralmedbench.files.result_tables import read_result
-from neuralmedbench.records.results import COLUMNS, mark_of
+from neuralmedbench.records.results import mark_of
 from neuralmedbench.report.page import FILTERS
 from neuralmedbench.report.source import check_profile, with_marks
 from neuralmedbench.tables.release import Release, public_tables
@@ -164,7 +164,7 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_no_table_of_a_public_run_is_about_few_patients_or_one_case(public: Path) -> None:
     tables = public / "results" / "tables"
     hidden = 0
-    for table in COLUMNS:
+    for table in (one.name for one in TABLES):
         for row in rows_of(tables, table):
             assert not CASE.search(" ".join(row.values())), table
             patients = row.get("n_patients") or "0"
@@ -227,8 +227,8 @@ def test_nothing_else_is_hidden(tmp_path: Path, kind: str, profile: str) -> None
     study = read_study(
         tmp_path, [DEPTH, BREADTH], (), (), vocabulary=Path("config/vocabulary.yaml"), settings=IntervalSettings(resamples=100)
     )
-    tables: dict[str, list[dict[str, object]]] = {name: [] for name in COLUMNS}
-    shown = public_tables(study, tables, {name: RULES.get(name) for name in COLUMNS}, Release(profile))
+    tables: dict[str, list[dict[str, object]]] = {table.name: [] for table in TABLES}
+    shown = public_tables(study, tables, {table.name: RULES.get(table.name) for table in TABLES}, Release(profile))
     assert shown.tables is tables
     assert shown.visible is tables
     assert (shown.study, shown.notes(), shown.blocks({"cases": {}})) == (study, {}, {"cases": {}})

@@ -11,6 +11,7 @@ import pytest
 from fixtures.report import blocks_of, build
 from fixtures.tables import BREADTH, item, response, score, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings, rate_interval
+from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.records.items import Axis, Family, Gold, Item, Level, Runner
 from neuralmedbench.records.responses import Response
@@ -115,8 +116,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_tables_and_page_say_that_an_arm_is_one_request(made: tuple[Path, str]) -> None:
     root, text = made
-    (arm,) = (row for row in read_table(root / "results" / "tables" / "arms.csv") if row["benchmark"] == BREADTH)
-    assert (arm["n_requests"], arm["n_items"], arm["n_patients"]) == ("1", "16", "8")
+    (arm,) = (row for row in read_result(root / "results" / "tables", "arms") if row["benchmark"] == BREADTH)
+    assert (arm["n_items"], arm["n_patients"]) == ("16", "8")
     assert arm["note"] == "one request shared by 16 items"
     assert arm["difference"]
     assert arm["low"] + arm["high"] + arm["p_value"] == ""

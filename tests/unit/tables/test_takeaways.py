@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import pytest
 
-from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.report.blocks import BLOCKS
 from neuralmedbench.tables.answer_errors import errors_takeaway
 from neuralmedbench.tables.calls import destinations_takeaway
@@ -39,7 +38,7 @@ def study(**changes: Any) -> Study:
 
 
 def tables(**rows: list[dict[str, Any]]) -> Tables:
-    return {name: rows.get(name, []) for name in COLUMNS}
+    return {table.name: rows.get(table.name, []) for table in TABLES}
 
 
 def test_every_block_that_shows_tables_has_its_sentence() -> None:

@@ -21,7 +21,8 @@ from neuralmedbench.config.model import GraderConfig, GraderValidation, ModelCon
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates import prediction_powered
 from neuralmedbench.estimates.intervals import IntervalSettings
-from neuralmedbench.files.tables import read_records, read_table
+from neuralmedbench.files.result_tables import read_results
+from neuralmedbench.files.tables import read_records
 from neuralmedbench.ratings.form import read_form
 from neuralmedbench.records.scores import Rating, RatingPart, Score, response_key
 from neuralmedbench.report.page import templates
@@ -305,7 +306,7 @@ def written(root: Path, rated: Rated) -> Written:
             "ratings",
             "agreement",
         )
-        return {one: read_table(folder / f"{one}.csv") for one in names}, told["notes"] | told["verdict"]
+        return read_results(folder, names), told["notes"] | told["verdict"]
 
     return write
 
