@@ -1,4 +1,4 @@
-"""The page that puts two finished runs side by side: read from their files, computed by `tables`, rendered like the report."""
+"""The page that compares two finished runs, or two revisions of one: read from their files, computed by `tables`, rendered like the report."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from neuralmedbench.figures.table import with_titles
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_table, write_table
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.results import CLUSTER_MARKS
 from neuralmedbench.records.words import counted
 from neuralmedbench.report.cases import pack_bytes
@@ -132,14 +133,18 @@ def write_comparison(
         If a file of a run is absent or does not match its record.
     """
     named, revisions = _pairs(pairs, a, b)
+    models = [list(run.provenance["models"]) for run in (a, b)]
+    if a == b:  # of one run only the named models or revisions
+        models = [[entry for entry in models[0] if entry["model"] in names] for names in (named, named.values())]
     stored = (
-        read_stored_run(a.name, a.results, a.provenance["models"], revisions[0]),
-        read_stored_run(b.name, b.results, b.provenance["models"], revisions[1]),
+        read_stored_run(a.name, a.results, models[0], revisions[0]),
+        read_stored_run(b.name, b.results, models[1], revisions[1]),
     )
     kinds = _subjects(root, stored)
     patients = frozenset(name for name, kind in kinds.items() if kind == "patient")
     audience = Audience(a.public or b.public, max(a.fewest, b.fewest), patients)
-    found = compare_runs(stored[0], stored[1], _interval_settings(b), pairs=named, despite=despite, audience=audience)
+    vocabulary = read_vocabulary(root / _setting(b, "vocabulary"))
+    found = compare_runs(stored[0], stored[1], vocabulary, _interval_settings(b), pairs=named, despite=despite, audience=audience)
     titles, clusters = _titles(root, a, b, kinds), {row["benchmark"]: row["cluster"] for row in (*a.board, *b.board)}
     # everything that the page shows stands in a table beside it
     page = root / "results" / FOLDER / f"{a.name}--{b.name}.html"
@@ -188,6 +193,12 @@ def _subjects(root: Path, stored: Iterable[StoredRun]) -> dict[str, str]:
     names = dict.fromkeys(benchmark for run in stored for benchmark, _ in run.answers)
     audits = {name: root / "data" / "deidentified" / name / "audit.json" for name in names}
     return {name: str(read_audit(path).kind) if path.is_file() else "patient" for name, path in audits.items()}
+
+
+def _setting(run: ComparedRun, name: str) -> Any:
+    """Return a setting of a run, or its default where its configuration file is not here any more."""
+    default = PipelineConfig.model_fields[name].get_default(call_default_factory=True)
+    return (run.settings or {}).get(name, default)
 
 
 def _interval_settings(run: ComparedRun) -> IntervalSettings:

@@ -54,7 +54,7 @@ from neuralmedbench.tables.first_screen import badges, notes, sentences, trust_n
 from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
-from neuralmedbench.tables.revisions import change_notes, change_sentences
+from neuralmedbench.tables.revisions import change_sentences
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
 
@@ -112,7 +112,6 @@ TABLES: tuple[Table, ...] = (
     agreement.RATERS,
     readiness.TABLE,
     revisions.REVISIONS,
-    revisions.FLIPS,
     claims.TABLE,
     measures.GROUNDING,
     measures.BLIND_ITEMS,
@@ -153,12 +152,7 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     pictures = next(iter(picture_benchmarks(rest, seen["arms"])), None)  # the benchmark of the column "Uses the pictures?"
     answer = title_answer(rest, seen) | ({"pictures": pictures} if pictures else {})
     write_json(folder / "verdict.json", {"answer": answer, "sentences": parts, "badges": badges(study, cells)})
-    told_of = (
-        change_notes(rest, seen["revisions"])
-        | trust_notes(rest, seen)
-        | {"blocks": shown.blocks(block_notes(rest, seen)), "passes": definitions(rest)}
-        | shown.notes()
-    )
+    told_of = trust_notes(rest, seen) | {"blocks": shown.blocks(block_notes(rest, seen)), "passes": definitions(rest)} | shown.notes()
     pairs = results.once(model_pairs)
     write_json(folder / "notes.json", notes(rest, seen, {name: pairs[name] for name in rest.benchmarks}) | told_of)
     write_json(metrics, headline_metrics(seen["leaderboard"]))

@@ -67,7 +67,6 @@ EMPTY_HERE = {
     "degradation",
     "pressure",
     "revisions",
-    "flips",
     "turns",
     "ladder",
     "juries",
