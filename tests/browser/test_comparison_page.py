@@ -31,7 +31,7 @@ def two_runs(root: Path, profile: str = "internal", kind: str = "phantom") -> Pa
     """Write two finished runs of invented models: in the second, every wrong answer of alpha to the depth items of eight cases is right."""
     write_study(root, models=MODELS, patients=22 if kind == "patient" else 12, kind=kind, hostile=True)
     build(root, MODELS, *(["--profile", profile] if profile != "internal" else []), figures=False)
-    (root / "config" / "config.yaml").write_text(f"benchmarks: [{DEPTH}]\nmodels: [alpha]\n", encoding="utf-8")
+    (root / "config" / "config.yaml").write_text(f"benchmarks: [{DEPTH}]\nmodels: [alpha]\nvocabulary: config/vocabulary.yaml\n", encoding="utf-8")
     other = root / "results" / "later"
     shutil.copytree(root / "results", other, ignore=shutil.ignore_patterns("later"))
     (root / "config" / "later.yaml").write_text("statistics: {resamples: 200}\n", encoding="utf-8")
@@ -113,6 +113,14 @@ def test_a_public_page_names_no_case(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "single cases of patients stay out of a public page" in page
 
 
+def test_of_one_run_only_the_named_models_are_compared(compared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(compared)
+    assert main(["run", "compare", "config", "--pair", "alpha=beta"]) == 0
+    with (compared / "results/compare/config--config/differences.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["model"], row["model_b"]) for row in rows} == {("alpha", "beta")}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -121,6 +129,7 @@ def test_a_public_page_names_no_case(tmp_path: Path, monkeypatch: pytest.MonkeyP
             ("config", "begun"),
             "begun: this run has no report yet, so there is nothing to compare; finish it: snakemake --cores 8 --configfile config/begun.yaml",
         ),
+        (("config",), "nmb run compare: name two runs, or one run with --pair MODEL@1=MODEL@2, or a model with --probe"),
         (("config", "later", "--pair", "alpha"), "alpha: a pair is OLD=NEW"),
         (("config", "later", "--pair", "alpha=delta"), "alpha=delta: the run later has no model delta; it has alpha, beta"),
         (("config", "later", "--pair", "alpha@7=alpha"), "alpha@7: the run config holds no answers of this revision to demo; it has 1"),
