@@ -91,8 +91,8 @@ def test_the_page_says_how_the_runs_differ(compared: Path) -> None:
     facts = {row["name"]: row for row in rows_of(compared, "runs")}
     changed = facts["statistics.resamples"]
     assert (changed["topic"], changed["a"], changed["b"], changed["same"]) == ("settings", "10000", "200", "false")
-    assert facts["alpha: revision"]["same"] == "true"
-    assert facts["configuration files"]["b"] == "config/later.yaml"
+    assert facts[f"alpha on {DEPTH}.revision"]["same"] == "true"
+    assert facts["configfiles"]["b"] == "config/later.yaml"
 
 
 def test_nothing_of_a_patient_is_on_the_page_that_is_not_in_a_report(compared: Path) -> None:

@@ -34,9 +34,9 @@ FOLDER = "compare"
 SCRIPTS = ("page.js", "reading.js")
 WORDS = ("item", "gold", "arm", "strategy", "sample", "family", "pass@1", "interval", "missing")
 """Words of the glossary that this page uses."""
-RUN_LISTS = ("benchmarks", "models", "graders", "published", "rating_rounds")
 STATISTICS = ("resamples", "seed", "confidence", "max_missing_fraction")
-DIGEST = 12
+DIGEST, SHA256 = 12, 64
+"""Digits of a digest that are shown, and all of them."""
 FACTS = {"topic": "str", "name": "str", "a": "str", "b": "str", "same": "bool"}
 Json = dict[str, Any]
 
@@ -225,63 +225,35 @@ def _unpaired(stored: Sequence[StoredRun], named: Mapping[str, str]) -> Iterator
             yield f"Only in {name}: {', '.join(model for one, model in keys if one == benchmark)} on {benchmark}."
 
 
-def run_facts(a: ComparedRun, b: ComparedRun) -> Iterator[dict[str, Any]]:
+def run_facts(a: ComparedRun, b: ComparedRun) -> Iterator[Json]:
     """Yield what is known of both runs, one fact a row: from their provenance, and their settings as their configuration files are now."""
-    sides = [{fact[:3]: fact[3] for fact in _facts(run)} for run in (a, b)]
-    values: dict[tuple[str, str], dict[str, tuple[str, str]]] = {}
-    for topic, name, benchmark in dict.fromkeys([*sides[0], *sides[1]]):
-        pair = sides[0].get((topic, name, benchmark), ""), sides[1].get((topic, name, benchmark), "")
-        values.setdefault((topic, name), {})[benchmark] = pair
-    for (topic, name), own in values.items():
-        # what is equal on all benchmarks is one fact
-        pairs = own if len(set(own.values())) > 1 else {"": next(iter(own.values()))}
-        for benchmark, (one, other) in pairs.items():
-            yield {"topic": topic, "name": f"{name} on {benchmark}" if benchmark else name, "a": one, "b": other, "same": one == other}
+    sides = [dict(_facts(run)) for run in (a, b)]
+    for topic, name in dict.fromkeys([*sides[0], *sides[1]]):
+        first, second = (side.get((topic, name), "") for side in sides)
+        yield {"topic": topic, "name": name, "a": first, "b": second, "same": first == second}
 
 
-def _facts(run: ComparedRun) -> Iterator[tuple[str, str, str, str]]:
-    """Yield topic, name, benchmark if it is of one, and value."""
-    made = run.provenance
-    dates = sorted({entry[name] for entry in made["models"] for name in ("first_called_on", "last_called_on") if entry[name]})
-    yield "run", "configuration files", "", ", ".join(run.configfiles) or "config/config.yaml"
-    yield "run", "report made (UTC)", "", run.made
-    yield "run", "answers called", "", " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else ""
-    lists = {name: dict.fromkeys(entry[name[:-1]] for entry in made["models"]) for name in ("benchmarks", "models")}
-    lists["graders"] = dict.fromkeys(Path(path).stem for path in made["inputs"] if path.startswith("config/graders/"))
-    for name, members in lists.items():
-        yield "run", name, "", ", ".join(members)
-    if run.settings is not None:
-        for key, value in _leaves({name: value for name, value in run.settings.items() if name not in RUN_LISTS}):
-            yield "settings", key, "", value
-    for entry in made["models"]:
-        for name in ("revision", "id", "backend", "temperature", "seed"):
-            absent = "the provider's own" if (name, entry["backend"]) == ("temperature", "litellm") else "not sent"
-            yield "models", f"{entry['model']}: {name}", entry["benchmark"], absent if entry[name] is None else str(entry[name])
-        yield "models", f"{entry['model']}: served as", entry["benchmark"], ", ".join(dict.fromkeys(one["name"] for one in entry["served"]))
-    prompts, versions = made["prompts"], made.get("prompt_versions", {})
-    for path, digest in prompts.items():
-        version = f"version {versions[path]}, " if path in versions else ""
-        yield "prompts", path, "", f"{version}{digest[:DIGEST]}"
-    for path, digest in made["inputs"].items():
-        parts = Path(path).parts
-        if parts[0] in ("config", "data"):
-            yield "configuration" if parts[0] == "config" else "data", path, "", digest[:DIGEST]
-    for name, value in made["vocabulary"].items():
-        yield "vocabulary", name, "", value if name == "version" else value[:DIGEST]
-    state = {None: "", False: "", True: ", with changes that were not committed"}[made.get("dirty")]
-    yield "code", "commit", "", f"{made['commit'][:DIGEST]}{state}" if made.get("commit") else "not a repository"
-    yield "code", "Python", "", made["python"]
-    yield "code", "requirements.lock", "", made["lock_sha256"][:DIGEST]
-    for name, version in made["packages"].items():
-        yield "code", name, "", version
+def _facts(run: ComparedRun) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield topic and name of each fact of a run, with its value."""
+    facts: Json = {"report": {"made": run.made}, **run.provenance, "settings": run.settings or {}}
+    facts["models"] = {
+        f"{entry['model']} on {entry['benchmark']}": entry | {"served": [served["name"] for served in entry["served"]]}
+        for entry in run.provenance["models"]
+    }
+    facts["inputs"] = {path: digest for path, digest in facts["inputs"].items() if path.startswith(("config/", "data/"))}
+    for topic, value in facts.items():
+        for name, leaf in _leaves(value):
+            yield (topic if name else "run", name or topic), leaf[:DIGEST] if len(leaf) == SHA256 else leaf
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict) and value:
+    if isinstance(value, dict):
         for key, entry in value.items():
             yield from _leaves(entry, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list):
+        yield name, ", ".join(map(str, value))
     else:
-        yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        yield name, "" if value is None else str(value)
 
 
 def _context(page: Path, runs: tuple[ComparedRun, ComparedRun], found: RunComparison, titles: Mapping[str, str]) -> Json:
