@@ -31,7 +31,9 @@ def two_runs(root: Path, profile: str = "internal", kind: str = "phantom") -> Pa
     """Write two finished runs of invented models: in the second, every wrong answer of alpha to the depth items of eight cases is right."""
     write_study(root, models=MODELS, patients=22 if kind == "patient" else 12, kind=kind, hostile=True)
     build(root, MODELS, *(["--profile", profile] if profile != "internal" else []), figures=False)
-    (root / "config" / "config.yaml").write_text(f"benchmarks: [{DEPTH}]\nmodels: [alpha]\nvocabulary: config/vocabulary.yaml\n", encoding="utf-8")
+    (root / "config" / "config.yaml").write_text(
+        f"benchmarks: [{DEPTH}]\nmodels: [alpha]\nvocabulary: config/vocabulary.yaml\n", encoding="utf-8"
+    )
     other = root / "results" / "later"
     shutil.copytree(root / "results", other, ignore=shutil.ignore_patterns("later"))
     (root / "config" / "later.yaml").write_text("statistics: {resamples: 200}\n", encoding="utf-8")
@@ -171,26 +173,6 @@ def test_a_checker_of_accessibility_finds_nothing(page: Browser, scheme: str, wi
     assert page.run(FINDINGS) == []
     assert page.run("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
     assert page.complaints == []
-
-
-DRAWN = """(() => {
-  const [box, svg] = [document.querySelector("figure.differences .scroll"), document.querySelector("figure.differences svg")];
-  const inside = (one) => one.getBoundingClientRect().left >= box.getBoundingClientRect().left - 1 && one.getBoundingClientRect().right <= box.getBoundingClientRect().right + 1;
-  return {
-    cut: [...svg.querySelectorAll("text, path")].filter((one) => one.getBoundingClientRect().width && !inside(one)).length,
-    smallest: Math.min(...[...svg.querySelectorAll("text")].map((one) => one.getBoundingClientRect().height)),
-  };
-})()"""
-
-
-@needs_browser
-@pytest.mark.browser
-def test_a_phone_shows_the_whole_figure_with_letters_that_can_be_read(page: Browser) -> None:
-    page.call("Emulation.setDeviceMetricsOverride", width=390, height=900, deviceScaleFactor=1, mobile=False)
-    page.run("document.querySelector('figure.differences').scrollIntoView()")
-    drawn = page.run(DRAWN)
-    assert drawn["cut"] == 0
-    assert drawn["smallest"] >= 10, "height of a line of text in CSS pixels"
 
 
 CUT = """[...document.querySelectorAll('#numbers > .scroll')].map((one) => one.scrollWidth - one.clientWidth)"""

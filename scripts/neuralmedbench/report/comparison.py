@@ -13,9 +13,7 @@ from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.workflow import merged_config
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.intervals import IntervalSettings
-from neuralmedbench.figures.gallery import RUN_DIFFERENCES
 from neuralmedbench.figures.style import looks
-from neuralmedbench.figures.table import with_titles
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_table, write_table
@@ -24,7 +22,7 @@ from neuralmedbench.records.results import CLUSTER_MARKS
 from neuralmedbench.records.words import counted
 from neuralmedbench.report.cases import pack_bytes
 from neuralmedbench.report.page import inlined, policy, shape_of, templates
-from neuralmedbench.report.source import inline_svg, with_marks
+from neuralmedbench.report.source import with_marks
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.stored_runs import StoredRun, read_stored_run
 from neuralmedbench.tables.two_runs import Audience, ChangedItemRow, RunComparison, RunDifferenceRow, compare_runs, comparison_answer
@@ -261,16 +259,12 @@ def _context(page: Path, runs: tuple[ComparedRun, ComparedRun], found: RunCompar
     reports = [os.path.relpath(run.results / "report.html", page.parent) for run in runs]
     differences = with_marks(read_table(folder / "differences.csv"), DIFFERENCES)
     models = sorted({row[name] for row in differences for name in ("model", "model_b")})
-    drawn = RUN_DIFFERENCES.keep(read_table(folder / "differences.csv"))
-    if drawn:
-        RUN_DIFFERENCES.save(folder / "differences.svg", with_titles(drawn, {name: titles.get(name, name) for name in models}))
     return {
         "runs": runs,
         "report_links": list(zip((Path(path).as_posix() for path in reports), runs, strict=True)),
         "differences": differences,
         "changed": read_table(folder / "changed_items.csv"),
         "facts": read_table(folder / "runs.csv"),
-        "figure": inline_svg((folder / "differences.svg").read_text(encoding="utf-8"), "figure-differences") if drawn else "",
         "hidden": found.hidden,
         "alpha": found.alpha,
         "titles": titles,
