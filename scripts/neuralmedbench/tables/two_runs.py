@@ -295,54 +295,61 @@ def comparison_answer(found: RunComparison, titles: Mapping[str, str], clusters:
     str
         Sentences about the comparisons of whole benchmarks that are shown.
     """
-    rows = [row for row in found.differences if row["comparisons"] == WHOLE and not row["mark"]]
-    tested = [row for row in rows if any(row[name] is not None for name in TESTS)]
-    tests = [row[name] for row in tested for name in TESTS if row[name] is not None]
-    if not tests:
+    whole = [row for row in found.differences if row["comparisons"] == WHOLE and not row["mark"]]
+    rows = [row for row in whole if any(row[test] is not None for test in TESTS)]
+    if not rows:
         hidden = any(row["mark"] for row in found.differences)
         why = "no number may be shown" if hidden else "no model answered the same question in both runs"
         return f"Nothing can be compared: {why}."
-
-    def size(row: Cells) -> str:
-        return f"{items_of(row['n_items'], row['n_patients'], clusters.get(row['benchmark'], PATIENT), ' of ')} in both"
-
-    def title(row: Cells) -> str:
-        return f"{titles.get(row['model'], row['model'])} on {titles.get(row['benchmark'], row['benchmark'])}"
-
-    def words(row: Cells) -> str:
-        span = points_span(row["low"], row["high"])
-        return f"{title(row)} {points(row['difference'])} points ({f'{span}; ' if span else ''}{size(row)})"
-
-    def rate(row: Cells) -> str:
-        return "" if row["difference"] is None else f" (pass@1 {points(row['difference'])} points)"
-
-    after = f"after Holm’s correction for {counted(len(tests), 'test')}" if len(tests) > 1 else "in the only comparison"
-    partial = sum(any(row[name] for name in LEFT_OUT) for row in rows)
+    tests = sum(row[test] is not None for row in rows for test in TESTS)
+    after = f"after Holm’s correction for {tests} tests" if tests > 1 else "in the only test"
+    partial = sum(any(row[name] for name in LEFT_OUT) for row in whole)
     verb = "leaves" if partial == 1 else "leave"
-    beside = f" {counted(partial, 'comparison')} {verb} out items that were not the same or not answered in both." if partial else ""
-    rated = [row for row in rows if row["p_value"] is not None]
-    rated = [row for row in tested if row["p_value"] is not None]
-    if changed := [row for row in tested if row["changed"]]:
-        scored = sorted((row for row in rated if row["p_holm"] < found.alpha), key=lambda row: -abs(row["difference"]))
-        reworded = [f"{title(row)}{rate(row)}" for row in changed if row not in scored]
-        parts = [f"pass@1 changed {after}: {listing([words(row) for row in scored])}"] if scored else []
-        if reworded:
-            parts.append(f"more answers differ than repeats do{'' if scored else f', {after}'}: {listing(reworded)}")
-        rest = len(tested) - len(changed)
-        others = f" In {'the other comparison' if rest == 1 else f'the other {rest} comparisons'} no change was shown." if rest else ""
-        return f"Yes, {'; '.join(parts)}.{others}{beside}"
-    repeats = any(row[name] is not None for row in tested for name in TESTS[1:])
-    noise = " No more answers differ than repeats do." if repeats else " How much repeats differ is not known."
-    if not rated:
-        return f"No change was shown {after}.{noise}{beside}"
-    sizes = listing(list(dict.fromkeys(f"{titles.get(row['benchmark'], row['benchmark'])}: {size(row)}" for row in rated)))
+    left_out = f" {counted(partial, 'comparison')} {verb} out items that were not the same or not answered in both." if partial else ""
+    words = [(_title(row, titles), _size(row, clusters)) for row in rows]
+    changes = [_change_words(row, found.alpha, *text) for row, text in zip(rows, words, strict=True) if row["changed"]]
+    if not changes:
+        return f"{_unchanged_words(rows, after, words)}{left_out}"
+    rest = len(rows) - len(changes)
+    others = f" In {'the other comparison' if rest == 1 else f'the other {rest} comparisons'} no change was shown." if rest else ""
+    return f"Yes, {after}: {listing(changes)}.{others}{left_out}"
+
+
+def _title(row: Cells, titles: Mapping[str, str]) -> str:
+    return " on ".join(titles.get(row[name], row[name]) for name in ("model", "benchmark"))
+
+
+def _size(row: Cells, clusters: Mapping[str, str]) -> str:
+    return f"{items_of(row['n_items'], row['n_patients'], clusters.get(row['benchmark'], PATIENT), ' of ')} in both"
+
+
+def _difference_words(row: Cells, size: str) -> str:
+    span = points_span(row["low"], row["high"])
+    return f"{points(row['difference'])} points ({f'{span}; ' if span else ''}{size})"
+
+
+def _change_words(row: Cells, alpha: float, title: str, size: str) -> str:
+    if row["p_holm"] is not None and row["p_holm"] < alpha:
+        return f"pass@1 of {title} changed by {_difference_words(row, size)}"
+    rate = "" if row["difference"] is None else f" (pass@1 {points(row['difference'])} points)"
+    return f"answers of {title} differ more than repeats do{rate}"
+
+
+def _unchanged_words(rows: Sequence[Cells], after: str, words: Sequence[tuple[str, str]]) -> str:
+    """Say of comparisons without a change whether anything differs, and how large a difference would have been shown."""
+    repeats = any(row[test] is not None for row in rows for test in TESTS[1:])
+    noise = "No more answers differ than repeats do." if repeats else "How much repeats differ is not known."
+    if all(row["p_value"] is None for row in rows):
+        return f"No change was shown {after}. {noise}"
+    sizes = listing([f"{title}: {size}" for title, size in words])
     # an interval of 0 to 0 stands only where all answers of both are the same
-    if rated == tested and all(row["same_answers"] == 1 and row["low"] == row["high"] == 0 for row in rated):
-        return f"Nothing changed: every answer is the same, word for word, and so is every outcome ({sizes}).{beside}"
-    if not any(row["difference"] or row["gained"] or row["lost"] for row in rated):
-        return f"No outcome changed, though not every answer is the same word for word ({sizes}).{noise}{beside}"
-    largest = max(rated, key=lambda row: abs(row["difference"]))
-    seen = [row["detectable"] for row in rated if row["detectable"] is not None and row["detectable"] < 1]
+    if all(row["same_answers"] == 1 and row["low"] == row["high"] == 0 for row in rows):
+        return f"Nothing changed: every answer is the same, word for word, and so is every outcome ({sizes})."
+    if not any(row["difference"] or row["gained"] or row["lost"] for row in rows):
+        return f"No outcome changed, though not every answer is the same word for word ({sizes}). {noise}"
+    largest = max(range(len(rows)), key=lambda number: abs(rows[number]["difference"] or 0))
+    title, size = words[largest]
+    seen = [row["detectable"] for row in rows if row["detectable"] is not None and row["detectable"] < 1]
     power = f" 8 of 10 such comparisons would show a difference of {points(median(seen), plus='')} points." if seen else ""
-    lead = "the largest difference is that of " if len(rated) > 1 else ""
-    return f"No change of pass@1 was shown {after}; {lead}{words(largest)}.{noise}{power}{beside}"
+    lead = "the largest difference is that of " if len(rows) > 1 else ""
+    return f"No change was shown {after}; {lead}pass@1 of {title}: {_difference_words(rows[largest], size)}. {noise}{power}"

@@ -121,7 +121,7 @@ def test_a_model_that_answers_as_before_shows_no_sign_of_a_change(bench):
     drift = bench.check()
     assert not drift.changed
     assert drift.lines[0].startswith(
-        "m on b, revision 1, 20 items asked again: No change of pass@1 was shown after Holm’s correction for 3 tests; m on b "
+        "m on b, revision 1, 20 items asked again: No change was shown after Holm’s correction for 3 tests; pass@1 of m on b: "
     )
     assert "20 items of 12 patients in both" in drift.lines[0]
     assert "No more answers differ than repeats do." in drift.lines[0]
@@ -136,7 +136,7 @@ def test_a_server_that_silently_changed_is_found(bench):
     drift = bench.check()
     assert drift.changed
     assert drift.lines[0].startswith(
-        "m on b, revision 1, 20 items asked again: Yes, pass@1 changed after Holm’s correction for 3 tests: m on b −"
+        "m on b, revision 1, 20 items asked again: Yes, after Holm’s correction for 3 tests: pass@1 of m on b changed by −"
     )
     assert drift.lines[1].startswith("Changed sides: b/case")
     assert drift.lines[2] == "Served as m-2026-05-01 before, as m-2026-06-01 now."
@@ -220,7 +220,7 @@ def test_an_item_without_a_reference_is_compared_by_what_is_named_first(bench):
     bench.server.chances = AFTER
     drift = bench.check()
     assert drift.changed
-    assert "more answers differ than repeats do, in the only comparison: m on b." in drift.lines[0]
+    assert "Yes, in the only test: answers of m on b differ more than repeats do." in drift.lines[0]
 
 
 def test_answers_that_name_nothing_and_have_no_reference_cannot_be_compared(bench, monkeypatch):
@@ -328,10 +328,10 @@ def project(bench, tmp_path, monkeypatch):
 def test_the_command_says_it_in_plain_lines_and_by_its_exit_code(project, capsys):
     arguments = ["--probe", "m", "--benchmark", "b", "--configfiles", "config/config.yaml"]
     assert command.main(arguments) == 0
-    assert "No change of pass@1 was shown" in capsys.readouterr().out
+    assert "No change was shown" in capsys.readouterr().out
     project.server.chances = AFTER
     assert command.main(arguments) == 3
-    assert "Yes, pass@1 changed" in capsys.readouterr().out
+    assert "pass@1 of m on b changed by" in capsys.readouterr().out
     asked = len(project.server.bodies)
     assert command.main([*arguments, "--items", "3"]) in (0, 3)
     assert len(project.server.bodies) == asked + 3 * 3

@@ -148,7 +148,7 @@ def test_holm_is_over_the_comparisons_of_a_family_and_the_answer_names_none_that
     one, other = run_of(scores_of(items, before.tolist())), run_of(scores_of(items, after.tolist(), "1"), "b")
     alone = compare_runs(one, other, SETTINGS)
     assert whole(alone)["changed"]
-    assert answer(alone).startswith("Yes, pass@1 changed in the only comparison: alpha on demo +10 points (")
+    assert answer(alone).startswith("Yes, in the only test: pass@1 of alpha on demo changed by +10 points (")
     # the same change beside nine models that stay as they are
     names = [f"model{number}" for number in range(9)]
     for run in (one, other):
@@ -158,7 +158,7 @@ def test_holm_is_over_the_comparisons_of_a_family_and_the_answer_names_none_that
     row = next(row for row in beside.differences if (row["comparisons"], row["model"]) == (WHOLE, "alpha"))
     assert row["p_holm"] == pytest.approx(min(1.0, 10 * row["p_value"]))
     assert not row["changed"]
-    assert answer(beside).startswith("No change of pass@1 was shown after Holm’s correction for 10 tests; the largest difference is")
+    assert answer(beside).startswith("No change was shown after Holm’s correction for 10 tests; the largest difference is")
 
 
 def test_a_model_is_compared_with_its_partner_of_another_name() -> None:
@@ -231,7 +231,7 @@ def test_a_planted_difference_of_fifteen_points_is_found() -> None:
     row = whole(found)
     assert row["low"] < PLANTED < row["high"]
     assert row["changed"]
-    assert answer(found).startswith("Yes, pass@1 changed")
+    assert answer(found).startswith("Yes, in the only test: pass@1 of alpha on demo changed by +")
     assert "120 items of 60 patients in both" in answer(found)
 
 
@@ -281,7 +281,7 @@ def test_answers_that_change_beyond_the_noise_of_repeats_are_a_change_without_a_
     assert row["p_passes"] < 0.01
     assert row["p_leaders"] == 1
     assert answer(found).startswith(
-        "Yes, more answers differ than repeats do, after Holm’s correction for 3 tests: alpha on demo (pass@1 0 points)."
+        "Yes, after Holm’s correction for 3 tests: answers of alpha on demo differ more than repeats do (pass@1 0 points)."
     )
     renamed = compare_runs(before, run_of(repeated(items, ["ppppp", "fffff"] * 12, "stroke"), "b"))
     row = whole(renamed)
@@ -316,8 +316,8 @@ def test_an_item_without_a_reference_is_compared_by_its_leading_diagnosis_alone(
     found = compare_runs(run_of(before), run_of(after, "b"))
     row = whole(found)
     assert (row["n_items"], row["p_value"], row["p_passes"], row["changed"]) == (0, None, None, True)
-    assert answer(found) == "Yes, more answers differ than repeats do, in the only comparison: alpha on demo."
-    assert answer(compare_runs(run_of(before), run_of(before, "b"))).startswith("No change was shown in the only comparison.")
+    assert answer(found) == "Yes, in the only test: answers of alpha on demo differ more than repeats do."
+    assert answer(compare_runs(run_of(before), run_of(before, "b"))).startswith("No change was shown in the only test.")
 
 
 def test_a_run_that_lacks_answers_is_compared_on_the_items_of_both() -> None:
