@@ -156,13 +156,16 @@ def probe_model(
         raise ProviderError(message)
     # samples are numbered from 0 on both sides, so that they pair
     now = [replace(row, repeat=row.repeat - first) for row in new]
-    sides = []
-    for name, rows in (("before", old), ("now", now)):
-        grades = grade_with_rubric(rows, items, gold, vocabulary, grader=GRADER)
-        scores = score_responses(rows, items, gold, [grades], vocabulary=vocabulary)
-        key = target.benchmark, model.name
-        sides.append(StoredRun(name, {key: outcomes_of(scores, requests_of(rows))}, {key: model.revision}))
+    sides = [_scored(name, rows, items, gold, vocabulary) for name, rows in (("before", old), ("now", now))]
     return _judged(who, sides, [_served_names(rows) for rows in (old, new)], vocabulary, settings)
+
+
+def _scored(name: str, rows: Sequence[Response], items: Mapping[str, Item], gold: Mapping[str, Gold], vocabulary: Vocabulary) -> StoredRun:
+    """Score the answers of one model to one benchmark as a run of its own."""
+    grades = grade_with_rubric(rows, items, gold, vocabulary, grader=GRADER)
+    scores = score_responses(rows, items, gold, [grades], vocabulary=vocabulary)
+    key = rows[0].benchmark, rows[0].model
+    return StoredRun(name, {key: outcomes_of(scores, requests_of(rows))}, {key: rows[0].revision})
 
 
 def _judged(
