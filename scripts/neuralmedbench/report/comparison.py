@@ -32,7 +32,6 @@ FOLDER = "compare"
 SCRIPTS = ("page.js", "reading.js")
 WORDS = ("item", "gold", "arm", "strategy", "sample", "family", "pass@1", "interval", "missing")
 """Words of the glossary that this page uses."""
-STATISTICS = ("resamples", "seed", "confidence", "max_missing_fraction")
 DIGEST, SHA256 = 12, 64
 """Digits of a digest that are shown, and all of them."""
 FACTS = {"topic": "str", "name": "str", "a": "str", "b": "str", "same": "bool"}
@@ -59,21 +58,20 @@ class ComparedRun:
     made: str
     configfiles: tuple[str, ...]
     provenance: Json
-    settings: Json | None
+    settings: PipelineConfig | None
     verdict: Json
     board: list[dict[str, str]]
+
+    @property
+    def config(self) -> PipelineConfig:
+        """Its settings, or the defaults where they are not known."""
+        return self.settings or PipelineConfig.model_construct(benchmarks=(), models=())
 
     @property
     def public(self) -> bool:
         """True if its own report is a public one."""
         disclosure = read_json(self.results / "tables" / "notes.json").get("disclosure")
-        return bool(disclosure) or (self.settings or {}).get("report", {}).get("profile") == "public"
-
-    @property
-    def fewest(self) -> int:
-        """Number of patients below which its public report hides a number."""
-        default = PipelineConfig.model_fields["report"].get_default(call_default_factory=True).min_patients_shown
-        return int((self.settings or {}).get("report", {}).get("min_patients_shown", default))
+        return bool(disclosure) or self.config.report.profile == "public"
 
     @property
     def notices(self) -> list[str]:
@@ -94,7 +92,7 @@ def read_compared_run(root: Path, name: str, results: Path, made: str) -> Compar
         made=made,
         configfiles=names,
         provenance=provenance,
-        settings=withhold_outside_paths(load_pipeline(merged_config(paths, root / "config")).model_dump(mode="json")) if known else None,
+        settings=load_pipeline(merged_config(paths, root / "config")) if known else None,
         verdict=read_json(results / "tables" / "verdict.json"),
         board=read_table(results / "tables" / "leaderboard.csv"),
     )
@@ -103,7 +101,7 @@ def read_compared_run(root: Path, name: str, results: Path, made: str) -> Compar
 def write_comparison(
     root: Path, a: ComparedRun, b: ComparedRun, *, pairs: Sequence[str] = (), despite: Collection[str] = ()
 ) -> tuple[Path, str]:
-    """Compare two finished runs and write tables, figure and page.
+    """Compare two finished runs and write tables and page.
 
     Parameters
     ----------
@@ -119,7 +117,7 @@ def write_comparison(
     Returns
     -------
     page : Path
-        The page, `results/compare/<a>--<b>.html`; its tables and figure lie in the folder of that name.
+        The page, `results/compare/<a>--<b>.html`; its tables lie in the folder of that name.
     answer : str
         Its first sentence.
 
@@ -140,9 +138,9 @@ def write_comparison(
     )
     kinds = _subjects(root, stored)
     patients = frozenset(name for name, kind in kinds.items() if kind == "patient")
-    audience = Audience(a.public or b.public, max(a.fewest, b.fewest), patients)
-    vocabulary = read_vocabulary(root / _setting(b, "vocabulary"))
-    found = compare_runs(stored[0], stored[1], vocabulary, _interval_settings(b), pairs=named, despite=despite, audience=audience)
+    audience = Audience(a.public or b.public, max(run.config.report.min_patients_shown for run in (a, b)), patients)
+    vocabulary, settings = read_vocabulary(root / b.config.vocabulary), IntervalSettings(**b.config.statistics.model_dump())
+    found = compare_runs(stored[0], stored[1], vocabulary, settings, pairs=named, despite=despite, audience=audience)
     titles, clusters = _titles(root, a, b, kinds), {row["benchmark"]: row["cluster"] for row in (*a.board, *b.board)}
     # everything that the page shows stands in a table beside it
     page = root / "results" / FOLDER / f"{a.name}--{b.name}.html"
@@ -193,17 +191,6 @@ def _subjects(root: Path, stored: Iterable[StoredRun]) -> dict[str, str]:
     return {name: str(read_audit(path).kind) if path.is_file() else "patient" for name, path in audits.items()}
 
 
-def _setting(run: ComparedRun, name: str) -> Any:
-    """Return a setting of a run, or its default where its configuration file is not here any more."""
-    default = PipelineConfig.model_fields[name].get_default(call_default_factory=True)
-    return (run.settings or {}).get(name, default)
-
-
-def _interval_settings(run: ComparedRun) -> IntervalSettings:
-    statistics = (run.settings or {}).get("statistics", {})
-    return IntervalSettings(**{name: statistics[name] for name in STATISTICS if name in statistics})
-
-
 def _titles(root: Path, a: ComparedRun, b: ComparedRun, benchmarks: Iterable[str]) -> dict[str, str]:
     titles = {row["model"]: row["title"] for row in (*a.board, *b.board) if row["title"]}
     here = {name: (root / "config" / "benchmarks" / f"{name}.yaml").is_file() for name in benchmarks}
@@ -233,7 +220,8 @@ def run_facts(a: ComparedRun, b: ComparedRun) -> Iterator[Json]:
 
 def _facts(run: ComparedRun) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield topic and name of each fact of a run, with its value."""
-    facts: Json = {"report": {"made": run.made}, **run.provenance, "settings": run.settings or {}}
+    facts: Json = {"report": {"made": run.made}, **run.provenance}
+    facts["settings"] = withhold_outside_paths(run.settings.model_dump(mode="json")) if run.settings else {}
     facts["models"] = {
         f"{entry['model']} on {entry['benchmark']}": entry | {"served": [served["name"] for served in entry["served"]]}
         for entry in run.provenance["models"]
