@@ -123,9 +123,9 @@ def list_all_runs(_: Namespace) -> int:
     example="study study-new --pair gpt-4o=gpt-4.1",
 )
 def compare_answers(args: Namespace) -> int:
-    """Ask whether answers changed: two runs (A B), two revisions in a run (A --pair M@1=M@2), a model now and before (--probe M).
+    """Ask whether answers changed: between two runs, two revisions in one run, or a model before and now.
 
-    Runs and revisions are compared on one page, from the stored scores; nothing is asked. The page lists the items that changed sides.
+    Name two runs, one run with --pair MODEL@1=MODEL@2, or --probe MODEL. Runs and revisions are compared on one page, from the stored scores; nothing is asked. The page lists the items that changed sides.
     Answers to the same item are paired if question and reference are the same.
 
     A probe asks a model fixed items again, under the caps of the configuration. Exit code of a probe: 0: no change was shown; 3: a change was
