@@ -11,7 +11,6 @@ from neuralmedbench.files.tables import read_table, write_table
 from neuralmedbench.records.results import BOUNDS, MARK, PASS1
 from neuralmedbench.tables import (
     answer_errors,
-    answers,
     axes,
     axis_correlation,
     calibrated,
@@ -27,6 +26,7 @@ from neuralmedbench.tables import (
     evidence,
     families,
     fields,
+    form,
     funnel,
     grader_vs_clinician,
     graders,
@@ -88,8 +88,8 @@ TABLES: tuple[Table, ...] = (
     contamination.TABLE,
     similarity.TABLE,
     fields.FIELD_ACCURACY,
-    answers.VALIDITY,
-    answers.SAMPLES,
+    form.VALIDITY,
+    form.SAMPLES,
     graders.GRADERS,
     graders.GRADER_CHECKS,
     calibrated.TABLE,
