@@ -59,18 +59,26 @@ def _names_a_diagnosis(outcome: ItemOutcome) -> bool:
     return any(row.differential for row in outcome.rows)
 
 
-def pass_difference(pairs: Sequence[ItemPair], settings: IntervalSettings) -> Difference:
-    """Return the difference of pass@1, new minus old; patients who share a request are one cluster.
+class PassChange(NamedTuple):
+    """Pass@1 of old and new answers, and the difference, new minus old."""
 
-    It is 0 to 0 if every answer is the same word for word.
+    old: float
+    new: float
+    difference: Difference
+
+
+def pass_change(pairs: Sequence[ItemPair], settings: IntervalSettings) -> PassChange:
+    """Compare pass@1 of paired items; patients who share a request are one cluster.
+
+    The interval is 0 to 0 if every answer is the same word for word.
     """
     old, new = (np.array([side.share for side in column], dtype=np.float64) for column in zip(*pairs, strict=True))
     patients = codes_of([first.rows[0].patient_id for first, _ in pairs])
     requests = [codes_of([side.request or side.rows[0].item_id for side in column]) for column in zip(*pairs, strict=True)]
     difference = paired_difference(new, old, ByPatient(joined_clusters(patients, requests), settings))
     if difference.value == 0 and all(first.texts == second.texts for first, second in pairs):
-        return difference._replace(low=0.0, high=0.0)
-    return difference
+        difference = difference._replace(low=0.0, high=0.0)
+    return PassChange(float(old.mean()), float(new.mean()), difference)
 
 
 def same_answers(pairs: Sequence[ItemPair]) -> float | None:

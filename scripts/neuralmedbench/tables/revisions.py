@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.records.words import counted, listing
-from neuralmedbench.tables.changes import PASSED, answer_changes, pass_difference, patients_of, same_answers
+from neuralmedbench.tables.changes import PASSED, answer_changes, pass_change, patients_of, same_answers
 from neuralmedbench.tables.declare import MODEL, Suppression, Table, of_study
 from neuralmedbench.tables.rows import Cells, ModelRow, Tables
 from neuralmedbench.tables.stored_runs import HEADLINE, PairedItems, outcomes_of, requests_of, sides_of
@@ -66,9 +64,8 @@ def metric_rows(sides: PairedItems, vocabulary: Vocabulary, settings: IntervalSe
         row |= {"p_value": answers.p_value, "n_repeated": answers.repeated, "same_text": same_answers(pairs)}
         row |= {"n_items": len(pairs), "n_patients": patients_of(pairs)}
         if metric == PASSED:
-            change = pass_difference(pairs, settings)
-            earlier, value = (float(np.mean([side.share for side in column])) for column in zip(*pairs, strict=True))
-            row |= {"earlier_value": earlier, "value": value, "difference": change.value, "low": change.low, "high": change.high}
+            old, new, change = pass_change(pairs, settings)
+            row |= {"earlier_value": old, "value": new, "difference": change.value, "low": change.low, "high": change.high}
             row |= {"p_difference": change.p_value, "gained": change.only_first, "lost": change.only_second}
         rows.append(row)
     return rows

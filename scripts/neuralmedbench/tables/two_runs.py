@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
-
-import numpy as np
 
 from neuralmedbench.estimates.contrasts import smallest_difference
 from neuralmedbench.estimates.exact import holm_known
@@ -17,9 +15,9 @@ from neuralmedbench.records.items import Family
 from neuralmedbench.records.results import FEWEST, HIDDEN, PATIENT
 from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.records.words import counted, items_of, listing, points, points_span
-from neuralmedbench.tables.changes import LEADER, PASSED, answer_changes, pass_difference, patients_of, same_answers
+from neuralmedbench.tables.changes import LEADER, PASSED, answer_changes, pass_change, patients_of, same_answers
 from neuralmedbench.tables.rows import Cells, ResultRow
-from neuralmedbench.tables.stored_runs import HEADLINE, Answers, ItemOutcome, PairedItems, StoredRun, sides_of
+from neuralmedbench.tables.stored_runs import HEADLINE, Answers, PairedItems, StoredRun, sides_of
 
 WHOLE, PARTS = "whole", "parts"
 """The two families of comparisons: one for each benchmark and model; their task families, arms and strategies."""
@@ -94,17 +92,13 @@ def difference_row(head: Cells, sides: PairedItems, vocabulary: Vocabulary, sett
         tests = {"p_passes": PASSED, "p_leaders": LEADER}
         cells |= {name: changes[metric].answers.p_value for name, metric in tests.items() if metric in changes}
     if pairs:
-        change = pass_difference(pairs, settings)
-        cells |= {"a": _mean_share(first for first, _ in pairs), "b": _mean_share(second for _, second in pairs)}
+        old, new, change = pass_change(pairs, settings)
+        cells |= {"a": old, "b": new}
         cells |= {"difference": change.value, "low": change.low, "high": change.high, "p_value": change.p_value}
         cells |= {"gained": change.only_first, "lost": change.only_second, "same_answers": same_answers(pairs)}
         # without correction: `corrected` makes it that of the family
         cells["detectable"] = change.error
     return RunDifferenceRow(**cells)
-
-
-def _mean_share(outcomes: Iterable[ItemOutcome]) -> float:
-    return float(np.mean([outcome.share for outcome in outcomes]))
 
 
 def corrected(rows: Sequence[RunDifferenceRow], alpha: float) -> list[RunDifferenceRow]:

@@ -15,7 +15,7 @@ from fixtures.tables import DEPTH, item, score
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.items import Family, Item, Level, Runner
 from neuralmedbench.records.scores import Score
-from neuralmedbench.tables.changes import pass_difference
+from neuralmedbench.tables.changes import pass_change
 from neuralmedbench.tables.revisions import metric_rows
 from neuralmedbench.tables.stored_runs import HEADLINE, QUESTIONS, REFERENCES, StoredRun, outcomes_of, sides_of
 from neuralmedbench.tables.two_runs import PARTS, WHOLE, Audience, RunComparison, comparison_answer
@@ -213,7 +213,7 @@ def test_the_interval_holds_a_known_difference_as_often_as_it_says(gain: float, 
     held, found = [], []
     for _ in range(studies):
         a, b = (run.answers[DEPTH, "alpha"][HEADLINE] for run in drawn(rng, items, gain))
-        row = pass_difference(sides_of(a, b).pairs, SETTINGS)
+        row = pass_change(sides_of(a, b).pairs, SETTINGS).difference
         held.append(row.low <= gain <= row.high)
         found.append(row.p_value < 0.05)
     least, most = stats.binom.ppf([0.005, 0.995], studies, 0.95)
