@@ -30,7 +30,7 @@ COMPILE := $(VENV)/bin/python -m compileall -qq -j 0 -x '/(tests|testing|transfo
 
 NMB := $(VENV)/bin/nmb
 REAL := .real-model
-.PHONY: help report test test-quick validate same lint real-model setup setup-dev docs site clean record audit pull plan retry drift rating-round adjudication
+.PHONY: help report test test-quick validate same lint real-model setup setup-dev docs site clean record audit pull plan retry rating-round adjudication
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -38,7 +38,7 @@ help: ## list the targets
 	@echo "  CONFIGFILE    configuration of the run ($(CONFIGFILE))"
 	@echo "  CORES         jobs at the same time (the cores of this machine)"
 	@echo "  EXTRAS=api    setup without torch, for models behind an API (all)"
-	@echo "  MODEL ROUND BENCHMARK MODE NAME BASE SERIES    as the targets above say"
+	@echo "  ROUND BENCHMARK MODE NAME BASE SERIES    as the targets above say"
 	@echo "  PYTHON TORCH  interpreter and torch build for setup ($(PYTHON), $(TORCH))"
 	@echo "make -n TARGET shows the commands of a target. For all other commands: nmb --help"
 
@@ -76,10 +76,6 @@ plan: setup ## show the calls of models and graders and their cost; nothing is s
 
 retry: setup ## request again the answers and grades that are missing because a call failed or was skipped
 	nmb run retry --configfiles $(CONFIGFILE) --cores $(CORES)
-
-drift: setup ## ask a model (MODEL=...) 20 items again; fail if its answers have changed
-	$(if $(MODEL),,$(error name the model: make drift MODEL=<model>))
-	nmb model drift --model "$(MODEL)" --benchmark $(BENCHMARK) --configfiles $(CONFIGFILE)
 
 # One page per rater, and a key that stays here. An existing round is never replaced.
 # With MODE=answer: a sample of questions, which clinicians answer themselves; with MODE=workup they ask for the evidence as well.

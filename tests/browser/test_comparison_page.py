@@ -31,7 +31,9 @@ def two_runs(root: Path, profile: str = "internal", kind: str = "phantom") -> Pa
     """Write two finished runs of invented models: in the second, every wrong answer of alpha to the depth items of eight cases is right."""
     write_study(root, models=MODELS, patients=22 if kind == "patient" else 12, kind=kind, hostile=True)
     build(root, MODELS, *(["--profile", profile] if profile != "internal" else []), figures=False)
-    (root / "config" / "config.yaml").write_text(f"benchmarks: [{DEPTH}]\nmodels: [alpha]\n", encoding="utf-8")
+    (root / "config" / "config.yaml").write_text(
+        f"benchmarks: [{DEPTH}]\nmodels: [alpha]\nvocabulary: config/vocabulary.yaml\n", encoding="utf-8"
+    )
     other = root / "results" / "later"
     shutil.copytree(root / "results", other, ignore=shutil.ignore_patterns("later"))
     (root / "config" / "later.yaml").write_text("statistics: {resamples: 200}\n", encoding="utf-8")
@@ -91,8 +93,8 @@ def test_the_page_says_how_the_runs_differ(compared: Path) -> None:
     facts = {row["name"]: row for row in rows_of(compared, "runs")}
     changed = facts["statistics.resamples"]
     assert (changed["topic"], changed["a"], changed["b"], changed["same"]) == ("settings", "10000", "200", "false")
-    assert facts["alpha: revision"]["same"] == "true"
-    assert facts["configuration files"]["b"] == "config/later.yaml"
+    assert facts[f"alpha on {DEPTH}.revision"]["same"] == "true"
+    assert facts["configfiles"]["b"] == "config/later.yaml"
 
 
 def test_nothing_of_a_patient_is_on_the_page_that_is_not_in_a_report(compared: Path) -> None:
@@ -113,6 +115,14 @@ def test_a_public_page_names_no_case(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "single cases of patients stay out of a public page" in page
 
 
+def test_of_one_run_only_the_named_models_are_compared(compared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(compared)
+    assert main(["run", "compare", "config", "--pair", "alpha=beta"]) == 0
+    with (compared / "results/compare/config--config/differences.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["model"], row["model_b"]) for row in rows} == {("alpha", "beta")}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -121,6 +131,7 @@ def test_a_public_page_names_no_case(tmp_path: Path, monkeypatch: pytest.MonkeyP
             ("config", "begun"),
             "begun: this run has no report yet, so there is nothing to compare; finish it: snakemake --cores 8 --configfile config/begun.yaml",
         ),
+        (("config",), "nmb run compare: name two runs, or one run with --pair MODEL@1=MODEL@2, or a model with --probe"),
         (("config", "later", "--pair", "alpha"), "alpha: a pair is OLD=NEW"),
         (("config", "later", "--pair", "alpha=delta"), "alpha=delta: the run later has no model delta; it has alpha, beta"),
         (("config", "later", "--pair", "alpha@7=alpha"), "alpha@7: the run config holds no answers of this revision to demo; it has 1"),
@@ -162,26 +173,6 @@ def test_a_checker_of_accessibility_finds_nothing(page: Browser, scheme: str, wi
     assert page.run(FINDINGS) == []
     assert page.run("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
     assert page.complaints == []
-
-
-DRAWN = """(() => {
-  const [box, svg] = [document.querySelector("figure.differences .scroll"), document.querySelector("figure.differences svg")];
-  const inside = (one) => one.getBoundingClientRect().left >= box.getBoundingClientRect().left - 1 && one.getBoundingClientRect().right <= box.getBoundingClientRect().right + 1;
-  return {
-    cut: [...svg.querySelectorAll("text, path")].filter((one) => one.getBoundingClientRect().width && !inside(one)).length,
-    smallest: Math.min(...[...svg.querySelectorAll("text")].map((one) => one.getBoundingClientRect().height)),
-  };
-})()"""
-
-
-@needs_browser
-@pytest.mark.browser
-def test_a_phone_shows_the_whole_figure_with_letters_that_can_be_read(page: Browser) -> None:
-    page.call("Emulation.setDeviceMetricsOverride", width=390, height=900, deviceScaleFactor=1, mobile=False)
-    page.run("document.querySelector('figure.differences').scrollIntoView()")
-    drawn = page.run(DRAWN)
-    assert drawn["cut"] == 0
-    assert drawn["smallest"] >= 10, "height of a line of text in CSS pixels"
 
 
 CUT = """[...document.querySelectorAll('#numbers > .scroll')].map((one) => one.scrollWidth - one.clientWidth)"""

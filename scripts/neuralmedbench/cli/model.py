@@ -1,4 +1,4 @@
-"""`nmb model`: plan calls, explain requests, test for drift and import answers."""
+"""`nmb model`: plan calls, explain requests, judge an update and import answers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from neuralmedbench.records.requests import Request
     from neuralmedbench.records.responses import Response
 
-MODEL = VerbGroup("model", "plan calls, explain requests, test for drift and import answers")
-CHANGED = 3
+MODEL = VerbGroup("model", "plan calls, explain requests, judge an update and import answers")
 GATE_CODES = {"approve": 0, "conditional": 3, "review": 4, "reject": 5, "blocked": 6}
 ALARM_CODE = 20
 """Added to the exit code of the gate when an alarm is raised."""
@@ -162,53 +161,6 @@ def list_batches(args: Namespace) -> int:
         return 0
     print("\n".join(batch_lines(ledgers)) or "nothing was handed in as a batch")
     return 0
-
-
-@MODEL.verb(
-    "drift",
-    argument("--model", required=True, help="name of the model; it need not be in the run list"),
-    argument("--benchmark", default="demo", help="name of the benchmark (default: demo)"),
-    CONFIGFILES,
-    example="--model my-model --benchmark demo",
-)
-def check_drift(args: Namespace) -> int:
-    """Ask a model 20 fixed items again and test for a silent change.
-
-    The new answers are compared with those of the same revision in its ledger. Exit code 0: no sign of a change; 3: a change was detected.
-    """
-    from neuralmedbench.config.workflow import read_run
-    from neuralmedbench.errors import ConfigError
-    from neuralmedbench.estimates.intervals import IntervalSettings
-    from neuralmedbench.files.cases import read_audit
-    from neuralmedbench.files.json_files import write_json
-    from neuralmedbench.files.tables import read_by_item, read_records
-    from neuralmedbench.files.vocabulary import read_vocabulary
-    from neuralmedbench.models.model_run import RunLimits
-    from neuralmedbench.prompts.coverage import check_asked
-    from neuralmedbench.records.items import Gold, Item
-    from neuralmedbench.records.requests import Request
-    from neuralmedbench.tables.drift import DriftTarget, check_drift
-
-    # a drift check makes paid calls, so the same gate applies as in a run
-    run, name = read_run(args.configfiles), args.benchmark
-    config = run.config
-    if config.replay:
-        message = "the configuration says `replay`, which allows no calls; use one that does not"
-        raise ConfigError(message)
-    requests = read_records(Path(f"data/prompts/{name}.parquet"), Request)
-    check_asked(requests, read_audit(Path(f"data/deidentified/{name}/audit.json")))
-    drift = check_drift(
-        requests,
-        read_by_item(Path(f"data/items/{name}.parquet"), Item),
-        read_by_item(Path(f"data/gold/{name}.parquet"), Gold),
-        DriftTarget.of(name, args.model),
-        vocabulary=read_vocabulary(Path(config.vocabulary)),
-        control=RunLimits.of(config),
-        settings=IntervalSettings(**config.statistics.model_dump()),
-    )
-    write_json(Path(f"{run.results}/drift/{name}/{args.model}.json"), drift.found)
-    print("\n".join(drift.lines))
-    return CHANGED if drift.changed else 0
 
 
 @MODEL.verb(

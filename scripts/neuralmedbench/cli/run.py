@@ -14,7 +14,10 @@ SHORTEST_S, LONGEST_S = 0.1, 3600.0
 INCOMPLETE = 3
 """Exit code where a run lacks answers that can be asked for."""
 
-RUN = VerbGroup("run", "record, audit and complete a run, and trace its numbers")
+CHANGED = 3
+"""Exit code of a probe that detected a change."""
+
+RUN = VerbGroup("run", "record, audit, complete and compare runs, and trace numbers")
 
 
 def _seconds(text: str) -> float:
@@ -23,6 +26,13 @@ def _seconds(text: str) -> float:
         message = f"{SHORTEST_S:g} to {LONGEST_S:g} seconds are possible, not {text}"
         raise ArgumentTypeError(message)
     return seconds
+
+
+def _positive(text: str) -> int:
+    if int(text) < 1:
+        message = f"1 or more are possible, not {text}"
+        raise ArgumentTypeError(message)
+    return int(text)
 
 
 @RUN.verb(
@@ -100,29 +110,77 @@ def list_all_runs(_: Namespace) -> int:
 
 @RUN.verb(
     "compare",
-    argument("a", help="name of the first run, as `nmb run list` prints it"),
-    argument("b", help="name of the second run; differences are second minus first"),
+    argument("a", nargs="?", help="name of the first run, as `nmb run list` prints it"),
+    argument("b", nargs="?", help="name of the second run; differences are second minus first (default: the first one, with --pair)"),
     argument("--pair", action="append", default=[], help="OLD=NEW: a model of the first run and its partner; OLD@1=NEW@2 names revisions"),
     argument(
         "--despite", nargs="+", choices=("questions", "references"), default=[], help="pair items although these differ between the runs"
     ),
+    argument("--probe", metavar="MODEL", help="ask this model some items again (paid calls), and compare with its ledger"),
+    argument("--benchmark", default="demo", help="with --probe: name of the benchmark (default: demo)"),
+    argument("--items", type=_positive, default=20, help="with --probe: most items that are asked again (default: 20)"),
+    CONFIGFILES,
     example="study study-new --pair gpt-4o=gpt-4.1",
 )
-def compare_two_runs(args: Namespace) -> int:
-    """Compare two finished runs on one page: did anything change, and what differs between them.
+def compare_answers(args: Namespace) -> int:
+    """Ask whether answers changed: between two runs, two revisions in one run, or a model before and now.
 
-    Nothing is asked; every number comes from the stored scores. The page lists the items that changed sides.
+    Name two runs, one run with --pair MODEL@1=MODEL@2, or --probe MODEL. Runs and revisions are compared on one page, from the stored scores; nothing is asked. The page lists the items that changed sides.
     Answers to the same item are paired if question and reference are the same.
+
+    A probe asks a model fixed items again, under the caps of the configuration. Exit code of a probe: 0: no change was shown; 3: a change was
+    detected, or another model answered.
     """
     from neuralmedbench.config.run_names import results_folder
+    from neuralmedbench.errors import ConfigError
     from neuralmedbench.recording.finished_runs import finished_run
     from neuralmedbench.report.comparison import read_compared_run, write_comparison
 
-    a, b = (read_compared_run(Path(), run.name, Path(results_folder(run.name)), run.made) for run in map(finished_run, (args.a, args.b)))
+    if args.probe:
+        return _probe(args)
+    if not args.a or not (args.b or args.pair):
+        message = "nmb run compare: name two runs, or one run with --pair MODEL@1=MODEL@2, or a model with --probe"
+        raise ConfigError(message)
+    runs = map(finished_run, (args.a, args.b or args.a))
+    a, b = (read_compared_run(Path(), run.name, Path(results_folder(run.name)), run.made) for run in runs)
     page, answer = write_comparison(Path(), a, b, pairs=args.pair, despite=args.despite)
     print(answer)
     print(page.absolute())
     return 0
+
+
+def _probe(args: Namespace) -> int:
+    from neuralmedbench.config.workflow import read_run
+    from neuralmedbench.errors import ConfigError
+    from neuralmedbench.estimates.intervals import IntervalSettings
+    from neuralmedbench.files.cases import read_audit
+    from neuralmedbench.files.tables import read_by_item, read_records
+    from neuralmedbench.files.vocabulary import read_vocabulary
+    from neuralmedbench.models.model_run import RunLimits
+    from neuralmedbench.prompts.coverage import check_asked
+    from neuralmedbench.records.items import Gold, Item
+    from neuralmedbench.records.requests import Request
+    from neuralmedbench.tables.probe import ProbeTarget, probe_model
+
+    config, name = read_run(args.configfiles).config, args.benchmark
+    if config.replay:
+        message = "the configuration says `replay`, which allows no calls; use one that does not"
+        raise ConfigError(message)
+    # a probe makes paid calls, so the same gate applies as in a run
+    requests = read_records(Path(f"data/prompts/{name}.parquet"), Request)
+    check_asked(requests, read_audit(Path(f"data/deidentified/{name}/audit.json")))
+    result = probe_model(
+        requests,
+        read_by_item(Path(f"data/items/{name}.parquet"), Item),
+        read_by_item(Path(f"data/gold/{name}.parquet"), Gold),
+        ProbeTarget.of(name, args.probe),
+        vocabulary=read_vocabulary(Path(config.vocabulary)),
+        settings=IntervalSettings(**config.statistics.model_dump()),
+        count=args.items,
+        control=RunLimits.of(config),
+    )
+    print("\n".join(result.lines))
+    return CHANGED if result.changed else 0
 
 
 @RUN.verb(

@@ -24,7 +24,6 @@ RESULT_FOLDERS = frozenset(
         "cases",
         "compare",
         "croissant",
-        "drift",
         "exports",
         "figures",
         "gate",

@@ -2,7 +2,7 @@
 
 Doors
 -----
-gallery: FIGURES, RUN_DIFFERENCES, draw_figures
+gallery: FIGURES, draw_figures
 style: INK, Look, looks
-table: Row, groups, in_order, model_order, with_titles
+table: Row, groups, in_order, model_order
 """

@@ -28,17 +28,14 @@ from neuralmedbench.figures.rates import (
     describe_axes,
     describe_cost,
     describe_leaderboard,
-    describe_run_differences,
     describe_slices,
     draw_arms,
     draw_axes,
     draw_cost,
     draw_leaderboard,
-    draw_run_differences,
     draw_slices,
     keep_both_axes,
     keep_cost,
-    keep_run_differences,
     keep_slices,
 )
 from neuralmedbench.figures.style import MODEL_ID, styled
@@ -281,16 +278,6 @@ FIGURES = {
     ),
     "case_flow": Figure("case_flow", "Case flow", "No benchmark lists a case.", list, draw_case_flow, describe_case_flow),
 }
-
-RUN_DIFFERENCES = Figure(
-    "differences",
-    "Differences between two runs",
-    "No model answered the same question in both runs.",
-    keep_run_differences,
-    draw_run_differences,
-    describe_run_differences,
-)
-"""The figure of the page of two runs; its table belongs to no run."""
 
 
 def draw_figures(tables: Path, folder: Path, *, fewest: int = SMALL) -> None:

@@ -73,17 +73,16 @@ def dagger_note(rows: Iterable[Row]) -> str:
     )
 
 
-def panels(rows: Sequence[int], *, around: float = 0.75, entries: int = 1, wide: float = WIDTH_IN) -> tuple[Any, list[Any]]:
+def panels(rows: Sequence[int], *, around: float = 0.75, entries: int = 1) -> tuple[Any, list[Any]]:
     """Return a figure with stacked panels of `rows` rows each, at y = 0, 1, 2... from the top.
 
-    `around` is the height in inches of title and axis of a panel; `entries` is the number of marks that share a row, which makes it higher;
-    `wide` is the width in inches.
+    `around` is the height in inches of title and axis of a panel; `entries` is the number of marks that share a row, which makes it higher.
     """
     import matplotlib.pyplot as plt
 
     # rows with more than two marks are higher
     inches = [ROW_IN * max(1.0, 0.5 * entries) * number for number in rows]
-    size = (wide, sum(inches) + around * len(rows) + BELOW_IN)
+    size = (WIDTH_IN, sum(inches) + around * len(rows) + BELOW_IN)
     # the height ratios count the rows only, so that rows are equally high in every panel
     figure, grid = plt.subplots(len(rows), 1, figsize=size, squeeze=False, height_ratios=inches, layout="constrained")
     axes = [line[0] for line in grid]

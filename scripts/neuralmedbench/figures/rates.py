@@ -34,7 +34,6 @@ from neuralmedbench.figures.table import (
     number,
     rate_words,
     sample_size,
-    sample_size_range,
     title_of,
     value_of,
     with_rate,
@@ -43,9 +42,6 @@ from neuralmedbench.records.results import PASS1, PASS1_PATIENTS, PRIOR, RANKING
 from neuralmedbench.records.words import ONCE, counted, percent, percent_span, spaced
 
 SLICES = ("family", "level", "sequence", "lesion_shown", "normal_control")
-NARROW_IN = 4.2
-"""Width in inches of a figure that a phone shows whole."""
-
 MOST = 8
 """Models drawn in the figure of slices: more marks could not be distinguished in one row."""
 
@@ -189,36 +185,6 @@ def describe_arms(rows: list[Row]) -> str:
         for name, part, most in (
             (name, part, max(part, key=lambda row: abs(value_of(row, "difference")))) for name, part in grouped.items()
         )
-    )
-
-
-def keep_run_differences(rows: list[Row]) -> list[Row]:
-    """Keep the differences between two runs over all items of a benchmark."""
-    return [row for row in having(rows, "difference") if row["comparisons"] == "whole"]
-
-
-def draw_run_differences(rows: list[Row]) -> Any:
-    """Draw the paired difference of each model between two runs (from differences.csv of two runs)."""
-    style, grouped, labels = looks_of(rows), groups(rows, "benchmark"), names(rows, 20)
-    # a single column of differences: narrow enough to be read on a phone
-    figure, axes = panels([len(part) for part in grouped.values()], wide=NARROW_IN)
-    for panel, (benchmark, part) in zip(axes, grouped.items(), strict=True):
-        panel.set_title(f"{short(benchmark, 24)}: {sample_size_range(part)}")
-        _difference_axis(panel, rows)
-        label_rows(panel, part, [labels[row["model"]] for row in part])
-        for y, row in enumerate(part):
-            whisker(panel, row, y, style[row["model"]], ("difference", "low", "high"))
-    axes[-1].set_xlabel("pass@1, second run minus first, on the items of both\n(right of the line: better in the second run)")
-    return figure
-
-
-def describe_run_differences(rows: list[Row]) -> str:
-    """Describe the largest difference of each benchmark."""
-    grouped = groups(rows, "benchmark")
-    most = {name: max(part, key=lambda row: abs(value_of(row, "difference"))) for name, part in grouped.items()}
-    return first_sentences(
-        f"{name}: {counted(len(grouped[name]), 'model')}; the largest difference is {difference_words(row)} ({title_of(row)}); {sample_size(row)}."
-        for name, row in most.items()
     )
 
 

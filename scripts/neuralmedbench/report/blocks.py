@@ -205,7 +205,7 @@ BLOCKS = _with_all_tables(
     Block(id="left", name="What left the machine", group=DATA, tables=("destinations",), config=(BENCHMARK, "allowed_destinations")),
     Block(id="methods", name="Methods", group=DETAIL, files=("tables/notes.json",)),
     Block(id="provenance", name="Provenance", group=DETAIL, files=("provenance.json",), rule="record_provenance", config=(RUN, "models")),
-    Block(id="changed", name="What changed", group=DETAIL, tables=("revisions", "flips"), config=(MODEL, "revision")),
+    Block(id="changed", name="What changed", group=DETAIL, tables=("revisions",), config=(MODEL, "revision")),
     Block(id="pairs", name="Model against model", group=DETAIL, tables=("pairwise",), figures=("pairwise",)),
     Block(id="groups", name="Groups", group=DETAIL, tables=("rates",), figures=("heatmap", "slices")),
     Block(

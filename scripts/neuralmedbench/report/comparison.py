@@ -1,4 +1,4 @@
-"""The page that puts two finished runs side by side: read from their files, computed by `tables`, rendered like the report."""
+"""The page that compares two finished runs, or two revisions of one: read from their files, computed by `tables`, rendered like the report."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from neuralmedbench.config.pipeline import PipelineConfig
 from neuralmedbench.config.workflow import merged_config
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.intervals import IntervalSettings
-from neuralmedbench.figures.gallery import RUN_DIFFERENCES
 from neuralmedbench.figures.style import looks
-from neuralmedbench.figures.table import with_titles
 from neuralmedbench.files.cases import read_audit
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.tables import read_table, write_table
+from neuralmedbench.files.vocabulary import read_vocabulary
 from neuralmedbench.records.results import CLUSTER_MARKS
 from neuralmedbench.records.words import counted
 from neuralmedbench.report.cases import pack_bytes
 from neuralmedbench.report.page import inlined, policy, shape_of, templates
-from neuralmedbench.report.source import inline_svg, with_marks
+from neuralmedbench.report.source import with_marks
 from neuralmedbench.runtime.atomic_write import write_text
 from neuralmedbench.tables.stored_runs import StoredRun, read_stored_run
 from neuralmedbench.tables.two_runs import Audience, ChangedItemRow, RunComparison, RunDifferenceRow, compare_runs, comparison_answer
@@ -33,9 +32,8 @@ FOLDER = "compare"
 SCRIPTS = ("page.js", "reading.js")
 WORDS = ("item", "gold", "arm", "strategy", "sample", "family", "pass@1", "interval", "missing")
 """Words of the glossary that this page uses."""
-RUN_LISTS = ("benchmarks", "models", "graders", "published", "rating_rounds")
-STATISTICS = ("resamples", "seed", "confidence", "max_missing_fraction")
-DIGEST = 12
+DIGEST, SHA256 = 12, 64
+"""Digits of a digest that are shown, and all of them."""
 FACTS = {"topic": "str", "name": "str", "a": "str", "b": "str", "same": "bool"}
 Json = dict[str, Any]
 
@@ -60,21 +58,20 @@ class ComparedRun:
     made: str
     configfiles: tuple[str, ...]
     provenance: Json
-    settings: Json | None
+    settings: PipelineConfig | None
     verdict: Json
     board: list[dict[str, str]]
+
+    @property
+    def config(self) -> PipelineConfig:
+        """Its settings, or the defaults where they are not known."""
+        return self.settings or PipelineConfig.model_construct(benchmarks=(), models=())
 
     @property
     def public(self) -> bool:
         """True if its own report is a public one."""
         disclosure = read_json(self.results / "tables" / "notes.json").get("disclosure")
-        return bool(disclosure) or (self.settings or {}).get("report", {}).get("profile") == "public"
-
-    @property
-    def fewest(self) -> int:
-        """Number of patients below which its public report hides a number."""
-        default = PipelineConfig.model_fields["report"].get_default(call_default_factory=True).min_patients_shown
-        return int((self.settings or {}).get("report", {}).get("min_patients_shown", default))
+        return bool(disclosure) or self.config.report.profile == "public"
 
     @property
     def notices(self) -> list[str]:
@@ -95,7 +92,7 @@ def read_compared_run(root: Path, name: str, results: Path, made: str) -> Compar
         made=made,
         configfiles=names,
         provenance=provenance,
-        settings=withhold_outside_paths(load_pipeline(merged_config(paths, root / "config")).model_dump(mode="json")) if known else None,
+        settings=load_pipeline(merged_config(paths, root / "config")) if known else None,
         verdict=read_json(results / "tables" / "verdict.json"),
         board=read_table(results / "tables" / "leaderboard.csv"),
     )
@@ -104,7 +101,7 @@ def read_compared_run(root: Path, name: str, results: Path, made: str) -> Compar
 def write_comparison(
     root: Path, a: ComparedRun, b: ComparedRun, *, pairs: Sequence[str] = (), despite: Collection[str] = ()
 ) -> tuple[Path, str]:
-    """Compare two finished runs and write tables, figure and page.
+    """Compare two finished runs and write tables and page.
 
     Parameters
     ----------
@@ -120,7 +117,7 @@ def write_comparison(
     Returns
     -------
     page : Path
-        The page, `results/compare/<a>--<b>.html`; its tables and figure lie in the folder of that name.
+        The page, `results/compare/<a>--<b>.html`; its tables lie in the folder of that name.
     answer : str
         Its first sentence.
 
@@ -132,14 +129,18 @@ def write_comparison(
         If a file of a run is absent or does not match its record.
     """
     named, revisions = _pairs(pairs, a, b)
+    models = [list(run.provenance["models"]) for run in (a, b)]
+    if a == b:  # of one run only the named models or revisions
+        models = [[entry for entry in models[0] if entry["model"] in names] for names in (named, named.values())]
     stored = (
-        read_stored_run(a.name, a.results, a.provenance["models"], revisions[0]),
-        read_stored_run(b.name, b.results, b.provenance["models"], revisions[1]),
+        read_stored_run(a.name, a.results, models[0], revisions[0]),
+        read_stored_run(b.name, b.results, models[1], revisions[1]),
     )
     kinds = _subjects(root, stored)
     patients = frozenset(name for name, kind in kinds.items() if kind == "patient")
-    audience = Audience(a.public or b.public, max(a.fewest, b.fewest), patients)
-    found = compare_runs(stored[0], stored[1], _interval_settings(b), pairs=named, despite=despite, audience=audience)
+    audience = Audience(a.public or b.public, max(run.config.report.min_patients_shown for run in (a, b)), patients)
+    vocabulary, settings = read_vocabulary(root / b.config.vocabulary), IntervalSettings(**b.config.statistics.model_dump())
+    found = compare_runs(stored[0], stored[1], vocabulary, settings, pairs=named, despite=despite, audience=audience)
     titles, clusters = _titles(root, a, b, kinds), {row["benchmark"]: row["cluster"] for row in (*a.board, *b.board)}
     # everything that the page shows stands in a table beside it
     page = root / "results" / FOLDER / f"{a.name}--{b.name}.html"
@@ -190,11 +191,6 @@ def _subjects(root: Path, stored: Iterable[StoredRun]) -> dict[str, str]:
     return {name: str(read_audit(path).kind) if path.is_file() else "patient" for name, path in audits.items()}
 
 
-def _interval_settings(run: ComparedRun) -> IntervalSettings:
-    statistics = (run.settings or {}).get("statistics", {})
-    return IntervalSettings(**{name: statistics[name] for name in STATISTICS if name in statistics})
-
-
 def _titles(root: Path, a: ComparedRun, b: ComparedRun, benchmarks: Iterable[str]) -> dict[str, str]:
     titles = {row["model"]: row["title"] for row in (*a.board, *b.board) if row["title"]}
     here = {name: (root / "config" / "benchmarks" / f"{name}.yaml").is_file() for name in benchmarks}
@@ -214,63 +210,36 @@ def _unpaired(stored: Sequence[StoredRun], named: Mapping[str, str]) -> Iterator
             yield f"Only in {name}: {', '.join(model for one, model in keys if one == benchmark)} on {benchmark}."
 
 
-def run_facts(a: ComparedRun, b: ComparedRun) -> Iterator[dict[str, Any]]:
+def run_facts(a: ComparedRun, b: ComparedRun) -> Iterator[Json]:
     """Yield what is known of both runs, one fact a row: from their provenance, and their settings as their configuration files are now."""
-    sides = [{fact[:3]: fact[3] for fact in _facts(run)} for run in (a, b)]
-    values: dict[tuple[str, str], dict[str, tuple[str, str]]] = {}
-    for topic, name, benchmark in dict.fromkeys([*sides[0], *sides[1]]):
-        pair = sides[0].get((topic, name, benchmark), ""), sides[1].get((topic, name, benchmark), "")
-        values.setdefault((topic, name), {})[benchmark] = pair
-    for (topic, name), own in values.items():
-        # what is equal on all benchmarks is one fact
-        pairs = own if len(set(own.values())) > 1 else {"": next(iter(own.values()))}
-        for benchmark, (one, other) in pairs.items():
-            yield {"topic": topic, "name": f"{name} on {benchmark}" if benchmark else name, "a": one, "b": other, "same": one == other}
+    sides = [dict(_facts(run)) for run in (a, b)]
+    for topic, name in dict.fromkeys([*sides[0], *sides[1]]):
+        first, second = (side.get((topic, name), "") for side in sides)
+        yield {"topic": topic, "name": name, "a": first, "b": second, "same": first == second}
 
 
-def _facts(run: ComparedRun) -> Iterator[tuple[str, str, str, str]]:
-    """Yield topic, name, benchmark if it is of one, and value."""
-    made = run.provenance
-    dates = sorted({entry[name] for entry in made["models"] for name in ("first_called_on", "last_called_on") if entry[name]})
-    yield "run", "configuration files", "", ", ".join(run.configfiles) or "config/config.yaml"
-    yield "run", "report made (UTC)", "", run.made
-    yield "run", "answers called", "", " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else ""
-    lists = {name: dict.fromkeys(entry[name[:-1]] for entry in made["models"]) for name in ("benchmarks", "models")}
-    lists["graders"] = dict.fromkeys(Path(path).stem for path in made["inputs"] if path.startswith("config/graders/"))
-    for name, members in lists.items():
-        yield "run", name, "", ", ".join(members)
-    if run.settings is not None:
-        for key, value in _leaves({name: value for name, value in run.settings.items() if name not in RUN_LISTS}):
-            yield "settings", key, "", value
-    for entry in made["models"]:
-        for name in ("revision", "id", "backend", "temperature", "seed"):
-            absent = "the provider's own" if (name, entry["backend"]) == ("temperature", "litellm") else "not sent"
-            yield "models", f"{entry['model']}: {name}", entry["benchmark"], absent if entry[name] is None else str(entry[name])
-        yield "models", f"{entry['model']}: served as", entry["benchmark"], ", ".join(dict.fromkeys(one["name"] for one in entry["served"]))
-    prompts, versions = made["prompts"], made.get("prompt_versions", {})
-    for path, digest in prompts.items():
-        version = f"version {versions[path]}, " if path in versions else ""
-        yield "prompts", path, "", f"{version}{digest[:DIGEST]}"
-    for path, digest in made["inputs"].items():
-        parts = Path(path).parts
-        if parts[0] in ("config", "data"):
-            yield "configuration" if parts[0] == "config" else "data", path, "", digest[:DIGEST]
-    for name, value in made["vocabulary"].items():
-        yield "vocabulary", name, "", value if name == "version" else value[:DIGEST]
-    state = {None: "", False: "", True: ", with changes that were not committed"}[made.get("dirty")]
-    yield "code", "commit", "", f"{made['commit'][:DIGEST]}{state}" if made.get("commit") else "not a repository"
-    yield "code", "Python", "", made["python"]
-    yield "code", "requirements.lock", "", made["lock_sha256"][:DIGEST]
-    for name, version in made["packages"].items():
-        yield "code", name, "", version
+def _facts(run: ComparedRun) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield topic and name of each fact of a run, with its value."""
+    facts: Json = {"report": {"made": run.made}, **run.provenance}
+    facts["settings"] = withhold_outside_paths(run.settings.model_dump(mode="json")) if run.settings else {}
+    facts["models"] = {
+        f"{entry['model']} on {entry['benchmark']}": entry | {"served": [served["name"] for served in entry["served"]]}
+        for entry in run.provenance["models"]
+    }
+    facts["inputs"] = {path: digest for path, digest in facts["inputs"].items() if path.startswith(("config/", "data/"))}
+    for topic, value in facts.items():
+        for name, leaf in _leaves(value):
+            yield (topic if name else "run", name or topic), leaf[:DIGEST] if len(leaf) == SHA256 else leaf
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict) and value:
+    if isinstance(value, dict):
         for key, entry in value.items():
             yield from _leaves(entry, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list):
+        yield name, ", ".join(map(str, value))
     else:
-        yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        yield name, "" if value is None else str(value)
 
 
 def _context(page: Path, runs: tuple[ComparedRun, ComparedRun], found: RunComparison, titles: Mapping[str, str]) -> Json:
@@ -278,16 +247,12 @@ def _context(page: Path, runs: tuple[ComparedRun, ComparedRun], found: RunCompar
     reports = [os.path.relpath(run.results / "report.html", page.parent) for run in runs]
     differences = with_marks(read_table(folder / "differences.csv"), DIFFERENCES)
     models = sorted({row[name] for row in differences for name in ("model", "model_b")})
-    drawn = RUN_DIFFERENCES.keep(read_table(folder / "differences.csv"))
-    if drawn:
-        RUN_DIFFERENCES.save(folder / "differences.svg", with_titles(drawn, {name: titles.get(name, name) for name in models}))
     return {
         "runs": runs,
         "report_links": list(zip((Path(path).as_posix() for path in reports), runs, strict=True)),
         "differences": differences,
         "changed": read_table(folder / "changed_items.csv"),
         "facts": read_table(folder / "runs.csv"),
-        "figure": inline_svg((folder / "differences.svg").read_text(encoding="utf-8"), "figure-differences") if drawn else "",
         "hidden": found.hidden,
         "alpha": found.alpha,
         "titles": titles,

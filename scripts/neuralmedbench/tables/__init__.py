@@ -4,7 +4,6 @@ Doors
 -----
 bundle: AskedOf, bundle_cases
 rows: Cells, Tables
-drift: DriftTarget, check_drift
 families: pass_definition
 frames: RECORDS, dtype_of, record_dtypes, record_frame, table_frame
 form_warnings: FORM_LIMIT
@@ -16,6 +15,7 @@ papers.comparison: COLUMNS, comparison_rows, latex, markdown
 papers.own_results: OwnResults
 papers.shape: shapes
 papers.size: by_published_size, size_words
+probe: ProbeTarget, probe_model
 release: RANKS, Release
 stored_runs: StoredRun, read_stored_run
 study: BenchmarkStudy, Study, add_study_arguments, cluster_noun, read_study, study_of

@@ -1,10 +1,11 @@
-"""Scores of a finished run as they were stored, and the items of two runs paired."""
+"""Answers of a model by item, read from a finished run or given, and the items of two sides paired: the only pairing of old and new answers."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,9 +13,11 @@ import pyarrow.parquet as pq
 
 from neuralmedbench.errors import ConfigError
 from neuralmedbench.files.tables import read_records
-from neuralmedbench.records.items import Runner, Strategy
+from neuralmedbench.records.items import Arm, Runner, Strategy
+from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Score
 
+HEADLINE = (str(Arm.FULL), str(Strategy.DIRECT))
 MAJORITY = 0.5
 """An item passes when more than this share of its answers does."""
 QUESTIONS, REFERENCES = "questions", "references"
@@ -23,22 +26,45 @@ REFERENCE = ("answer", "findings", "place", "established", "options")
 """Columns of the bundle of cases that hold the reference of an item."""
 
 
-class ItemOutcome(NamedTuple):
-    """The answers of one model to one item under one arm and strategy: samples expected, graded and passed, and what was asked and answered.
+@dataclass(frozen=True)
+class ItemOutcome:
+    """The answers of one model to one item under one arm and strategy.
 
-    `texts` are the digests of the answers by sample; of samples that voted there is one.
+    Attributes
+    ----------
+    rows : list of Score
+        The answers, missing ones included.
+    expected : int
+        Answers that the run asked for.
+    request : str
+        Digest of what was asked; empty if it is not known.
+    can_pass : bool
+        False without a reference, or for a structured item whose reference has no class.
     """
 
-    row: Score
+    rows: list[Score]
     expected: int
-    graded: int
-    passes: int
-    request: str
-    texts: dict[int, str]
+    request: str = ""
+    can_pass: bool = True
+
+    @cached_property
+    def answered(self) -> bool:
+        """True if no answer is missing."""
+        return len(self.rows) >= self.expected and not any(row.missing for row in self.rows)
+
+    @cached_property
+    def graded(self) -> bool:
+        """True if the item can pass, and no answer and no grade is missing."""
+        return self.can_pass and self.answered and all(row.passed is not None for row in self.rows)
+
+    @cached_property
+    def passes(self) -> int:
+        """Number of answers that pass."""
+        return sum(bool(row.passed) for row in self.rows if not row.missing)
 
     @property
     def share(self) -> float:
-        """Share of the expected answers that pass; a missing one does not."""
+        """Share of the expected answers that pass."""
         return self.passes / self.expected
 
     @property
@@ -46,10 +72,11 @@ class ItemOutcome(NamedTuple):
         """True if most of the expected answers pass."""
         return self.share > MAJORITY
 
-    @property
-    def complete(self) -> bool:
-        """True if no answer and no grade is missing."""
-        return self.graded >= self.expected
+    @cached_property
+    def texts(self) -> dict[int, str]:
+        """Digests of the answers by sample; samples that voted have one."""
+        voted = self.rows[0].strategy == Strategy.SELF_CONSISTENCY
+        return {0 if voted else row.repeat: row.text_sha256 for row in self.rows}
 
 
 Answers = Mapping[tuple[str, str], Mapping[str, ItemOutcome]]
@@ -117,43 +144,52 @@ def _requests(path: Path, revision: str) -> dict[tuple[str, str, str], str]:
     return {(row["item_id"], row["arm"], row["strategy"]): row["request_id"] for row in rows if row["revision"] == revision}
 
 
+def requests_of(responses: Iterable[Response]) -> dict[tuple[str, str, str], str]:
+    """Return the digest of each request by item, arm and strategy."""
+    return {(row.item_id, row.arm, row.strategy): row.request_id for row in responses}
+
+
 def _references(path: Path) -> dict[str, tuple[Any, ...]]:
     rows = pq.read_table(path, columns=["item_id", *REFERENCE]).to_pylist()
     return {row["item_id"]: tuple(tuple(cell) if isinstance(cell := row[name], list) else cell for name in REFERENCE) for row in rows}
 
 
-def outcomes_of(scores: Iterable[Score], requests: Mapping[tuple[str, str, str], str]) -> Answers:
-    """Count the scores of one model on one benchmark by arm, strategy and item; items that cannot pass are left out."""
-    rows: dict[tuple[str, str], dict[str, list[Score]]] = defaultdict(lambda: defaultdict(list))
-    without = set[str]()  # items without a reference, or structured ones whose reference has no class
+def scores_by_item(scores: Iterable[Score]) -> dict[str, list[Score]]:
+    """Group scores by item, sorted by its id."""
+    rows: dict[str, list[Score]] = defaultdict(list)
     for row in scores:
-        rows[row.arm, row.strategy][row.item_id].append(row)
+        rows[row.item_id].append(row)
+    return dict(sorted(rows.items()))
+
+
+def outcomes_of(scores: Iterable[Score], requests: Mapping[tuple[str, str, str], str]) -> Answers:
+    """Gather the answers of one model to one benchmark by arm, strategy and item."""
+    sides: dict[tuple[str, str], list[Score]] = defaultdict(list)
+    without = set[str]()
+    for row in scores:
+        sides[row.arm, row.strategy].append(row)
         no_class = row.runner == Runner.STRUCTURED and not row.missing and row.passed is None and not row.other_language
         if not row.scored or no_class:
             without.add(row.item_id)
-    found: dict[tuple[str, str], dict[str, ItemOutcome]] = {}
-    for (arm, strategy), items in rows.items():
+    outcomes: dict[tuple[str, str], dict[str, ItemOutcome]] = {}
+    for (arm, strategy), rows in sides.items():
         # as many samples as the runner has in any item; of samples that voted one is scored
         samples: dict[str, int] = defaultdict(lambda: 1)
-        for row in (row for own in items.values() for row in own):
+        for row in rows:
             samples[row.runner] = max(samples[row.runner], 1 if strategy == Strategy.SELF_CONSISTENCY else row.repeat + 1)
-        found[arm, strategy] = {
-            item: ItemOutcome(
-                row=own[0],
-                expected=samples[own[0].runner],
-                graded=sum(not row.missing and row.passed is not None for row in own),
-                passes=sum(bool(row.passed) for row in own if not row.missing),
-                request=requests.get((item, arm, strategy), ""),
-                texts={0 if strategy == Strategy.SELF_CONSISTENCY else row.repeat: row.text_sha256 for row in own},
-            )
-            for item, own in sorted(items.items())
-            if item not in without
+        outcomes[arm, strategy] = {
+            item: ItemOutcome(answers, samples[answers[0].runner], requests.get((item, arm, strategy), ""), item not in without)
+            for item, answers in scores_by_item(rows).items()
         }
-    return found
+    return outcomes
 
 
 class PairedItems(NamedTuple):
-    """The items of both runs under one arm and strategy, by whether their answers are paired."""
+    """The items of two sides under one arm and strategy.
+
+    `a` and `b` are the items that can pass. Of those on both sides `paired` have all answers and grades, and `unanswered` lack one. `answered`
+    are the items with all answers, graded or not.
+    """
 
     a: Mapping[str, ItemOutcome]
     b: Mapping[str, ItemOutcome]
@@ -161,37 +197,51 @@ class PairedItems(NamedTuple):
     other_question: list[str]
     other_reference: list[str]
     unanswered: list[str]
+    answered: list[tuple[ItemOutcome, ItemOutcome]]
+
+    @property
+    def pairs(self) -> list[tuple[ItemOutcome, ItemOutcome]]:
+        """The paired items on both sides."""
+        return [(self.a[item], self.b[item]) for item in self.paired]
 
     def within(self, family: str) -> PairedItems:
         """Keep the items of one task family."""
-        a, b = ({item: one for item, one in side.items() if one.row.family == family} for side in (self.a, self.b))
-        paired, question, reference, unanswered = ([item for item in part if item in a] for part in self[2:])
-        return PairedItems(a, b, paired, question, reference, unanswered)
+        a, b = ({item: outcome for item, outcome in side.items() if outcome.rows[0].family == family} for side in self[:2])
+        paired, question, reference, unanswered = ([item for item in items if item in a] for items in self[2:6])
+        answered = [pair for pair in self.answered if pair[0].rows[0].family == family]
+        return PairedItems(a, b, paired, question, reference, unanswered, answered)
 
 
 def sides_of(
     a: Mapping[str, ItemOutcome],
     b: Mapping[str, ItemOutcome],
-    references: tuple[Mapping[str, Any], Mapping[str, Any]],
+    references: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),
     despite: Collection[str] = (),
 ) -> PairedItems:
-    """Pair the items of two runs: the same reference, the same request, and no answer missing in either.
+    """Pair the items of two sides: the same reference, the same request, and no answer missing in either.
 
     Parameters
     ----------
     a, b : mapping of str to ItemOutcome
-        The items of each run.
+        The items of each side.
     references : pair of mappings
-        The reference of each item at the time of each run.
+        The reference of each item at the time of each side.
     despite : collection of str
         `QUESTIONS`, `REFERENCES`: pair items although these differ.
     """
-    parts: dict[str, list[str]] = {"paired": [], "other_question": [], "other_reference": [], "unanswered": []}
+    can_pass = [{item: outcome for item, outcome in side.items() if outcome.can_pass} for side in (a, b)]
+    sides = PairedItems(can_pass[0], can_pass[1], [], [], [], [], [])
     for item in sorted(a.keys() & b.keys()):
+        known = item in sides.a and item in sides.b
         if REFERENCES not in despite and references[0].get(item) != references[1].get(item):
-            parts["other_reference"].append(item)
-        elif QUESTIONS not in despite and a[item].request != b[item].request:
-            parts["other_question"].append(item)
-        else:
-            parts["paired" if a[item].complete and b[item].complete else "unanswered"].append(item)
-    return PairedItems(a, b, **parts)
+            sides.other_reference.extend([item] * known)
+            continue
+        if QUESTIONS not in despite and a[item].request != b[item].request:
+            sides.other_question.extend([item] * known)
+            continue
+        if a[item].answered and b[item].answered:
+            sides.answered.append((a[item], b[item]))
+        if known:
+            complete = a[item].graded and b[item].graded
+            (sides.paired if complete else sides.unanswered).append(item)
+    return sides

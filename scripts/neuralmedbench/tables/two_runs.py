@@ -1,4 +1,4 @@
-"""Two finished runs side by side: rates, paired differences and items that changed sides, from their stored scores."""
+"""Two sides compared: runs, revisions, or a model before and now. Paired differences, items that changed sides, and the answer in words."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-import numpy as np
-
-from neuralmedbench.estimates.contrasts import Difference, paired_difference, smallest_difference
+from neuralmedbench.estimates.contrasts import smallest_difference
 from neuralmedbench.estimates.exact import holm_known
-from neuralmedbench.estimates.intervals import ByPatient, IntervalSettings, codes_of, patients_rate
-from neuralmedbench.estimates.repeats import share_of_same_answers
+from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.estimates.suppression import CellSize, Label, Mask, mask_of, suppressed_cells
 from neuralmedbench.records.items import Family
 from neuralmedbench.records.results import FEWEST, HIDDEN, PATIENT
+from neuralmedbench.records.vocabulary import Vocabulary
 from neuralmedbench.records.words import counted, items_of, listing, points, points_span
-from neuralmedbench.tables.outcomes import DIRECT, FULL
-from neuralmedbench.tables.rows import Cells, ResultRow, with_ends
-from neuralmedbench.tables.shared_requests import joined_clusters
-from neuralmedbench.tables.stored_runs import Answers, ItemOutcome, PairedItems, StoredRun, sides_of
+from neuralmedbench.tables.changes import LEADER, PASSED, answer_changes, pass_change, patients_of, same_answers
+from neuralmedbench.tables.rows import Cells, ResultRow
+from neuralmedbench.tables.stored_runs import HEADLINE, Answers, PairedItems, StoredRun, sides_of
 
 WHOLE, PARTS = "whole", "parts"
 """The two families of comparisons: one for each benchmark and model; their task families, arms and strategies."""
+TESTS = ("p_value", "p_passes", "p_leaders")
+"""The tests of a comparison: pass@1, and the passes and leading diagnoses of items beyond the noise of repeats."""
+LEFT_OUT = ("only_a", "only_b", "other_question", "other_reference", "unanswered")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,33 +40,21 @@ class RunDifferenceRow(ResultRow):
     strategy: str
     family: str
     a: float | None = None
-    a_low: float | None = None
-    a_high: float | None = None
-    a_best: float | None = None
-    a_worst: float | None = None
     b: float | None = None
-    b_low: float | None = None
-    b_high: float | None = None
-    b_best: float | None = None
-    b_worst: float | None = None
-    paired_a: float | None = None
-    paired_b: float | None = None
     difference: float | None = None
     low: float | None = None
     high: float | None = None
     p_value: float | None = None
+    p_passes: float | None = None
+    p_leaders: float | None = None
     p_holm: float | None = None
-    significant: bool | None = None
+    changed: bool | None = None
     detectable: float | None = None
     gained: int | None = None
     lost: int | None = None
     same_answers: float | None = None
     n_items: int | None = None
     n_patients: int | None = None
-    items_a: int | None = None
-    items_b: int | None = None
-    missing_a: int | None = None
-    missing_b: int | None = None
     only_a: int | None = None
     only_b: int | None = None
     other_question: int | None = None
@@ -93,78 +81,41 @@ class ChangedItemRow(ResultRow):
     same_answer: bool | None = None
 
 
-def _by_cluster(items: Sequence[ItemOutcome], settings: IntervalSettings, *others: Sequence[ItemOutcome]) -> ByPatient:
-    """Return the patients of some items; those who share a request are one cluster."""
-    patients = codes_of([one.row.patient_id for one in items])
-    requests = [codes_of([one.request or one.row.item_id for one in side]) for side in (items, *others)]
-    return ByPatient(patients, settings, joined_clusters(patients, requests) if items else None)
-
-
-def _rate(items: Mapping[str, ItemOutcome], settings: IntervalSettings, name: str) -> Cells:
-    """Return the rate of one run over its own items, patients alike, as on its leaderboard: above the allowed share of missing answers its bounds alone."""
-    own = list(items.values())
-    expected, graded = (sum(getattr(one, count) for one in own) for count in ("expected", "graded"))
-    cells: Cells = {f"items_{name}": len(own), f"missing_{name}": expected - graded}
-    if not graded:
-        return cells
-    by = _by_cluster(own, settings)
-    for bound, extra in (("worst", 0), ("best", 1)):
-        shares = [(one.passes + extra * (one.expected - one.graded)) / one.expected for one in own]
-        cells[f"{name}_{bound}"] = patients_rate(np.array(shares), by).value
-    if expected - graded > settings.max_missing_fraction * expected:
-        return cells
-    return cells | with_ends({name: patients_rate(np.array([one.share for one in own]), by)})
-
-
-def run_difference(a: Sequence[ItemOutcome], b: Sequence[ItemOutcome], settings: IntervalSettings) -> Difference:
-    """Return the paired difference of pass@1, second run minus first; both sequences hold the same items.
-
-    It is 0 to 0 if every answer is the same word for word.
-    """
-    values = tuple(np.array([one.share for one in side], dtype=np.float64) for side in (a, b))
-    found = paired_difference(values[1], values[0], _by_cluster(a, settings, b))
-    if found.value == 0 and all(one.texts == other.texts for one, other in zip(a, b, strict=True)):
-        return found._replace(low=0.0, high=0.0)
-    return found
-
-
-def difference_row(head: Cells, sides: PairedItems, settings: IntervalSettings) -> RunDifferenceRow:
+def difference_row(head: Cells, sides: PairedItems, vocabulary: Vocabulary, settings: IntervalSettings) -> RunDifferenceRow:
     """Return the row of one comparison, without its correction."""
-    a, b = ([side[item] for item in sides.paired] for side in (sides.a, sides.b))
-    cells: Cells = head | {"n_items": len(a), "n_patients": len({one.row.patient_id for one in a})}
-    for name, side in (("a", sides.a), ("b", sides.b)):
-        cells |= _rate(side, settings, name)
+    pairs = sides.pairs
+    cells: Cells = head | {"n_items": len(pairs), "n_patients": patients_of(pairs)}
     cells |= {"only_a": len(sides.a.keys() - sides.b.keys()), "only_b": len(sides.b.keys() - sides.a.keys())}
     cells |= {name: len(getattr(sides, name)) for name in ("other_question", "other_reference", "unanswered")}
-    if a:
-        found = run_difference(a, b, settings)
-        changes = [_change(*pair) for pair in zip(a, b, strict=True)]
-        by = _by_cluster(a, settings, b)
-        for name, paired in (("paired_a", a), ("paired_b", b)):
-            cells[name] = patients_rate(np.array([one.share for one in paired]), by).value
-        cells |= {"difference": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
+    if head["comparisons"] == WHOLE:
+        changes = answer_changes(sides, vocabulary, settings)
+        tests = {"p_passes": PASSED, "p_leaders": LEADER}
+        cells |= {name: changes[metric].answers.p_value for name, metric in tests.items() if metric in changes}
+    if pairs:
+        old, new, change = pass_change(pairs, settings)
+        cells |= {"a": old, "b": new}
+        cells |= {"difference": change.value, "low": change.low, "high": change.high, "p_value": change.p_value}
+        cells |= {"gained": change.only_first, "lost": change.only_second, "same_answers": same_answers(pairs)}
         # without correction: `corrected` makes it that of the family
-        cells |= {"detectable": found.error, "gained": changes.count("gained"), "lost": changes.count("lost")}
-        cells["same_answers"] = share_of_same_answers((one.texts, other.texts) for one, other in zip(a, b, strict=True))
+        cells["detectable"] = change.error
     return RunDifferenceRow(**cells)
 
 
-def _change(a: ItemOutcome, b: ItemOutcome) -> str:
-    return "" if a.passed == b.passed else "gained" if b.passed else "lost"
-
-
 def corrected(rows: Sequence[RunDifferenceRow], alpha: float) -> list[RunDifferenceRow]:
-    """Correct the tests of one family by Holm's method, and give the smallest difference that each would show in 80 % of such studies."""
-    p_values = [row.p_value for row in rows]
+    """Correct all tests of one family by Holm's method, and give the smallest difference that each would show in 80 % of such studies.
+
+    A comparison is a change if one of its tests is below the level; `p_holm` is that of pass@1.
+    """
+    p_values = holm_known([row[name] for row in rows for name in TESTS])
     tested = sum(p_value is not None for p_value in p_values)
-
-    def one(row: RunDifferenceRow, p: float | None) -> RunDifferenceRow:
-        error, patients = row.detectable, row.n_patients or 0
-        detectable = smallest_difference(error, patients, alpha / tested) if error else None
-        significant = None if p is None else p < alpha
-        return replace(row, p_holm=p, significant=significant, detectable=detectable)
-
-    return [one(row, p) for row, p in zip(rows, holm_known(p_values), strict=True)]
+    results = []
+    for number, row in enumerate(rows):
+        tests = p_values[number * len(TESTS) :][: len(TESTS)]
+        known = [p_value for p_value in tests if p_value is not None]
+        changed = min(known) < alpha if known else None
+        detectable = smallest_difference(row.detectable, row.n_patients or 0, alpha / tested) if row.detectable else None
+        results.append(replace(row, p_holm=tests[0], changed=changed, detectable=detectable))
+    return results
 
 
 @dataclass(frozen=True)
@@ -199,6 +150,7 @@ class RunComparison:
 def compare_runs(
     a: StoredRun,
     b: StoredRun,
+    vocabulary: Vocabulary,
     settings: IntervalSettings,
     *,
     pairs: Mapping[str, str] | None = None,
@@ -211,6 +163,8 @@ def compare_runs(
     ----------
     a, b : StoredRun
         The runs; differences are the second minus the first.
+    vocabulary : Vocabulary
+        For names of leading diagnoses.
     settings : IntervalSettings
         Of all intervals.
     pairs : mapping of str to str, optional
@@ -231,15 +185,13 @@ def compare_runs(
         references = a.references.get(benchmark, {}), b.references.get(benchmark, {})
         sets = masks.setdefault(benchmark, _ShownSets())
         for cells, sides in _parts(a.answers[benchmark, model], b.answers[benchmark, other], references, despite):
-            rows.append(difference_row(head | cells, sides, settings))
+            rows.append(difference_row(head | cells, sides, vocabulary, settings))
             sets.add(sides)
             if cells["comparisons"] == WHOLE and not (audience.public and benchmark in audience.patients):
                 changed += _changed_items(head, sides)
     alpha = 1 - settings.confidence
-    both = [row for name in (WHOLE, PARTS) for row in corrected([one for one in rows if one.comparisons == name], alpha)]
-    place = {(row.comparisons, row.benchmark, row.model, row.arm, row.strategy, row.family): number for number, row in enumerate(rows)}
-    both.sort(key=lambda row: place[row.comparisons, row.benchmark, row.model, row.arm, row.strategy, row.family])
-    shown = _shown_rows(both, masks, audience)
+    families = {name: iter(corrected([row for row in rows if row.comparisons == name], alpha)) for name in (WHOLE, PARTS)}
+    shown = _shown_rows([next(families[row.comparisons]) for row in rows], masks, audience)
     return RunComparison(differences=shown, changed=changed, hidden=sum(bool(row["mark"]) for row in shown), alpha=alpha)
 
 
@@ -247,33 +199,34 @@ def _parts(
     a: Answers, b: Answers, references: tuple[Mapping[str, Any], Mapping[str, Any]], despite: Collection[str]
 ) -> Iterator[tuple[Cells, PairedItems]]:
     """Yield all items under the arm full and the strategy direct, their task families, then every other arm and strategy of both runs."""
-    for key in sorted(a.keys() & b.keys(), key=lambda key: (key != (FULL, DIRECT), key)):
+    for key in sorted(a.keys() & b.keys(), key=lambda key: (key != HEADLINE, key)):
         sides = sides_of(a[key], b[key], references, despite)
-        cells = {"comparisons": WHOLE if key == (FULL, DIRECT) else PARTS, "arm": key[0], "strategy": key[1], "family": ""}
+        cells = {"comparisons": WHOLE if key == HEADLINE else PARTS, "arm": key[0], "strategy": key[1], "family": ""}
         yield cells, sides
-        present = {one.row.family for side in (a[key], b[key]) for one in side.values()}
-        if key == (FULL, DIRECT) and len(present) > 1:
+        present = {outcome.rows[0].family for side in (sides.a, sides.b) for outcome in side.values()}
+        if key == HEADLINE and len(present) > 1:
             yield from ((cells | {"comparisons": PARTS, "family": str(name)}, sides.within(name)) for name in Family if name in present)
 
 
 def _changed_items(head: Cells, sides: PairedItems) -> Iterator[Cells]:
-    for item in sides.paired:
-        one, other = sides.a[item], sides.b[item]
-        if change := _change(one, other):
-            row = ChangedItemRow(
-                **{name: head[name] for name in ("benchmark", "model", "model_b")},
-                item_id=item,
-                case_id=one.row.case_id,
-                family=one.row.family,
-                level=one.row.level,
-                change=change,
-                a_passes=one.passes,
-                a_samples=one.expected,
-                b_passes=other.passes,
-                b_samples=other.expected,
-                same_answer=one.texts == other.texts,
-            )
-            yield dict(row)
+    for first, second in sides.pairs:
+        if first.passed == second.passed:
+            continue
+        score = first.rows[0]
+        row = ChangedItemRow(
+            **{name: head[name] for name in ("benchmark", "model", "model_b")},
+            item_id=score.item_id,
+            case_id=score.case_id,
+            family=score.family,
+            level=score.level,
+            change="gained" if second.passed else "lost",
+            a_passes=first.passes,
+            a_samples=first.expected,
+            b_passes=second.passes,
+            b_samples=second.expected,
+            same_answer=first.texts == second.texts,
+        )
+        yield dict(row)
 
 
 class _ShownSets:
@@ -281,13 +234,15 @@ class _ShownSets:
 
     def __init__(self) -> None:
         self._items: dict[str, tuple[int, str]] = {}
-        self._sets = list[tuple[Mapping[str, ItemOutcome], Mapping[str, ItemOutcome], list[str]]]()
+        self._sets = list[tuple[Collection[str], ...]]()
 
     def add(self, sides: PairedItems) -> None:
-        """Add the sets of the next row: the items of both runs, and those that are paired."""
-        for one in (*sides.a.values(), *sides.b.values()):
-            self._items.setdefault(one.row.item_id, (len(self._items), one.row.patient_id))
-        self._sets.append((sides.a, sides.b, sides.paired))
+        """Add the sets of the next row: the items of both runs, those that are paired, and those that both answered."""
+        answered = [side for pair in sides.answered for side in pair]
+        for outcome in (*sides.a.values(), *sides.b.values(), *answered):
+            score = outcome.rows[0]
+            self._items.setdefault(score.item_id, (len(self._items), score.patient_id))
+        self._sets.append((sides.a, sides.b, sides.paired, {outcome.rows[0].item_id for outcome in answered}))
 
     def marks(self, fewest: int) -> list[str]:
         """Return the mark of every row: for few patients, for a set that shown ones would give away, or none."""
@@ -334,44 +289,61 @@ def comparison_answer(found: RunComparison, titles: Mapping[str, str], clusters:
     str
         Sentences about the comparisons of whole benchmarks that are shown.
     """
-    rows = [row for row in found.differences if row["comparisons"] == WHOLE and not row["mark"]]
-    tested = [row for row in rows if row["p_value"] is not None]
-    if not tested:
-        why = (
-            "no number may be shown"
-            if any(row["mark"] for row in found.differences)
-            else "no model answered the same question in both runs"
-        )
+    whole = [row for row in found.differences if row["comparisons"] == WHOLE and not row["mark"]]
+    rows = [row for row in whole if any(row[test] is not None for test in TESTS)]
+    if not rows:
+        hidden = any(row["mark"] for row in found.differences)
+        why = "no number may be shown" if hidden else "no model answered the same question in both runs"
         return f"Nothing can be compared: {why}."
+    tests = sum(row[test] is not None for row in rows for test in TESTS)
+    after = f"after Holm’s correction for {tests} tests" if tests > 1 else "in the only test"
+    partial = sum(any(row[name] for name in LEFT_OUT) for row in whole)
+    verb = "leaves" if partial == 1 else "leave"
+    left_out = f" {counted(partial, 'comparison')} {verb} out items that were not the same or not answered in both." if partial else ""
+    words = [(_title(row, titles), _size(row, clusters)) for row in rows]
+    changes = [_change_words(row, found.alpha, *text) for row, text in zip(rows, words, strict=True) if row["changed"]]
+    if not changes:
+        return f"{_unchanged_words(rows, after, words)}{left_out}"
+    rest = len(rows) - len(changes)
+    others = f" In {'the other comparison' if rest == 1 else f'the other {rest} comparisons'} no change was shown." if rest else ""
+    return f"Yes, {after}: {listing(changes)}.{others}{left_out}"
 
-    def size(row: Cells) -> str:
-        return f"{items_of(row['n_items'], row['n_patients'], clusters.get(row['benchmark'], PATIENT), ' of ')} in both"
 
-    def words(row: Cells) -> str:
-        span = points_span(row["low"], row["high"])
-        name = f"{titles.get(row['model'], row['model'])} on {titles.get(row['benchmark'], row['benchmark'])}"
-        return f"{name} {points(row['difference'])} points ({f'{span}; ' if span else ''}{size(row)})"
+def _title(row: Cells, titles: Mapping[str, str]) -> str:
+    return " on ".join(titles.get(row[name], row[name]) for name in ("model", "benchmark"))
 
-    after = f"after Holm’s correction for {counted(len(tested), 'comparison')}" if len(tested) > 1 else "in the only comparison"
-    left = sum(row["n_items"] < max(row["items_a"], row["items_b"]) for row in rows)
-    beside = (
-        f" {counted(left, 'comparison')} leave{'s' if left == 1 else ''} out items that were not the same or not answered in both."
-        if left
-        else ""
-    )
-    sizes = listing(list(dict.fromkeys(f"{titles.get(row['benchmark'], row['benchmark'])}: {size(row)}" for row in tested)))
+
+def _size(row: Cells, clusters: Mapping[str, str]) -> str:
+    return f"{items_of(row['n_items'], row['n_patients'], clusters.get(row['benchmark'], PATIENT), ' of ')} in both"
+
+
+def _difference_words(row: Cells, size: str) -> str:
+    span = points_span(row["low"], row["high"])
+    return f"{points(row['difference'])} points ({f'{span}; ' if span else ''}{size})"
+
+
+def _change_words(row: Cells, alpha: float, title: str, size: str) -> str:
+    if row["p_holm"] is not None and row["p_holm"] < alpha:
+        return f"pass@1 of {title} changed by {_difference_words(row, size)}"
+    rate = "" if row["difference"] is None else f" (pass@1 {points(row['difference'])} points)"
+    return f"answers of {title} differ more than repeats do{rate}"
+
+
+def _unchanged_words(rows: Sequence[Cells], after: str, words: Sequence[tuple[str, str]]) -> str:
+    """Say of comparisons without a change whether anything differs, and how large a difference would have been shown."""
+    repeats = any(row[test] is not None for row in rows for test in TESTS[1:])
+    noise = "No more answers differ than repeats do." if repeats else "How much repeats differ is not known."
+    if all(row["p_value"] is None for row in rows):
+        return f"No change was shown {after}. {noise}"
+    sizes = listing([f"{title}: {size}" for title, size in words])
     # an interval of 0 to 0 stands only where all answers of both are the same
-    if all(row["same_answers"] == 1 and row["low"] == row["high"] == 0 and not (row["gained"] or row["lost"]) for row in tested):
-        return f"Nothing changed: every answer is the same, word for word, and so is every outcome ({sizes}).{beside}"
-    if shown := [row for row in tested if row["significant"]]:
-        first = sorted(shown, key=lambda row: -abs(row["difference"]))
-        rest = len(tested) - len(shown)
-        others = f" In {'the other comparison' if rest == 1 else f'the other {rest} comparisons'} no change was shown." if rest else ""
-        return f"Yes, pass@1 changed {after}: {listing([words(row) for row in first])}.{others}{beside}"
-    if not any(row["difference"] or row["gained"] or row["lost"] for row in tested):
-        return f"No outcome changed, though not every answer is the same word for word ({sizes}).{beside}"
-    largest = max(tested, key=lambda row: abs(row["difference"]))
-    seen = [row["detectable"] for row in tested if row["detectable"] is not None and row["detectable"] < 1]
+    if all(row["same_answers"] == 1 and row["low"] == row["high"] == 0 for row in rows):
+        return f"Nothing changed: every answer is the same, word for word, and so is every outcome ({sizes})."
+    if not any(row["difference"] or row["gained"] or row["lost"] for row in rows):
+        return f"No outcome changed, though not every answer is the same word for word ({sizes}). {noise}"
+    largest = max(range(len(rows)), key=lambda number: abs(rows[number]["difference"] or 0))
+    title, size = words[largest]
+    seen = [row["detectable"] for row in rows if row["detectable"] is not None and row["detectable"] < 1]
     power = f" 8 of 10 such comparisons would show a difference of {points(median(seen), plus='')} points." if seen else ""
-    lead = "the largest difference is that of " if len(tested) > 1 else ""
-    return f"No change of pass@1 was shown {after}; {lead}{words(largest)}.{power}{beside}"
+    lead = "the largest difference is that of " if len(rows) > 1 else ""
+    return f"No change was shown {after}; {lead}pass@1 of {title}: {_difference_words(rows[largest], size)}. {noise}{power}"

@@ -55,7 +55,6 @@ from neuralmedbench.tables.first_screen import badges, notes, sentences, title_a
 from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
-from neuralmedbench.tables.revisions import change_notes
 from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 
@@ -111,7 +110,6 @@ TABLES: tuple[Table, ...] = (
     agreement.RATERS,
     readiness.TABLE,
     revisions.REVISIONS,
-    revisions.FLIPS,
     claims.TABLE,
     measures.GROUNDING,
     measures.BLIND_ITEMS,
@@ -152,12 +150,7 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     pictures = next(iter(picture_benchmarks(rest, seen["arms"])), None)  # the benchmark of the column "Uses the pictures?"
     answer = title_answer(rest, seen) | ({"pictures": pictures} if pictures else {})
     write_json(folder / "verdict.json", {"answer": answer, "sentences": parts, "badges": badges(study, cells)})
-    told_of = (
-        change_notes(rest, seen["revisions"])
-        | trust_notes(rest, seen)
-        | {"blocks": shown.blocks(block_notes(rest, seen)), "passes": definitions(rest)}
-        | shown.notes()
-    )
+    told_of = trust_notes(rest, seen) | {"blocks": shown.blocks(block_notes(rest, seen)), "passes": definitions(rest)} | shown.notes()
     pairs = results.once(model_pairs)
     write_json(folder / "notes.json", notes(rest, seen, {name: pairs[name] for name in rest.benchmarks}) | told_of)
     write_json(metrics, headline_metrics(seen["leaderboard"]))

@@ -277,7 +277,7 @@ def test_the_configuration_of_a_run_reaches_its_commands():
 
 def test_every_command_and_stage_that_asks_a_model_hands_its_caps_on():
     """A stage that forgets them spends regardless of other jobs."""
-    asking = {"ModelRun", "check_drift"}
+    asking = {"ModelRun", "probe_model"}
     asks_nothing = {"grade_explanations.py"}
     found = 0
     for path in sorted(path for path in (ROOT / "scripts").rglob("*.py") if path.name not in asks_nothing):

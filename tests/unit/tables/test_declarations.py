@@ -14,7 +14,7 @@ from jinja2 import Environment, nodes
 from conftest import ROOT
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
-from neuralmedbench.figures.gallery import FIGURES, RUN_DIFFERENCES
+from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.table import FEWEST
 from neuralmedbench.records.result_columns import TABLES as SCHEMA
 from neuralmedbench.records.result_columns import TOPICS
@@ -22,7 +22,6 @@ from neuralmedbench.records.results import types_of_table
 from neuralmedbench.tables.declare import Results, types_of
 from neuralmedbench.tables.rows import SHAPES
 from neuralmedbench.tables.study import read_study
-from neuralmedbench.tables.two_runs import RunDifferenceRow
 from neuralmedbench.tables.write import TABLES, file_columns
 
 PYTHON_TYPES = {"str": str, "int": int, "float": (int, float), "bool": bool}
@@ -142,7 +141,6 @@ def test_a_figure_reads_columns_that_its_tables_have() -> None:
         for function in (figure.draw, figure.describe):
             modules.setdefault(function.__module__, set()).add(figure.table)
     assert len(modules) > 3
-    of_two_runs = {one.name for one in fields(RunDifferenceRow)}
     for module, tables in modules.items():
         tree = ast.parse(Path(str(sys.modules[module].__file__)).read_text(encoding="utf-8"))
         read = {
@@ -154,5 +152,5 @@ def test_a_figure_reads_columns_that_its_tables_have() -> None:
             and any(isinstance(one, ast.Name) and one.id in ROW_NAMES for one in ast.walk(node.value))
         }
         added = {key.value for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys if isinstance(key, ast.Constant)}
-        known = columns_of(tables) | (of_two_runs if module == RUN_DIFFERENCES.draw.__module__ else set())
+        known = columns_of(tables)
         assert read <= known | {FEWEST} | added, (module, read - known)

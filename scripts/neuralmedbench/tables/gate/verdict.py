@@ -36,6 +36,7 @@ from neuralmedbench.tables.readiness import (
     model_rows,
     when_stated,
 )
+from neuralmedbench.tables.stored_runs import scores_by_item
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 APPROVE, CONDITIONAL, REVIEW, REJECT = "approve", "conditional", "review", "reject"
@@ -255,7 +256,7 @@ def read_pair(study: Study, model: str, today: datetime.date) -> UpdatePair:
     old, new = answers_of(study, benchmark, model, earlier=True), answers_of(study, benchmark, model)
     keys = [margin[:2] for margin in update.margins]
     keys += [(group, kind) for group, kinds in update.alarms.items() for kind, limit in kinds.items() if limit is not None]
-    sides = [_by_item(rows) for rows in (benchmark.earlier[model], benchmark.scores[model])]
+    sides = [scores_by_item(headline(rows)) for rows in (benchmark.earlier[model], benchmark.scores[model])]
     pairs: dict[tuple[str, str], PairedPatients] = {
         key: pair_patients((old, new), sides, members[key[0]], key[1]) for key in dict.fromkeys(keys)
     }
@@ -306,13 +307,6 @@ def _unanswered(study: Study, benchmark: BenchmarkStudy, model: str) -> Iterator
         if not headline(rows):
             name = f"revision {which}" if which else "a revision before the present one"
             yield f"There are no answers of {name} to {benchmark.name}. Raise `revision` in config/models/{model}.yaml after an update, and run the workflow."
-
-
-def _by_item(scores: list[Score]) -> dict[str, list[Score]]:
-    found: dict[str, list[Score]] = defaultdict(list)
-    for row in headline(scores):
-        found[row.item_id].append(row)
-    return found
 
 
 def pair_patients(

@@ -1,4 +1,4 @@
-"""Drift checks: a server that changed silently is detected, one that did not is not."""
+"""Probes: a server that changed silently is detected, one that did not is not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conftest import ROOT
 from fixtures.models import Server, model_config, reply, running_server
 from fixtures.scoring import differential, vocabulary
 from fixtures.tables import item
-from neuralmedbench.cli.model import check_drift as command
+from neuralmedbench.cli.run import compare_answers as command
 from neuralmedbench.errors import ConfigError, DataError, DeidentificationError, ProviderError
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.files.cases import write_audit
@@ -29,7 +29,7 @@ from neuralmedbench.models.model_run import ModelRun
 from neuralmedbench.records.case import Audit
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.requests import Request, RequestTurn
-from neuralmedbench.tables.drift import FIRST_REPEAT, ITEMS, DriftTarget, check_drift, fixed_requests
+from neuralmedbench.tables.probe import FIRST_REPEAT, ITEMS, ProbeResult, ProbeTarget, fixed_requests, probe_model
 
 FAST = IntervalSettings(resamples=400)
 NAMES = ("glioblastoma", "meningioma", "brain abscess")
@@ -68,7 +68,7 @@ def questions(count: int = 22) -> dict[str, Item]:
 
 def request_of(one: Item, *, samples: int = 3, arm: str = "full") -> Request:
     return Request(
-        item_id=one.item_id, case_id=one.case_id, patient_id=one.patient_id, benchmark="b", arm=arm, strategy="direct", request_id="r",
+        item_id=one.item_id, case_id=one.case_id, patient_id=one.patient_id, benchmark="b", arm=arm, strategy="direct", request_id=f"{one.item_id}/{arm}",
         runner=one.runner, system="You are a neurologist.", turns=(RequestTurn(text=f"What is it? ({one.item_id}, {arm})"),),
         answer_schema="", samples=samples,
     )  # fmt: skip
@@ -82,8 +82,8 @@ class Bench:
         self.items = questions()
         self.gold = {name: Gold(item_id=name, answer="glioblastoma") for name in self.items}
         self.requests = [request_of(one) for one in self.items.values()]
-        self.place = DriftTarget(
-            name="m",
+        self.place = ProbeTarget(
+            benchmark="b",
             model=model_config(api_base=server.address, seed=1, temperature=1.0, max_attempts=1),
             destinations=("local",),
             ledger=root / "ledger" / "m.jsonl",
@@ -98,8 +98,14 @@ class Bench:
             self.requests, ModelRun(self.place.model, ledger=self.place.ledger, destinations=("local",), max_failed_fraction=None)
         )
 
-    def check(self):
-        return check_drift(self.requests, self.items, self.gold, self.place, vocabulary=vocabulary(), settings=FAST)
+    def check(self, **changes: Any) -> ProbeResult:
+        return probe_model(self.requests, self.items, self.gold, self.place, vocabulary=vocabulary(), settings=FAST, **changes)
+
+    def asked_again(self, **changes: Any) -> tuple[ProbeResult, list[str]]:
+        """Return the result of a probe, and the texts of its questions."""
+        before = len(self.server.bodies)
+        result = self.check(**changes)
+        return result, [json.dumps(body["messages"][-1]["content"]) for body in self.server.bodies[before:]]
 
 
 @pytest.fixture
@@ -114,9 +120,12 @@ def test_a_model_that_answers_as_before_shows_no_sign_of_a_change(bench):
     before = bench.place.ledger.read_bytes()
     drift = bench.check()
     assert not drift.changed
-    assert len(drift.lines) == 1
-    assert drift.lines[0].startswith("m on b, revision 1, 20 items asked again: no sign of a change beyond the noise of repeats. ")
-    assert "of pairs of repeats (the noise floor; p = " in drift.lines[0]
+    assert drift.lines[0].startswith(
+        "m on b, revision 1, 20 items asked again: No change was shown after Holm’s correction for 3 tests; pass@1 of m on b: "
+    )
+    assert "20 items of 12 patients in both" in drift.lines[0]
+    assert "No more answers differ than repeats do." in drift.lines[0]
+    assert not any(line.startswith("Served as") for line in drift.lines)
     assert len(bench.server.bodies) == 22 * 3 + 20 * 3
     assert bench.place.ledger.read_bytes() == before
 
@@ -126,12 +135,11 @@ def test_a_server_that_silently_changed_is_found(bench):
     bench.server.chances, bench.server.served = AFTER, "m-2026-06-01"
     drift = bench.check()
     assert drift.changed
-    assert "changed, beyond the noise of repeats" in drift.lines[0]
-    assert drift.lines[1].startswith("Answered differently: b/case")
+    assert drift.lines[0].startswith(
+        "m on b, revision 1, 20 items asked again: Yes, after Holm’s correction for 3 tests: pass@1 of m on b changed by −"
+    )
+    assert drift.lines[1].startswith("Changed sides: b/case")
     assert drift.lines[2] == "Served as m-2026-05-01 before, as m-2026-06-01 now."
-    otherwise = [row["item_id"] for row in drift.found["items"] if row["otherwise"]]
-    assert drift.lines[1] == f"Answered differently: {', '.join(otherwise)}."
-    assert {row["metric"]: row["n_items"] for row in drift.found["tests"]} == {"passed": 20, "leader": 20}
 
 
 def test_another_version_under_the_same_name_is_a_change_however_it_answers(bench):
@@ -150,10 +158,9 @@ def test_answers_of_another_model_are_a_change_and_are_compared_with_nothing(ben
     drift = bench.check()
     assert drift.changed
     assert "60 of 60 answers were answered by another model: m-3.5-lite, not m" in drift.lines[0]
-    assert drift.found["served"] == {"before": ["m-2026-05-01"], "now": ["m-3.5-lite"]}
-    assert "tests" not in drift.found
+    assert "pass@1" not in drift.lines[0]
     bench.with_model(served_as=("m-3.5-lite",))
-    assert "tests" in bench.check().found, "one line of the yaml says that it is the same model"
+    assert "pass@1" in bench.check().lines[0], "one line of the yaml says that it is the same model"
 
 
 def test_what_another_model_answered_is_nothing_to_compare_with(bench):
@@ -169,7 +176,7 @@ def test_every_check_asks_the_same_items_under_repeats_that_were_never_used(benc
     rounds = []
     for number in range(3):
         before = len(bench.server.bodies)
-        assert bench.check().found["first_repeat"] == FIRST_REPEAT + 3 * number
+        bench.check()
         bodies = bench.server.bodies[before:]
         rounds.append({body["messages"][-1]["content"] for body in bodies})
         assert {body["seed"] for body in bodies} == {1 + FIRST_REPEAT + 3 * number + sample for sample in range(3)}
@@ -183,9 +190,16 @@ def test_every_check_asks_the_same_items_under_repeats_that_were_never_used(benc
 
 def test_what_is_asked_again_does_not_depend_on_what_else_is_asked(bench):
     bench.run()
-    first = {row["item_id"] for row in bench.check().found["items"]}
+    _, first = bench.asked_again()
     bench.requests = [request_of(one, arm=arm) for one in reversed(bench.items.values()) for arm in ("no_image", "full")]
-    assert {row["item_id"] for row in bench.check().found["items"]} == first
+    assert sorted(bench.asked_again()[1]) == sorted(first)
+
+
+def test_fewer_items_are_the_first_of_the_fixed_ones(bench):
+    bench.run()
+    few, all_of_them = (bench.asked_again(count=count)[1] for count in (5, ITEMS))
+    assert (len(few), len(all_of_them)) == (5 * 3, ITEMS * 3)
+    assert set(few) < set(all_of_them)
 
 
 def test_only_single_questions_with_all_of_their_answers_are_asked_again(bench):
@@ -194,7 +208,9 @@ def test_only_single_questions_with_all_of_their_answers_are_asked_again(bench):
     bench.server.fails = part.item_id
     bench.run()
     bench.server.fails = ""
-    assert [row["item_id"] for row in bench.check().found["items"]] == [whole.item_id]
+    _, texts = bench.asked_again()
+    assert len(texts) == 3
+    assert all(whole.item_id in text for text in texts)
     assert fixed_requests(bench.requests, []) == []
 
 
@@ -204,14 +220,14 @@ def test_an_item_without_a_reference_is_compared_by_what_is_named_first(bench):
     bench.server.chances = AFTER
     drift = bench.check()
     assert drift.changed
-    assert [row["metric"] for row in drift.found["tests"]] == ["leader"]
+    assert "Yes, in the only test: answers of m on b differ more than repeats do." in drift.lines[0]
 
 
 def test_answers_that_name_nothing_and_have_no_reference_cannot_be_compared(bench, monkeypatch):
     bench.gold, bench.requests = {}, bench.requests[:2]
-    monkeypatch.setattr("test_drift.NAMES", ("not sure",) * 3)
+    monkeypatch.setattr("test_probe.NAMES", ("not sure",) * 3)
     bench.run()
-    with pytest.raises(DataError, match="nothing was read from an answer, before or now"):
+    with pytest.raises(DataError, match="nothing was read from repeated answers, before or now"):
         bench.check()
 
 
@@ -222,9 +238,7 @@ def test_one_answer_an_item_says_that_the_noise_is_not_known(bench):
     bench.server.chances = AFTER
     drift = bench.check()
     assert not drift.changed
-    assert "not known whether it changed" in drift.lines[0]
-    assert "Every question was asked once, so the noise floor (how much repeats differ) is not known." in drift.lines[0]
-    assert "noise floor; p" not in drift.lines[0]
+    assert "How much repeats differ is not known." in drift.lines[0]
 
 
 def test_a_greedy_model_that_answers_otherwise_is_found_at_once(bench):
@@ -239,12 +253,11 @@ def test_a_greedy_model_that_answers_otherwise_is_found_at_once(bench):
 
 def test_items_whose_answers_did_not_come_are_left_out_and_counted(bench):
     bench.run()
-    first = bench.check().found["items"][0]["item_id"]
-    bench.server.fails = first
+    _, texts = bench.asked_again()
+    bench.server.fails = next(name for name in bench.items if any(name in text for text in texts))
     drift = bench.check()
-    assert "19 items asked again" in drift.lines[0]
-    assert drift.lines[1] == "1 more items were left out: some of their answers are missing."
-    assert first not in {row["item_id"] for row in drift.found["items"]}
+    assert "19 items of " in drift.lines[0]
+    assert "1 comparison leaves out items that were not the same or not answered in both" in drift.lines[0]
     bench.server.fails = "What is it?"
     with pytest.raises(ProviderError, match=r"60 of 60 answers are missing \(most often .*nothing was compared"):
         bench.check()
@@ -307,22 +320,23 @@ def project(bench, tmp_path, monkeypatch):
     write_records(Path("data/gold/b.parquet"), Gold, bench.gold.values(), key=lambda row: row.item_id)
     audit = Audit(benchmark="b", profile="pseudonymised", kind="phantom", state="passed", checks={}, covered={})
     write_audit(Path("data/deidentified/b/audit.json"), audit)
-    bench.place = DriftTarget.of("b", "m")
+    bench.place = ProbeTarget.of("b", "m")
     bench.run()
     return bench
 
 
 def test_the_command_says_it_in_plain_lines_and_by_its_exit_code(project, capsys):
-    arguments = ["--model", "m", "--benchmark", "b", "--configfiles", "config/config.yaml"]
+    arguments = ["--probe", "m", "--benchmark", "b", "--configfiles", "config/config.yaml"]
     assert command.main(arguments) == 0
-    assert "no sign of a change" in capsys.readouterr().out
+    assert "No change was shown" in capsys.readouterr().out
     project.server.chances = AFTER
     assert command.main(arguments) == 3
-    out = capsys.readouterr().out
-    assert "changed, beyond the noise of repeats" in out
-    found = json.loads(Path("results/drift/b/m.json").read_text())
-    assert (found["changed"], found["benchmark"], found["model"], found["revision"]) == (True, "b", "m", "1")
-    assert out.splitlines() == found["said"]
+    assert "pass@1 of m on b changed by" in capsys.readouterr().out
+    asked = len(project.server.bodies)
+    assert command.main([*arguments, "--items", "3"]) in (0, 3)
+    assert len(project.server.bodies) == asked + 3 * 3
+    with pytest.raises(ConfigError, match="1 or more are possible, not 0"):
+        command.main([*arguments, "--items", "0"])
     assert Path("data/ledger/b/drift/m.jsonl").is_file()
     with pytest.raises(SystemExit):
         command.parse_args(["--help"])
@@ -330,7 +344,7 @@ def test_the_command_says_it_in_plain_lines_and_by_its_exit_code(project, capsys
 
 
 def test_the_command_asks_nothing_without_a_passed_audit_or_under_replay(project):
-    arguments = ["--model", "m", "--benchmark", "b"]
+    arguments = ["--probe", "m", "--benchmark", "b"]
     asked = len(project.server.bodies)
     audit = Audit(benchmark="b", profile="pseudonymised", kind="patient", state="pending", checks={}, covered={})
     write_audit(Path("data/deidentified/b/audit.json"), audit)
