@@ -19,5 +19,5 @@ ranks: rank_ranges, tiers
 repeats: AnswerChange, compare_answers, pass_at_k, share_of_same_answers
 shifts: spread_of_means
 step_down: FEWEST_DIFFERING, corrected_together
-suppression: CellSize, Label, Mask, mask_of, suppressed_cells
+suppression: CellSize, Label, Mask, mask_of, suppressed_cells, two_weights_tell
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -49,6 +49,28 @@ class CellSize:
         if not mask or mask.bit_count() >= self.fewest * self._most:
             return False
         return sum(bool(mask & own) for own in self._patients.values()) < self.fewest
+
+
+def two_weights_tell(items: Iterable[int], fewest: int) -> bool:
+    """Return True if a mean over items and one over patients tell together of fewer than `fewest` patients.
+
+    Both are sums over patients, with the weights number of items and 1. Their difference leaves out the patients with one number of items,
+    whichever it is, so those with another number must be none or many.
+
+    Parameters
+    ----------
+    items : iterable of int
+        Number of items of each patient.
+    fewest : int
+        Smallest number of patients that may be told of.
+
+    Examples
+    --------
+    >>> two_weights_tell([2] * 30, 10), two_weights_tell([2] * 29 + [6], 10), two_weights_tell([1, 2, 3] * 10, 10)
+    (False, True, False)
+    """
+    sizes = Counter(items)
+    return any(0 < sizes.total() - number < fewest for number in sizes.values())
 
 
 def suppressed_cells(cells: Mapping[Label, Mask], total: Mask, size: CellSize) -> tuple[set[Label], set[Label]]:

@@ -6,8 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from neuralmedbench.estimates.suppression import CellSize, Label, suppressed_cells
-from neuralmedbench.records.results import FEWEST, HIDDEN, NOT_SHOWN, RANKED_DIFFERENTIAL
+import numpy as np
+
+from neuralmedbench.estimates.suppression import CellSize, Label, suppressed_cells, two_weights_tell
+from neuralmedbench.records.results import FEWEST, HIDDEN, NOT_SHOWN, PASS1_PATIENTS, RANKED_DIFFERENTIAL, RANKING
 from neuralmedbench.tables.calibrated import CORRECTED, SCORE
 from neuralmedbench.tables.declare import Suppression, Table
 from neuralmedbench.tables.parts import RoundPatients, parts_of
@@ -25,6 +27,8 @@ class BenchmarkDisclosure:
         self.nothing = len({*parts.patients}) < fewest or sizes.few(parts.total)
         """True if the whole benchmark is about few patients."""
         self.small, self.companions = (set[Label](), set[Label]()) if self.nothing else suppressed_cells(parts.cells, parts.total, sizes)
+        self.two_weights = _tell_by_two_weights(benchmark, fewest)
+        """True if a mean over items and one over patients tell together of few patients: then only means over items are shown."""
         self._most = _most_of_a_patient(benchmark)
         self.answers_of_a_patient = self._most["question"] * benchmark.config.samples
 
@@ -41,6 +45,24 @@ class BenchmarkDisclosure:
         if rule.patients and 0 < (row.get(rule.patients) or 0) < self.least(rule, row):
             return few
         return HIDDEN if not self.companions.isdisjoint(labels) else ""
+
+
+def _tell_by_two_weights(benchmark: BenchmarkStudy, fewest: int) -> bool:
+    outcomes = benchmark.outcomes
+    masks = [np.ones(len(outcomes.items), dtype=bool)]
+    for key, counts in outcomes.counts.items():
+        masks += [outcomes.expected(key), outcomes.expected(key) & (counts.missing == 0)]
+    items = {tuple(np.bincount(outcomes.patients[mask])) for mask in masks}
+    return any(two_weights_tell([number for number in counts if number], fewest) for counts in items)
+
+
+WEIGH_PATIENTS = frozenset({"pairwise", "claims", "decomposition", "readers", "contamination", "revisions", "readiness"})
+"""Tables whose numbers weigh patients alike, beside the contrasts."""
+
+
+def weighs_patients(table: str, row: Cells) -> bool:
+    """Return True for a row whose numbers weigh patients alike, of answers whose mean over items stands in another table."""
+    return table in WEIGH_PATIENTS or bool(row.get("other_arm")) or row.get("measure") == PASS1_PATIENTS
 
 
 def _most_of_a_patient(benchmark: BenchmarkStudy) -> dict[str, int]:
@@ -206,9 +228,12 @@ def public_tables(study: Study, tables: Tables, rules: Mapping[str, Suppression 
     disclosures = {name: BenchmarkDisclosure(study, benchmark, release.fewest) for name, benchmark in kept.items()}
     rounds = RoundDisclosure(study, frozenset(kept), release.fewest)
     # hide rows table by table, then the cells in which other tables repeat hidden ratings
-    public = {name: _public_rows(rules[name], rows, disclosures, rounds) for name, rows in tables.items()}
+    public = {name: _public_rows(name, rules[name], rows, disclosures, rounds) for name, rows in tables.items()}
     _follow_the_rated(public, release.fewest)
     _follow_the_differential(public)
+    for one in public["leaderboard"]:
+        if one.row["benchmark"] in disclosures and disclosures[one.row["benchmark"]].two_weights:
+            _empty(one, RANKING)
     gone = {name for name, disclosure in disclosures.items() if disclosure.nothing}
     left = {name: benchmark for name, benchmark in study.benchmarks.items() if name not in gone}
     disclosure = {
@@ -235,7 +260,7 @@ class _PublicRow:
 
 
 def _public_rows(
-    rule: Suppression | None, rows: Sequence[Cells], disclosures: Mapping[str, BenchmarkDisclosure], rounds: RoundDisclosure
+    table: str, rule: Suppression | None, rows: Sequence[Cells], disclosures: Mapping[str, BenchmarkDisclosure], rounds: RoundDisclosure
 ) -> list[_PublicRow]:
     if rule is None:
         return [_PublicRow(row, row, row) for row in rows]
@@ -246,6 +271,9 @@ def _public_rows(
         rows = sorted(rows, key=lambda row: (places[row["benchmark"]], row["model"] if row["benchmark"] in nothing else ""))
     of_rows = [_disclosures_of(row, disclosures, rounds) for row in rows]
     marks = suppressed_rows(rule, rows, of_rows, disclosures)
+    for place, (row, found) in enumerate(zip(rows, of_rows, strict=True)):
+        if weighs_patients(table, row) and any(isinstance(one, BenchmarkDisclosure) and one.two_weights for one in found):
+            marks[place] = marks[place] or f"<{found[0].fewest}"
     public = [_public_row(rule, row, mark, found) for row, mark, found in zip(rows, marks, of_rows, strict=True)]
     seen = set[tuple[object, ...]]()
     for one, mark in zip(public, marks, strict=True):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,10 +20,14 @@ from neuralmedbench.errors import ConfigError
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.estimates.suppression import CellSize, Label, mask_of, suppressed_cells
 from neuralmedbench.files.result_tables import read_result
+from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.records.items import Item
+from neuralmedbench.records.responses import Response
 from neuralmedbench.records.results import mark_of
+from neuralmedbench.records.scores import Score, response_key
 from neuralmedbench.report.page import FILTERS
 from neuralmedbench.report.source import check_profile, with_marks
-from neuralmedbench.tables.release import Release, public_tables
+from neuralmedbench.tables.release import Release, public_tables, weighs_patients
 from neuralmedbench.tables.study import read_study
 from neuralmedbench.tables.write import TABLES
 
@@ -194,6 +200,45 @@ def test_the_groups_that_are_shown_leave_no_few_patients_over(public: Path) -> N
                 checked += 1
                 assert left >= 2 * 10, part  # every patient of the made-up run has two items of a benchmark
     assert checked
+
+
+@pytest.fixture(scope="module")
+def uneven(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A made-up run in which one of 20 patients, who are not public, has three times as many items as the others."""
+    root = tmp_path_factory.mktemp("uneven")
+    write_study(root, models=("alpha", "beta"), patients=22, kind="patient")
+
+    def joined(row: Any) -> Any:
+        return replace(row, patient_id="patient00") if row.case_id in {"case01", "case02"} else row
+
+    for benchmark in (DEPTH, BREADTH):
+        path = root / f"data/items/{benchmark}.parquet"
+        write_records(path, Item, [joined(row) for row in read_records(path, Item)], key=lambda row: row.item_id)
+        for model in ("alpha", "beta"):
+            for record, folder in ((Score, "scores"), (Response, "responses")):
+                path = root / f"results/{folder}/{benchmark}/{model}.parquet"
+                write_records(path, record, [joined(row) for row in read_records(path, record)], key=response_key)
+    build(root, ("alpha", "beta"), "--profile", "public")
+    return root
+
+
+def test_where_two_weights_would_tell_of_one_patient_no_number_weighs_patients(uneven: Path) -> None:
+    tables = uneven / "results" / "tables"
+    board = [row for row in rows_of(tables, "leaderboard") if row["benchmark"] == DEPTH and row["model"] != "prior"]
+    assert all(row["pass1"] and not row["pass1_patients"] and not row["pass1_patients_low"] for row in board)
+    told = [
+        (table.name, row)
+        for table in TABLES
+        for row in rows_of(tables, table.name)
+        if row.get("benchmark") == DEPTH and weighs_patients(table.name, row) and not mark_of(row)
+    ]
+    assert told == []
+    assert "pass1_patients" not in json.loads((uneven / "results" / "metrics.json").read_text(encoding="utf-8"))[DEPTH]["alpha"]
+
+
+def test_where_patients_have_equal_numbers_of_items_both_weights_are_shown(public: Path) -> None:
+    (row,) = [row for row in rows_of(public / "results/tables", "leaderboard") if (row["benchmark"], row["model"]) == (DEPTH, "alpha")]
+    assert row["pass1"] == row["pass1_patients"] != ""
 
 
 def test_the_page_says_how_much_is_hidden_and_why(public: Path) -> None:
