@@ -50,7 +50,7 @@ def mixed() -> SimpleNamespace:
     gold = [Gold(item_id=one.item_id, answer="stroke") for one in items]
     outcomes = gather_outcomes(DEPTH, "depth", items, gold, scores={"m": scores}, sampled={"m": True})
     prior = {"pass1": np.array([0.5, 0.5, 0.25, 0.0, 0.0]), "candidates5": np.array([1.0, 1.0, 1.0, np.nan, np.nan])}
-    constant = {name: Floor(values, values, ~np.isnan(values)) for name, values in prior.items()}
+    constant = {name: Floor(values, values) for name, values in prior.items()}
     return SimpleNamespace(
         benchmarks={DEPTH: SimpleNamespace(name=DEPTH, outcomes=outcomes, floors=constant, participants={})},
         models={"m": SimpleNamespace(title="M")},
@@ -276,7 +276,7 @@ def test_depth_says_that_reasoning_was_not_measured_or_shows_it_with_its_agreeme
     assert "not measured" not in blocks["leaderboard"] + blocks["glance"]
     assert "not known: one grader, and no clinician labelled steps" in blocks["leaderboard"]
     assert "<td>factuality</td>" in blocks["leaderboard"]
-    assert "of the steps that the case decides it supports 75 %" in blocks["glance"]
+    assert "of the steps that the case decides Alpha VLM supports 75 %" in blocks["glance"]
 
 
 @pytest.mark.parametrize("simulated", [False, True])
