@@ -1,178 +1,222 @@
-"""Completeness and form of the answers: `samples.csv` and `validity.csv`."""
+"""The answers to one benchmark as a frame: the only index of answers, and the place where it is decided which are missing."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from neuralmedbench.records.items import Item, Runner
-from neuralmedbench.records.responses import ResponseState
-from neuralmedbench.records.scores import ParseStatus, Score
-from neuralmedbench.records.thoughts import is_only_thoughts
-from neuralmedbench.records.value_rules import fields_of
-from neuralmedbench.records.words import counted, percent
-from neuralmedbench.scoring.parse import plain_text
-from neuralmedbench.scoring.structured.form import STEPS, form_of
-from neuralmedbench.scoring.structured_answer import FIELDS, find_answer_object
-from neuralmedbench.tables.declare import ALL, MODEL, Suppression, Table, arm_labels, of_study
-from neuralmedbench.tables.outcomes import headline
-from neuralmedbench.tables.rows import Cells, ModelRow, Tables
-from neuralmedbench.tables.study import BenchmarkStudy, Study
-from neuralmedbench.tables.words import Takeaway
+import numpy as np
+import numpy.typing as npt
 
+from neuralmedbench.estimates.intervals import Floats, Ints
+from neuralmedbench.records.items import Arm, Item, Strategy
+from neuralmedbench.records.responses import ResponseState, is_cut_in_thought
+from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, ParseStatus, Score
 
-@dataclass(frozen=True, kw_only=True)
-class SampleRow(ModelRow):
-    """One model under one arm and strategy; the share `same_text` is 0 to 1."""
+if TYPE_CHECKING:
+    import pandas as pd
 
-    arm: str
-    strategy: str
-    samples_per_item: int
-    n_items: int
-    n_patients: int
-    complete: int
-    partial: int
-    without: int
-    repeated: int
-    same_text: float | None
+RUBRIC = "rubric"
+"""Share of the points of a rubric, judged by language models."""
+
+GRADES = (MAIN_CONDITION, CORE_DIAGNOSIS, RUBRIC)
+
+DTYPES = {
+    **dict.fromkeys(("model", "revision", "arm", "strategy", "item_id", "patient_id", "state", "text_sha256"), "category"),
+    **dict.fromkeys(("place", "repeat"), "int64"),
+    **dict.fromkeys(("there", "graded", "passed", "strict", "in_candidates", "unlisted", "abstained"), "bool"),
+    **dict.fromkeys(("foreign", "unparsable", "contradicted", "in_thought"), "bool"),
+    **dict.fromkeys(("confidence", *GRADES), "float64"),
+}
+"""Columns of the frame: texts are categories, so that no name is read as a number or as missing."""
+
+Condition = tuple[str, str, str]
+"""A model under an arm and a strategy."""
 
 
-def sample_rows(study: Study) -> list[SampleRow]:
-    """Count the samples of every model under every arm and strategy, over items that have a reference.
+@dataclass(frozen=True)
+class Samples:
+    """Expected samples, sorted by model, arm, strategy, item and number.
 
-    `samples_per_item` is the largest number expected of one item. `complete` items have all expected samples, `partial` ones some,
-    `without` none; refused, truncated and unreadable samples are present. `repeated` items have at least two samples; `same_text`
-    is the share of them whose samples are identical word for word. If it is near 1 at a temperature above 0, pass@5 adds nothing to pass@1.
+    Attributes
+    ----------
+    frame : DataFrame
+        One row a sample, with the columns of `DTYPES`. `place` is that of its item. An answer is `there` unless it is missing, `graded` if it
+        is there and has a verdict. Nothing that could not be read because of its language (`foreign`) is `unparsable`.
+    scores : sequence of Score or None
+        Their records, in the order of the rows; None where none was written.
+    size : int
+        Number of items.
     """
-    return [row for benchmark in study.benchmarks.values() for row in _sample_rows(benchmark)]
+
+    frame: pd.DataFrame
+    scores: Sequence[Score | None]
+    size: int
+
+    def __getitem__(self, column: str) -> npt.NDArray[Any]:
+        """Return a column as an array."""
+        return self.frame[column].to_numpy()
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Samples:
+        """Return some of the samples."""
+        return Samples(self.frame[mask], [self.scores[row] for row in np.flatnonzero(mask).tolist()], self.size)
+
+    @property
+    def there(self) -> Samples:
+        """The answers that are not missing."""
+        return self.where(self["there"])
+
+    @property
+    def graded(self) -> Samples:
+        """The answers that have a verdict."""
+        return self.where(self["graded"])
+
+    def rows(self) -> Iterator[tuple[int, Score]]:
+        """Yield the place of the item and the record of every sample that has one."""
+        for place, score in zip(self["place"].tolist(), self.scores, strict=True):
+            if score is not None:
+                yield place, score
+
+    def by_item(self) -> list[list[Score]]:
+        """Return the records of every item, in the order of their numbers."""
+        items: list[list[Score]] = [[] for _ in range(self.size)]
+        for place, score in self.rows():
+            items[place].append(score)
+        return items
+
+    def number(self, mask: npt.NDArray[np.bool_] | None = None) -> Ints:
+        """Count the samples of every item, or some of them; shape (items,)."""
+        places = self["place"] if mask is None else self["place"][mask]
+        return np.bincount(places, minlength=self.size)
+
+    def mean(self, column: str) -> Floats:
+        """Return the mean of a column by item, shape (items,); NaN where no sample has a value."""
+        values = self[column].astype(np.float64)
+        known = ~np.isnan(values)
+        sums = np.bincount(self["place"][known], weights=values[known], minlength=self.size)
+        number = self.number(known)
+        return np.where(number > 0, sums / np.maximum(number, 1), np.nan)
 
 
-def _sample_rows(benchmark: BenchmarkStudy) -> Iterator[SampleRow]:
-    patients = {item.item_id: item.patient_id for item in benchmark.outcomes.items}
-    scores: dict[tuple[str, str, str], dict[str, list[Score]]] = defaultdict(lambda: defaultdict(list))
-    for model, rows in benchmark.scores.items():
+@dataclass(frozen=True)
+class Answers(Samples):
+    """All answers of a benchmark to items with a reference, with the rows of every condition."""
+
+    spans: Mapping[Condition, slice]
+
+    def of(self, condition: Condition) -> Samples:
+        """Return the samples of a model under an arm and a strategy; none where it was not asked."""
+        span = self.spans.get(condition, slice(0))
+        return Samples(self.frame.iloc[span], self.scores[span], self.size)
+
+    def arms(self, model: str, strategy: str = Strategy.DIRECT) -> list[str]:
+        """Return the arms under which a model was asked, sorted."""
+        return sorted(arm for name, arm, asked in self.spans if (name, asked) == (model, strategy))
+
+
+def gather_answers(items: Sequence[Item], scores: Mapping[str, Sequence[Score]]) -> Answers:
+    """Index the answers of all models.
+
+    A sample of an item is expected for every number up to the highest that any item of its runner has; one under `self_consistency`, where
+    the samples voted and one is left. Under the arm `full` every item is expected, under another one each that any model was asked.
+    An expected sample without a record is missing.
+
+    Parameters
+    ----------
+    items : sequence of Item
+        The items that can pass, sorted; records of others are left out.
+    scores : mapping of str to sequence of Score
+        Scores of one revision of every model.
+    """
+    import pandas as pd
+
+    places = {item.item_id: place for place, item in enumerate(items)}
+    whole = str(Arm.FULL), str(Strategy.DIRECT)
+    asked: dict[tuple[str, str], set[int]] = {whole: set(range(len(items)))}
+    written: dict[Condition, list[Score]] = {(model, *whole): [] for model in scores}
+    for model, rows in scores.items():
         for row in rows:
-            if row.item_id in patients:
-                scores[model, row.arm, row.strategy][row.item_id].append(row)
-    for key in benchmark.outcomes.counts:
-        if items := scores.get((key.model, key.arm, key.strategy)):
-            yield _sample_row(benchmark.name, key, items, len({patients[item] for item in items}))
+            if row.item_id in places:
+                written.setdefault((model, row.arm, row.strategy), []).append(row)
+                asked.setdefault((row.arm, row.strategy), set()).add(places[row.item_id])
+    keys: list[tuple[Condition, int, int]] = []
+    records: list[Score | None] = []
+    spans: dict[Condition, slice] = {}
+    for condition in sorted(written):
+        start = len(keys)
+        for place, repeat, record in _expected(condition[2], written[condition], items, places, sorted(asked[condition[1:]])):
+            keys.append((condition, place, repeat))
+            records.append(record)
+        spans[condition] = slice(start, len(keys))
+    columns = _columns(keys, records, items)
+    frame = pd.DataFrame({name: pd.Series(columns[name], dtype=dtype) for name, dtype in DTYPES.items()})
+    return Answers(frame, records, len(items), spans)
 
 
-def _sample_row(benchmark: str, key: tuple[str, str, str], items: Mapping[str, Sequence[Score]], patients: int) -> SampleRow:
-    model, arm, strategy = key
-    # identical texts have identical digests
-    came = {item: [row.text_sha256 for row in rows if not row.missing] for item, rows in items.items()}
-    complete = sum(len(texts) == len(items[item]) for item, texts in came.items())
-    without = sum(not texts for texts in came.values())
-    repeated = [set(texts) for texts in came.values() if len(texts) > 1]
-    return SampleRow(
-        benchmark=benchmark,
-        model=model,
-        arm=arm,
-        strategy=strategy,
-        samples_per_item=max(len(rows) for rows in items.values()),
-        n_items=len(items),
-        n_patients=patients,
-        complete=complete,
-        partial=len(items) - complete - without,
-        without=without,
-        repeated=len(repeated),
-        same_text=sum(len(texts) == 1 for texts in repeated) / len(repeated) if repeated else None,
-    )
+def _expected(
+    strategy: str, rows: Iterable[Score], items: Sequence[Item], places: Mapping[str, int], asked: Iterable[int]
+) -> Iterator[tuple[int, int, Score | None]]:
+    """Yield place, number and record of every sample that is expected under one condition."""
+    samples: dict[str, int] = {}
+    records: dict[int, dict[int, Score]] = {}
+    for row in rows:
+        samples[row.runner] = max(samples.get(row.runner, 1), row.repeat + 1)
+        records.setdefault(places[row.item_id], {})[row.repeat] = row
+    for place in asked:
+        present = records.get(place, {})
+        numbers: Iterable[int] = range(samples.get(items[place].runner, 1))
+        if strategy == Strategy.SELF_CONSISTENCY:  # the sample that is left keeps its number
+            numbers = list(present) or [0]
+        for repeat in numbers:
+            yield place, repeat, present.get(repeat)
 
 
-SAMPLES = Table(
-    name="samples",
-    row=SampleRow,
-    rows=of_study(sample_rows),
-    suppression=Suppression(f"{MODEL} arm strategy samples_per_item", labels=arm_labels),
-)
+def _columns(keys: Sequence[tuple[Condition, int, int]], records: Sequence[Score | None], items: Sequence[Item]) -> dict[str, Any]:
+    """Return the columns of the frame."""
 
+    def values(name: str, absent: object) -> list[Any]:
+        return [absent if row is None else getattr(row, name) for row in records]
 
-PARSED = (ParseStatus.STRICT, ParseStatus.REPAIRED, ParseStatus.FAILED)
+    def texts(name: str) -> npt.NDArray[np.object_]:
+        return np.array(values(name, ""), dtype=object)
 
+    def numbers(name: str) -> Floats:
+        return np.array([np.nan if value is None else value for value in values(name, None)], dtype=np.float64)
 
-@dataclass(frozen=True, kw_only=True)
-class ValidityRow(ModelRow):
-    """One step of the check of form, for one model and runner."""
-
-    runner: str | None = None
-    step: str
-    share: float | None = None
-    count: int | None = None
-    n: int | None = None
-
-
-def validity_rows(study: Study) -> list[ValidityRow]:
-    """Rows of `validity.csv`: arm full, strategy direct.
-
-    `answered` is a share of the expected answers; every other step is a share of the answers that are present, refused and truncated ones
-    included. `parse_strict`, `parse_repaired`, `parse_failed` and, of choices, `parse_contradicted` (a letter before the words of another
-    option) add up to all of them; `thoughts_alone` is the part of `parse_failed` that never came to an answer, where there is any. Structured answers also have the steps of `form.STEPS`, each of which counts only answers that pass the
-    steps before it.
-    """
-    rows = []
-    for benchmark in study.benchmarks.values():
-        # runners ask for different forms, so each has rows of its own
-        runners = [runner for runner in Runner if any(item.runner == runner for item in benchmark.items)]
-        for model, scores in benchmark.scores.items():
-            for runner in runners:
-                own = [row for row in headline(scores) if row.runner == runner]
-                rows += [
-                    ValidityRow(benchmark=benchmark.name, model=model, runner=str(runner), **row) for row in _steps(benchmark, runner, own)
-                ]
-    return rows
-
-
-def _steps(benchmark: BenchmarkStudy, runner: Runner, scores: list[Score]) -> list[Cells]:
-    came = [row for row in scores if not row.missing]
-    rows = [_step("answered", len(came), len(scores))] if scores else []
-    if not came:
-        return rows
-    states = Counter(row.parse_status for row in came)
-    parsed = (*PARSED, ParseStatus.CONTRADICTED) if runner is Runner.CHOICE else PARSED
-    rows += [_step(f"parse_{status}", states[status], len(came)) for status in parsed]
-    thoughts = sum(row.state == ResponseState.OK and is_only_thoughts(row.text) for row in came)
-    rows += [_step("thoughts_alone", thoughts, len(came))] if thoughts else []
-    if runner is Runner.STRUCTURED:
-        items = {item.item_id: item for item in benchmark.items}
-        # of an item that is asked in stages a score holds the last text alone
-        passed = [_count_passed(row, items[row.item_id]) for row in came if not items[row.item_id].turns]
-        rows += [_step(step, sum(number > place for number in passed), len(passed)) for place, step in enumerate(STEPS) if passed]
-    return rows
-
-
-def _count_passed(score: Score, item: Item) -> int:
-    """Count the steps that one answer passes; an unreadable answer passes none."""
-    value = (
-        None
-        if score.parse_status == ParseStatus.FAILED
-        else find_answer_object(plain_text(score.text), fields_of(item.answer_schema) or FIELDS)[0]
-    )
-    return form_of(item.answer_schema).passed(value)
-
-
-def _step(step: str, count: int, n: int) -> Cells:
-    return {"step": step, "share": count / n, "count": count, "n": n}
-
-
-def validity_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Summarise how many answers have the requested form."""
-    rows = [row for row in tables["validity"] if row["step"] == "parse_strict"]
-    kept, asked = (sum(row[name] or 0 for row in rows) for name in ("count", "n"))
-    if not asked:
-        return Takeaway("No answer has been asked for yet.", "0 answers")
-    return Takeaway(f"{percent(kept / asked)} of the answers came in the form that was asked for.", counted(asked, "answer"))
-
-
-VALIDITY = Table(
-    name="validity",
-    row=ValidityRow,
-    rows=of_study(validity_rows),
-    suppression=Suppression(
-        f"{MODEL} runner step", mark="n", patients="", labels=lambda row: [(f"{ALL} items", ""), ("runner", row["runner"])]
-    ),
-    takeaways={"form": validity_takeaway},
-)
+    verdicts = values("passed", None)
+    state, parse_status = texts("state"), texts("parse_status")
+    there = ~np.array(values("missing", True), dtype=bool)
+    has_verdict = np.array([verdict is not None for verdict in verdicts], dtype=bool)
+    graded = there & has_verdict
+    passed = graded & np.array([bool(verdict) for verdict in verdicts], dtype=bool)
+    foreign = (texts("other_language") != "") & ~has_verdict
+    answered = there & (state == ResponseState.OK)
+    candidates = values("in_candidates", None)
+    return {
+        "model": [condition[0] for condition, _, _ in keys],
+        "revision": texts("revision"),
+        "arm": [condition[1] for condition, _, _ in keys],
+        "strategy": [condition[2] for condition, _, _ in keys],
+        "item_id": [items[place].item_id for _, place, _ in keys],
+        "patient_id": [items[place].patient_id for _, place, _ in keys],
+        "state": state,
+        "text_sha256": texts("text_sha256"),
+        "place": [place for _, place, _ in keys],
+        "repeat": [repeat for _, _, repeat in keys],
+        "there": there,
+        "graded": graded,
+        "passed": passed,
+        "strict": passed & (parse_status == ParseStatus.STRICT),
+        "in_candidates": graded & np.array([bool(value) for value in candidates], dtype=bool),
+        "unlisted": graded & np.array([value is None for value in candidates], dtype=bool),
+        "abstained": there & np.array(values("abstained", False), dtype=bool),
+        "foreign": foreign,
+        "unparsable": answered & (parse_status == ParseStatus.FAILED) & ~foreign,
+        "contradicted": answered & (parse_status == ParseStatus.CONTRADICTED),
+        "in_thought": there & np.array([row is not None and is_cut_in_thought(row.state, row.text) for row in records], dtype=bool),
+        "confidence": numbers("confidence"),
+        MAIN_CONDITION: numbers(MAIN_CONDITION),
+        CORE_DIAGNOSIS: numbers(CORE_DIAGNOSIS),
+        RUBRIC: numbers(RUBRIC),
+    }

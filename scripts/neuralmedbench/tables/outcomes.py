@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -12,17 +11,18 @@ import numpy.typing as npt
 
 from neuralmedbench.estimates.intervals import ByPatient, Floats, IntervalSettings, Ints, codes_of
 from neuralmedbench.estimates.repeats import pass_at_k
-from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, Strategy, discloses_findings
-from neuralmedbench.records.responses import Response, is_cut_in_thought
-from neuralmedbench.records.scores import CORE_DIAGNOSIS, MAIN_CONDITION, ParseStatus, Score
+from neuralmedbench.records.items import DIAGNOSES, Gold, Item, Runner, discloses_findings
+from neuralmedbench.records.responses import Response, ResponseState
+from neuralmedbench.records.scores import Score
 from neuralmedbench.records.value_rules import threshold
+from neuralmedbench.tables.answers import GRADES, RUBRIC, Answers, Samples, gather_answers
 from neuralmedbench.tables.shared_requests import joined_clusters, paired_members, request_codes
 
 PAIR_RIGHT, PAIR_PART, PAIR_WRONG, PAIR_SAME = PAIR_METRICS = ("pair_right", "pair_part", "pair_wrong", "pair_same")
 """Share of the pairs with every member right, some of them, none; and with one and the same readable answer to all members."""
 
 
-def pair_shares(items: Sequence[Item], rows: Iterable[tuple[int, Score]], samples: Ints, requests: Ints | None = None) -> dict[str, Floats]:
+def pair_shares(items: Sequence[Item], samples: Samples, requests: Ints | None = None) -> dict[str, Floats]:
     """Score pairs of items, by `PAIR_METRICS`; shape (items,), the value of a pair at its first item, NaN everywhere else.
 
     Samples are matched in their order. A pair with a missing answer counts in none of the four: right, part and wrong sum to 1 only where
@@ -31,13 +31,11 @@ def pair_shares(items: Sequence[Item], rows: Iterable[tuple[int, Score]], sample
 
     Set accuracy and confusion of Sepehri et al., MediConfusion (2024). Guessing between two options gets a quarter of the pairs right.
     """
-    given: dict[int, list[Score]] = defaultdict(list)
-    for place, row in sorted(rows, key=lambda one: one[1].repeat):
-        given[place].append(row)
+    given, asked = samples.by_item(), samples.number()
     shares = {name: np.full(len(items), np.nan) for name in PAIR_METRICS}
     for places in paired_members(items).values():
         # a pair has as many samples as its member with the fewest
-        expected = int(samples[places].min())
+        expected = int(asked[places].min())
         if not expected or (requests is not None and len(set(requests[places].tolist())) < len(places)):
             continue
         together = list(zip(*(given[place] for place in places), strict=False))[:expected]
@@ -66,9 +64,6 @@ FULL, DIRECT = "full", "direct"
 
 PASS1_STRICT = "pass1_strict"
 """pass@1 where an answer in another form than the requested one does not pass."""
-
-RUBRIC = "rubric"
-"""Share of the points of a rubric, judged by language models."""
 
 
 class Key(NamedTuple):
@@ -177,6 +172,7 @@ class Outcomes:
     repeatable: npt.NDArray[np.bool_]
     ranked: npt.NDArray[np.bool_]
     counts: dict[Key, Counts]
+    answers: Answers
     requests: dict[Key, Ints] = field(default_factory=dict)
 
     def differential_items(self, key: Key) -> npt.NDArray[np.bool_]:
@@ -260,32 +256,22 @@ def gather_outcomes(
     sampled: Mapping[str, bool],
     responses: Mapping[str, Sequence[Response]] | None = None,
 ) -> Outcomes:
-    """Count the outcomes of all expected answers.
+    """Count the outcomes of all expected answers (`answers.gather_answers`).
 
-    Under the arm `full` every item is expected, once if the model has no row; under another arm the items that any model was asked.
     Items without the reference that their pass rule needs are left out: they cannot pass.
     """
     reference = {row.item_id: row for row in gold}
     # items without a reference cannot pass, and are left out
     used = tuple(sorted((item for item in items if can_pass(item, reference.get(item.item_id))), key=lambda item: item.item_id))
-    place = {item.item_id: index for index, item in enumerate(used)}
-    asked: dict[tuple[str, str], set[int]] = defaultdict(set)
-    # sort the scores by arm and strategy, and note which items each arm asks
-    rows: dict[Key, list[Score]] = defaultdict(list)
-    for model, table in scores.items():
-        rows[Key(model)] = []
-        for row in table:
-            if row.item_id in place:
-                rows[Key(model, row.arm, row.strategy)].append(row)
-                asked[row.arm, row.strategy].add(place[row.item_id])
-    asked[FULL, DIRECT] = set(range(len(used)))
+    answers = gather_answers(used, scores)
     requests = {
         Key(model, *arm): codes for model, answers in (responses or {}).items() for arm, codes in request_codes(used, answers).items()
     }
-    counts = {
-        key: _count(key, used, place, asked[key.arm, key.strategy], rows=rows[key], sampled=sampled[key.model], requests=requests.get(key))
-        for key in sorted(rows)
-    }
+    counts = {}
+    for key in (Key(*condition) for condition in answers.spans):
+        # under arms that disclose findings there are no points: an answer could copy the statements
+        points = not discloses_findings(key.arm)
+        counts[key] = _count(answers.of(key), used, sampled=sampled[key.model], has_points=points, requests=requests.get(key))
     return Outcomes(
         benchmark=benchmark,
         axis=axis,
@@ -295,6 +281,7 @@ def gather_outcomes(
         repeatable=np.array([item.runner in (Runner.OPEN, Runner.DIALOGUE) for item in used], dtype=bool),
         ranked=np.array([_is_ranked(item) for item in used], dtype=bool),
         counts=counts,
+        answers=answers,
         requests=requests,
     )
 
@@ -315,83 +302,43 @@ def _is_ranked(item: Item) -> bool:
     return item.runner in (Runner.OPEN, Runner.DIALOGUE) and item.family in DIAGNOSES
 
 
-def _count(
-    key: Key,
-    items: tuple[Item, ...],
-    place: Mapping[str, int],
-    asked: set[int],
-    *,
-    rows: list[Score],
-    sampled: bool,
-    requests: Ints | None,
-) -> Counts:
-    # expected samples per runner: one more than the highest repeat
-    per_runner: dict[str, int] = defaultdict(lambda: 1)
-    if key.strategy != Strategy.SELF_CONSISTENCY:  # its samples voted: one row per item is left, with the number of the elected sample
-        for row in rows:
-            per_runner[row.runner] = max(per_runner[row.runner], row.repeat + 1)
-    size = len(items)
-    samples = np.array([per_runner[item.runner] if index in asked else 0 for index, item in enumerate(items)], dtype=np.int64)
-    passes, strict, answered, not_graded, false_names, unread, candidates, unlisted = (np.zeros(size, dtype=np.int64) for _ in range(8))
-    # under arms that disclose findings there are no points: an answer could copy the statements
-    points = () if discloses_findings(key.arm) else (RUBRIC,)
-    sums = {name: np.zeros((2, size)) for name in (MAIN_CONDITION, CORE_DIAGNOSIS, *points)}
-    tally = dict.fromkeys(("refused", "truncated", "truncated_thinking", "unparsable", "unread_missing", "contradicted", "abstained"), 0)
-    confidences: list[float] = []
-    unread_language = 0
-    languages = {row.other_language for row in rows if row.passed is None} - {""}
-    for row in rows:
-        index = place[row.item_id]
-        for name, (total, number) in () if row.missing else sums.items():
-            value = getattr(row, name)  # rubric points may be known where no grader decided about the diagnosis
-            if value is not None:
-                total[index] += value
-                number[index] += 1
-        foreign = bool(row.other_language) and row.passed is None
-        unread_language += foreign
-        not_graded[index] += not row.missing and row.passed is None
-        # how an answer reads does not depend on a grade
-        unparsable = row.state == "ok" and row.parse_status == ParseStatus.FAILED and not foreign
-        if not row.missing:
-            tally["unparsable"] += unparsable
-            tally["unread_missing"] += unparsable and row.passed is None
-            tally["contradicted"] += row.state == "ok" and row.parse_status == ParseStatus.CONTRADICTED
-            tally["abstained"] += row.abstained and not foreign
-            if row.state in tally:
-                tally[row.state] += 1
-            tally["truncated_thinking"] += is_cut_in_thought(row.state, row.text)
-        if row.missing or row.passed is None:
-            continue
-        answered[index] += 1
-        passes[index] += row.passed
-        strict[index] += row.passed and row.parse_status == ParseStatus.STRICT
-        # a false name is a wrong diagnosis in a readable answer
-        false_names[index] += not row.passed and not row.abstained and row.state == "ok" and not unparsable
-        unread[index] += unparsable and not row.passed and not row.abstained
-        candidates[index] += bool(row.in_candidates)
-        unlisted[index] += row.in_candidates is None
-        if row.confidence is not None:
-            confidences.append((row.confidence - row.passed) ** 2)
+def _count(samples: Samples, items: tuple[Item, ...], *, sampled: bool, has_points: bool, requests: Ints | None) -> Counts:
+    expected, there = samples.number(), samples.there
+    graded, not_graded = samples["graded"], samples["there"] & ~samples["graded"]
+    # how an answer reads does not depend on a grade
+    unparsable, foreign = there["unparsable"], samples["foreign"]
+    # a false name is a wrong diagnosis in a readable answer
+    wrong = graded & ~samples["passed"] & ~samples["abstained"]
+    named = wrong & (samples["state"] == ResponseState.OK) & ~samples["unparsable"]
+    judged = samples.where(graded & ~np.isnan(samples["confidence"]))
+    without = np.full(len(items), np.nan)
     return Counts(
-        samples=samples,
-        passes=passes,
-        strict=strict,
-        missing=np.maximum(samples - answered, 0),
-        not_graded=not_graded,
-        false_names=false_names,
-        unread=unread,
-        candidates=candidates,
-        unlisted=unlisted,
-        grades={RUBRIC: np.full(size, np.nan)}
-        | {name: np.where(number > 0, total / np.maximum(number, 1), np.nan) for name, (total, number) in sums.items()},
-        pairs=pair_shares(items, ((place[row.item_id], row) for row in rows), samples, requests),
-        languages=tuple(sorted(languages)),
-        present=sum(not row.missing for row in rows),
-        tally=tally,
-        brier=float(np.mean(confidences)) if confidences else None,
+        samples=expected,
+        passes=samples.number(samples["passed"]),
+        strict=samples.number(samples["strict"]),
+        missing=samples.number(~graded),
+        not_graded=samples.number(not_graded),
+        false_names=samples.number(named),
+        unread=samples.number(wrong & samples["unparsable"]),
+        candidates=samples.number(samples["in_candidates"]),
+        unlisted=samples.number(samples["unlisted"]),
+        grades={name: without if name == RUBRIC and not has_points else there.mean(name) for name in GRADES},
+        pairs=pair_shares(items, samples, requests),
+        languages=tuple(sorted({score.other_language for _, score in samples.where(foreign).rows()})),
+        present=len(there.scores),
+        tally={
+            "refused": int((there["state"] == ResponseState.REFUSED).sum()),
+            "truncated": int((there["state"] == ResponseState.TRUNCATED).sum()),
+            "truncated_thinking": int(there["in_thought"].sum()),
+            "unparsable": int(unparsable.sum()),
+            "unread_missing": int((unparsable & ~there["graded"]).sum()),
+            "contradicted": int(there["contradicted"].sum()),
+            "abstained": int((there["abstained"] & ~there["foreign"]).sum()),
+        },
+        brier=float(np.mean((judged["confidence"] - judged["passed"]) ** 2)) if len(judged.scores) else None,
         sampled=sampled,
-        graded={name: number.astype(np.int64) for name, (_, number) in sums.items()},
-        foreign=unread_language,
+        graded={name: there.number(~np.isnan(there[name])) for name in GRADES if name != RUBRIC or has_points},
+        foreign=int(foreign.sum()),
     )
 
 

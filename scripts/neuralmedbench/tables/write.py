@@ -12,7 +12,6 @@ from neuralmedbench.files.tables import read_table, write_table
 from neuralmedbench.records.results import BOUNDS, MARK, PASS1
 from neuralmedbench.tables import (
     answer_errors,
-    answers,
     calibrated,
     calls,
     claims,
@@ -26,6 +25,7 @@ from neuralmedbench.tables import (
     evidence,
     families,
     fields,
+    form,
     funnel,
     grader_vs_clinician,
     graders,
@@ -86,8 +86,8 @@ TABLES: tuple[Table, ...] = (
     contamination.TABLE,
     similarity.TABLE,
     fields.FIELD_ACCURACY,
-    answers.VALIDITY,
-    answers.SAMPLES,
+    form.VALIDITY,
+    form.SAMPLES,
     graders.GRADERS,
     graders.GRADER_CHECKS,
     calibrated.TABLE,

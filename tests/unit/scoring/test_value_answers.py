@@ -19,10 +19,10 @@ from neuralmedbench.records.scores import Score
 from neuralmedbench.records.value_rules import values_schema
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.scores import elect, score_responses
-from neuralmedbench.tables.answers import validity_rows
 from neuralmedbench.tables.families import VALUES_RULE, pass_rule
 from neuralmedbench.tables.fields import field_rows
 from neuralmedbench.tables.floors import floors
+from neuralmedbench.tables.form import validity_rows
 from neuralmedbench.tables.outcomes import can_pass, gather_outcomes
 from neuralmedbench.tables.study import Study
 

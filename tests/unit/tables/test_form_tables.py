@@ -16,8 +16,8 @@ from neuralmedbench.records.items import Gold, GoldFields, Item
 from neuralmedbench.records.responses import Response, ResponseState
 from neuralmedbench.records.scores import Score
 from neuralmedbench.scoring.scores import score_responses
-from neuralmedbench.tables.answers import validity_rows
 from neuralmedbench.tables.fields import field_rows, fields_takeaway
+from neuralmedbench.tables.form import validity_rows
 from neuralmedbench.tables.study import Study
 
 PICTURES = [replace(PICTURE_ITEM, item_id=f"demo/{n}", patient_id=f"p{n}", answer_schema=answer_schema()) for n in range(8)]

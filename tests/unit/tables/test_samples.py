@@ -10,7 +10,7 @@ import pytest
 from fixtures.tables import DEPTH, GRADERS, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.scores import Score
-from neuralmedbench.tables.answers import SampleRow, sample_rows
+from neuralmedbench.tables.form import SampleRow, sample_rows
 from neuralmedbench.tables.study import Study, read_study
 
 
