@@ -145,7 +145,6 @@ rule build_tables:
         "python scripts/build_tables.py --results {params.results} --benchmarks {params.benchmarks} --models {params.models}"
         " --graders {params.graders} --vocabulary {input.vocabulary:q} --grader-floor {params.grader_floor} --resamples {params.resamples}"
         " --seed {params.seed} --confidence {params.confidence}"
-        " --max-missing-fraction {params.max_missing_fraction} --limit {params.limit} --margin {params.margin}"
-        " --stated {params.stated}"
+        " --max-missing-fraction {params.max_missing_fraction} --limit {params.limit} --margin {params.margin} --stated {params.stated}"
         " --profile {params.profile} --min-patients-shown {params.min_patients_shown}"
         " --out-tables {params.results}/tables --out-metrics {output.metrics} &> {log}"

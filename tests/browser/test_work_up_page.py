@@ -147,7 +147,7 @@ def check_messages(asked: list[str], item: Item, root: Path, folder: Path) -> No
     assert (rows["turns_to_diagnosis", None].value, rows["turns_to_diagnosis", None].n_undefined) == (pytest.approx(3), 1)
     assert rows["mass_moved_right", None].value == pytest.approx(1)
     assert rows["leader_changed_without_evidence", None].value == pytest.approx(0)
-    found = takeaway(study, {"workup": [vars(row) for row in rows.values()], "claims": []}).takeaway
+    found = takeaway(study, {"workup": [vars(row) for row in rows.values()]}).takeaway
     assert found.startswith(f"No model was asked for a work-up. Simulated reader {ROUND}-1 asks for 25 % (")
     assert ") of the essential examinations on 2 items" in found
     row = leaderboard_rows(study, model_pairs(study))[0]

@@ -44,8 +44,7 @@ from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import Disclosure, Item, evidence_images
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
-from neuralmedbench.tables.grounding.measures import CONTRASTS
-from neuralmedbench.tables.words import ANOTHER, CONSTANT, MIRROR, WORDLESS
+from neuralmedbench.tables.grounding.measures import ANOTHER, CONSTANT, MIRROR, WORDLESS
 
 pytestmark = [pytest.mark.workflow, pytest.mark.long]
 
@@ -292,9 +291,9 @@ def test_each_model_lands_in_its_class_and_its_intervals_exclude_the_others(run:
     rows = rows_of(run, "grounding")
     assert {model: rows[model, "class"]["told"] for model in MODELS} == {model: model for model in SIGNS}
     for model, signs in SIGNS.items():
-        for kind, sign in signs.items():
-            row = rows[model, CONTRASTS[kind]]
-            assert min(sign * value(row, "low"), sign * value(row, "high")) > 0, (model, kind, row)
+        for contrast, sign in signs.items():
+            row = rows[model, contrast]
+            assert min(sign * value(row, "low"), sign * value(row, "high")) > 0, (model, row)
     imported = rows_of(run, "grounding", "choices")
     assert {model: imported[model, "class"]["told"] for model in ("looks", "text-only")} == {"looks": "looks", "text-only": "text-only"}
     assert imported["looks", "class"]["note"] == "sides: not asked"

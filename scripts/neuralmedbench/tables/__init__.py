@@ -18,7 +18,7 @@ papers.size: by_published_size, size_words
 probe: ProbeTarget, probe_model
 release: RANKS, Release
 stored_runs: StoredRun, read_stored_run
-study: BenchmarkStudy, Study, add_study_arguments, cluster_noun, read_study, study_of
+study: BenchmarkStudy, Stated, Study, add_study_arguments, cluster_noun, read_study, study_of
 two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, compare_runs, comparison_answer
 words: case_noun, cluster_of
 workup: ASKING

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from neuralmedbench.estimates.contrasts import can_reject, smallest_difference
+from neuralmedbench.estimates.contrasts import smallest_difference
+from neuralmedbench.estimates.step_down import FEWEST_DIFFERING
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import Arm
 from neuralmedbench.records.words import all_of, counted, listing, p_equals, percent, points, points_span
@@ -154,20 +155,19 @@ def primary_sentence(study: Study, tables: Tables) -> str:
     return ""
 
 
-def power_sentence(study: Study, tables: Tables) -> str:
+def power_sentence(tables: Tables) -> str:
     """State which differences this run could have shown: in the stated comparison, or where none is, in all others; empty without one."""
     rows = [row for row in tables["claims"] if row["low"] is not None and row["n_patients"]]
     rows = [row for row in rows if row["kind"] == PRIMARY] or rows
     if not rows:
         return ""
-    alpha = 1 - study.settings.confidence
     sizes, unknown, never = [], [], []
     for kind in (kind for kind in WORDS if any(row["kind"] == kind for row in rows)):
         own = [row for row in rows if row["kind"] == kind]
         size = median([1.0 if row["detectable"] is None else row["detectable"] for row in own])
         if size < 1:
             sizes.append(f"{points(size, plus='')} points {WORDS[kind]}")
-        elif any(can_reject(row["n_patients"], alpha) for row in own):
+        elif any(row["n_patients"] >= FEWEST_DIFFERING for row in own):
             unknown.append(WORDS[kind])
         else:
             never.append(WORDS[kind])

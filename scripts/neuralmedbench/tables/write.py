@@ -146,7 +146,7 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
         write_table(folder / f"{name}.csv", rows_of_file(name, shown.tables), columns)
     rest, seen = shown.study, shown.visible  # sentences are made from the visible rows alone
     parts = [*shown.sentences(), *sentences(rest, seen), *trust_sentences(rest, seen)]
-    parts += filter(None, [power_sentence(rest, seen)])
+    parts += filter(None, [power_sentence(seen)])
     pictures = next(iter(picture_benchmarks(rest, seen["arms"])), None)  # the benchmark of the column "Uses the pictures?"
     answer = title_answer(rest, seen) | ({"pictures": pictures} if pictures else {})
     write_json(folder / "verdict.json", {"answer": answer, "sentences": parts, "badges": badges(study, cells)})

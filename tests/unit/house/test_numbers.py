@@ -200,6 +200,18 @@ INTERVALS = {
     "before minus after a cut-off (0, 0.35; that many patients on each side)": "before and after a cut-off",
     "the same beyond other models (0, 0.17)": "the same beyond other models",
 }
+TRUTHS = {
+    "all models and pictures equal": "all equal",
+    "first 20 points above second": "first above second",
+    "first and second equal, others above": "first and second equal",
+    "half of the models equal": "half equal",
+    "first 60 points above all others": "one far above",
+}
+FOUND = {
+    "20 points, not stated": ("first above second", False),
+    "20 points, stated": ("first above second", True),
+    "60 points, not stated": ("one far above", False),
+}
 RATERS = {
     "2, these alone": "2 raters",
     "3, as if these alone": "3 raters, no others",
@@ -253,9 +265,16 @@ def test_the_tables_of_the_other_series_are_those_that_are_stored() -> None:
             assert says(cell, (line["headlined"] for line in lines if str(line["patients"]) in patients.split())), row
 
     claims = [json.loads(line) for line in stored("claims")]
-    corrected, plain = re.search(r"significant in (.+?) of the studies, without the correction in (.+?)\.", text(page)).groups()
-    assert says(corrected, (line["any"] for line in claims))
-    assert says(plain, (line["uncorrected"] for line in claims))
+    for row, truth in TRUTHS.items():
+        lines = [line | line["cell"] for line in claims if line["cell"]["truth"] == truth]
+        free, stated = cells(page, row)
+        assert says(free, (line["false"] for line in lines if not line["stated"])), row
+        assert says(stated, (line["false"] for line in lines if line["stated"])), row
+    for row, (truth, stated) in FOUND.items():
+        lines = [line | line["cell"] for line in claims if (line["cell"]["truth"], line["cell"]["stated"]) == (truth, stated)]
+        for cell, patients in zip(cells(page, row), (8, 12, 30), strict=True):
+            shares = [line["first"] for line in lines if (line["patients"], line["models"], line["sizes"]) == (patients, 9, "even")]
+            assert says(cell, shares), row
 
     held = [json.loads(line)["held"] for line in stored("floors")]
     (said,) = re.findall(r"the interval holds what the best constant earns in (.+?) of the studies", text(page))

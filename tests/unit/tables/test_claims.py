@@ -103,7 +103,7 @@ def test_a_stated_comparison_has_the_whole_error_and_opens_the_others() -> None:
     assert said.startswith(f"Stated comparison: Beta against Alpha on {DEPTH}, stated on 2026-01-31: −20 points (")
     assert said.endswith("; Alpha scores significantly higher.")
     # at the whole error it needs less than any other comparison
-    level = power_sentence(study, tables)
+    level = power_sentence(tables)
     assert "points in the stated comparison." in level
     assert "correction" not in level
 
@@ -211,19 +211,19 @@ def test_the_documented_layout_of_one_model_is_stated_with_its_interval() -> Non
 
 
 def test_the_last_sentence_says_how_large_a_difference_the_run_can_show(drawn) -> None:
-    study, tables = drawn
-    sentence = power_sentence(study, tables)
+    _, tables = drawn
+    sentence = power_sentence(tables)
     assert sentence.startswith("Power: with 30 to 60 patients, 8 of 10 such studies would show a difference of ")
     assert " points with and without pictures and " in sentence
     assert sentence.endswith(" points between two models, after correction for all 9 comparisons.")
     pairs = claims_of(tables, PAIRS, significant=False)
     wide = tables | {"claims": [row | {"detectable": None} for row in pairs]}
-    assert " patients, the size of a difference between two models cannot be computed, after" in power_sentence(study, wide)
+    assert " patients, the size of a difference between two models cannot be computed, after" in power_sentence(wide)
     few = tables | {"claims": [row | {"detectable": None, "n_patients": 5} for row in pairs]}
-    assert "with 5 patients, 8 of 10 such studies would show no difference, however large, between two models" in power_sentence(study, few)
+    assert "with 5 patients, 8 of 10 such studies would show no difference, however large, between two models" in power_sentence(few)
     both = tables | {"claims": [*few["claims"], *claims_of(tables, PICTURES, significant=False)]}
-    assert "with and without pictures, but none, however large, between two models, after" in power_sentence(study, both)
-    assert power_sentence(study, {"claims": []}) == ""
+    assert "with and without pictures, but none, however large, between two models, after" in power_sentence(both)
+    assert power_sentence({"claims": []}) == ""
 
 
 @pytest.mark.parametrize(("patients", "number"), [(6, 1), (6, 15), (8, 15), (12, 60)])

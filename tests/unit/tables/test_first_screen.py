@@ -177,7 +177,7 @@ def sentences_for(count: int) -> dict[str, str]:
     everybody = rows | {"leaderboard": board(NAMES)}
     worse = [claim | {"model": "Ada", "other": name, "significant": True} for name in NAMES[1 : count + 1]]
     return {
-        "power": power_sentence(study, rows | {"claims": [claim] * count, "pairwise": compared[:count]}),
+        "power": power_sentence(rows | {"claims": [claim] * count, "pairwise": compared[:count]}),
         "answer": title_answer(study, rows | {"leaderboard": board(names)})["short"],
         "leader": _leader(run_of(NAMES), everybody | {"claims": worse}, DEPTH),
         "missing": glance_takeaway(run_of(NAMES), rows | {"leaderboard": board(NAMES, lacking=count)}).takeaway,

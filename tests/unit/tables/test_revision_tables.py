@@ -133,7 +133,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, byt
 
 def test_no_other_table_no_case_and_no_provenance_sees_the_revision_before(study: tuple[Path, dict[str, bytes], str, str]) -> None:
     root, before, _, _ = study
-    names = {f"tables/{name}.csv" for name in COLUMNS} - {"tables/revisions.csv", "tables/claims.csv", SENT}
+    names = {f"tables/{name}.csv" for name in COLUMNS} - {"tables/revisions.csv", SENT}
     names |= {"metrics.json", "provenance.json", f"cases/{DEPTH}.parquet", f"cases/{BREADTH}.parquet"}
     assert names < set(before)
     assert [name for name in sorted(names) if (root / "results" / name).read_bytes() != before[name]] == []
