@@ -96,7 +96,7 @@ def _layouts() -> str:
 RESULT_FILES = {
     "report.html": ("build_report", "the page; computes nothing"),
     "provenance.json": ("record_provenance", "commit, digests of all inputs, versions, served models, seeds"),
-    "metrics.json": ("build_tables", "the main rates by benchmark and model, for `dvc metrics`"),
+    "metrics.json": ("build_tables", "the main rates by benchmark and model, for `dvc metrics`; `pass1_patients` ranks"),
     "tables/<table>.csv": ("build_tables", "[every number](#tables) with n and interval; UTF-8, six decimals, empty = not available"),
     "tables/verdict.json": ("build_tables", "badges and sentences of the first screen"),
     "tables/notes.json": ("build_tables", "sentence and `n` line above each block of the page"),
