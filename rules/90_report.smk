@@ -9,7 +9,7 @@ rule draw_figures:
     input:
         tables=expand(
             "<results>/tables/{table}.csv",
-            table=sorted({figure.table for figure in FIGURES.values()}),
+            table=sorted({file for figure in FIGURES.values() for file in figure.files}),
         ),
     output:
         figures=expand("<results>/figures/{figure}.svg", figure=FIGURES),

@@ -61,7 +61,7 @@ from neuralmedbench.figures.trust import (
 from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_table
 from neuralmedbench.records.results import FEWEST as FEWEST_PATIENTS
-from neuralmedbench.records.results import PASS1_PATIENTS, mark_of, types_of_table
+from neuralmedbench.records.results import PASS1_PATIENTS, files_of, mark_of, types_of_table
 from neuralmedbench.runtime.atomic_write import write_text
 
 FONT = re.compile(r"^(?:(?P<weight>bold|[0-9]{3}) )?(?P<size>[0-9.]+)px (?P<family>.+)$")
@@ -144,6 +144,11 @@ class Figure:
         """Describe the figure of a table."""
         kept = self.keep(rows)
         return self.describe(kept) + few_note(kept) if kept else self._nothing(rows)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Files of its table."""
+        return files_of(self.table)
 
     def save(self, path: Path, rows: list[Row]) -> None:
         """Draw a table into an SVG file; equal rows give equal bytes."""

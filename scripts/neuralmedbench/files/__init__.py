@@ -21,6 +21,7 @@ pages: THUMBNAIL_PX, checkbox, figure, page, picture_figure, table, warning
 plain_pictures: GLYPHS, GREYS, Levels, MAX_BYTES, MIME_AND_SUFFIX, TOO_LARGE, count_pictures, lettered, mime_type, open_picture, outlined, picture_head, picture_manifest, shows_nothing, side_by_side, to_levels, write_grey, write_levels, write_picture
 pseudonyms: DIGITS, case_pseudonym, date_shift_days, device_pseudonym, patient_pseudonym, read_key, uid_pseudonym, write_new_key
 raw_folder: RawFile, RawIndex, RawPicture, images_folder, read_descriptions, read_raw_index, unused_images, write_descriptions, write_raw_index
+result_tables: read_result, read_results
 tables: arrow_schema, gc_paused, guard_cell, read_by_item, read_records, read_table, unguard_cell, write_records, write_table
 templates: Templates, version_of
 texts: UnreadableTextError, decode_text, for_terminal, is_scanner_text, visible

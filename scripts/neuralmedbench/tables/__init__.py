@@ -3,14 +3,15 @@
 Doors
 -----
 bundle: AskedOf, bundle_cases
-rows: Cells, Tables
+declare: NUMBER
+rows: Cells, SHAPES, Tables
 families: pass_definition
 frames: RECORDS, dtype_of, record_dtypes, record_frame, table_frame
 form_warnings: FORM_LIMIT
 gate.looks: UpdateLook, LookRecord, look_record
 gate.plan: plan_update
 gate.verdict: APPROVE, Alarm, CONDITIONAL, MarginVerdict, REJECT, REVIEW, UpdatePair, alarms_of, outcome_of, read_pair, verdicts_of
-outcomes: DIRECT, FULL, can_pass
+outcomes: Counts, DIRECT, FULL, Key, Outcomes, PASS1_STRICT, can_pass, gather_outcomes
 papers.comparison: COLUMNS, comparison_rows, latex, markdown
 papers.own_results: OwnResults
 papers.shape: shapes
@@ -21,6 +22,5 @@ stored_runs: StoredRun, read_stored_run
 study: BenchmarkStudy, Stated, Study, add_study_arguments, cluster_noun, read_study, study_of
 two_runs: Audience, ChangedItemRow, RunComparison, RunDifferenceRow, compare_runs, comparison_answer
 words: case_noun, cluster_of
-workup: ASKING
-write: TABLES, released_tables, result_columns, write_tables
+write: TABLES, file_columns, released_tables, result_columns, write_tables
 """
