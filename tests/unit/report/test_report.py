@@ -27,6 +27,7 @@ from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.files.result_tables import read_result, read_results
 from neuralmedbench.files.tables import read_records, write_records
+from neuralmedbench.records.result_columns import TOPICS
 from neuralmedbench.records.results import COLUMNS
 from neuralmedbench.records.scores import Score, response_key
 from neuralmedbench.records.words import DASHED, percent, percent_span, points, points_span
@@ -279,7 +280,7 @@ def test_a_run_without_models_has_a_report(tmp_path: Path) -> None:
 
 
 def test_blocks_of_simulated_raters_alone_are_folded_and_published_numbers_come_first_without_models() -> None:
-    blank = {name: [] for name in COLUMNS}
+    blank = {name: [] for name in (*COLUMNS, *TOPICS)}
     empty = SimpleNamespace(tables=blank, papers=["paper"], cards={}, pictured=True, noun="patient")
     assert [block.id for block in reported(empty)][:2] == ["published", "glance"]
     prior, model = ({"model": name, "simulated": "true"} for name in ("prior", "alpha"))

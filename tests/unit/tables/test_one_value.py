@@ -61,13 +61,13 @@ def test_a_second_interval_is_found(uneven: tuple[Path, str], tmp_path: Path) ->
     tables = tmp_path / "results/tables"
     tables.mkdir(parents=True)
     (tables.parent / "metrics.json").write_text("{}", encoding="utf-8")
-    for name in ("arms", "decomposition"):
+    for name in ("contrasts", "decomposition"):
         text = (uneven[0] / f"results/tables/{name}.csv").read_text(encoding="utf-8")
         (tables / f"{name}.csv").write_text(text, encoding="utf-8")
     assert second_values(tables) == []
-    row = next(row for row in read_table(tables / "arms.csv") if row["arm"] == "findings_disclosed")
-    text = (tables / "arms.csv").read_text(encoding="utf-8")
-    (tables / "arms.csv").write_text(text.replace(f",{row['low']},", ",-0.999999,"), encoding="utf-8")
+    row = next(row for row in read_table(tables / "contrasts.csv") if row["arm"] == "findings_disclosed")
+    text = (tables / "contrasts.csv").read_text(encoding="utf-8")
+    (tables / "contrasts.csv").write_text(text.replace(f",{row['low']},", ",-0.999999,"), encoding="utf-8")
     assert any("low" in line and "decomposition gain" in line for line in second_values(tables))
 
 
