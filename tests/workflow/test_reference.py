@@ -16,6 +16,9 @@ CHANGED = {
     ("pairwise", "difference"): "patients alike: of the 11 pictures one of the two patients has 6",
     ("arms", "difference"): "patients alike, as above: -0.227273 of 11 pictures is -0.225000 of two patients",
     ("claims", "difference"): "that of pairwise.csv",
+    ("evidence", "value"): "its ends stood in columns of their own",
+    ("evidence", "difference"): "turned: the share of answers that lose their credit",
+    ("confidence", "shift"): "the interval is that of the flips, and of two patients none is known",
 }
 """Numbers that are new or differ since, each with its reason."""
 
