@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fixtures.scripts import DISEASES, SCRIPTS, Shown, scripted_study
+from fixtures.scripts import DISEASES, SCRIPTS, Shown, looks, scripted_study
 from neuralmedbench.tables.grounding.measures import (
     ANOTHER,
     CLASS,
@@ -83,6 +83,19 @@ def test_a_mirage_is_described_findings_or_scans_that_were_not_sent(exact) -> No
     assert {rate for (model, _), rate in found.items() if model in ("text-only", "blind")} == {1}
     assert exact["blind", "invented_reasoning", "no_image"].value == 1
     assert exact["looks", "invented_reasoning", "no_image"].value == 0
+
+
+@pytest.fixture(scope="module")
+def abstaining():
+    def honest(shown: Shown, rng: np.random.Generator) -> tuple[str, str, str, str]:
+        return looks(shown, rng) if shown.disease else ("cannot be determined", "", "nothing", "No pictures were provided.")
+
+    return measured(scripted_study(8, scripts={"honest": honest, "blind": SCRIPTS["blind"]}, slips=0.0))
+
+
+def test_a_model_that_names_no_diagnosis_without_pictures_abstains(abstaining) -> None:
+    assert {abstaining["honest", "abstains", arm].value for arm in ("no_image", "blank_image")} == {1}
+    assert {abstaining["blind", "abstains", arm].value for arm in ("no_image", "blank_image")} == {0}
 
 
 def test_reasons_from_pictures_that_do_not_move_the_answer_are_counted_and_those_of_a_model_that_looks_only_where_nothing_changes(

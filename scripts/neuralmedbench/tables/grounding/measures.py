@@ -148,6 +148,7 @@ class _ModelGrounding:
                 if self.answers.asked(arm):
                     yield self._rate("mirage", arm, self.answers.describes_unsent(arm, labelled=pictures == "blank"))
                     yield self._rate("invented_reasoning", arm, self.answers.argues_from_picture(arm))
+                    yield self._rate("abstains", arm, self._abstains(arm))
 
     def _without_text(self) -> Iterator[Row]:
         if self.answers.asked(Arm.NO_TEXT) and arms_with(self.benchmark, "another"):
@@ -163,6 +164,10 @@ class _ModelGrounding:
             yield self._rate("side_flips", arm, flips)
             yield self._rate("diagnosis_stays", arm, self.answers.same_family(arm))
             yield self._difference(MIRROR, arm, flips, keeps)
+
+    def _abstains(self, arm: str) -> Floats:
+        """Return the share of answers that say that no diagnosis can be named."""
+        return np.array([np.mean([row.abstained for row in rows]) if rows else np.nan for rows in self.answers.under(arm)])
 
     def _rate(self, measure: str, arm: str, values: Floats) -> MeasureRow:
         return self.made.rate(measure, values, arm=str(arm), interval_of=patients_rate)
