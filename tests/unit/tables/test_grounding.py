@@ -98,6 +98,13 @@ def test_a_model_that_names_no_diagnosis_without_pictures_abstains(abstaining) -
     assert {abstaining["blind", "abstains", arm].value for arm in ("no_image", "blank_image")} == {0}
 
 
+def test_a_model_abstains_without_pictures_beyond_what_it_does_with_them(abstaining) -> None:
+    honest, blind = (abstaining[model, "abstains_beyond_full", "no_image"] for model in ("honest", "blind"))
+    assert (honest.difference, honest.n_patients) == (1, 8)
+    assert honest.low > 0
+    assert (blind.difference, blind.low <= 0 <= blind.high) == (0, True)
+
+
 def test_reasons_from_pictures_that_do_not_move_the_answer_are_counted_and_those_of_a_model_that_looks_only_where_nothing_changes(
     exact,
 ) -> None:

@@ -149,6 +149,7 @@ class _ModelGrounding:
                     yield self._rate("mirage", arm, self.answers.describes_unsent(arm, labelled=pictures == "blank"))
                     yield self._rate("invented_reasoning", arm, self.answers.argues_from_picture(arm))
                     yield self._rate("abstains", arm, self._abstains(arm))
+                    yield self._difference("abstains_beyond_full", arm, self._abstains(arm), self._abstains(FULL))
 
     def _without_text(self) -> Iterator[Row]:
         if self.answers.asked(Arm.NO_TEXT) and arms_with(self.benchmark, "another"):
