@@ -151,5 +151,7 @@ def check_messages(asked: list[str], item: Item, root: Path, folder: Path) -> No
     assert found.startswith(f"No model was asked for a work-up. Simulated reader {ROUND}-1 asks for 25 % (")
     assert ") of the essential examinations on 2 items" in found
     row = leaderboard_rows(study, model_pairs(study))[0]
-    assert row["note"].startswith("answers imported; a program in the place of a reader: no rank; 2 of 2 items worked up, see workup.csv")
+    assert row["note"].startswith(
+        "answers imported; a program in the place of a reader: no rank; 2 of 2 items worked up, see topic workup of measures.csv"
+    )
     assert row["pass1"] is None

@@ -302,7 +302,7 @@ def test_a_language_model_that_tells_the_facts_is_planned_asked_and_counted_and_
     plan = subprocess.run(words, cwd=run, capture_output=True, text=True, check=True).stdout
     (row,) = [line.split() for line in plan.splitlines() if "informant teller on asker" in line]
     before = len(server.bodies)
-    done = snakemake(run, *ARGUMENTS, "results/imported/tables/workup.csv")
+    done = snakemake(run, *ARGUMENTS, "results/imported/tables/measures.csv")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
     told = [body["messages"] for body in server.bodies[before:] if server.informs(body["messages"])]
     assert 0 < len(told) <= int(row[7]), "no more than were planned"

@@ -87,4 +87,4 @@ FUNNEL_STEPS = {
     "stable": "withstands a wrong suggestion",
     "accepted": "accepted by a clinician or grader",
 }
-"""Steps of `funnel.csv` in order, in the words of figure and page."""
+"""Steps of the topic `funnel` in order, in the words of figure and page."""

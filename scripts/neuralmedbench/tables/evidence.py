@@ -1,4 +1,4 @@
-"""Right diagnoses that count only with the right side, region, picture or box: `evidence.csv`."""
+"""Right diagnoses that count only with the right side, region, picture or box: topic `evidence`."""
 
 from __future__ import annotations
 

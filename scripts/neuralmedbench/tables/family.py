@@ -143,7 +143,7 @@ def _primary_tested(study: Study, primary: Compared) -> FamilyTest:
 
 
 def _asked_without_pictures(study: Study) -> Iterator[Mapping[str, Any]]:
-    """Yield what `picture_benchmarks` reads of the rows of `arms.csv`."""
+    """Yield what `picture_benchmarks` reads of topic `arms`."""
     for name, benchmark in study.benchmarks.items():
         for model in study.models:
             if Key(model, Arm.NO_IMAGE) in benchmark.outcomes.counts:
@@ -159,7 +159,7 @@ def _asked_without_pictures(study: Study) -> Iterator[Mapping[str, Any]]:
 
 
 def picture_benchmarks(study: Study, arms: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the benchmarks whose comparison with and without pictures a sentence may state, by the rows of `arms.csv`.
+    """Return the benchmarks whose comparison with and without pictures a sentence may state, by topic `arms`.
 
     Those of depth; where no model answered one of them both ways for at least `FEWEST` patients, the other benchmark with the most. (Our rule.)
     """

@@ -1,4 +1,4 @@
-"""Completeness and form of the answers: `samples.csv` and `validity.csv`."""
+"""Completeness and form of the answers: topics `samples` and `validity`."""
 
 from __future__ import annotations
 

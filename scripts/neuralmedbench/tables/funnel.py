@@ -1,4 +1,4 @@
-"""The funnel: of the same items, the share of answers that are right, and stay so under ever stricter conditions (`funnel.csv`)."""
+"""The funnel: of the same items, the share of answers that are right, and stay so under ever stricter conditions (topic `funnel`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far answers get on a ladder of stages, each of which counts only if those before it are right: `ladder.csv`."""
+"""How far answers get on a ladder of stages, each of which counts only if those before it are right: topic `ladder`."""
 
 from __future__ import annotations
 

@@ -221,7 +221,9 @@ def _notes(study: Study, benchmark: BenchmarkStudy, key: Key, reader: str | None
         given = int((of_round.samples - of_round.missing).sum()) if of_round else 0
         whose = "a program in the place of a reader" if reader == "simulated" else "a person"
         where = (
-            "worked up, see workup.csv" if strategy == Strategy.WORKUP else "answered, compared with models on these alone in readers.csv"
+            "worked up, see topic workup of measures.csv"
+            if strategy == Strategy.WORKUP
+            else "answered, compared with models on these alone in readers.csv"
         )
         notes.append(f"{whose}: no rank; {given} of {len(outcomes.items)} items {where}")
     elif benchmark.limit:

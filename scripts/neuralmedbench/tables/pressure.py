@@ -1,4 +1,4 @@
-"""What pressure, order and wording do to answers: suggestions, the own answer, places of options, none of the above, paraphrases (`pressure.csv`)."""
+"""What pressure, order and wording do to answers: suggestions, the own answer, places of options, none of the above, paraphrases (topic `pressure`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What models look at when they look through the scans themselves, whether they find the lesion, and what that is worth: `viewer.csv`."""
+"""What models look at when they look through the scans themselves, whether they find the lesion, and what that is worth: topic `viewer`."""
 
 from __future__ import annotations
 

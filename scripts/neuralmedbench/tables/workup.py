@@ -1,4 +1,4 @@
-"""What models do in a work-up, in which they ask for the evidence: `workup.csv`."""
+"""What models do in a work-up, in which they ask for the evidence: topic `workup`."""
 
 from __future__ import annotations
 

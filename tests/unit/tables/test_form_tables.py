@@ -1,4 +1,4 @@
-"""`fields.csv` and `validity.csv`: every number is counted by hand."""
+"""`fields.csv` and topic `validity`: every number is counted by hand."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ INDETERMINATE = ("refused", "truncated", "unparsable", "abstained", "unrecognise
 """Why an answer names no diagnosis that can be compared; `unrecognised`: words that the vocabulary does not know and no grader passed."""
 
 TIME_CRITICAL, ALL_REFERENCES = "time_critical", "all"
-"""References of `urgency.csv` beside single diagnoses."""
+"""References of topic `urgency` beside single diagnoses."""
 
 
 class TargetCondition(NamedTuple):

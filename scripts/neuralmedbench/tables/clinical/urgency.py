@@ -1,4 +1,4 @@
-"""Time-critical diagnoses called something else or normal, and statements that must not be made: `urgency.csv`."""
+"""Time-critical diagnoses called something else or normal, and statements that must not be made: topic `urgency`."""
 
 from __future__ import annotations
 
