@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gc
 import json
 import os
@@ -163,9 +162,10 @@ def snakemake(folder: Path, *arguments: str, env: dict[str, str] | None = None) 
 
 
 def table(folder: Path, name: str, run: str = "test") -> list[dict[str, str]]:
-    """Read a table of results of a named run."""
-    with (folder / "results" / run / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    """Read a table of results, or a topic, of a named run."""
+    from neuralmedbench.files.result_tables import read_result
+
+    return read_result(folder / "results" / run / "tables", name)
 
 
 def planted_identifiers(folder: Path, benchmark: str) -> list[str]:

@@ -31,10 +31,11 @@ from neuralmedbench.records.case import SliceRow
 from neuralmedbench.records.items import Family, Gold, Item, ShownLesion
 from neuralmedbench.records.requests import Request
 from neuralmedbench.records.responses import Response
+from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.records.scores import PLANTED, Score
 from neuralmedbench.records.views import ViewRules
 from neuralmedbench.tables.outcomes import gather_outcomes
-from neuralmedbench.tables.viewer import viewer_rows
+from neuralmedbench.tables.viewer import DIFFERENCE, ORACLE_DIFFERENCE, ORACLE_ITEMS, viewer_rows
 
 pytestmark = [pytest.mark.workflow, pytest.mark.long]
 
@@ -177,18 +178,18 @@ def test_a_model_that_is_right_only_if_it_sees_the_lesion_gets_0_with_slices_awa
     )
     models = {"local-server": SimpleNamespace(title="M", max_images=None)}
     study: Any = SimpleNamespace(benchmarks={NAME: benchmark}, models=models, settings=IntervalSettings(resamples=50), readers={})
-    found = {row.measure: row for row in viewer_rows(study)}
-    assert {name: row.value for name, row in found.items() if "pass1" in name or "oracle" in name} == pytest.approx(
-        {
-            "pass1_patients": 0.0,
-            "pass1_patients_chosen_slices": 0.0,
-            "pass1_difference": 0.0,
-            "pass1_patients_of_oracle_items": 0.0,
-            "pass1_patients_chosen_slices_of_oracle_items": 0.0,
-            "pass1_patients_oracle_slices": 1.0,
-            "pass1_difference_of_oracle_items": 0.0,
-            "oracle_difference": 1.0,
-        },
-        abs=1e-9,
-    ), passed
-    assert [(found[name].n_items, found[name].n_undefined) for name in ("pass1_patients", "oracle_difference")] == [(2, 0), (1, 1)]
+    found = {(row.measure, row.arm, row.strategy, row.slice): row for row in viewer_rows(study)}
+    looks, fixed, oracle = ("full", "viewer"), ("full", "direct"), ("oracle_slices", "direct")
+    wanted = {
+        (PASS1_PATIENTS, *looks, ""): 0.0,
+        (PASS1_PATIENTS, *fixed, ""): 0.0,
+        (DIFFERENCE, *looks, ""): 0.0,
+        (PASS1_PATIENTS, *looks, ORACLE_ITEMS): 0.0,
+        (PASS1_PATIENTS, *fixed, ORACLE_ITEMS): 0.0,
+        (PASS1_PATIENTS, *oracle, ORACLE_ITEMS): 1.0,
+        (DIFFERENCE, *looks, ORACLE_ITEMS): 0.0,
+        (ORACLE_DIFFERENCE, *oracle, ORACLE_ITEMS): 1.0,
+    }
+    compared = {PASS1_PATIENTS, DIFFERENCE, ORACLE_DIFFERENCE}
+    assert {key: row.value for key, row in found.items() if key[0] in compared} == pytest.approx(wanted, abs=1e-9), passed
+    assert {key: found[key].n_items for key in wanted} == {key: 1 if key[-1] else 2 for key in wanted}
