@@ -41,6 +41,8 @@ WITHOUT_WORKFLOW = "deid/release"
 """De-identifies a folder of scans outside the workflow: runs ingest and de-identification in sequence, as the rules do."""
 STAGES = {"demo", "ingest", "deid", "imaging", "benchmarks", "prompts", "models", "scoring", "ratings"}
 HEAVY = {"litellm", "pycld2", "torch", "transformers", "sentence_transformers", "SimpleITK", "nilearn", "sklearn", "matplotlib"}
+FRAMES = {"tables/answers.py", "tables/frames.py"}
+"""The one index of answers, and the tables for notebooks: a frame drops, merges and reads in silence, so that it has one door each."""
 FOR_PEOPLE = {"deidentify_scans", "score_structured"}
 """Commands that no rule calls, each also a verb of `nmb`, as its first line says. All other commands for people are verbs only."""
 
@@ -206,3 +208,10 @@ def test_no_two_test_files_have_one_name() -> None:
     """Their folders are no packages: of two files with one name in a process pytest loads only the first."""
     names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
     assert [name for name, number in names.items() if number > 1] == []
+
+
+def test_frames_are_made_in_their_own_modules_alone() -> None:
+    users = {
+        str(path.relative_to(LIBRARY)) for path in LIBRARY.rglob("*.py") if any(name.split(".")[0] == "pandas" for name in imports(path))
+    }
+    assert users == FRAMES
