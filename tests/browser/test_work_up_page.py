@@ -133,8 +133,8 @@ def check_messages(asked: list[str], item: Item, root: Path, folder: Path) -> No
     messages = next_messages(request, turns[:3], None)
     assert messages is not None
     assert asked == [message.text.strip() for message in messages if message.role == "user"]
-    rows = {(row.measure, row.turn): row for row in work_up_rows(study)}
-    of_one = {name: rows[name, None].value for name in ("essential_recall", "not_needed", "invalid_requests", "brier", "log_loss")}
+    rows = {(row.measure, row.value_of_slice): row for row in work_up_rows(study)}
+    of_one = {name: rows[name, ""].value for name in ("essential_recall", "not_needed", "invalid_requests", "brier", "log_loss")}
     # the second case was ended without a request or a diagnosis: it asked for no essential examination, and states nothing
     assert of_one == {
         "essential_recall": pytest.approx((1 / 2 + 0) / 2),
@@ -143,10 +143,10 @@ def check_messages(asked: list[str], item: Item, root: Path, folder: Path) -> No
         "brier": pytest.approx(0.3**2 + 0.1**2),
         "log_loss": pytest.approx(-math.log(0.7)),
     }
-    assert [rows["mass", turn].value for turn in (1, 2, 3, 4)] == [pytest.approx(value) for value in (0.2, 0.2, 0.7, 0.7)]
-    assert (rows["turns_to_diagnosis", None].value, rows["turns_to_diagnosis", None].n_undefined) == (pytest.approx(3), 1)
-    assert rows["mass_moved_right", None].value == pytest.approx(1)
-    assert rows["leader_changed_without_evidence", None].value == pytest.approx(0)
+    assert [rows["mass", str(turn)].value for turn in (1, 2, 3, 4)] == [pytest.approx(value) for value in (0.2, 0.2, 0.7, 0.7)]
+    assert (rows["turns_to_diagnosis", ""].value, rows["turns_to_diagnosis", ""].left_out) == (pytest.approx(3), 1)
+    assert rows["mass_moved_right", ""].value == pytest.approx(1)
+    assert rows["leader_changed_without_evidence", ""].value == pytest.approx(0)
     found = takeaway(study, {"workup": [vars(row) for row in rows.values()]}).takeaway
     assert found.startswith(f"No model was asked for a work-up. Simulated reader {ROUND}-1 asks for 25 % (")
     assert ") of the essential examinations on 2 items" in found
