@@ -19,6 +19,7 @@ from conftest import ROOT, copy_project, snakemake, table
 from fixtures.models import running_server
 from fixtures.one_value import second_values
 from fixtures.pressure import FIRST
+from fixtures.reference import assert_as_written
 from fixtures.scripted_models import (
     CT,
     MODELS,
@@ -443,6 +444,10 @@ def test_the_funnel_counts_what_follows_from_the_scripts(run: Path) -> None:
     assert len({tuple(funnel_counts(model, suggestions, donors).values()) for model in MODELS.values()}) == len(MODELS)
     assert rows[RATED, "accepted"]["source"] == "clinicians"
     assert 0 < value(rows[RATED, "accepted"]) < value(rows[RATED, "stable"])
+
+
+def test_every_number_is_the_one_that_was_written_down(run: Path) -> None:
+    assert_as_written("all-arms", run / "results/scripted")
 
 
 def test_no_number_has_a_second_value_or_interval(run: Path) -> None:

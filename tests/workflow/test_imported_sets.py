@@ -18,6 +18,7 @@ from conftest import LEFT_OUT, NMB, ROOT, copy_project, snakemake, table
 from fixtures.asking_server import INVENTED, MAX_QUESTIONS, Asker
 from fixtures.imports import put_mixed, put_pairs
 from fixtures.models import running_server
+from fixtures.reference import assert_as_written
 from neuralmedbench.files.tables import read_records
 from neuralmedbench.models.informant import INFORMANT
 from neuralmedbench.models.ledger import read_ledger
@@ -248,6 +249,7 @@ def test_the_tables_hold_every_arm_and_strategy_apart_with_its_own_n(run: Path) 
     rates = [row for row in table(run, "rates", "imported") if (row["benchmark"], row["slice"], row["metric"]) == ("mixed", "all", "pass1")]
     counted = {(row["arm"], row["strategy"]): int(row["n_items"]) for row in rates}
     assert counted == Counter((arm, strategy) for _, arm, strategy in expected_requests())
+    assert_as_written("imported", run / "results/imported")
     page = (run / "results" / "imported" / "report.html").read_text(encoding="utf-8")
     assert "How it was asked: pass@1 by strategy" in page
     assert all(f"<td>{strategy.value.replace('_', ' ')}</td>" in page for strategy in Strategy if strategy is not Strategy.VIEWER)
@@ -255,7 +257,7 @@ def test_the_tables_hold_every_arm_and_strategy_apart_with_its_own_n(run: Path) 
 
 def test_points_years_and_tags_of_a_set_are_in_scores_tables_and_report(run: Path) -> None:
     scores = read_records(run / "results" / "imported" / "scores" / "mixed" / "asker.parquet", Score)
-    points = {(row.arm, row.keyword_coverage) for row in scores if row.strategy == "ask"}
+    points = {(row.arm, row.keyword_coverage) for row in scores if (row.item_id, row.strategy) == ("mixed/talk", "ask")}
     assert points == {("full", 1.0), ("no_image", 1.0)}, "two points of two, and nothing that costs any"
     rates = [row for row in table(run, "rates", "imported") if row["benchmark"] == "mixed"]
     (row,) = [row for row in table(run, "leaderboard", "imported") if (row["benchmark"], row["model"]) == ("mixed", "asker")]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.reference import assert_as_written
+
 pytestmark = [pytest.mark.workflow, pytest.mark.long]
 
 
@@ -26,3 +28,4 @@ def test_the_papers_tables_are_finished_without_data_and_say_what_is_missing(
     page = (project / "results/paper/report.html").read_text(encoding="utf-8")
     assert "No benchmark of the run list is here, so nothing was measured." in page
     assert 'id="published"' in page
+    assert_as_written("paper", project / "results/paper")

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from conftest import NMB, table
+from fixtures.reference import assert_as_written
 from neuralmedbench.models.ledger import read_ledger
 
 pytestmark = [pytest.mark.workflow, pytest.mark.long]
@@ -69,6 +70,7 @@ def test_a_bumped_revision_is_compared_with_the_one_before(finished_run: Path, t
     run_again(folder, run_snakemake)
     rows = text_rows(folder)
     assert {(row["earlier_revision"], row["revision"], row["same_text"]) for row in rows.values()} == {("1", "2", "1.000000")}
+    assert_as_written("revision", folder / "results/test")
     assert rows["demo-tiny", "leader"]["p_value"] == "1.000000"
     assert rows["demo-tiny", "passed"]["difference"] == "0.000000"
     untouched = set(tables) - {"revisions.csv", "leaderboard.csv", "efficiency.csv", "destinations.csv"}
