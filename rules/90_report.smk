@@ -9,7 +9,9 @@ rule draw_figures:
     input:
         tables=expand(
             "<results>/tables/{table}.csv",
-            table=sorted({file for figure in FIGURES.values() for file in figure.files}),
+            table=sorted(
+                {file for figure in FIGURES.values() for file in figure.files}
+            ),
         ),
     output:
         figures=expand("<results>/figures/{figure}.svg", figure=FIGURES),
