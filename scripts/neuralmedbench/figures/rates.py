@@ -200,7 +200,7 @@ def keep_both_axes(rows: list[Row]) -> list[Row]:
 def _first_of(rows: list[Row], axis: str) -> dict[str, Row]:
     """Return the rows of the first benchmark of an axis, by model; readers answer a part of the items."""
     benchmark = next((row["benchmark"] for row in rows if row["axis"] == axis), "")
-    known = [row for row in having(rows, "pass1") if row["benchmark"] == benchmark]
+    known = [row for row in having(rows, PASS1_PATIENTS) if row["benchmark"] == benchmark]
     return {row["model"]: row for row in known if not row["reader"]}
 
 
@@ -222,7 +222,7 @@ def draw_axes(rows: list[Row]) -> Any:
     panel.set_ylabel(f"depth, final answers: {rows[1]['benchmark']}")
     points, bars, few = [], [], len(rows) <= 2 * FEW
     for breadth, depth in _by_model(rows):
-        name, x, y = breadth["model"], value_of(breadth, "pass1"), value_of(depth, "pass1")
+        name, x, y = breadth["model"], value_of(breadth, PASS1_PATIENTS), value_of(depth, PASS1_PATIENTS)
         if name == PRIOR:
             # the corner that the best constant answer reaches
             corner = [x, x, -0.02], [-0.02, y, y]
@@ -244,9 +244,9 @@ def draw_axes(rows: list[Row]) -> Any:
 
 def _cross(breadth: Row, depth: Row) -> list[list[tuple[float, float]]]:
     """Return the ends of the two intervals of a model, each as two points."""
-    x, y = value_of(breadth, "pass1"), value_of(depth, "pass1")
-    across = [number(breadth[name]) for name in ("pass1_low", "pass1_high")]
-    upwards = [number(depth[name]) for name in ("pass1_low", "pass1_high")]
+    x, y = value_of(breadth, PASS1_PATIENTS), value_of(depth, PASS1_PATIENTS)
+    across = [number(breadth[name]) for name in (f"{PASS1_PATIENTS}_low", f"{PASS1_PATIENTS}_high")]
+    upwards = [number(depth[name]) for name in (f"{PASS1_PATIENTS}_low", f"{PASS1_PATIENTS}_high")]
     bars = [[(end, y) for end in across if end is not None], [(x, end) for end in upwards if end is not None]]
     return [bar for bar in bars if len(bar) == 2]
 
@@ -255,10 +255,10 @@ def describe_axes(rows: list[Row]) -> str:
     """Describe the model that is best in depth, and the best constant answer."""
     models = {breadth["model"]: (breadth, depth) for breadth, depth in _by_model(rows)}
     constant = models.pop(PRIOR, ())
-    best = max(models.values(), key=lambda pair: value_of(pair[1], "pass1"))
-    rates = [f"{rate_words(row, 'pass1')} of {row['benchmark']} ({row['axis']})" for row in best]
+    best = max(models.values(), key=lambda pair: value_of(pair[1], PASS1_PATIENTS))
+    rates = [f"{rate_words(row, PASS1_PATIENTS)} of {row['benchmark']} ({row['axis']})" for row in best]
     head = f"{counted(len(models), 'model')}; {best[0]['title']}, the best in depth, passes {' and '.join(rates)}"
-    floor = " and ".join(percent(row["pass1"]) for row in constant)
+    floor = " and ".join(percent(row[PASS1_PATIENTS]) for row in constant)
     return f"{head}; the best constant answer reaches {floor}." if floor else f"{head}."
 
 

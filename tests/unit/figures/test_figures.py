@@ -13,6 +13,7 @@ import pytest
 
 from neuralmedbench.figures.gallery import FEW_PATIENTS, FIGURES, draw_figures, plain_svg, save_figure
 from neuralmedbench.figures.panels import empty_figure, label_places
+from neuralmedbench.figures.rates import describe_axes, keep_both_axes
 from neuralmedbench.figures.style import INK, looks, styled
 from neuralmedbench.figures.table import Row
 from neuralmedbench.files.result_tables import read_result
@@ -391,3 +392,17 @@ def test_what_is_drawn_for_a_model_carries_its_name(drawn: dict[int, Path]) -> N
         assert set(re.findall(r'data-model="([^"]*)"', text)) == set(MODELS[:3]) | ({"prior"} if 'data-model="prior' in text else set()), (
             name
         )
+
+
+def test_breadth_and_depth_are_drawn_by_the_number_that_ranks() -> None:
+    def row(axis: str, patients: str, items: str) -> dict[str, str]:
+        ends = {f"{name}_{end}": value for name, value in (("pass1", items), ("pass1_patients", patients)) for end in ("low", "high")}
+        known = {"benchmark": axis, "axis": axis, "model": "alpha", "title": "Alpha", "reader": ""}
+        return known | ends | {"pass1": items, "pass1_patients": patients}
+
+    rows = keep_both_axes([row("breadth", "0.31", "0.4"), row("depth", "0.68", "0.69"), row("depth", "", "0.69") | {"model": "beta"}])
+    assert [(one["model"], one["axis"]) for one in rows] == [("alpha", "breadth"), ("alpha", "depth")]
+    words = describe_axes(rows)
+    assert "31 %" in words
+    assert "68 %" in words
+    assert "69 %" not in words
