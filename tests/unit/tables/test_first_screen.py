@@ -106,7 +106,7 @@ def test_a_figure_is_drawn_only_where_it_has_points(source: PageSource) -> None:
         block = glance(source, leaderboard=board)
         assert "<figure" not in block
         assert f"the run has no benchmark of {other}. Name one" in block
-    unknown = [row | {"pass1": ""} if row["axis"] == "depth" else row for row in source.tables["leaderboard"]]
+    unknown = [row | {"pass1_patients": ""} if row["axis"] == "depth" else row for row in source.tables["leaderboard"]]
     block = glance(source, leaderboard=unknown)
     assert "<figure" not in block
     assert "no model has pass@1 on both" in block
