@@ -56,9 +56,12 @@ class Pair:
         return unread_may_turn(self.difference.value, self.difference.low, self.difference.high, self.unread, limit)
 
 
-def model_pairs(study: Study) -> dict[str, list[Pair]]:
-    """Compare every two models of each benchmark under the arm full; pairs with a reader are not corrected."""
-    family = corrected_family(study)
+def model_pairs(study: Study, family: Mapping[Compared, FamilyTest] | None = None) -> dict[str, list[Pair]]:
+    """Compare every two models of each benchmark under the arm full; pairs with a reader are not corrected.
+
+    `family` is `corrected_family` of the study, where it is known already.
+    """
+    family = corrected_family(study) if family is None else family
     return {name: _pairs(study, benchmark, family) for name, benchmark in study.benchmarks.items()}
 
 
@@ -257,7 +260,7 @@ ARMS = Table(
 PAIRWISE = Table(
     name="pairwise",
     row=PairwiseRow,
-    rows=lambda results: pairwise_rows(results.once(model_pairs), results.study.settings.max_missing_fraction),
+    rows=lambda results: pairwise_rows(results.once(model_pairs, corrected_family), results.study.settings.max_missing_fraction),
     suppression=Suppression("benchmark model_a a_in_reference_pool model_b b_in_reference_pool"),
     takeaways={"pairs": pairwise_takeaway},
 )

@@ -111,12 +111,12 @@ class Results:
     def __init__(self, study: Study) -> None:
         self.study = study
         self.tables: dict[str, Sequence[ResultRow]] = {}
-        self._shared: dict[Callable[[Study], Any], Any] = {}
+        self._shared: dict[Callable[..., Any], Any] = {}
 
-    def once(self, function: Callable[[Study], T]) -> T:
-        """Return a value that several tables need; it is computed at the first call."""
+    def once(self, function: Callable[..., T], *needed: Callable[[Study], Any]) -> T:
+        """Return a value that several tables need, made of the study and of such values; it is computed at the first call."""
         if function not in self._shared:
-            self._shared[function] = function(self.study)
+            self._shared[function] = function(self.study, *map(self.once, needed))
         return cast(T, self._shared[function])
 
 

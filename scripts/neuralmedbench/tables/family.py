@@ -7,7 +7,7 @@ model leads is chosen by the same answers, so all pairs are corrected, and those
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -84,7 +84,8 @@ def corrected_family(study: Study) -> dict[Compared, FamilyTest]:
     """Correct all that a sentence at a glance may claim."""
     primary = primary_of(study)
     family = {primary: _primary_tested(study, primary)} if primary else {}
-    compared = [[one for one in _compared(study, name) if one != primary] for name in study.benchmarks]
+    pictured = picture_benchmarks(study, _asked_without_pictures(study))
+    compared = [[one for one in _compared(study, name, pictured) if one != primary] for name in study.benchmarks]
     compared = [group for group in compared if group]
     groups = []
     for group in compared:
@@ -99,10 +100,10 @@ def corrected_family(study: Study) -> dict[Compared, FamilyTest]:
     return family
 
 
-def _compared(study: Study, benchmark: str) -> Iterator[Compared]:
+def _compared(study: Study, benchmark: str, pictured: Collection[str]) -> Iterator[Compared]:
     """Yield the comparisons of a benchmark; the title's contrast will stand here, too."""
     models = [name for name in study.models if name not in study.readers]
-    if benchmark in picture_benchmarks(study, _asked_without_pictures(study)):
+    if benchmark in pictured:
         counts = study.benchmarks[benchmark].outcomes.counts
         yield from (Compared(benchmark, model) for model in models if Key(model, Arm.NO_IMAGE) in counts)
     yield from (Compared(benchmark, first, second) for first, second in combinations(models, 2))

@@ -16,6 +16,7 @@ from neuralmedbench.records.words import are, counted, percent, plural
 from neuralmedbench.tables.calibrated import CalibratedRow, calibrated_rows, corrects_score
 from neuralmedbench.tables.contrasts import Pair, model_pairs
 from neuralmedbench.tables.declare import Suppression, Table
+from neuralmedbench.tables.family import corrected_family
 from neuralmedbench.tables.floors import BRACKET, chance
 from neuralmedbench.tables.form_warnings import contradiction_note, form_notes, form_shares, unread_words
 from neuralmedbench.tables.missing import bounds_of, is_left_open, not_graded_notes
@@ -331,7 +332,9 @@ def _with_calibration(rows: list[LeaderboardRow], calibrated: list[CalibratedRow
 TABLE = Table(
     name="leaderboard",
     row=LeaderboardRow,
-    rows=lambda results: _with_calibration(leaderboard_rows(results.study, results.once(model_pairs)), results.once(calibrated_rows)),
+    rows=lambda results: _with_calibration(
+        leaderboard_rows(results.study, results.once(model_pairs, corrected_family)), results.once(calibrated_rows)
+    ),
     suppression=Suppression("benchmark axis model in_reference_pool title revision baseline reader open_weights note", sort=True),
     takeaways={"glance": glance_takeaway, "matrix": matrix_takeaway, "leaderboard": leaderboard_takeaway, "methods": methods_takeaway},
 )

@@ -50,7 +50,7 @@ from neuralmedbench.tables.confidence import reliability
 from neuralmedbench.tables.contrasts import model_pairs
 from neuralmedbench.tables.declare import Results, Table, types_of
 from neuralmedbench.tables.families import definitions
-from neuralmedbench.tables.family import picture_benchmarks
+from neuralmedbench.tables.family import corrected_family, picture_benchmarks
 from neuralmedbench.tables.first_screen import badges, notes, sentences, title_answer, trust_notes, trust_sentences
 from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
@@ -151,7 +151,7 @@ def write_tables(study: Study, folder: Path, metrics: Path, release: Release | N
     answer = title_answer(rest, seen) | ({"pictures": pictures} if pictures else {})
     write_json(folder / "verdict.json", {"answer": answer, "sentences": parts, "badges": badges(study, cells)})
     told_of = trust_notes(rest, seen) | {"blocks": shown.blocks(block_notes(rest, seen)), "passes": definitions(rest)} | shown.notes()
-    pairs = results.once(model_pairs)
+    pairs = results.once(model_pairs, corrected_family)
     write_json(folder / "notes.json", notes(rest, seen, {name: pairs[name] for name in rest.benchmarks}) | told_of)
     write_json(metrics, headline_metrics(seen["leaderboard"]))
 
