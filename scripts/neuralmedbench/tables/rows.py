@@ -47,17 +47,23 @@ class ModelRow(ResultRow):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasureRow(ModelRow):
-    """A value of one model over the answers to some items of a benchmark: a row of `measures.csv`.
-
-    `topic` is the part of the page that shows it. `slice` and `value_of_slice` name the items, places or rounds, `source` who judged.
-    `left_out` counts answers that are missing, or for which the measure means nothing.
-    """
+class TopicRow(ModelRow):
+    """Base of the rows of the shapes. `topic` is the part of the page that shows the row."""
 
     topic: str
     measure: str
     arm: str = Arm.FULL
     strategy: str = Strategy.DIRECT
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureRow(TopicRow):
+    """A value of one model over the answers to some items of a benchmark: a row of `measures.csv`.
+
+    `slice` and `value_of_slice` name the items, places or rounds, `source` who judged.
+    `left_out` counts answers that are missing, or for which the measure means nothing.
+    """
+
     slice: str = ""
     value_of_slice: str = ""
     source: str = ""
@@ -72,16 +78,12 @@ class MeasureRow(ModelRow):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContrastRow(ModelRow):
+class ContrastRow(TopicRow):
     """A difference between two sets of answers to the same items: a row of `contrasts.csv`.
 
     The first side is `arm` and `strategy`, the second `other_arm` and `other_strategy`. The p value is that of this test alone.
     """
 
-    topic: str
-    measure: str
-    arm: str = Arm.FULL
-    strategy: str = Strategy.DIRECT
     other_arm: str = Arm.FULL
     other_strategy: str = Strategy.DIRECT
     slice: str = ""
@@ -102,13 +104,9 @@ class ContrastRow(ModelRow):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountRow(ModelRow):
+class CountRow(TopicRow):
     """How many answers, or items, of a model are of a kind: a row of `counts.csv`. `share` is `count` of `of`."""
 
-    topic: str
-    measure: str
-    arm: str = Arm.FULL
-    strategy: str = Strategy.DIRECT
     slice: str = ""
     value_of_slice: str = ""
     count: int
