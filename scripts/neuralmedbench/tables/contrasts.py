@@ -165,7 +165,7 @@ def arm_rows(study: Study) -> list[ContrastRow]:
                 continue
             full = Key(key.model)
             row = ModelRows("arms", study, benchmark, key.model).passes_contrast(PASS1_PATIENTS, key, full)
-            both = ~np.isnan(outcomes.pass1_of_complete_items(key) + outcomes.pass1_of_complete_items(full))
+            both = outcomes.complete(key, full)
             shared = shared_note(int(both.sum()), outcomes.request_count(key, both))
             notes = [UPPER_BOUND if key.arm in oracle else "", shared]
             rows.append(replace(row, note="; ".join(filter(None, notes)), **_untested(outcomes, key, both)))

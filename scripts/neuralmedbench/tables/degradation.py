@@ -52,7 +52,7 @@ def _rows(study: Study, benchmark: BenchmarkStudy) -> Iterator[Row]:
 def _levels(made: ModelRows, operator: str, levels: Mapping[int, Key], stated: Mapping[tuple[str, str], Confidences]) -> Iterator[Row]:
     """Yield the rows of one model and artefact."""
     outcomes, clean = made.outcomes, levels[0]
-    shared = np.asarray(~np.isnan([outcomes.pass1_of_complete_items(key) for key in levels.values()]).any(axis=0))
+    shared = outcomes.complete(*levels.values())
     # confidences of the items that have one at every level
     confidences = {level: stated[key.model, key.arm] for level, key in levels.items()}
     sure = reduce(np.intersect1d, (one.items for one in confidences.values()), np.flatnonzero(shared))

@@ -52,12 +52,10 @@ def unread_may_turn(difference: float | None, low: float | None, high: float | N
 def unread_of(outcomes: Outcomes, difference: float | None, first: Key, second: Key) -> float:
     """Return the share of unread answers of the lower side, patients alike, over the items without a missing answer on both."""
     lower, other = (second, first) if (difference or 0) > 0 else (first, second)
-    counts, both = outcomes.counts, np.ones(len(outcomes.items), dtype=bool)
-    for key in (lower, other):
-        both &= (counts[key].samples > 0) & (counts[key].missing == 0)
+    both, counts = outcomes.complete(lower, other), outcomes.counts[lower]
     if not both.any():
         return 0.0
-    unread = counts[lower].mean_of(counts[lower].unread)[both]
+    unread = counts.mean_of(counts.unread)[both]
     return float((unread * item_weights(codes_of(outcomes.patients[both]))).mean())
 
 
@@ -148,8 +146,8 @@ def _asked_without_pictures(study: Study) -> Iterator[Mapping[str, Any]]:
     for name, benchmark in study.benchmarks.items():
         for model in study.models:
             if Key(model, Arm.NO_IMAGE) in benchmark.outcomes.counts:
-                first, second = _values(study, Compared(name, model))
-                patients = len(np.unique(benchmark.outcomes.patients[~np.isnan(first + second)]))
+                both = benchmark.outcomes.complete(*_keys(Compared(name, model)))
+                patients = len(np.unique(benchmark.outcomes.patients[both]))
                 yield {
                     "benchmark": name,
                     "model": model,

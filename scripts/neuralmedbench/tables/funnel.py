@@ -173,7 +173,7 @@ def funnel_shares(steps: Sequence[FunnelStep], own: Mapping[str, Floats], others
 
 def _own_values(outcomes: Outcomes, answers: Sequence[Score], model: str, accepted: Accepted) -> dict[str, Floats]:
     """Return the shares of answers that meet the conditions on the answer itself, each with all before it; NaN where one is not known."""
-    place = {item.item_id: number for number, item in enumerate(outcomes.items)}
+    place = outcomes.places
     right = outcomes.pass1_of_complete_items(Key(model))
     given, passed = defaultdict[int, list[Score]](list), defaultdict[int, list[Score]](list)
     for score in answers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -175,6 +176,11 @@ class Outcomes:
     answers: Answers
     requests: dict[Key, Ints] = field(default_factory=dict)
 
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Places of the items by id."""
+        return {item.item_id: place for place, item in enumerate(self.items)}
+
     def differential_items(self, key: Key) -> npt.NDArray[np.bool_]:
         """Return a mask of the items over which both readings of pass@5 are counted: a ranked differential is asked for, in five samples.
 
@@ -186,6 +192,10 @@ class Outcomes:
     def pass1_of_complete_items(self, key: Key) -> Floats:
         """Return pass@1 by item, NaN where any answer is missing: a contrast must not reflect missing answers."""
         return np.where(self.counts[key].missing > 0, np.nan, self.metric("pass1", key))
+
+    def complete(self, *keys: Key) -> npt.NDArray[np.bool_]:
+        """Return a mask of the items that are asked under all keys and lack no answer under any."""
+        return np.asarray(~np.isnan([self.pass1_of_complete_items(key) for key in keys]).any(axis=0))
 
     def metric(self, name: str, key: Key, *, within_family: bool = False, best: bool = False) -> Floats:
         """Return item values of one metric: shape (items,), between 0 and 1, NaN where it does not apply, and everywhere without any answer.

@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from neuralmedbench.records.case import Plane
 from neuralmedbench.records.items import Lesion, Strategy
 from neuralmedbench.records.requests import Request
@@ -87,7 +85,7 @@ def _rows(made: ModelRows) -> Iterator[MeasureRow | ContrastRow]:
     lesions = {row.item_id: row.lesion for row in benchmark.gold}
     requests: dict[str, Request] = {row.item_id: row for row in benchmark.requests if row.viewer is not None}
     budget = max((row.viewer.max_views for row in requests.values() if row.viewer), default=1)
-    places = {item.item_id: place for place, item in enumerate(benchmark.outcomes.items)}
+    places = benchmark.outcomes.places
     answers: dict[str, list[tuple[int, float | None]]] = defaultdict(list)
     for response in benchmark.responses.get(made.model, []):
         request = requests.get(response.item_id) if response.strategy == Strategy.VIEWER else None
@@ -125,7 +123,7 @@ def _compared(
     made: ModelRows, keys: Sequence[Key], differences: Mapping[str, tuple[Key, Key]], **cells: Any
 ) -> Iterator[MeasureRow | ContrastRow]:
     """Give pass@1 under each key, and the differences of pairs; only of items that are answered under all keys."""
-    answered = np.asarray(~np.isnan([made.outcomes.pass1_of_complete_items(key) for key in keys]).any(axis=0))
+    answered = made.outcomes.complete(*keys)
     yield from (made.passes(key, answered, **cells) for key in keys)
     yield from (made.passes_contrast(name, *pair, answered, **cells) for name, pair in differences.items())
 

@@ -66,7 +66,7 @@ def _rows(made: ModelRows) -> Iterator[Row]:
     benchmark = made.benchmark
     gold = {row.item_id: row for row in benchmark.gold}
     requests = {(row.item_id, row.arm): row for row in benchmark.requests if row.inquiry is not None and row.inquiry.is_work_up}
-    places = {item.item_id: place for place, item in enumerate(benchmark.outcomes.items)}
+    places = benchmark.outcomes.places
     answers: dict[str, list[tuple[int, WorkUp]]] = defaultdict(list)
     for response in benchmark.responses.get(made.model, []):
         request = requests.get((response.item_id, response.arm)) if response.strategy == Strategy.WORKUP else None
@@ -90,13 +90,13 @@ def _asking(made: ModelRows) -> Iterator[Row]:
     requests = {
         (row.item_id, row.arm): row.inquiry for row in asked if row.inquiry and (row.runner == Runner.CHOICE or row.inquiry.informant)
     }
-    items = {item.item_id: (place, item) for place, item in enumerate(benchmark.outcomes.items)}
     found: dict[str, list[tuple[int, dict[str, float | None]]]] = defaultdict(list)
     for response in benchmark.responses.get(made.model, []) if requests else ():
         inquiry = requests.get((response.item_id, response.arm)) if response.strategy == Strategy.ASK else None
         if inquiry is None or response.state in MISSING_STATES:
             continue
-        (place, item), turns = items[response.item_id], response.turns or (response.text,)
+        place, turns = benchmark.outcomes.places[response.item_id], response.turns or (response.text,)
+        item = benchmark.outcomes.items[place]
         measures = measures_of_asking(inquiry, turns, item.options, response.informed)
         # a dialogue that ends in a differential has only those of its informant
         found[response.arm].append((place, measures if item.options else {name: measures[name] for name in OF_INFORMANT}))
