@@ -50,13 +50,11 @@ def ladder_rows(study: Study) -> list[MeasureRow]:
     reference; that later ones do not count is decided here. A missing answer does not count. `slice` is the ladder or its retry.
     """
     rows = []
-    for benchmark in study.benchmarks.values():
-        for model in benchmark.scores:
-            made = ModelRows("ladder", study, benchmark, model)
-            climbs = {part: climbs_of(made, retry=part == RETRY) for part in (LADDER, RETRY)}
-            for part, own in climbs.items():
-                for stage, measure, values in _measures(own, climbs[LADDER] if part == RETRY else ()):
-                    rows.append(made.mean(measure, values, slice=part, value_of_slice=stage))
+    for made in ModelRows.of_models("ladder", study):
+        climbs = {part: climbs_of(made, retry=part == RETRY) for part in (LADDER, RETRY)}
+        for part, own in climbs.items():
+            for stage, measure, values in _measures(own, climbs[LADDER] if part == RETRY else ()):
+                rows.append(made.mean(measure, values, slice=part, value_of_slice=stage))
     return rows
 
 

@@ -32,12 +32,10 @@ def differential_rows(study: Study) -> list[MeasureRow]:
     of answers without one (refused, truncated or unreadable). A missing answer counts in none of them.
     """
     rows: list[MeasureRow] = []
-    for benchmark in study.benchmarks.values():
-        for model in study.models:
-            made = ModelRows("differential", study, benchmark, model)
-            lists = _Lists(benchmark, model)
-            for level, mask in _levels(benchmark.outcomes):
-                rows += [made.plain(name, **cells, slice=LEVEL, value_of_slice=level) for name, cells in lists.counted(mask).items()]
+    for made in ModelRows.of_models("differential", study):
+        lists = _Lists(made.benchmark, made.model)
+        for level, mask in _levels(made.outcomes):
+            rows += [made.plain(name, **cells, slice=LEVEL, value_of_slice=level) for name, cells in lists.counted(mask).items()]
     return rows
 
 
@@ -110,13 +108,11 @@ def turn_rows(study: Study) -> list[MeasureRow]:
     was answered. A turn that names nothing is wrong, and never the same as another one.
     """
     rows = []
-    for benchmark in study.benchmarks.values():
-        for model in benchmark.scores:
-            made = ModelRows("turns", study, benchmark, model)
-            asked = [(place, row) for place, row in made.answers.there.rows() if row.turn_passes and not row.other_language]
-            for measure, turn, values in _measures(asked, study.vocabulary):
-                part = {"slice": "turn", "value_of_slice": str(turn)} if turn else {}
-                rows.append(made.mean(measure, values, **part))
+    for made in ModelRows.of_models("turns", study):
+        asked = [(place, row) for place, row in made.answers.there.rows() if row.turn_passes and not row.other_language]
+        for measure, turn, values in _measures(asked, study.vocabulary):
+            part = {"slice": "turn", "value_of_slice": str(turn)} if turn else {}
+            rows.append(made.mean(measure, values, **part))
     return rows
 
 
@@ -161,13 +157,7 @@ def reasoning_rows(study: Study) -> list[MeasureRow]:
     `left_out` counts answers whose grade is missing; an answer for which the measure is undefined (no step, or none that the evidence
     decides) is in neither number.
     """
-    return [
-        row
-        for benchmark in study.benchmarks.values()
-        for model in study.models
-        for grader in study.graders
-        for row in _step_rows(study, ModelRows("reasoning", study, benchmark, model), grader)
-    ]
+    return [row for made in ModelRows.of_models("reasoning", study) for grader in study.graders for row in _step_rows(study, made, grader)]
 
 
 def _step_rows(study: Study, made: ModelRows, grader: str) -> Iterator[MeasureRow]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,11 @@ class ModelRows:
     def __init__(self, topic: str, study: Study, benchmark: BenchmarkStudy, model: str) -> None:
         self.topic, self.study, self.benchmark, self.model = topic, study, benchmark, model
         self.outcomes = benchmark.outcomes
+
+    @classmethod
+    def of_models(cls, topic: str, study: Study) -> Iterator[ModelRows]:
+        """Yield one for every model on every benchmark, in the order of the run list."""
+        yield from (cls(topic, study, benchmark, model) for benchmark in study.benchmarks.values() for model in study.models)
 
     @property
     def answers(self) -> Samples:

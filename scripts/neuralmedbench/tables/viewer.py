@@ -71,13 +71,7 @@ def _in_head(view: SliceView) -> bool:
 
 def viewer_rows(study: Study) -> list[MeasureRow | ContrastRow]:
     """Measure each answer, mean by item, then over items, and compare pass@1 with that of chosen and oracle slices."""
-    return [
-        row
-        for benchmark in study.benchmarks.values()
-        if benchmark.requests
-        for model in study.models
-        for row in _rows(ModelRows("viewer", study, benchmark, model))
-    ]
+    return [row for made in ModelRows.of_models("viewer", study) if made.benchmark.requests for row in _rows(made)]
 
 
 def _rows(made: ModelRows) -> Iterator[MeasureRow | ContrastRow]:

@@ -53,13 +53,7 @@ def work_up_rows(study: Study) -> list[Row]:
 
     By message (`mass`, `brier`, `log_loss`), an answer that has ended keeps its last statement, so that all are over the same answers.
     """
-    return [
-        row
-        for benchmark in study.benchmarks.values()
-        if benchmark.requests
-        for model in study.models
-        for row in _rows(ModelRows("workup", study, benchmark, model))
-    ]
+    return [row for made in ModelRows.of_models("workup", study) if made.benchmark.requests for row in _rows(made)]
 
 
 def _rows(made: ModelRows) -> Iterator[Row]:

@@ -47,7 +47,9 @@ def scored(made: BenchmarkItems, responses: list[Response]) -> list[Score]:
 def rows_of(made: BenchmarkItems, scores: list[Score]) -> dict[tuple[str, str, str], MeasureRow]:
     outcomes = gather_outcomes("b", "depth", made.items, made.gold, scores={"m": scores}, sampled={"m": False})
     benchmark = SimpleNamespace(name="b", outcomes=outcomes, scores={"m": scores})
-    study = SimpleNamespace(benchmarks={"b": benchmark}, settings=IntervalSettings(2_000, 1, 0.95), vocabulary=vocabulary())
+    study = SimpleNamespace(
+        benchmarks={"b": benchmark}, models={"m": None}, settings=IntervalSettings(2_000, 1, 0.95), vocabulary=vocabulary()
+    )
     return {(row.slice, row.value_of_slice, row.measure): row for row in ladder_rows(cast(Study, study))}
 
 

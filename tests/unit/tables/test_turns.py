@@ -33,6 +33,7 @@ def rows_of(*scores: Score) -> dict[tuple[str, str], dict[str, Any]]:
     outcomes = gather_outcomes("b", "depth", items, gold, scores={"m": list(scores)}, sampled={"m": False})
     study = SimpleNamespace(
         benchmarks={"b": SimpleNamespace(name="b", outcomes=outcomes, scores={"m": list(scores)})},
+        models={"m": None},
         vocabulary=vocabulary(),
         settings=IntervalSettings(200, 1, 0.95),
     )
