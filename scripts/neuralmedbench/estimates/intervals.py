@@ -228,7 +228,8 @@ def patients_rate(values: Floats, by: ByPatient) -> Interval:
     """Return the mean over patients of the mean of each one's items, with the interval of `rate_interval`; NaN is left out."""
     known = ~np.isnan(values)
     by = by.at(known)
-    return rate_interval(values[known] * by.item_weights, by, by.item_weights)
+    weights = by.item_weights
+    return rate_interval(values[known] * weights, by, weights)
 
 
 def repaired_share(repaired: Floats, errors: Floats, by: ByPatient) -> Interval:

@@ -245,8 +245,8 @@ def draw_axes(rows: list[Row]) -> Any:
 def _cross(breadth: Row, depth: Row) -> list[list[tuple[float, float]]]:
     """Return the ends of the two intervals of a model, each as two points."""
     x, y = value_of(breadth, PASS1_PATIENTS), value_of(depth, PASS1_PATIENTS)
-    across = [number(breadth[name]) for name in (f"{PASS1_PATIENTS}_low", f"{PASS1_PATIENTS}_high")]
-    upwards = [number(depth[name]) for name in (f"{PASS1_PATIENTS}_low", f"{PASS1_PATIENTS}_high")]
+    across = [number(breadth[name]) for name in RANKING[1:]]
+    upwards = [number(depth[name]) for name in RANKING[1:]]
     bars = [[(end, y) for end in across if end is not None], [(x, end) for end in upwards if end is not None]]
     return [bar for bar in bars if len(bar) == 2]
 
