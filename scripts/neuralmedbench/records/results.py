@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 from neuralmedbench.records.result_columns import TABLES, TOPICS
 
@@ -22,6 +23,27 @@ def types_of_table(table: str) -> dict[str, str]:
 def files_of(table: str) -> tuple[str, ...]:
     """Name the files that hold the rows of a table: its own, or those of a topic."""
     return SHAPES if table in TOPICS else (table,)
+
+
+R = TypeVar("R", bound=Mapping[str, Any])
+
+
+def by_measure(rows: Iterable[R], *columns: str) -> dict[tuple[Any, ...], dict[str, R]]:
+    """Return the rows of a topic by measure, for every benchmark, model and value of further columns, in the order of the rows.
+
+    Of two rows about the same the last one stays: give a column in which they differ, or a part of the rows.
+
+    Examples
+    --------
+    >>> rows = [{"benchmark": "b", "model": "m", "measure": name, "value": value} for name, value in (("brier", 0.2), ("auroc", 0.7))]
+    >>> by_measure(rows)["b", "m"]["auroc"]["value"]
+    0.7
+    """
+    groups: dict[tuple[Any, ...], dict[str, R]] = {}
+    for row in rows:
+        place = tuple(row[name] for name in ("benchmark", "model", *columns))
+        groups.setdefault(place, {})[row["measure"]] = row
+    return groups
 
 
 POOL_MARKS = {

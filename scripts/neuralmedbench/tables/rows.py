@@ -60,7 +60,7 @@ class TopicRow(ModelRow):
 class MeasureRow(TopicRow):
     """A value of one model over the answers to some items of a benchmark: a row of `measures.csv`.
 
-    `slice` and `value_of_slice` name the items, places or rounds, `source` who judged.
+    `slice` and `value_of_slice` name the items, places or rounds, `source` who judged, `method` how the interval was made.
     `left_out` counts answers that are missing, or for which the measure means nothing.
     """
 
@@ -70,6 +70,7 @@ class MeasureRow(TopicRow):
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    method: str = ""
     n_answers: int | None = None
     left_out: int | None = None
     n_items: int | None = None

@@ -141,7 +141,8 @@ class ModelRows:
         return np.where(numbers > 0, sums / np.maximum(numbers, 1), np.nan)
 
     def _measure(self, measure: str, known: Mask, interval: Interval, **cells: Any) -> MeasureRow:
-        ends = {"value": interval.value, "low": interval.low, "high": interval.high}
+        method = "" if interval.value is None else interval.method
+        ends = {"value": interval.value, "low": interval.low, "high": interval.high, "method": method}
         return MeasureRow(**self._head(measure), **(self._sizes(known) | ends | cells))
 
     def _head(self, measure: str) -> dict[str, Any]:
