@@ -8,7 +8,7 @@ Doors
 -----
 agreement: RaterTerms, pair_coefficients, pair_terms
 calibration: MASS_BINS, auroc, brier, calibration_error, linspace_bins, mass_bins, pessimistic, risk_coverage_area, selective_accuracy, width_bins
-contrasts: Difference, Parts, Ratio, paired_difference, paired_parts, patients_to_show, ratio_difference, smallest_difference, square_and_add, unpaired_difference
+contrasts: Difference, Parts, Ratio, largest_difference, paired_difference, paired_parts, patients_to_show, ratio_difference, smallest_difference, square_and_add, unpaired_difference
 concordance: COEFFICIENTS, Level, MOST_UNDEFINED, Pairs, concordance, separation
 exact: ShareTest, clopper_pearson, holm, holm_known, share_bounds, share_tests
 intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, codes_of, item_weights, patients_rate, rate_interval, repaired_share
@@ -17,7 +17,6 @@ over_models: FEWEST_MODELS, Discrimination, guessing_p, is_shared, item_discrimi
 prediction_powered: FEWEST_RATERS, RatedAnswers, calibrated_rate, correct_rate
 ranks: rank_ranges, tiers
 repeats: AnswerChange, compare_answers, pass_at_k, share_of_same_answers
-shifts: spread_of_means
 step_down: FEWEST_DIFFERING, corrected_together
 suppression: CellSize, Label, Mask, mask_of, suppressed_cells, two_weights_tell
 """

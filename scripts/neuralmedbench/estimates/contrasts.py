@@ -15,7 +15,7 @@ Newcombe, Statistics in Medicine 17 (1998) 873 and 2635, and Zou and Donner, ibi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -266,6 +266,37 @@ def paired_difference(first: Floats, second: Floats, by: ByPatient) -> Differenc
     passed, other_passed = first > 0.5, second > 0.5
     only_first, only_second = both & passed & ~other_passed, both & other_passed & ~passed
     return found._replace(only_first=int(only_first.sum()), only_second=int(only_second.sum()))
+
+
+def largest_difference(pairs: Sequence[tuple[Floats, Floats]], by: ByPatient) -> tuple[int, Difference]:
+    """Largest of several differences over the same items, each its first side minus its second; patients count alike.
+
+    Parameters
+    ----------
+    pairs : sequence of (ndarray of float, ndarray of float), shape (items,)
+        The two sides of each difference (`paired_difference`); at least one pair.
+    by : ByPatient
+        Patients of the items.
+
+    Returns
+    -------
+    place : int
+        Place of the largest difference among the pairs.
+    difference : Difference
+        Its interval and p value hold although it was chosen among all (Bonferroni): each end is the largest of the differences, and the
+        p value the smallest of those above 0.
+    """
+    together = by.at_confidence(1 - (1 - by.settings.confidence) / len(pairs))
+    differences = [paired_difference(first, second, together) for first, second in pairs]
+    values = [-1.0 if difference.value is None else difference.value for difference in differences]
+    place = int(np.argmax(np.round(values, 9)))
+    lows, highs = ([getattr(difference, end) for difference in differences] for end in ("low", "high"))
+    if None in lows:
+        return place, differences[place]
+    p_values = [difference.p_value for difference, value in zip(differences, values, strict=True) if value > NOTHING]
+    p_value = min(len(pairs) * min((p for p in p_values if p is not None), default=1.0), 1.0)
+    alike = all(difference.alike for difference in differences)
+    return place, differences[place]._replace(low=max(lows), high=max(highs), p_value=p_value, alike=alike)
 
 
 def ratio_difference(first: Ratio, second: Ratio, by: ByPatient) -> Difference:

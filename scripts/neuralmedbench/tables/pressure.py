@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import combinations, permutations
 
 import numpy as np
 
-from neuralmedbench.estimates.contrasts import Difference
-from neuralmedbench.estimates.exact import holm
+from neuralmedbench.estimates.contrasts import Difference, largest_difference
 from neuralmedbench.estimates.intervals import patients_rate
-from neuralmedbench.estimates.shifts import spread_of_means
 from neuralmedbench.records.arm_changes import NONE_ARM, SHUFFLED, order_under, wrong_gold
 from neuralmedbench.records.questions import LETTERS
 from neuralmedbench.records.scores import Score
@@ -163,17 +160,18 @@ class _Measures:
             shares[place, :number] = np.bincount(answers, minlength=number) / len(answers)
             expected[place, :number] = 1 / number
         asked, answers_of = " ".join(arms), {place: len(answers) for place, answers in chosen.items()}
-        excess = []
+        pairs = []
         for place, letter in enumerate(LETTERS[:most]):
             known = ~np.isnan(shares[:, place])
             number = sum(answers_of[item] for item in np.flatnonzero(known).tolist())
             cells: Cells = {"arm": asked, "slice": "place", "value_of_slice": letter, "n_answers": number}
             yield self._made.rate("place", shares[:, place], interval_of=patients_rate, **cells)
-            cells = cells | {"other_arm": "", "n_answers": sum(answers_of.values())}
-            excess.append(self._made.contrast("place_bias", shares[:, place], expected[:, place], **cells))
-        if excess:
-            p_values = [row.p_value for row in excess if row.p_value is not None]
-            yield replace(max(excess, key=lambda row: row.difference or 0.0), p_value=min(holm(p_values), default=None))
+            pairs.append((shares[:, place], expected[:, place]))
+        if pairs:
+            largest_place, bias = largest_difference(pairs, self._made.by(asked))
+            cells = {"slice": "place", "value_of_slice": LETTERS[largest_place], "n_answers": sum(answers_of.values())}
+            known = ~np.isnan(shares[:, largest_place])
+            yield self._made.difference("place_bias", bias, known, arm=asked, other_arm="", **cells)
 
     def _consistency(self, measure: str, arms: Sequence[str]) -> MeasureRow:
         pairs = [pair for one, other in combinations(arms, 2) for pair in self._pairs(one, other)]
@@ -188,10 +186,14 @@ class _Measures:
         keys = [self._made.key(arm) for arm in arms]
         values = np.stack([self._outcomes.pass1_of_complete_items(key) for key in keys], axis=1)
         known, asked = np.asarray(~np.isnan(values).any(axis=1)), " ".join(arms)
-        spread, p_value = spread_of_means(values, self._made.by(asked))
-        found = Difference(spread.value, spread.low, spread.high, p_value)
         samples = sum(int(self._outcomes.counts[key].samples[known].sum()) for key in keys)
-        return self._made.difference("wording_spread", found, known, arm=asked, other_arm="", n_answers=samples)
+        spread = Difference()
+        if known.any():
+            by = self._made.by(asked).at(known)
+            # the wording that passes most comes first, so that no difference is below 0
+            columns = sorted(values[known].T, key=lambda column: -(patients_rate(column, by).value or 0.0))
+            spread = largest_difference(list(combinations(columns, 2)), by)[1]
+        return self._made.difference("wording_spread", spread, known, arm=asked, other_arm="", n_answers=samples)
 
     def _same(self, one: Score, other: Score) -> float:
         return float(same_answer(one, other, self._vocabulary))
