@@ -193,6 +193,7 @@ class _Measures:
             # the wording that passes most comes first, so that no difference is below 0
             columns = sorted(values[known].T, key=lambda column: -(patients_rate(column, by).value or 0.0))
             spread = largest_difference(list(combinations(columns, 2)), by)[1]
+            spread = spread._replace(low=None if spread.low is None else max(spread.low, 0.0))
         return self._made.difference("wording_spread", spread, known, arm=asked, other_arm="", n_answers=samples)
 
     def _same(self, one: Score, other: Score) -> float:
