@@ -147,7 +147,7 @@ def test_an_imported_set_of_pairs_is_asked_scored_and_shown_beside_chance(run: P
     assert float(rows["prior"]["chance"]) == 0.5, "two options: chance is one half"
     rates = [row for row in table(run, "rates", "imported") if row["benchmark"] == "mediconfusion"]
     assert {row["arm"] for row in rates} == {"full", "no_image"}
-    pairs = {row["arm"]: row for row in rates if row["metric"] == "pair_right" and row["slice"] == "all"}
+    pairs = {row["arm"]: row for row in rates if row["measure"] == "pair_right" and row["slice"] == "all"}
     assert (pairs["full"]["n_items"], pairs["full"]["note"]) == (str(PAIRS), "")
     assert (pairs["no_image"]["n_items"], pairs["no_image"]["value"]) == ("0", "")
     assert "share" in pairs["no_image"]["note"], "without pictures both questions of a pair are one request"
@@ -246,7 +246,9 @@ def test_samples_vote_under_self_consistency_and_count_apart_everywhere_else(run
 
 
 def test_the_tables_hold_every_arm_and_strategy_apart_with_its_own_n(run: Path) -> None:
-    rates = [row for row in table(run, "rates", "imported") if (row["benchmark"], row["slice"], row["metric"]) == ("mixed", "all", "pass1")]
+    rates = [
+        row for row in table(run, "rates", "imported") if (row["benchmark"], row["slice"], row["measure"]) == ("mixed", "all", "pass1")
+    ]
     counted = {(row["arm"], row["strategy"]): int(row["n_items"]) for row in rates}
     assert counted == Counter((arm, strategy) for _, arm, strategy in expected_requests())
     assert_as_written("imported", run / "results/imported")
@@ -262,7 +264,7 @@ def test_points_years_and_tags_of_a_set_are_in_scores_tables_and_report(run: Pat
     rates = [row for row in table(run, "rates", "imported") if row["benchmark"] == "mixed"]
     (row,) = [row for row in table(run, "leaderboard", "imported") if (row["benchmark"], row["model"]) == ("mixed", "asker")]
     assert {row["rubric"], row["rubric_low"], row["rubric_high"]} == {""}, "points found by words are in no leaderboard"
-    groups = {(row["slice"], row["value_of_slice"]): row["n_items"] for row in rates if row["metric"] == "pass1"}
+    groups = {(row["slice"], row["value_of_slice"]): row["n_items"] for row in rates if row["measure"] == "pass1"}
     assert (groups["year", "2025"], groups["split", "one"]) == ("1", "1")
     page = (run / "results" / "imported" / "report.html").read_text(encoding="utf-8")
     assert "<td>year</td><td>2025</td>" in page

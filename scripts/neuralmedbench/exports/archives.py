@@ -21,7 +21,7 @@ from neuralmedbench.files.digests import sha256_of
 from neuralmedbench.files.json_files import write_json
 from neuralmedbench.records.words import percent
 from neuralmedbench.runtime.atomic_write import write_text
-from neuralmedbench.tables.families import pass_definition
+from neuralmedbench.tables.pass_rules import pass_definition
 from neuralmedbench.tables.study import BenchmarkStudy
 
 Json = dict[str, Any]

@@ -17,7 +17,7 @@ from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.json_files import read_json
 from neuralmedbench.records.items import Gold, Item, Runner, is_headline
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.results import FEWEST, MARK, PASS1_PATIENTS, PATIENT
+from neuralmedbench.records.results import FEWEST, MARK, PASS1_PATIENTS, PATIENT, with_board_names
 from neuralmedbench.records.scores import CORE_DIAGNOSIS, GradeState, Key, Score, response_key
 from neuralmedbench.tables.outcomes import DIRECT, FULL, can_pass
 from neuralmedbench.tables.release import RANKS
@@ -271,7 +271,7 @@ def released_run(root: Path, study: Study, tables: Tables, provenance: Path) -> 
 
 
 def released_scores(study: Study, tables: Tables) -> list[ReleasedScore]:
-    """Return the rates of `rates.csv`, and those of the leaderboard that it lacks, as rows of the tidy table."""
+    """Return the rows of topic `rates`, and the rates of the leaderboard that it lacks, as rows of the tidy table."""
     board = {(row["benchmark"], row["model"]): row for row in tables["leaderboard"]}
     deciding = {
         (name, model, key): graders
@@ -280,12 +280,16 @@ def released_scores(study: Study, tables: Tables) -> list[ReleasedScore]:
         for key, graders in _deciding_graders(study, benchmark, model).items()
     }
     rows = []
-    for row in [*tables["rates"], *_of_leaderboard(tables["leaderboard"])]:
+    for row in [*map(_of_rates, tables["rates"]), *_of_leaderboard(tables["leaderboard"])]:
         model, key = board.get((row["benchmark"], row["model"]), {}), (row["arm"], row["strategy"])
         first = (row["metric"], row["slice"], key) == ("pass1", ALL, (FULL, DIRECT))
         grader = deciding.get((row["benchmark"], row["model"], key), "") if row["metric"] in BY_PASS else _graders_of_metric(study, row)
         rows.append(_score(study, row, model, ranked=first, grader=grader))
     return rows
+
+
+def _of_rates(row: Cells) -> Cells:
+    return with_board_names(row) | {"metric": row["measure"]}
 
 
 def _of_leaderboard(board: Sequence[Cells]) -> Iterator[Cells]:
@@ -310,6 +314,7 @@ def _score(study: Study, row: Cells, board: Cells, *, ranked: bool, grader: str)
         **cells
         | {
             "benchmark_title": benchmark.config.title,
+            "axis": str(benchmark.config.axis),
             "model_title": board.get("title"),
             "model_id": withhold_outside_paths(model.id) if model and not model.reader else None,
             "revision": board.get("revision"),

@@ -61,7 +61,7 @@ from neuralmedbench.figures.trust import (
 from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_table
 from neuralmedbench.records.results import FEWEST as FEWEST_PATIENTS
-from neuralmedbench.records.results import PASS1_PATIENTS, files_of, mark_of, types_of_table
+from neuralmedbench.records.results import PASS1_PATIENTS, RANKED_DIFFERENTIAL, files_of, mark_of, types_of_table
 from neuralmedbench.runtime.atomic_write import write_text
 
 FONT = re.compile(r"^(?:(?P<weight>bold|[0-9]{3}) )?(?P<size>[0-9.]+)px (?P<family>.+)$")
@@ -131,6 +131,8 @@ class Figure:
         Draws these rows, at least one.
     describe : callable
         Describes them in at most three sentences.
+    slice : str
+        The one slice of the table that it is about; all rows if empty.
     """
 
     table: str
@@ -139,6 +141,7 @@ class Figure:
     keep: Callable[[list[Row]], list[Row]]
     draw: Callable[[list[Row]], Any]
     describe: Callable[[list[Row]], str]
+    slice: str = ""
 
     def description(self, rows: list[Row]) -> str:
         """Describe the figure of a table."""
@@ -158,6 +161,7 @@ class Figure:
             save_figure(path, figure, title=self.title, description=self.description(rows))
 
     def _nothing(self, rows: list[Row]) -> str:
+        rows = [row for row in rows if not self.slice or row["slice"] == self.slice]
         if any(mark_of(row) for row in rows):
             return FEW_PATIENTS
         numbers = [name for name, kind in types_of_table(self.table).items() if kind == "float"]
@@ -213,12 +217,13 @@ FIGURES = {
         describe_funnel,
     ),
     "passk": Figure(
-        "families",
+        "rates",
         "Capability and reliability",
         "No model has five sampled answers to items that ask for a ranked differential.",
         keep_passk,
         draw_passk,
         describe_passk,
+        RANKED_DIFFERENTIAL,
     ),
     "reliability": Figure(
         "reliability",

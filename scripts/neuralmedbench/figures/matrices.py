@@ -22,6 +22,7 @@ from neuralmedbench.figures.table import (
     is_small,
     models_of,
     number,
+    pass1_of_groups,
     sample_size,
     sample_size_range,
     title_of,
@@ -108,8 +109,7 @@ class HeatmapRow:
 
 def keep_heatmap(rows: list[Row]) -> list[Row]:
     """Keep rows of pass@1 under the full request, suppressed ones too; leave out groups that hold all items, have no value, or are single cases."""
-    rows = [row for row in rows if row["metric"] == "pass1" and (row["arm"], row["strategy"]) == ("full", "direct")]
-    rows = [row for row in rows if number(row["value"]) is not None or is_between(row, "value") or mark_of(row)]
+    rows = [row for row in pass1_of_groups(rows) if number(row["value"]) is not None or is_between(row, "value") or mark_of(row)]
     whole = {(row["benchmark"], row["model"]): row["n_items"] for row in rows if row["slice"] == EVERYTHING}
 
     def is_informative(row: Row) -> bool:
@@ -128,7 +128,7 @@ def _group_of(row: Row) -> tuple[str, str, str]:
 
 
 def draw_heatmap(rows: list[Row]) -> Any:
-    """Draw pass@1 of every model in every group, one panel per benchmark (from rates.csv)."""
+    """Draw pass@1 of every model in every group, one panel per benchmark (from topic rates of measures.csv)."""
     import matplotlib.pyplot as plt
 
     grouped = groups(rows, "benchmark")

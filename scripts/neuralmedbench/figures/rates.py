@@ -32,6 +32,7 @@ from neuralmedbench.figures.table import (
     is_between,
     models_of,
     number,
+    pass1_of_groups,
     rate_words,
     sample_size,
     title_of,
@@ -93,7 +94,7 @@ def _best(benchmark: str, rows: list[Row]) -> str:
 
 def keep_slices(rows: list[Row]) -> list[Row]:
     """Keep rows of pass@1 under the full request and direct strategy; of many models, the best overall."""
-    rows = [row for row in with_rate(rows, "value") if row["metric"] == "pass1" and (row["arm"], row["strategy"]) == ("full", "direct")]
+    rows = with_rate(pass1_of_groups(rows), "value")
     # sum of a model's rates over benchmarks; the best MOST models are drawn
     best: dict[str, float] = {}
     for row in rows:
@@ -101,11 +102,11 @@ def keep_slices(rows: list[Row]) -> list[Row]:
             best[row["model"]] = best.get(row["model"], 0.0) + value_of(row, "value")
     shown = set(sorted(best, key=lambda name: (-best[name], name))[:MOST]) or {row["model"] for row in rows}
     kept = [row for row in rows if row["slice"] in SLICES and row["value_of_slice"] not in {"none", "unknown"} and row["model"] in shown]
-    return [{**row, "left_out": str(len(best) - len(shown)) if best else "0"} for row in kept]
+    return [{**row, "not_drawn": str(len(best) - len(shown)) if best else "0"} for row in kept]
 
 
 def draw_slices(rows: list[Row]) -> Any:
-    """Draw pass@1 by family, level, sequence and kind of case (from rates.csv)."""
+    """Draw pass@1 by family, level, sequence and kind of case (from topic rates of measures.csv)."""
     style, grouped, order = looks_of(rows), groups(rows, "benchmark"), models_of(rows)
     lines = {name: list(groups([{**row, "line": _line(row)} for row in part], "line").items()) for name, part in grouped.items()}
     # a row is as high as the marks in it need, which are smaller here; `style` has those of all models of the run
@@ -121,8 +122,12 @@ def draw_slices(rows: list[Row]) -> Any:
                 whisker(panel, row, y + offset(place, len(entries)), style[row["model"]], ("value", "low", "high"), size=5.5)
                 if is_between(row, "value"):
                     between(panel, row, y + offset(place, len(entries)), style[row["model"]])
-    out = int(rows[0]["left_out"])
-    others = f"\nthe {MOST} models that are best over all; {out} more stand in rates.csv and in the figure of rates by group" if out else ""
+    out = int(rows[0]["not_drawn"])
+    others = (
+        f"\nthe {MOST} models that are best over all; {out} more stand in topic rates of measures.csv and in the figure of rates by group"
+        if out
+        else ""
+    )
     axes[-1].set_xlabel(f"pass@1{others}{between_note(rows, 'value')}{dagger_note(rows)}")
     legend(figure, rows)
     return figure

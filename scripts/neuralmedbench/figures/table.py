@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from neuralmedbench.records.results import BOUNDS, FEWEST, PATIENT, PRIOR
+from neuralmedbench.records.results import BOUNDS, FEWEST, PATIENT, PRIOR, RANKED_DIFFERENTIAL, with_board_names
 from neuralmedbench.records.words import ONCE, counted, percent_with_span, plural, points, points_span
 
 Row = dict[str, str]
@@ -117,10 +117,21 @@ def with_rate(rows: Iterable[Row], value: str) -> list[Row]:
     return [row for row in rows if number(row[value]) is not None or is_between(row, value)]
 
 
+def pass1_of_groups(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows of topic `rates` with pass@1 of a model over all items and by group, arm full, strategy direct."""
+    asked = ("pass1", "full", "direct")
+    kept = [row for row in rows if (row["measure"], row["arm"], row["strategy"]) == asked]
+    return [with_board_names(row) for row in kept if row["model"] != PRIOR and row["slice"] != RANKED_DIFFERENTIAL]
+
+
 def is_small(row: Row) -> bool:
     """Return True if a row is about few patients, or their number is unknown."""
     patients = number(row["n_patients"])
     return patients is None or patients < fewest_of(row)
+
+
+GREY = " Grey: "
+"""Beginning of the sentence on grey marks."""
 
 
 def few_note(rows: Iterable[Row]) -> str:
@@ -134,7 +145,7 @@ def few_note(rows: Iterable[Row]) -> str:
     rows = list(rows)
     marks = [row.get("few_patients", "") for row in rows]
     few = sum(bool(mark) for mark in marks)
-    return f" Grey: {few} of {counted(len(marks), 'value')}, of fewer than {FEWEST} {clusters_of(rows)}." if few else ""
+    return f"{GREY}{few} of {counted(len(marks), 'value')}, of fewer than {FEWEST} {clusters_of(rows)}." if few else ""
 
 
 def fewest_of(row: Row) -> int:

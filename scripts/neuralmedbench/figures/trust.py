@@ -18,7 +18,7 @@ from neuralmedbench.figures.table import (
     title_of,
     value_of,
 )
-from neuralmedbench.records.results import PASS1_PATIENTS, RANKED_DIFFERENTIAL
+from neuralmedbench.records.results import PASS1_PATIENTS, RANKED_DIFFERENTIAL, by_measure
 from neuralmedbench.records.words import counted, percent, spaced
 
 TICKS, LABELS = (0, 0.5, 1), ("0 %", "50 %", "100 %")
@@ -219,12 +219,16 @@ STOPS = ("all_right", "pass1", "pass5")
 
 
 def keep_passk(rows: list[Row]) -> list[Row]:
-    """Keep the rows over the items that ask for a ranked differential: all marks of a model are then of the same items."""
-    return [row for row in having(rows, "pass1", "pass5") if row["family"] == RANKED_DIFFERENTIAL]
+    """Keep models with pass@1 and pass@5 of the items that ask for a ranked differential: all marks of a model are of the same items."""
+    kept = []
+    for rates in by_measure(row for row in rows if row["slice"] == RANKED_DIFFERENTIAL).values():
+        values = {name: rates[name]["value"] if name in rates else "" for name in (*STOPS, "candidates5")}
+        kept.append(next(iter(rates.values())) | values)
+    return having(kept, "pass1", "pass5")
 
 
 def draw_passk(rows: list[Row]) -> Any:
-    """Draw reliability (all 5 right), pass@1 and both readings of pass@5 of each model, on the same items (from families.csv)."""
+    """Draw reliability (all 5 right), pass@1 and both readings of pass@5 of each model, on the same items (from topic rates of measures.csv)."""
     style, grouped = looks_of(rows), groups(rows, "benchmark")
     across = min(2, len(grouped))
     figure, cells = grid_of(len(grouped), across, 2.8, more=0.6, sharey=True)
@@ -257,7 +261,7 @@ def describe_passk(rows: list[Row]) -> str:
 def _highest_pass5(benchmark: str, rows: list[Row]) -> str:
     best = max(rows, key=lambda row: value_of(row, "pass5"))
     return (
-        f"{benchmark}: {counted(len(rows), 'model')}; the highest pass@5 is {percent(best['pass5'])} ({best['title']}, any of five samples),"
+        f"{benchmark}: {counted(len(rows), 'model')}; the highest pass@5 is {percent(best['pass5'])} ({title_of(best)}, any of five samples),"
         f" with {percent(best['candidates5'])} among five candidates, pass@1 {percent(best['pass1'])} and all five right"
         f" {percent(best['all_right'])}; all over the items that ask for a ranked differential: {sample_size(best)}."
     )

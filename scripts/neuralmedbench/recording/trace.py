@@ -23,7 +23,7 @@ from neuralmedbench.recording.metadata import METADATA, Link, RowScope, code_lin
 from neuralmedbench.records.arm_changes import as_asked
 from neuralmedbench.records.items import Gold, Item
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.results import BOUNDS, PASS1_PATIENTS
+from neuralmedbench.records.results import BOUNDS, LEFT_OPEN, PASS1_PATIENTS, with_board_names
 from neuralmedbench.records.scores import ParseStatus, Score
 from neuralmedbench.scoring.explain_reading import why_unread
 from neuralmedbench.tables.outcomes import DIRECT, PASS1_STRICT, Counts, Key, Outcomes, gather_outcomes
@@ -232,9 +232,10 @@ def _head(cell: TableCell, groups: Groups) -> Iterator[str]:
     yield f"{cell.column} of {cell.table}, row {cell.number}: {cell.value or 'empty (not available)'}"
     yield f"  {', '.join(f'{name} {value}' for name, value in cell.keys.items())}"
     counted = _recompute(cell, groups)
-    if not cell.value and cell.row.get("worst_case") and cell.row.get("missing") not in (None, "", "0"):
-        lost, expected = cell.row["missing"], cell.row["expected"]
-        yield f"  {lost} of {expected} answers are missing or not graded, so the rate is not known: see worst_case and best_case of the row"
+    row, ends = (with_board_names(cell.row), "low and high") if "left_out" in cell.row else (cell.row, "worst_case and best_case")
+    if not cell.value and row.get("worst_case") and row.get("missing") not in (None, "", "0"):
+        lost, expected = row["missing"], row["expected"]
+        yield f"  {lost} of {expected} answers are missing or not graded, so the rate is not known: see {ends} of the row"
     elif counted is None:
         yield "  not recomputed: not a plain rate or count of the scores"
     elif counted == cell.value:
@@ -246,9 +247,11 @@ def _head(cell: TableCell, groups: Groups) -> Iterator[str]:
 def _recompute(cell: TableCell, groups: Groups) -> str | None:
     name = cell.column
     # only plain rates and counts of two tables are recomputed
-    if cell.table == "rates":
-        metric = cell.row["metric"]
-        name = metric if cell.column == "value" else cell.column if metric == "pass1" and cell.column in BOUNDS else ""
+    if cell.row.get("topic") == "rates":
+        bounds = (
+            dict(zip(("low", "high"), BOUNDS, strict=True)) if (cell.row["measure"], cell.row["method"]) == ("pass1", LEFT_OPEN) else {}
+        )
+        name = cell.row["measure"] if cell.column == "value" else bounds.get(cell.column, "")
         if cell.row["slice"] not in PARTS:
             return None
     elif cell.table != "leaderboard":

@@ -46,6 +46,14 @@ def by_measure(rows: Iterable[R], *columns: str) -> dict[tuple[Any, ...], dict[s
     return groups
 
 
+def with_board_names(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of a topic with the names that the leaderboard has for its method, its counts of answers, and the bounds of a rate."""
+    named = dict(row) | {"interval": row.get("method"), "expected": row.get("n_answers"), "missing": row.get("left_out")}
+    if row.get("method") == LEFT_OPEN:
+        named |= dict(zip(BOUNDS, (row["low"], row["high"]), strict=True)) | {"low": row["value"], "high": row["value"]}
+    return named
+
+
 POOL_MARKS = {
     "in_reference_pool": ("benchmark", "model"),
     "a_in_reference_pool": ("benchmark", "model_a"),
@@ -77,8 +85,11 @@ RANKING = (PASS1_PATIENTS, "pass1_patients_low", "pass1_patients_high")
 BOUNDS = ("worst_case", "best_case")
 """Columns with the two rates if all missing answers had failed, and had passed: in place of a rate that missing answers leave open."""
 
+LEFT_OPEN = "left open"
+"""Method of a rate of a topic that missing answers leave open: it has no value, and its ends are the two rates of `BOUNDS`."""
+
 RANKED_DIFFERENTIAL = "ranked_differential"
-"""In the column `family` of `families.csv`: the items that ask for a ranked differential, over which both readings of pass@5 are counted."""
+"""Slice of the items that ask for a ranked differential, over which both readings of pass@5 are counted."""
 
 FAMILY_TITLES = {
     "differential_diagnosis": "Diagnosis",

@@ -16,9 +16,8 @@ from markupsafe import Markup
 
 from neuralmedbench.config.checklists import ANSWER_WORDS
 from neuralmedbench.errors import ConfigError
-from neuralmedbench.figures.gallery import FIGURES
 from neuralmedbench.figures.style import Look, looks
-from neuralmedbench.figures.table import groups
+from neuralmedbench.figures.table import GREY, groups
 from neuralmedbench.records.results import FAMILY_TITLES, FEWEST, FUNNEL_STEPS, PATIENT, PRIOR, by_measure
 from neuralmedbench.records.words import (
     DASH,
@@ -131,7 +130,7 @@ def render(source: PageSource) -> str:
     style = inlined("page.css")
     script = "\n".join(inlined(name) for name in SCRIPTS)
     models = sorted({row["model"] for row in source.tables["leaderboard"]})
-    grey = {name for name, figure in FIGURES.items() if figure.table in source.few and source.profile == "internal"}
+    grey = {name for name, drawing in source.figures.items() if GREY in drawing and source.profile == "internal"}
     environment, blocks = templates(source.notes.get("blocks", {}), grey, source.run, source.noun), blocks_of(source)
     context = {
         "source": source,

@@ -5,7 +5,6 @@ Doors
 bundle: AskedOf, bundle_cases
 declare: NUMBER
 rows: Cells, SHAPES, Tables
-families: pass_definition
 frames: RECORDS, dtype_of, record_dtypes, record_frame, table_frame
 form_warnings: FORM_LIMIT
 gate.looks: UpdateLook, LookRecord, look_record
@@ -16,6 +15,7 @@ papers.comparison: COLUMNS, comparison_rows, latex, markdown
 papers.own_results: OwnResults
 papers.shape: shapes
 papers.size: by_published_size, size_words
+pass_rules: pass_definition
 probe: ProbeTarget, probe_model
 release: RANKS, Release
 stored_runs: StoredRun, read_stored_run

@@ -301,8 +301,8 @@ def _reasoning(study: Study, tables: Tables, benchmark: str) -> str:
         known = f"the reasoning of {title} was judged, see the leaderboard"
     else:
         known = "reasoning was not measured in this run"
-    families = {row["family"] for row in tables["families"] if row["benchmark"] == benchmark}
-    also = ", also for the rationale items" if Family.RATIONALE_GENERATION in families else ""
+    parts = {row["value_of_slice"] for row in tables["rates"] if (row["benchmark"], row["slice"]) == (benchmark, "family")}
+    also = ", also for the rationale items" if Family.RATIONALE_GENERATION in parts else ""
     return f"These are final answers{also}; {known}."
 
 

@@ -47,13 +47,13 @@ class BenchmarkParts:
 
 
 def parts_of(study: Study, benchmark: BenchmarkStudy) -> BenchmarkParts:
-    """Return the parts of a benchmark: groups of `rates.csv`, arms, fields, groups of `readiness.csv`, kinds of `cohort.csv`."""
+    """Return the parts of a benchmark: groups of the topic `rates`, arms, fields, groups of `readiness.csv`, kinds of `cohort.csv`."""
     items = sorted(benchmark.items, key=lambda item: item.item_id)
     place = {item.item_id: number for number, item in enumerate(items)}
     outcomes = benchmark.outcomes
     of_outcomes = np.array([place[item.item_id] for item in outcomes.items], dtype=np.int64)
     everything = np.ones(len(outcomes.items), dtype=bool)
-    # parts of items with a reference: groups of `rates.csv`, within each set of items
+    # parts of items with a reference: groups of the topic `rates`, within each set of items
     universes = {SCORED: everything, REPEATABLE: outcomes.repeatable, RANKED: outcomes.ranked}
     cells: dict[Label, Mask] = {}
     for part, value, mask in item_groups(study, outcomes):
@@ -76,7 +76,7 @@ def parts_of(study: Study, benchmark: BenchmarkStudy) -> BenchmarkParts:
 
 
 def _by_item(study: Study, benchmark: BenchmarkStudy) -> Iterator[tuple[Label, str]]:
-    """Yield the parts of each item that are not groups of `rates.csv`."""
+    """Yield the parts of each item that are not groups of the topic `rates`."""
     yield from clinical_parts(study, benchmark)
     yield from (((f"cohort {variable}", value), item.item_id) for variable, value, item in cohort_values(benchmark))
     ranked = {item.item_id for item, own in zip(benchmark.outcomes.items, benchmark.outcomes.ranked, strict=True) if own}

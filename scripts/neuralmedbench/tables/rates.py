@@ -1,179 +1,158 @@
-"""Rates by arm and by group of items, with those of structured fields: `rates.csv`."""
+"""Rates by arm and by group of items, those of the best constant answer, and both readings of pass@5: topic `rates`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from neuralmedbench.estimates.intervals import Floats, Interval, rate_interval
+from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, rate_interval
 from neuralmedbench.estimates.suppression import Label
 from neuralmedbench.records.items import is_headline
+from neuralmedbench.records.results import LEFT_OPEN, PRIOR, RANKED_DIFFERENTIAL
 from neuralmedbench.records.words import counted, plural
-from neuralmedbench.tables.declare import ALL, RANKED, REPEATABLE, SCORED, Suppression, Table, arm_labels
-from neuralmedbench.tables.fields import FieldRow, field_rows
+from neuralmedbench.tables.declare import ALL, NUMBER, RANKED, REPEATABLE, SCORED, Suppression, Table, arm_labels, of_study
+from neuralmedbench.tables.floors import Floor
 from neuralmedbench.tables.groups import Mask, item_groups
-from neuralmedbench.tables.leaderboard import RATES
-from neuralmedbench.tables.missing import BOUNDED, bounds_of, is_left_open
-from neuralmedbench.tables.outcomes import DIRECT, FULL, PAIR_METRICS, Key, Outcomes
-from neuralmedbench.tables.rows import Cells, ResultRow, Tables
+from neuralmedbench.tables.leaderboard import OF_DIFFERENTIAL, RATES
+from neuralmedbench.tables.missing import BOUNDED, FALSE_ALARM, bounds_of, is_left_open
+from neuralmedbench.tables.outcomes import PAIR_METRICS, Key
+from neuralmedbench.tables.rows import Cells, MeasureRow, Tables
+from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import Study
-from neuralmedbench.tables.words import Takeaway, cluster_of, whole_size
-
-Part = tuple[str, str]
-"""A slice and its value."""
+from neuralmedbench.tables.words import Takeaway, by_benchmark, cluster_of, rows_of_best, size_of, value_share, whole_size
 
 FAMILY = "family"
 """The slice by task family."""
 
-UNIVERSES = {"pass5": RANKED, "all_right": RANKED, "candidates5": RANKED}
+
+class Group(NamedTuple):
+    """Some items: a slice and its value, and their mask, shape (items,)."""
+
+    slice: str
+    value: str
+    mask: Mask
+
+
+UNIVERSES = dict.fromkeys(OF_DIFFERENTIAL, RANKED)
 """Set of items of a rate; other rates are over all items with a reference."""
 
 OF_FAMILIES = {"pass5": REPEATABLE, "all_right": REPEATABLE}
 """Set of items of a rate within one family, where it is another."""
 
-EXACT = frozenset({"pass1", "false_alarm", *UNIVERSES})
+EXACT = frozenset({"pass1", FALSE_ALARM, *UNIVERSES})
 """Rates over all items of their set."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class RateRow(ResultRow):
-    """One rate of one model: an arm over all items, or a group of items."""
-
-    benchmark: str
-    axis: str | None = None
-    model: str
-    in_reference_pool: bool | None = None
-    arm: str
-    strategy: str | None = None
-    slice: str | None = None
-    value_of_slice: str | None = None
-    metric: str | None = None
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    interval: str | None = None
-    best_case: float | None = None
-    worst_case: float | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
-    expected: int | None = None
-    missing: int | None = None
-    not_graded_fraction: float | None = None
-    n_requests: int | None = None
-    note: str | None = None
+UNKNOWN = dict.fromkeys(("value", "low", "high"))
 
 
-def rate_rows(study: Study) -> list[RateRow]:
-    """Rows of `rates.csv`: every arm over all items; arm full, strategy direct also by slice."""
-    rows = [row for benchmark in study.benchmarks.values() for row in _rows_of(study, benchmark.outcomes)]
-    most = study.settings.max_missing_fraction
-    # a reader who answered a sample of a slice has no rate for the slice
-    known = (row for row in rows if row["model"] not in study.readers or row["missing"] <= most * row["expected"])
-    return [
-        RateRow(**row)
-        for row in known
-        if row["value"] is not None or row["worst_case"] is not None or (row["metric"] in PAIR_METRICS and row["note"])
-    ]
+def rate_rows(study: Study) -> list[MeasureRow]:
+    """Rates of every arm over all items (`slice` and `value_of_slice` are `all`); arm full, strategy direct also by slice.
+
+    The slice `ranked_differential` holds the items over which both readings of pass@5 are counted, so that its rates are of the same items. The
+    model `prior`, the best constant answer, has rates by family and of this slice. `n_answers` are expected, `left_out` are missing. Where too
+    many are, the rate has no value: `low` and `high` are what it would be if all of them had failed, and had passed (`method` is `left open`).
+    """
+    rows: list[MeasureRow] = []
+    for benchmark in study.benchmarks.values():
+        groups = [Group(*group) for group in item_groups(study, benchmark.outcomes)]
+        for key in benchmark.outcomes.counts:
+            rows += _rows_of(ModelRows("rates", study, benchmark, key.model), key, groups)
+        rows += _constant_rows(ModelRows("rates", study, benchmark, PRIOR), groups)
+    return rows
 
 
-def _rows_of(study: Study, outcomes: Outcomes) -> list[Cells]:
-    masks: dict[Part, Mask] = {("all", "all"): np.ones(len(outcomes.items), dtype=bool)}
-    masks |= {(part, value): mask for part, value, mask in item_groups(study, outcomes)}
-    wanted: list[tuple[Key, Part, str]] = []
-    for key in outcomes.counts:
-        # groups only for the main condition
-        parts = masks if is_headline(key) else [("all", "all")]
-        wanted += [(key, part, name) for part in parts for name in (*RATES, *PAIR_METRICS)]
-        wanted += [(key, part, "false_alarm") for part in masks if part == ("normal_control", "true")]
-    # columns of the same items are resampled together; rows keep the order of `wanted`
-    together: dict[tuple[Part, str, Key | None], list[Key]] = {}
-    for key, part, name in wanted:
-        # an arm with shared requests has clusters of its own
-        together.setdefault((part, name, key if key in outcomes.requests else None), []).append(key)
-    rows: dict[tuple[Key, Part, str], Cells] = {}
-    for (part, name, shared), keys in together.items():
-        values = np.stack([_values_of(outcomes, key, name, part, masks[part]) for key in keys], axis=1)
-        by = outcomes.by_patient(study.settings, *([shared] if shared else []))
-        intervals = [rate_interval(column, by) for column in values.T]
-        if shared and by.at(~np.isnan(values[:, 0])).clusters == 1:  # one draw: nothing says how far another one would lie
-            intervals = [Interval(one.value, None, None, "none") for one in intervals]
-        for column, (key, interval) in enumerate(zip(keys, intervals, strict=True)):
-            known = ~np.isnan(values[:, column])
-            # a rate is over the items with a value, the mean of a grade and pairs over all that the arm asks
-            items = known if name in BOUNDED else masks[part] & outcomes.expected(key)
-            left_open = is_left_open(outcomes, key, name, items, study.settings.max_missing_fraction)
-            row = _rate_row(outcomes, key, part, name=name, known=known, interval=Interval() if left_open else interval)
-            worst_case, best_case = bounds_of(outcomes, key, name, values[:, column], within_family=part[0] == FAMILY)
-            rows[key, part, name] = row | {"best_case": best_case, "worst_case": worst_case}
-    return [rows[one] for one in wanted]
+def _rows_of(made: ModelRows, key: Key, groups: list[Group]) -> Iterator[MeasureRow]:
+    """Yield the rates of a model under an arm that are known, or lie between bounds."""
+    outcomes, most = made.outcomes, made.study.settings.max_missing_fraction
+    asked = [Group(ALL, ALL, np.ones(len(outcomes.items), dtype=bool)), *groups]
+    if is_headline(key):
+        asked.append(Group(RANKED_DIFFERENTIAL, "true", outcomes.differential_items(key)))
+    measures = (*RATES, *PAIR_METRICS, FALSE_ALARM)
+    of_items = {within: {name: outcomes.metric(name, key, within_family=within) for name in measures} for within in (False, True)}
+    for group in asked:
+        for name, values in of_items[group.slice == FAMILY].items():
+            row = _rate(made, key, group, name, values) if _is_given(key, group, name) else None
+            # a reader who answered a sample of a slice has no rate for the slice
+            if row and (key.model not in made.study.readers or (row.left_out or 0) <= most * (row.n_answers or 0)):
+                yield row
 
 
-def _rate_row(outcomes: Outcomes, key: Key, part: Part, *, name: str, known: Mask, interval: Interval) -> Cells:
-    counts = outcomes.counts[key]
-    return {
-        "benchmark": outcomes.benchmark,
-        "axis": outcomes.axis,
-        **key._asdict(),
-        "slice": part[0],
-        "value_of_slice": part[1],
-        "metric": name,
-        "value": interval.value,
-        "low": interval.low,
-        "high": interval.high,
-        "interval": interval.method,
-        "n_items": int(known.sum()),
-        "n_patients": len(set(outcomes.patients[known].tolist())),
-        "expected": int(counts.samples[known].sum()),
-        "missing": int(counts.missing[known].sum()),
-        "not_graded_fraction": counts.not_graded_of(known),
-        "n_requests": outcomes.request_count(key, known),
-        "note": _note(outcomes, key, part, name, known),
-    }
+def _is_given(key: Key, group: Group, name: str) -> bool:
+    """Return True if a group has a rate of this name under an arm: false alarms of normal controls, all others by group under the arm full."""
+    if name == FALSE_ALARM:
+        return group.slice == "normal_control"
+    if group.slice == RANKED_DIFFERENTIAL:
+        return name == "pass1" or name in OF_DIFFERENTIAL
+    return group.slice == ALL or is_headline(key)
 
 
-def _note(outcomes: Outcomes, key: Key, part: Part, name: str, known: Mask) -> str | None:
+def _rate(made: ModelRows, key: Key, group: Group, name: str, of_items: Floats) -> MeasureRow | None:
+    outcomes, counts, mask = made.outcomes, made.outcomes.counts[key], group.mask
+    # without any answer to a group it has no rate, but it may have a mean grade
+    answered = name in counts.grades or (counts.missing < counts.samples)[mask].any()
+    values = np.where(mask & answered, of_items, np.nan)
+    known = ~np.isnan(values)
+    note = _note(made, key, group, name, known)
+    if not known.any() and not note:
+        return None
+    row = made.rate(
+        name,
+        values,
+        arm=key.arm,
+        strategy=key.strategy,
+        interval_of=_interval_of,
+        slice=group.slice,
+        value_of_slice=group.value,
+        n_answers=int(counts.samples[known].sum()),
+        left_out=int(counts.missing[known].sum()),
+        note=note,
+    )
+    # a rate is over the items with a value, the mean of a grade and pairs over all that the arm asks
+    items = known if name in BOUNDED else mask & outcomes.expected(key)
+    if is_left_open(outcomes, key, name, items, made.study.settings.max_missing_fraction):
+        worst, best = bounds_of(outcomes, key, name, values, within_family=group.slice == FAMILY)
+        row = replace(row, value=None, low=worst, high=best, method="" if worst is None else LEFT_OPEN)
+    return row if row.value is not None or row.method == LEFT_OPEN or (name in PAIR_METRICS and note) else None
+
+
+def _interval_of(values: Floats, by: ByPatient) -> Interval:
+    """Return the interval of a rate; none where all items share one request: one draw does not say how far another one would lie."""
+    interval = rate_interval(values, by)
+    one_draw = by.codes is not by.patients and by.at(~np.isnan(values)).clusters == 1
+    return Interval(interval.value) if one_draw else interval
+
+
+def _note(made: ModelRows, key: Key, group: Group, name: str, known: Mask) -> str:
     """State that items share requests, and pairs of which this decides the result."""
-    pairs = outcomes.pairs_of_one_request(key) if name in PAIR_METRICS and part == ("all", "all") else 0
+    outcomes = made.outcomes
+    pairs = outcomes.pairs_of_one_request(key) if name in PAIR_METRICS and group.slice == ALL else 0
     if pairs:
         return f"the items of {counted(pairs, 'pair')} share one request: one answer to both is right or wrong about them by construction"
-    return shared_note(int(known.sum()), outcomes.request_count(key, known)) or None
+    return shared_note(int(known.sum()), outcomes.request_count(key, known))
 
 
-def field_rate_rows(fields: list[FieldRow], study: Study) -> list[RateRow]:
-    """Return the accuracies of `fields.csv` as rows of `rates.csv`."""
-    return [
-        RateRow(
-            benchmark=row.benchmark,
-            axis=str(study.benchmarks[row.benchmark].config.axis),
-            model=row.model,
-            arm=FULL,
-            strategy=DIRECT,
-            slice="field",
-            value_of_slice=row.field,
-            metric="field_accuracy",
-            value=row.accuracy,
-            low=row.low,
-            high=row.high,
-            n_items=row.n_items,
-            n_patients=row.n_patients,
-        )
-        for row in fields
-        if row.accuracy is not None
-    ]
+def _constant_rows(made: ModelRows, groups: list[Group]) -> Iterator[MeasureRow]:
+    """Yield the rates of the best constant answer."""
+    families = [group for group in groups if group.slice == FAMILY]
+    for group in (*families, Group(RANKED_DIFFERENTIAL, "true", made.outcomes.ranked)):
+        for name in ("pass1", "candidates5"):
+            floor = Floor(*(np.where(group.mask, values, np.nan) for values in made.benchmark.floors[name]))
+            if not np.isnan(floor.chosen).all():
+                yield _constant_row(made, name, group, floor)
 
 
-def _values_of(outcomes: Outcomes, key: Key, name: str, part: Part, mask: Mask) -> Floats:
-    """Return item values of a metric in a group; NaN everywhere without any answer to the group."""
-    counts, values = outcomes.counts[key], outcomes.metric(name, key, within_family=part[0] == FAMILY)
-    known = mask & ~np.isnan(values) if name in counts.grades or (counts.missing < counts.samples)[mask].any() else np.zeros_like(mask)
-    return np.where(known, values, np.nan)
+def _constant_row(made: ModelRows, name: str, group: Group, floor: Floor) -> MeasureRow:
+    return made.rate(name, floor.chosen, interval_of=lambda _, by: floor.interval(by), slice=group.slice, value_of_slice=group.value)
 
 
 def groups_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise how many groups are too small for a rate."""
-    rows = [row for row in tables["rates"] if row["metric"] == "pass1" and row["slice"] not in ("all", "diagnosis")]
+    whole = (ALL, "diagnosis", RANKED_DIFFERENTIAL)
+    rows = [row for row in tables["rates"] if row["measure"] == "pass1" and row["slice"] not in whole and row["model"] != PRIOR]
     keys = {(row["benchmark"], row["slice"], row["value_of_slice"]): row["n_patients"] for row in rows}
     known = {key: n for key, n in keys.items() if isinstance(n, int)}
     small = sum(n < 10 for n in known.values())
@@ -181,27 +160,43 @@ def groups_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(text if known else "No group of this run has a rate.", whole_size(study, tables))
 
 
-def _rate_labels(row: Cells) -> list[Label]:
+def repeats_takeaway(study: Study, tables: Tables) -> Takeaway:
+    """Summarise how often the right diagnosis comes at the first answer, in any and in all of five samples, and among five candidates."""
+    parts, sizes = [], []
+    for name in study.benchmarks:
+        rows = [row for row in rows_of_best(tables["rates"], tables, name) if row["slice"] == RANKED_DIFFERENTIAL]
+        rates = {row["measure"]: row for row in rows if row.get("value") is not None}
+        if not {"pass5", "all_right"} <= rates.keys():
+            continue
+        first, several, among, always = (value_share(rates.get(name, UNKNOWN)) for name in ("pass1", "pass5", "candidates5", "all_right"))
+        title, readings = study.models[rows[0]["model"]].title, f"{several} in any of five and {among} among five candidates"
+        parts.append(f"{title}: {first} at the first answer, {readings}, {always} in all five")
+        asking, *patients = size_of(rates["pass5"], "|").split("|")
+        sizes.append((name, ", ".join([f"{asking} that ask for a ranked differential", *patients])))
+    nothing = "No ranked model has five samples of a ranked differential at a temperature above 0, so reliability is not known."
+    return Takeaway(f"{'; '.join(parts)}." if parts else nothing, by_benchmark(sizes) or "0 items")
+
+
+def _labels(row: Cells) -> list[Label]:
     part, value = row["slice"], row["value_of_slice"]
-    universe = (UNIVERSES | OF_FAMILIES if part == FAMILY else UNIVERSES).get(row["metric"], SCORED)
+    sets = UNIVERSES | OF_FAMILIES if part == FAMILY else UNIVERSES
+    universe = RANKED if part == RANKED_DIFFERENTIAL else sets.get(row["measure"], SCORED)
     labels = [*arm_labels(row), (f"{ALL} {universe}", "")]
-    if part == "field":
-        return [*labels, (f"field {value}", "")]
-    return labels if part == ALL else [*labels, (f"{universe} {part}", value)]
+    if row["model"] == PRIOR and part == FAMILY:  # both of its rates are of one constant
+        labels.append((f"{RANKED} {part}", value))
+    return labels if part in (ALL, RANKED_DIFFERENTIAL) else [*labels, (f"{universe} {part}", value)]
 
 
 def _group(row: Cells) -> object:
-    """Group the rates of a grouping over the answers that were graded, or items that are pairs: of the other metrics the parts decide."""
-    exact = row["metric"] in EXACT or row["slice"] in (ALL, "field")
-    return None if exact else tuple(row[name] for name in ("benchmark", "model", "arm", "strategy", "slice", "metric"))
+    """Group the rates of a grouping over the answers that were graded, or items that are pairs: of the other measures the parts decide."""
+    exact = row["measure"] in EXACT or row["slice"] == ALL
+    return None if exact else tuple(row[name] for name in ("benchmark", "model", "arm", "strategy", "slice", "measure"))
 
 
-RATES_TABLE = Table(
+TABLE = Table(
     name="rates",
-    row=RateRow,
-    rows=lambda results: rate_rows(results.study) + field_rate_rows(results.once(field_rows), results.study),
-    suppression=Suppression(
-        "benchmark axis model in_reference_pool arm strategy slice value_of_slice metric", labels=_rate_labels, group=_group
-    ),
-    takeaways={"groups": groups_takeaway},
+    row=MeasureRow,
+    rows=of_study(rate_rows),
+    suppression=Suppression(NUMBER, labels=_labels, group=_group),
+    takeaways={"groups": groups_takeaway, "repeats": repeats_takeaway},
 )

@@ -149,12 +149,13 @@ def _mark_coverages(rows: Sequence[Cells], marks: list[str], disclosures: Mappin
 
 
 PUBLIC, PATIENT = "public", "patient"
-OF_DIFFERENTIAL = (
-    *(f"{rate}{end}" for rate in ("pass5", "candidates5") for end in ("", "_low", "_high")),
-    "all_right",
-    "differential_items",
-    "differential_patients",
-)
+OF_DIFFERENTIAL = {
+    "pass1": ("differential_items", "differential_patients"),
+    "pass5": ("pass5", "pass5_low", "pass5_high"),
+    "candidates5": ("candidates5", "candidates5_low", "candidates5_high"),
+    "all_right": ("all_right",),
+}
+"""Cells of the leaderboard about the items of a ranked differential, by the rate over these with which they are hidden."""
 AGAINST_CLINICIANS = ("auc_vs_clinicians", "auc_vs_clinicians_low", "auc_vs_clinicians_high", "n_rated")
 
 ABOUT_CASES = ("cases", "flow")
@@ -338,15 +339,16 @@ def _follow_the_rated(public: Mapping[str, list[_PublicRow]], fewest: int) -> No
 
 
 def _follow_the_differential(public: Mapping[str, list[_PublicRow]]) -> None:
-    """Empty the cells of the leaderboard about the items of a ranked differential where their row of `families.csv` is hidden."""
+    """Empty the cells of the leaderboard about the items of a ranked differential where their rate in topic `rates` is hidden."""
     hidden = {
-        (one.row["benchmark"], one.row["model"])
-        for one in public["families"]
-        if one.row["family"] == RANKED_DIFFERENTIAL and not one.visible
+        (one.row["benchmark"], one.row["model"], one.row["measure"])
+        for one in public["rates"]
+        if one.row["slice"] == RANKED_DIFFERENTIAL and not one.visible
     }
     for one in public["leaderboard"]:
-        if (one.row["benchmark"], one.row["model"]) in hidden:
-            _empty(one, OF_DIFFERENTIAL)
+        for measure, columns in OF_DIFFERENTIAL.items():
+            if (one.row["benchmark"], one.row["model"], measure) in hidden:
+                _empty(one, columns)
 
 
 def _empty(one: _PublicRow, columns: Sequence[str]) -> None:
@@ -392,8 +394,6 @@ def without_few(shown: PublicTables, tables: Iterable[Table]) -> PublicTables:
 
 def _without_few_differentials(tables: Tables) -> Tables:
     """Empty the cells of the leaderboard about the items of a ranked differential if these are of fewer than five patients."""
-    board = [
-        row | dict.fromkeys(OF_DIFFERENTIAL) if 0 < (row.get("differential_patients") or 0) < FEWEST else row
-        for row in tables["leaderboard"]
-    ]
+    cells = [column for columns in OF_DIFFERENTIAL.values() for column in columns]
+    board = [row | dict.fromkeys(cells) if 0 < (row.get("differential_patients") or 0) < FEWEST else row for row in tables["leaderboard"]]
     return {**tables, "leaderboard": board}

@@ -24,7 +24,6 @@ from neuralmedbench.tables import (
     degradation,
     deid_audit,
     evidence,
-    families,
     fields,
     form,
     funnel,
@@ -49,21 +48,20 @@ from neuralmedbench.tables.clinicians import agreement, opinions
 from neuralmedbench.tables.confidence import reliability
 from neuralmedbench.tables.contrasts import model_pairs
 from neuralmedbench.tables.declare import Results, Table, types_of
-from neuralmedbench.tables.families import definitions
 from neuralmedbench.tables.family import corrected_family, picture_benchmarks
 from neuralmedbench.tables.first_screen import badges, notes, sentences, title_answer, trust_notes, trust_sentences
 from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
+from neuralmedbench.tables.pass_rules import definitions
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
 from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 
 METRICS = (*PASS1, *RANKING, "pass5", "candidates5", "rank", "tier", "missing_fraction")
-# the order matters: `families` and `cost` read the rows of `leaderboard`, `claims` those of the pairs and arms
+# the order matters: `cost` reads the rows of `leaderboard`, `claims` those of the pairs and arms
 TABLES: tuple[Table, ...] = (
     leaderboard.TABLE,
-    families.TABLE,
-    rates.RATES_TABLE,
+    rates.TABLE,
     accuracy.ACCURACY,
     accuracy.PREDICTIVE_VALUES,
     accuracy.CONFUSION,

@@ -23,8 +23,9 @@ from neuralmedbench.config.model import ModelConfig
 from neuralmedbench.errors import ConfigError, DeidentificationError
 from neuralmedbench.exports.released import ReleasedScore, model_id
 from neuralmedbench.exports.write import IdSearch, require_no_ids, texts_in
+from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_records, write_records
-from neuralmedbench.records.results import FEWEST
+from neuralmedbench.records.results import FEWEST, LEFT_OPEN
 
 Row = dict[str, str]
 ID = re.compile(r"(?:case|patient)\d\d")
@@ -162,18 +163,18 @@ def test_every_form_gives_back_the_number_its_n_interval_grader_and_tier(shared:
 
 def test_the_tidy_table_has_every_rate_and_the_codebook_every_column(shared: Path) -> None:
     rows, book = read_records(shared / "scores.parquet", ReleasedScore), json.loads((shared / "codebook.json").read_text(encoding="utf-8"))
-    keys = ("benchmark", "model", "arm", "strategy", "slice", "value_of_slice", "metric")
-    numbers = {tuple(getattr(row, name) for name in keys): row for row in rows}
-    rates = table(shared, "rates")
+    keys = ("benchmark", "model", "arm", "strategy", "slice", "value_of_slice")
+    numbers = {(*(getattr(row, name) for name in keys), row.metric): row for row in rows}
+    rates = read_result(shared.parent / "tables", "rates")
     for row in rates:
-        one = numbers[tuple(row[name] for name in keys)]
-        shown = [] if one.withheld else [row["value"], row["low"], row["high"]]
+        one = numbers[*(row[name] for name in keys), row["measure"]]
+        shown = [] if one.withheld or row["method"] == LEFT_OPEN else [row["value"], row["low"], row["high"]]
         assert [f"{value:z.6f}" if value is not None else "" for value in (one.value, one.low, one.high)] == (shown or [""] * 3)
         assert one.withheld == (f"<{FEWEST} patients" if row["few_patients"] else None)
         counts = ["" if count is None else str(count) for count in (one.n_items, one.n_patients, one.missing)]
-        assert counts == [row["n_items"], row["n_patients"], row["missing"]]
+        assert counts == [row["n_items"], row["n_patients"], row["left_out"]]
     assert len(rows) == len(numbers) == book["rows"]
-    assert {key[-1] for key in numbers} - {row["metric"] for row in rates} == {"pass1_patients", "pass1_strict", "calibrated"}
+    assert {key[-1] for key in numbers} - {row["measure"] for row in rates} == {"pass1_patients", "pass1_strict", "calibrated"}
     assert [entry["name"] for entry in book["columns"]] == [entry.name for entry in fields(ReleasedScore)]
     assert all(entry["description"] and entry["type"] in {"str", "int", "float", "bool"} for entry in book["columns"])
     assert next(entry["levels"] for entry in book["columns"] if entry["name"] == "benchmark") == [DEPTH, BREADTH]

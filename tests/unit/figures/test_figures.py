@@ -45,22 +45,22 @@ def fill(folder: Path, models: list[str]) -> None:
     board = [row | {name.replace("pass1", "pass1_patients"): row[name] for name in PASS1 if name in row} for row in board]
     broad = [row | {"benchmark": "broad", "axis": "breadth"} for row in board]
     write(folder, "leaderboard", [*board, *broad])
-    rates = [{name: cell for name, cell in row.items() if name != "tier" and not name.startswith("pass1_patients")} for row in board]
-    write(folder, "families", [row | {"family": family} for row in rates for family in ("lesion_recognition", "ranked_differential")])
     parts = {"f": 0.4, "d": 0.7, "donor": 0.35, "leak": 0.2, "share": 0.5, "share_low": 0.2, "share_high": 0.8, **seen}
     write(folder, "decomposition", [{"benchmark": "deep", "model": name, **parts, "shown": "false" if place == 1 else "true"}
                                     for place, name in enumerate(models)])  # fmt: skip
     contrasts = [{"topic": "arms", "benchmark": "deep", "model": name, "arm": "no_image", "difference": -0.2, **seen} for name in models]
-    full = {"benchmark": "deep", "arm": "full", "strategy": "direct", "metric": "pass1", "low": 0.2, "high": 0.8}
+    full = {"topic": "rates", "benchmark": "deep", "arm": "full", "strategy": "direct", "measure": "pass1", "low": 0.2, "high": 0.8}
     slices = [("all", "all", 90, 40), ("level", "complex", 50, 20), ("level", "direct", 40, 9), ("diagnosis", LONG, 5, 2)]
-    write(folder, "rates", [{**full, "model": name, "slice": part, "value_of_slice": value, "value": 0.5 + 0.02 * place, "n_items": items}
-                            | {"n_patients": patients} for place, name in enumerate(models) for part, value, items, patients in slices])  # fmt: skip
+    measures = [{**full, "model": name, "slice": part, "value_of_slice": value, "value": 0.5 + 0.02 * place, "n_items": items,
+                 "n_patients": patients} for place, name in enumerate(models) for part, value, items, patients in slices]  # fmt: skip
+    measures += [{**full, "model": row["model"], "slice": "ranked_differential", "value_of_slice": "true", "measure": name,
+                  "value": row.get(name, ""), **seen} for row in board for name in ("pass1", "pass5", "candidates5", "all_right")]  # fmt: skip
     pairs = [(first, second) for place, first in enumerate(models) for second in models[place + 1 :]]
     write(folder, "pairwise", [{"benchmark": "deep", "model_a": second, "model_b": first, "difference": -0.3, "low": -0.5, "high": -0.1, **seen}
                                | {"p_corrected": 0.01 if first == models[0] else 0.4} for first, second in pairs])  # fmt: skip
     classes = ("perceptual_failure", "visual_hallucination", "reasoning_failure", "knowledge_gap", "grounding_error")
     left = {"right": 0.6, "beyond_history": 0.5, "from_picture": 0.4, "stable": 0.3, "accepted": 0.1}
-    measures = [{"topic": "funnel", "benchmark": "deep", "model": name, "measure": step, "slice": "place", "value_of_slice": place, **seen,
+    measures += [{"topic": "funnel", "benchmark": "deep", "model": name, "measure": step, "slice": "place", "value_of_slice": place, **seen,
                  "value": share, "low": share - 0.1, "high": share + 0.2}
                 for name in models for place, (step, share) in enumerate(left.items(), start=1)]  # fmt: skip
     for name, operator, level in product(models, ("rician_noise", "blur"), range(3)):
@@ -181,7 +181,7 @@ def test_a_table_that_a_public_run_hides_says_so_in_its_figure(name: str, tables
         "strategy",
         "slice",
         "value_of_slice",
-        "metric",
+        "measure",
         "level",
         "kind",
         "step",

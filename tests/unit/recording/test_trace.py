@@ -120,13 +120,14 @@ def test_every_plain_number_of_the_tables_is_found_again_in_the_scores(study: Pa
     plain = "pass1 pass1_patients best_case worst_case candidates5 main_condition core_diagnosis rubric"
     plain += " expected missing missing_fraction n_items refused"
     checked = 0
-    for table in ("leaderboard", "rates"):
+    for table in ("leaderboard", "measures"):
         with (study / f"results/tables/{table}.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
         # one model is enough: the one with a refused and a missing answer
         for number, row in ((number, row) for number, row in enumerate(rows, start=1) if row["model"] == "alpha"):
             wanted = plain.split() if table == "leaderboard" else ["value"]
-            countable = table == "leaderboard" or (row["slice"] in PARTS and row["metric"] in {"pass1", "candidates5"})
+            is_rate = row.get("topic") == "rates" and row["slice"] in PARTS and row["measure"] in {"pass1", "candidates5"}
+            countable = table == "leaderboard" or is_rate
             for column in wanted if countable else ():
                 if row[column]:
                     text = trace(cell(study, table, str(number), column), root=study)
@@ -307,7 +308,7 @@ def test_a_row_about_several_arms_leads_to_the_answers_of_each(table: str, arm: 
     ("table", "row", "strategies"),
     [
         ("leaderboard", {}, ("direct",)),
-        ("rates", {"strategy": "cot"}, ("cot",)),
+        ("measures", {"strategy": "cot"}, ("cot",)),
         ("measures", {"strategy": "viewer"}, ("viewer",)),
         ("contrasts", {"strategy": "viewer", "other_strategy": "direct"}, ("viewer", "direct")),
         ("contrasts", {"strategy": "ask", "other_strategy": "ask"}, ("ask",)),

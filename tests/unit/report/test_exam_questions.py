@@ -15,7 +15,8 @@ from fixtures import tables
 from fixtures.report import blocks_of, build
 from fixtures.tables import BREADTH, DEPTH, item, write_study
 from neuralmedbench.files.json_files import read_json
-from neuralmedbench.files.tables import read_records, read_table, write_records
+from neuralmedbench.files.result_tables import read_result
+from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.records.items import Family, Item, Level, Runner
 from neuralmedbench.records.responses import Response
 from neuralmedbench.records.scores import Score, response_key
@@ -63,7 +64,7 @@ def test_weights_of_which_the_yaml_says_nothing_are_not_called_closed(exam: tupl
 
 
 def test_tables_say_what_they_count(exam: tuple[Path, str]) -> None:
-    for row in read_table(exam[0] / "results" / "tables" / "rates.csv"):
+    for row in read_result(exam[0] / "results" / "tables", "rates"):
         assert row["cluster"] == ("patient" if row["benchmark"] == DEPTH else "item")
 
 

@@ -19,11 +19,11 @@ from neuralmedbench.records.scores import Score
 from neuralmedbench.records.value_rules import values_schema
 from neuralmedbench.scoring.parse import parse_answer
 from neuralmedbench.scoring.scores import elect, score_responses
-from neuralmedbench.tables.families import VALUES_RULE, pass_rule
 from neuralmedbench.tables.fields import field_rows
 from neuralmedbench.tables.floors import floors
 from neuralmedbench.tables.form import validity_rows
 from neuralmedbench.tables.outcomes import can_pass, gather_outcomes
+from neuralmedbench.tables.pass_rules import VALUES_RULE, pass_rule
 from neuralmedbench.tables.study import Study
 
 JOINT = values_schema([("flag", "index", "1 for an error, else 0"), ("sentence", "index", ""), ("rewrite", "words", "")])

@@ -13,12 +13,14 @@ import pytest
 from fixtures.scoring import GOLD, ITEM, LESION_ITEM, answered, differential, lesion_answer, vocabulary
 from fixtures.tables import BREADTH, DEPTH, GRADERS, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
+from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_records, write_records
 from neuralmedbench.ratings.exports import RatedResponse
 from neuralmedbench.recording.finished_runs import look_up_cell
 from neuralmedbench.recording.trace import read_answers, recount, trace
 from neuralmedbench.records.items import Family, Gold, Runner
 from neuralmedbench.records.responses import Response, ResponseState
+from neuralmedbench.records.results import LEFT_OPEN
 from neuralmedbench.records.scores import Score, response_key, text_digest
 from neuralmedbench.scoring.scores import elect, score_responses
 from neuralmedbench.tables.study import read_study
@@ -165,17 +167,16 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rates(root: Path) -> list[dict[str, str]]:
-    with (root / "results/tables/rates.csv").open(newline="") as file:
-        return [row for row in csv.DictReader(file) if row["strategy"] == "self_consistency"]
+    return [row for row in read_result(root / "results/tables", "rates") if row["strategy"] == "self_consistency"]
 
 
 def test_tables_expect_one_answer_an_item_of_a_vote_and_no_pass_at_five(study):
     """The winner's number is 3: taken as a count of samples it would turn one answer into four."""
-    rows = {row["metric"]: row for row in rates(study) if row["slice"] == "all"}
+    rows = {row["measure"]: row for row in rates(study) if row["slice"] == "all"}
     assert rows.keys() == {"pass1", "candidates5"}
     row, items = rows["pass1"], {one.item_id for one in read_records(study / f"results/scores/{DEPTH}/alpha.parquet", Score)}
-    assert int(row["expected"]) == len(items) == 12
-    assert int(row["missing"]) == 1
+    assert int(row["n_answers"]) == len(items) == 12
+    assert int(row["left_out"]) == 1
 
 
 def test_the_headline_is_made_of_direct_answers_alone(study):
@@ -186,12 +187,12 @@ def test_the_headline_is_made_of_direct_answers_alone(study):
 
 
 def test_a_trace_counts_the_votes_again_and_lists_every_call_behind_them(study):
-    row = next(row for row in rates(study) if (row["metric"], row["slice"]) == ("pass1", "all"))
-    words = f"benchmark={DEPTH},model=alpha,arm=full,strategy=self_consistency,metric=pass1,slice=all"
-    assert row["value"] == "", "one of twelve is missing: more than 2 %"
-    assert float(row["best_case"]) - float(row["worst_case"]) == pytest.approx(1 / 12, abs=1e-6)
-    for bound in ("worst_case", "best_case"):
-        text = trace(look_up_cell("rates", words, bound, study / "results/tables"), root=study)
+    row = next(row for row in rates(study) if (row["measure"], row["slice"]) == ("pass1", "all"))
+    words = f"benchmark={DEPTH},model=alpha,arm=full,strategy=self_consistency,topic=rates,measure=pass1,slice=all"
+    assert (row["value"], row["method"]) == ("", LEFT_OPEN), "one of twelve is missing: more than 2 %"
+    assert float(row["high"]) - float(row["low"]) == pytest.approx(1 / 12, abs=1e-6)
+    for bound in ("low", "high"):
+        text = trace(look_up_cell("measures", words, bound, study / "results/tables"), root=study)
         assert f"recomputed from the scores: {row[bound]}, the same" in text
     answers = read_answers(DEPTH, "alpha", strategy="self_consistency", root=study)
     assert (answers.counts.samples[answers.places] == 1).all()

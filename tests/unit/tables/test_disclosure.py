@@ -187,13 +187,13 @@ def test_the_groups_that_are_shown_leave_no_few_patients_over(public: Path) -> N
     rows = [
         row
         for row in rows_of(public / "results" / "tables", "rates")
-        if (row["model"], row["arm"], row["metric"]) == ("alpha", "full", "pass1")
+        if (row["model"], row["arm"], row["measure"]) == ("alpha", "full", "pass1")
     ]
     checked = 0
     for benchmark in (DEPTH, BREADTH):
         own = [row for row in rows if row["benchmark"] == benchmark]
         (total,) = (int(row["n_items"]) for row in own if row["slice"] == "all")
-        for part in {row["slice"] for row in own} - {"all", "field"}:
+        for part in {row["slice"] for row in own} - {"all"}:
             groups = [row for row in own if row["slice"] == part]
             if any(mark_of(row) for row in groups):
                 left = total - sum(int(row["n_items"]) for row in groups if not mark_of(row))

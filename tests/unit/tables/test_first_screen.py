@@ -168,7 +168,7 @@ def sentences_for(count: int) -> dict[str, str]:
         "significant": False,
         "difference": 0.1,
     }
-    rows: Any = {name: [] for name in ("claims", "families", "reasoning", "ratings", "pairwise")}
+    rows: Any = {name: [] for name in ("claims", "rates", "reasoning", "ratings", "pairwise")}
     size = {"benchmark": DEPTH, "p_value": 0.01, "n_items": 1, "n_patients": 1}
     compared = [
         size | ({"p_corrected": 0.01, "low": 0.1, "high": 0.3} if place < count else {"p_corrected": 0.9, "low": -0.1, "high": 0.3})
@@ -261,7 +261,7 @@ def test_the_sentence_on_the_findings_states_the_number_of_its_column() -> None:
 def test_the_title_is_answered_by_two_rates_side_by_side_and_nothing_compares_them() -> None:
     broad = {"benchmark": BREADTH, "n_items": 60, "n_patients": 60}
     broad |= {"pass1_patients": 0.4, "pass1_patients_low": 0.23, "pass1_patients_high": 0.59}
-    rows: Any = {"families": [], "reasoning": [], "ratings": []}
+    rows: Any = {"rates": [], "reasoning": [], "ratings": []}
     best_of_breadth = [row | broad | {"rank": 3 - place} for place, row in enumerate(board(NAMES))]
     rows["leaderboard"] = [*board(NAMES), *best_of_breadth]
     depth = f"Depth, {DEPTH.title()}: Ada passes 69 % (49 % to 85 %) of 32 items of 12 patients"
@@ -279,8 +279,8 @@ def test_the_title_is_answered_by_two_rates_side_by_side_and_nothing_compares_th
 
 
 def test_what_is_known_of_the_reasoning_stands_below_the_rates() -> None:
-    families = [{"benchmark": DEPTH, "model": "Ada", "family": "rationale_generation"}]
-    rows: Any = {"leaderboard": board(NAMES), "families": families, "reasoning": [], "ratings": []}
+    rates = [{"benchmark": DEPTH, "model": "Ada", "slice": "family", "value_of_slice": "rationale_generation"}]
+    rows: Any = {"leaderboard": board(NAMES), "rates": rates, "reasoning": [], "ratings": []}
     support = title_answer(run_of(NAMES), rows)["support"]
     assert support == "These are final answers, also for the rationale items; reasoning was not measured in this run."
     rated = {"model": "Ada", "axis": "reasoning", "simulated": False, "mean": 3.0}

@@ -1,4 +1,4 @@
-"""Groups of items in `rates.csv`."""
+"""Groups of items in the topic `rates`."""
 
 from __future__ import annotations
 

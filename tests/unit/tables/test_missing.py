@@ -22,6 +22,7 @@ from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.recording.record import not_graded_lines
 from neuralmedbench.records.items import Family, Gold, Item, Level, Runner
 from neuralmedbench.records.responses import Response, ResponseState
+from neuralmedbench.records.results import LEFT_OPEN, RANKED_DIFFERENTIAL, with_board_names
 from neuralmedbench.records.scores import ParseStatus, Score, response_key
 from neuralmedbench.scoring.explain_reading import describe_reading
 from neuralmedbench.tables import cohort
@@ -133,12 +134,12 @@ def test_above_the_limit_no_table_has_a_rate_but_its_bounds(capped: tuple[Path, 
         name: board[name] for name in (*ends, "all_right", "main_condition", "core_diagnosis", "rank", "tier", "brier")
     } == dict.fromkeys((*ends, "all_right", "main_condition", "core_diagnosis", "rank", "tier", "brier"), "")
     assert "so only its worst and best case are known" in board["note"]
-    families = rows_of(root, "families")
-    assert families
-    assert {(row["pass1"], row["pass1_low"], row["pass5"]) for row in families} == {("", "", "")}
-    assert all(float(row["worst_case"]) < float(row["best_case"]) for row in families)
-    (whole,) = rows_of(root, "rates", arm="full", slice="all", metric="pass1")
-    assert (whole["value"], whole["low"], whole["worst_case"], whole["best_case"]) == ("", "", board["worst_case"], board["best_case"])
+    rates = [row for part in ("family", RANKED_DIFFERENTIAL) for row in rows_of(root, "rates", slice=part)]
+    assert {row["measure"] for row in rates} >= {"pass1", "pass5", "candidates5", "all_right"}
+    assert {(row["value"], row["method"]) for row in rates} == {("", LEFT_OPEN)}
+    assert all(float(row["low"]) < float(row["high"]) for row in rates)
+    (whole,) = rows_of(root, "rates", arm="full", slice="all", measure="pass1")
+    assert [whole[name] for name in ("value", "low", "high", "method")] == ["", board["worst_case"], board["best_case"], LEFT_OPEN]
     assert (rows_of(root, "calibrated")[0]["raw"], rows_of(root, "cost")[0]["pass1"]) == ("", "")
     metrics = json.loads((root / "results" / "metrics.json").read_text(encoding="utf-8"))[DEPTH]["beta"]
     assert metrics == {
@@ -150,13 +151,13 @@ def test_above_the_limit_no_table_has_a_rate_but_its_bounds(capped: tuple[Path, 
 
 def test_a_group_with_all_of_its_answers_keeps_its_rate(capped: tuple[Path, dict[str, str]]) -> None:
     root, _ = capped
-    rows = rows_of(root, "rates", arm="full", strategy="direct", metric="pass1")
-    whole = {(row["slice"], row["value_of_slice"]): row for row in rows if row["missing"] == "0"}
+    rows = rows_of(root, "rates", arm="full", strategy="direct", measure="pass1")
+    whole = {(row["slice"], row["value_of_slice"]): row for row in rows if row["left_out"] == "0"}
     assert {value for part, value in whole if part == "diagnosis"} == {"glioblastoma", "meningioma"}, "the answers to two cases came"
-    assert all(row["value"] == row["worst_case"] == row["best_case"] != "" for row in whole.values())
-    assert {row["value"] for row in rows if row["missing"] != "0"} == {""}
-    alpha = rows_of(root, "rates", model="alpha", arm="full", strategy="direct", metric="pass1")
-    assert all(row["value"] == row["worst_case"] == row["best_case"] != "" for row in alpha)
+    assert all(row["value"] and row["method"] != LEFT_OPEN for row in whole.values())
+    assert {(row["value"], row["method"]) for row in rows if row["left_out"] != "0"} == {("", LEFT_OPEN)}
+    alpha = rows_of(root, "rates", model="alpha", arm="full", strategy="direct", measure="pass1")
+    assert all(row["value"] and row["method"] != LEFT_OPEN for row in alpha)
 
 
 def test_the_page_shows_the_two_cases_in_the_place_of_a_rate(capped: tuple[Path, dict[str, str]]) -> None:
@@ -167,9 +168,9 @@ def test_the_page_shows_the_two_cases_in_the_place_of_a_rate(capped: tuple[Path,
         line = next(row for row in re.findall(r"<tr.*?</tr>", blocks[name], flags=re.DOTALL) if "Beta VLM" in row)
         assert f'<span class="between">{between(board)}</span><small>worst to best case</small>' in line, name
         assert worst not in line, name
-    (diagnosis, *_) = rows_of(root, "families", family="differential_diagnosis")
+    (diagnosis,) = rows_of(root, "rates", slice="family", value_of_slice="differential_diagnosis", measure="pass1")
     glance = next(row for row in re.findall(r"<tr.*?</tr>", blocks["glance"], flags=re.DOTALL) if "Beta VLM" in row)
-    assert f'<span class="between">{between(diagnosis)}</span>' in glance
+    assert f'<span class="between">{between(with_board_names(diagnosis))}</span>' in glance
     assert '<small class="warned">depth: 67 % missing</small>' in glance
     assert '<span class="between">' in blocks["groups"]
     assert "stroke-dasharray" in blocks["leaderboard"]
@@ -207,10 +208,11 @@ def test_below_the_limit_nothing_changes(tmp_path: Path) -> None:
     # the share is that of the answers to the items of a rate
     group = next(
         row
-        for row in tables["rates"]
-        if (row["model"], row["slice"], row["value_of_slice"], row["metric"]) == ("beta", "diagnosis", "glioblastoma", "pass1")
+        for row in tables["measures"]
+        if (row["topic"], row["model"], row["slice"], row["value_of_slice"], row["measure"])
+        == ("rates", "beta", "diagnosis", "glioblastoma", "pass1")
     )
-    assert (group["value"], group["missing"], group["expected"]) == ("", "1", "10")
+    assert (group["value"], group["left_out"], group["n_answers"]) == ("", "1", "10")
 
 
 def study_of(root: Path, graders: tuple[str, ...], settings: IntervalSettings) -> Study:

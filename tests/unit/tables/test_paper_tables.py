@@ -149,9 +149,9 @@ def _sheet(row: Score, round_id: str, *, simulated: bool) -> Iterator[Rating]:
 
 def test_every_cell_of_the_main_table_gets_the_number_of_its_level(filled: Filled) -> None:
     for level in ("direct", "complex", "dialogue"):
-        for column, metric in (("pass1", "pass1"), ("pass5", "pass5"), ("candidates5", "candidates5")):
+        for column, measure in (("pass1", "pass1"), ("pass5", "pass5"), ("candidates5", "candidates5")):
             cell = filled.cell(DEPTH, "main", "own-gpt", f"{level}_{column}")
-            where = {"slice": "level", "value_of_slice": level, "metric": metric, "arm": "full", "strategy": "direct"}
+            where = {"slice": "level", "value_of_slice": level, "measure": measure, "arm": "full", "strategy": "direct"}
             rate = filled.result("rates", benchmark=DEPTH, model="own-gpt", **where)
             assert float(cell["value"]) == pytest.approx(100 * float(rate["value"]), abs=1e-4)
             assert (cell["n"], cell["missing"]) == (rate["n_items"], "")

@@ -56,8 +56,8 @@ def test_every_table_has_a_place_for_ours(path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
-        ("table: rates", "table: rate", "there is no table 'rate' of results; there are: leaderboard, families, rates"),
-        ("metric: pass1", "metrik: pass1", "the table rates of results has no column 'metrik'"),
+        ("table: rates", "table: rate", "there is no table 'rate' of results; there are: leaderboard, accuracy"),
+        ("measure: pass1", "measur: pass1", "the table rates of results has no column 'measur'"),
         ("low: wrong_low", "low: wrong_lo", "the table errors of results has no column 'wrong_lo'"),
         ("{benchmark}/{model}.parquet", "{benchmark}/{modle}.parquet", "unknown placeholder {modle}"),
         ("label: GPT-5\n", "label: Lingshu\n", "2 rows are called 'Lingshu' by the source 'P'"),
@@ -86,12 +86,13 @@ def rate(model: str, **changes: Any) -> dict[str, Any]:
     place = {
         "benchmark": "neural-medbench",
         "model": model,
+        "topic": "rates",
         "arm": "full",
         "strategy": "direct",
         "slice": "level",
         "value_of_slice": "direct",
     }
-    return {**place, "metric": "pass1", "value": 0.25, "low": 0.1, "high": 0.5, "interval": "exact", "n_items": 15} | changes
+    return {**place, "measure": "pass1", "value": 0.25, "low": 0.1, "high": 0.5, "method": "exact", "n_items": 15} | changes
 
 
 def test_both_readings_of_a_contradiction_stand_there_and_each_cell_says_the_other(medbench: PublishedConfig, tmp_path: Path) -> None:
@@ -140,14 +141,14 @@ def test_every_published_percentage_with_a_denominator_has_its_interval_and_no_o
 
 
 def test_ours_stands_below_the_published_row_with_its_interval_and_number(medbench: PublishedConfig, tmp_path: Path) -> None:
-    write_results(tmp_path, rates=[rate("gpt-4o")])
+    write_results(tmp_path, measures=[rate("gpt-4o")])
     rows = comparison_rows(medbench, ours_of(medbench, tmp_path))
     ours = {cell["column"]: cell for cell in rows if cell["table"] == "main" and cell["kind"] == "ours" and cell["model"] == "gpt-4o"}
     cell = ours["direct_pass1"]
     assert [cell[name] for name in ("value", "low", "high", "n")] == [25, 10, 50, 15]
     assert cell["interval"] == "95 % exact, on the effective number of patients"
     assert ours["complex_pass1"]["missing"] == (
-        "no row with arm full, strategy direct, slice level, value_of_slice complex, metric pass1 in results/tables/rates.csv, which is made"
+        "no row with arm full, strategy direct, slice level, value_of_slice complex, measure pass1 in topic rates of results/tables/measures.csv, which is made"
         " from results/scores/neural-medbench/gpt-4o.parquet"
     )
     main = shapes(medbench, rows)[0]
@@ -174,7 +175,7 @@ def test_a_model_of_another_name_stands_below_the_row_that_its_id_means_and_an_u
         "newer": named("anthropic/claude-sonnet-4-5-20250929", "Newer"),
         "older": named("bedrock/us.anthropic.claude-sonnet-4-20250514-v1:0", "Older"),
     }
-    write_results(tmp_path, rates=[rate(name) for name in models])
+    write_results(tmp_path, measures=[rate(name) for name in models])
     rows = comparison_rows(medbench, ours_of(medbench, tmp_path, models=models))
     lines = [(line.label, line.source) for line in shapes(medbench, rows)[0].lines]
     assert lines[lines.index(("GPT-4o (2025-03-26)", "R, P")) + 1] == ("Big", "ours")
@@ -208,7 +209,7 @@ def test_without_the_data_every_cell_of_ours_names_the_file_that_would_fill_it(m
 
 def test_a_model_that_is_not_asked_and_one_that_answered_nothing_say_so(medbench: PublishedConfig, tmp_path: Path) -> None:
     asked = {"benchmark": "neural-medbench", "model": "gpt-4o", "requests": 2000, "answered": 0}
-    write_results(tmp_path, efficiency=[asked], rates=[rate("gpt-4o", value=None, low=None, high=None)])
+    write_results(tmp_path, efficiency=[asked], measures=[rate("gpt-4o", value=None, low=None, high=None)])
     rows = comparison_rows(medbench, ours_of(medbench, tmp_path))
     missing = {(row["model"], row["column"]): row["missing"] for row in rows if row["kind"] == "ours" and row["table"] == "main"}
     told = "gpt-4o answered none of 2,000 requests (results/responses/neural-medbench/gpt-4o.parquet): the last lines of the run say why, and what to do"
@@ -220,7 +221,7 @@ def test_a_model_that_is_not_asked_and_one_that_answered_nothing_say_so(medbench
 
 
 def test_a_model_whose_grades_are_all_missing_says_so(medbench: PublishedConfig, tmp_path: Path) -> None:
-    """It has no row in rates.csv."""
+    """It has no rate."""
     board = {"benchmark": "neural-medbench", "model": "gpt-4o", "expected": 450, "missing": 450}
     write_results(tmp_path, leaderboard=[board])
     rows = comparison_rows(medbench, ours_of(medbench, tmp_path))
@@ -232,10 +233,10 @@ def test_a_level_of_which_every_answer_is_missing_has_no_number_and_one_of_which
     medbench: PublishedConfig, tmp_path: Path
 ) -> None:
     """The rate of answers that never came is 0 of n with an interval: a number that nobody measured."""
-    lost = rate("gpt-4o", value=0.0, low=0.0, high=0.3, expected=75, missing=75)
-    some = rate("gpt-4o", value_of_slice="complex", expected=150, missing=2)
+    lost = rate("gpt-4o", value=0.0, low=0.0, high=0.3, n_answers=75, left_out=75)
+    some = rate("gpt-4o", value_of_slice="complex", n_answers=150, left_out=2)
     hidden = rate("gpt-4o", value_of_slice="dialogue", value=None, low=None, high=None, n_items="< 5 patients")
-    write_results(tmp_path, rates=[lost, some, hidden])
+    write_results(tmp_path, measures=[lost, some, hidden])
     rows = [row for row in comparison_rows(medbench, ours_of(medbench, tmp_path)) if row.get("model") == "gpt-4o"]
     cells = {row["column"]: row for row in rows if row["table"] == "main"}
     assert cells["direct_pass1"]["missing"] == "all 75 answers or grades of it are missing (results/scores/neural-medbench/gpt-4o.parquet)"
@@ -243,15 +244,15 @@ def test_a_level_of_which_every_answer_is_missing_has_no_number_and_one_of_which
         25,
         "2 of 150 answers or grades are missing and count as wrong",
     )
-    assert cells["dialogue_pass1"]["missing"] == "no value in its row of results/tables/rates.csv: < 5 patients"
+    assert cells["dialogue_pass1"]["missing"] == "no value in its row of topic rates of results/tables/measures.csv: < 5 patients"
     told = {row["missing"] for row in rows if row["table"] == "errors"}
     files = "results/grades/neural-medbench/gpt-4o/llm-errors.parquet (a grader with `task: errors` among the `graders`)"
     assert told == {f"nobody labelled its answers; {files} or results/ratings/ratings.parquet (a round of clinicians) fills it"}
 
 
 def test_two_results_for_one_cell_are_an_error_and_not_the_first_of_them(medbench: PublishedConfig, tmp_path: Path) -> None:
-    write_results(tmp_path, rates=[rate("gpt-4o"), rate("gpt-4o", value=0.9)])
-    with pytest.raises(DataError, match=r"rates\.csv: 2 rows fit one cell of a paper's table"):
+    write_results(tmp_path, measures=[rate("gpt-4o"), rate("gpt-4o", value=0.9)])
+    with pytest.raises(DataError, match=r"measures\.csv: 2 rows fit one cell of a paper's table"):
         comparison_rows(medbench, ours_of(medbench, tmp_path))
 
 

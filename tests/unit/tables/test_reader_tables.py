@@ -10,6 +10,7 @@ import pytest
 from fixtures.reader import ANSWER, MODEL, ROUND, export_of, make_round, put_export, responses_of_reader, write_asked, write_results
 from neuralmedbench.recording.reader_answers import import_readers
 from neuralmedbench.records.responses import Response
+from neuralmedbench.records.results import PRIOR
 from neuralmedbench.tables.contrasts import model_pairs, reader_rows
 from neuralmedbench.tables.first_screen import badges
 from neuralmedbench.tables.leaderboard import leaderboard_rows
@@ -103,7 +104,7 @@ def test_what_a_reader_was_not_shown_is_no_missing_answer_of_the_run(study: Stud
 
 
 def test_rates_of_a_reader_stand_only_where_all_was_answered(study: Study) -> None:
-    rows = [row for row in rate_rows(study) if row["metric"] == "pass1"]
+    rows = [row for row in rate_rows(study) if row["measure"] == "pass1" and row["model"] != PRIOR]
     assert {row["model"] for row in rows if row["slice"] == "all"} == {MODEL}
-    assert {row["missing"] for row in rows if row["model"] in READERS} == {0}
+    assert {row["left_out"] for row in rows if row["model"] in READERS} == {0}
     assert {row["model"] for row in rows if row["slice"] == "level"} >= {MODEL, READERS[0]}

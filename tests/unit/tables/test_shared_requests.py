@@ -15,6 +15,7 @@ from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.records.items import Axis, Family, Gold, Item, Level, Runner
 from neuralmedbench.records.responses import Response
+from neuralmedbench.records.results import by_measure
 from neuralmedbench.records.scores import response_key
 from neuralmedbench.tables.outcomes import PAIR_METRICS, Key, Outcomes, gather_outcomes
 from neuralmedbench.tables.shared_requests import joined_clusters, request_codes
@@ -121,21 +122,13 @@ def test_tables_and_page_say_that_an_arm_is_one_request(made: tuple[Path, str]) 
     assert arm["note"] == "one request shared by 16 items"
     assert arm["difference"]
     assert arm["low"] + arm["high"] + arm["p_value"] == ""
-    rates = {
-        row["metric"]: row
-        for row in read_table(root / "results" / "tables" / "rates.csv")
-        if (row["benchmark"], row["arm"]) == (BREADTH, "no_image")
-    }
-    assert (rates["pass1"]["n_requests"], rates["pass1"]["low"], rates["pass1"]["interval"]) == ("1", "", "none")
+    asked = by_measure(read_result(root / "results" / "tables", "rates"), "arm", "slice")
+    rates = asked[BREADTH, "alpha", "no_image", "all"]
+    assert [rates["pass1"][name] for name in ("note", "low", "method")] == ["one request shared by 16 items", "", "none"]
     for name in PAIR_METRICS:
         assert rates[name]["value"] == ""
         assert rates[name]["note"].startswith("the items of 8 pairs share one request")
-    full = next(
-        row
-        for row in read_table(root / "results" / "tables" / "rates.csv")
-        if (row["benchmark"], row["arm"], row["metric"]) == (BREADTH, "full", "pair_right")
-    )
-    assert full["value"]
+    assert asked[BREADTH, "alpha", "full", "all"]["pair_right"]["value"]
     block = blocks_of(text)["arms"]
     assert "one request shared by 16 items" in block
     assert "the items of 8 pairs share one request" in block

@@ -211,7 +211,7 @@ def test_confidence_and_differentials_say_what_the_leaderboard_says(built: dict[
 
 
 def test_normal_pressure_is_no_normal_control(study: Path, built: dict[str, list[dict[str, str]]]) -> None:
-    rows = [row for row in built["rates"] if row["slice"] == "normal_control" and row["metric"] == "false_alarm"]
+    rows = [row for row in built["rates"] if row["slice"] == "normal_control" and row["measure"] == "false_alarm"]
     full = next(row for row in rows if (row["benchmark"], row["model"], row["arm"]) == (DEPTH, "alpha", "full"))
     assert full["n_patients"] == "2"
     scores = read_records(study / "results" / "scores" / DEPTH / "alpha.parquet", Score)
@@ -276,8 +276,8 @@ def test_a_group_or_an_arm_of_which_every_answer_is_missing_has_no_rate(tmp_path
     rows = [row for row in build(tmp_path, PAIR)["rates"] if (row["benchmark"], row["model"]) == (DEPTH, "beta")]
     assert "no_image" in {row["arm"] for row in rows}
     assert "no_text" not in {row["arm"] for row in rows}
-    assert {row["value_of_slice"] for row in rows if row["slice"] == "level" and row["metric"] == "pass1"} == {"direct"}
-    assert {row["missing"] for row in rows if row["slice"] == "all" and row["arm"] == "full"} >= {"20"}
+    assert {row["value_of_slice"] for row in rows if row["slice"] == "level" and row["measure"] == "pass1"} == {"direct"}
+    assert {row["left_out"] for row in rows if row["slice"] == "all" and row["arm"] == "full"} >= {"20"}
 
 
 def test_case_flow_destinations_and_ratings_are_counted(tmp_path: Path) -> None:

@@ -297,7 +297,7 @@ def written(root: Path, rated: Rated) -> Written:
         told = {one: json.loads((folder / f"{one}.json").read_text(encoding="utf-8")) for one in ("notes", "verdict")}
         names = (
             "leaderboard",
-            "families",
+            "rates",
             "calibrated",
             "similarity",
             "grader_vs_clinician",

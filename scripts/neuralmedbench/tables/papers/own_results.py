@@ -14,7 +14,7 @@ from neuralmedbench.config.published import Lookup, PublishedConfig, PublishedRo
 from neuralmedbench.errors import ConfigError, DataError
 from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.records.result_columns import TOPICS
-from neuralmedbench.records.results import COLUMNS, types_of_table
+from neuralmedbench.records.results import COLUMNS, files_of, types_of_table, with_board_names
 from neuralmedbench.records.words import ONCE, percent_span
 from neuralmedbench.tables.papers.shape import OURS
 from neuralmedbench.tables.rows import Cells
@@ -102,7 +102,7 @@ class OwnResults:
             by_model = self._read[table] = defaultdict(list)
             for row in read_result(self.folder, table):
                 if row["benchmark"] == self.benchmark:
-                    by_model[row["model"]].append(row)
+                    by_model[row["model"]].append(with_board_names(row) if table in TOPICS else row)
         return self._read[table].get(model, [])
 
     def meant_by(self, line: PublishedRow) -> list[str]:
@@ -152,7 +152,9 @@ def _labellers(model: str, table: PublishedTable, ours: OwnResults) -> list[Labe
 
 
 def _own_value(model: str, lookup: Lookup, ours: OwnResults, labeller: Labeller, *, scale: int) -> Cells:
-    place, source = f"{ours.results}/tables/{lookup.table}.csv", lookup.made_from.format(benchmark=ours.benchmark, model=model)
+    topic = f"topic {lookup.table} of " if lookup.table in TOPICS else ""
+    place = f"{topic}{ours.results}/tables/{files_of(lookup.table)[0]}.csv"
+    source = lookup.made_from.format(benchmark=ours.benchmark, model=model)
     source = source.replace("results/", f"{ours.results}/")
     if reason := _reason_without(model, ours, labeller, source):
         return {"missing": reason}

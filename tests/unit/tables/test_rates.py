@@ -17,17 +17,19 @@ from fixtures.report import blocks_of, build
 from fixtures.tables import BREADTH, DEPTH, item, score, write_study
 from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.figures.gallery import FIGURES
+from neuralmedbench.files.result_tables import read_result
 from neuralmedbench.files.tables import read_records, read_table, write_records
 from neuralmedbench.records.items import DIAGNOSES, Family, Gold, Item, Level, Runner
-from neuralmedbench.records.results import FAMILY_TITLES, RANKED_DIFFERENTIAL
+from neuralmedbench.records.results import FAMILY_TITLES, PRIOR, RANKED_DIFFERENTIAL, by_measure
 from neuralmedbench.records.scores import Grade, Rating, Score
 from neuralmedbench.records.vocabulary import Vocabulary
-from neuralmedbench.tables.families import CHOICE_RULE, CLASS_RULE, PASS_RULES, family_rows, pass_definition, pass_rules
 from neuralmedbench.tables.floors import Floor
 from neuralmedbench.tables.outcomes import Key, gather_outcomes
+from neuralmedbench.tables.pass_rules import CHOICE_RULE, CLASS_RULE, PASS_RULES, pass_definition, pass_rules
 from neuralmedbench.tables.rates import rate_rows
 
 DX, PLACE, REASONS = Family.DIFFERENTIAL_DIAGNOSIS, Family.LESION_RECOGNITION, Family.RATIONALE_GENERATION
+OF_RANKED = (RANKED_DIFFERENTIAL, "true")
 RULES = {*PASS_RULES.values(), CHOICE_RULE, CLASS_RULE}
 DEFINING = ("glance", "leaderboard", "repeats", "methods")
 """Blocks of the page that say what a rate is."""
@@ -60,9 +62,6 @@ def mixed() -> SimpleNamespace:
     )
 
 
-BOARD = [{"benchmark": DEPTH, "model": name, "title": name.upper()} for name in ("m", "prior")]
-
-
 def test_both_readings_of_pass_at_5_are_over_the_same_items(mixed: SimpleNamespace) -> None:
     outcomes, key = mixed.benchmarks[DEPTH].outcomes, Key("m")
     known = {name: ~np.isnan(outcomes.metric(name, key)) for name in ("pass5", "candidates5", "all_right")}
@@ -83,31 +82,28 @@ def test_items_with_fewer_samples_are_in_neither_reading(mixed: SimpleNamespace)
     assert (~np.isnan(once.metric("candidates5", Key("m")))).tolist() == [True, True, True, False, False]
 
 
-def test_a_family_has_its_own_row_and_localisation_a_pass_at_5_nowhere_else(mixed: SimpleNamespace) -> None:
-    rows = {(row.model, row.family): row for row in family_rows(mixed, BOARD)}
-    place, whole = rows["m", PLACE], rows["m", RANKED_DIFFERENTIAL]
-    assert list(rows)[:4] == [("m", DX), ("m", PLACE), ("m", REASONS), ("m", RANKED_DIFFERENTIAL)]
-    assert (place.pass1, place.pass5, place.candidates5) == (pytest.approx(0.1), pytest.approx(0.5), None)
-    assert place.pass1_low < 0.1 < place.pass1_high
-    assert (whole.n_items, whole.n_patients, whole.expected) == (3, 3, 15)
-    assert (whole.pass1, whole.pass5, whole.candidates5) == (pytest.approx(6 / 15), pytest.approx(2 / 3), pytest.approx(0.8))
-    assert rows["prior", DX].pass1 == 0.5
-    assert rows["prior", PLACE].pass1 == 0.0
-    assert (rows["prior", RANKED_DIFFERENTIAL].candidates5, rows["prior", RANKED_DIFFERENTIAL].candidates5_high) == (1.0, 1.0)
+def test_a_family_has_rates_of_its_own_and_localisation_a_pass_at_5_nowhere_else(mixed: SimpleNamespace) -> None:
+    rates = by_measure(rate_rows(mixed), "slice", "value_of_slice")
+    place, whole = (rates[DEPTH, "m", *part] for part in (("family", PLACE), OF_RANKED))
+    assert (place["pass1"].value, place["pass5"].value, "candidates5" in place) == (pytest.approx(0.1), pytest.approx(0.5), False)
+    assert place["pass1"].low < 0.1 < place["pass1"].high
+    assert {(row.n_items, row.n_patients, row.n_answers) for row in whole.values()} == {(3, 3, 15)}
+    values = [whole[name].value for name in ("pass1", "pass5", "candidates5", "all_right")]
+    assert values == pytest.approx([6 / 15, 2 / 3, 0.8, 1 / 3])
 
 
-def test_rates_by_family_are_those_of_the_families_and_other_groups_count_ranked_items_alone(mixed: SimpleNamespace) -> None:
-    families = {row.family: row for row in family_rows(mixed, BOARD) if row.model == "m"}
-    rates = {(row.slice, row.value_of_slice, row.metric): row for row in rate_rows(mixed)}
-    for family in (DX, PLACE, REASONS):
-        for name in ("pass1", "pass5", "all_right"):
-            found = rates["family", family, name]
-            assert (found.value, found.low, found.n_items) == (
-                families[family][name],
-                families[family][f"{name}_low"],
-                families[family].n_items,
-            )
+def test_the_best_constant_answer_has_rates_by_family_and_of_ranked_items_alone(mixed: SimpleNamespace) -> None:
+    rates = {(row.slice, row.value_of_slice, row.measure): row for row in rate_rows(mixed) if row.model == PRIOR}
+    assert {key[0] for key in rates} == {"family", RANKED_DIFFERENTIAL}
+    assert (rates["family", DX, "pass1"].value, rates["family", PLACE, "pass1"].value) == (0.5, 0.0)
+    among = rates[*OF_RANKED, "candidates5"]
+    assert (among.value, among.high, among.n_items) == (1.0, 1.0, 3)
+
+
+def test_groups_count_ranked_items_alone_where_the_rate_is_of_these(mixed: SimpleNamespace) -> None:
+    rates = {(row.slice, row.value_of_slice, row.measure): row for row in rate_rows(mixed) if row.model == "m"}
     assert ("family", PLACE, "candidates5") not in rates
+    assert [rates["family", PLACE, name].n_items for name in ("pass1", "pass5", "all_right")] == [2, 2, 2]
     for part in (("all", "all"), ("level", "direct")):
         assert {rates[*part, name].n_items for name in ("pass5", "candidates5", "all_right")} == {3}, part
         assert rates[*part, "pass1"].n_items == 5
@@ -142,7 +138,7 @@ KINDS: dict[str, tuple[Family, Runner] | None] = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("families") / "made"
+    root = tmp_path_factory.mktemp("rates") / "made"
     write_study(root, models=("alpha",), patients=6, arms=("full",))
     return root
 
@@ -171,18 +167,20 @@ def definitions_on(page: str) -> dict[str, str]:
     }
 
 
-def test_the_leaderboard_has_pass_at_5_of_the_row_of_ranked_differentials(made: Path, tmp_path: Path) -> None:
+def test_the_leaderboard_has_pass_at_5_of_the_rows_of_ranked_differentials(made: Path, tmp_path: Path) -> None:
     root = tmp_path / "study"
     shutil.copytree(made, root)
     of_kind(root, None)
     build(root, ("alpha",), figures=False)
     tables = root / "results" / "tables"
-    of_family = {(row["benchmark"], row["model"], row["family"]): row for row in read_table(tables / "families.csv")}
+    rates = by_measure(read_result(tables, "rates"), "slice")
     board = [row for row in read_table(tables / "leaderboard.csv") if row["benchmark"] == DEPTH]
     for row in board:
-        ranked = of_family[DEPTH, row["model"], RANKED_DIFFERENTIAL]
-        names = [f"{rate}{end}" for rate in ("pass5", "candidates5") for end in ("", "_low", "_high")] + ["all_right"]
-        assert [row[name] for name in names] == [ranked[name] for name in names]
+        ranked = rates[DEPTH, row["model"], RANKED_DIFFERENTIAL]
+        for name in ("pass5", "candidates5"):
+            ends = [ranked[name][end] for end in ("value", "low", "high")] if name in ranked else [""] * 3
+            assert [row[f"{name}{end}"] for end in ("", "_low", "_high")] == ends
+        assert row["all_right"] == (ranked["all_right"]["value"] if "all_right" in ranked else "")
     assert (board[0]["differential_items"], board[0]["differential_patients"], board[0]["n_items"]) == ("6", "6", "12")
 
 
@@ -203,7 +201,7 @@ def test_every_definition_on_the_page_names_what_its_items_ask_for_and_nothing_e
     for name in ("glance", "leaderboard", "methods"):
         assert {rule for rule in RULES if rule in blocks[name]} == wanted, name
     # what is about ranked differentials has their items alone, and stands only where there are such items
-    rows = [row for row in read_table(root / "results" / "tables" / "families.csv") if row["family"] == RANKED_DIFFERENTIAL]
+    rows = [row for row in read_result(root / "results" / "tables", "rates") if row["slice"] == RANKED_DIFFERENTIAL]
     ranked = [one for one in items if one.family in DIAGNOSES and one.runner is Runner.OPEN]
     assert {row["n_items"] for row in rows} == ({str(len(ranked))} if ranked else set())
     described = FIGURES["passk"].description(rows)
@@ -218,7 +216,7 @@ def test_no_definition_is_written_by_hand() -> None:
     by_hand = re.compile(
         r"names? the (?:reference|final|right) (?:diagnosis|class)|(?:answers|passes) .{0,20}place and side", re.IGNORECASE
     )
-    found = [path.name for path in files if path.name != "families.py" and by_hand.search(path.read_text(encoding="utf-8"))]
+    found = [path.name for path in files if path.name != "pass_rules.py" and by_hand.search(path.read_text(encoding="utf-8"))]
     assert found == []
 
 
@@ -249,10 +247,14 @@ def test_a_public_run_hides_pass_at_5_of_few_patients_in_every_table(tmp_path: P
     assert {board[name] for name in ("pass5", "pass5_low", "candidates5", "all_right", "differential_items", "differential_patients")} == {
         ""
     }
-    rows = [row for row in read_table(tables / "families.csv") if (row["benchmark"], row["model"]) == (DEPTH, "alpha")]
-    assert {row["family"]: row["n_patients"] for row in rows}[DX] == mark
-    assert {row["pass1"] for row in rows if row["family"] in (DX, REASONS, RANKED_DIFFERENTIAL)} == {""}
-    assert {row["pass5"] for row in rows if row["family"] in (DX, REASONS, RANKED_DIFFERENTIAL)} == {""}
+    rates = by_measure(read_result(tables, "rates"), "slice", "value_of_slice")
+    parts = [("family", DX), OF_RANKED]
+    assert {rates[DEPTH, "alpha", *part][name]["n_patients"] for part in parts for name in ("pass1", "pass5")} == {mark}
+    hidden = [rates[DEPTH, model, *part] for model in ("alpha", PRIOR) for part in parts]
+    assert {row["value"] + row["low"] + row["high"] for measures in hidden for row in measures.values()} == {""}
+    assert {row["value"] for name, row in rates[DEPTH, "alpha", "all", "all"].items() if name in ("pass5", "candidates5", "all_right")} == {
+        ""
+    }
     assert "pass@5, samples" not in blocks_of(page)["leaderboard"]
 
 
@@ -356,6 +358,7 @@ def test_there_are_no_points_under_arms_that_disclose_findings(mixed: SimpleName
     scores = [score(one, "m", passed=True, arm=arm, rubric=0.4) for arm in arms]
     gold = [Gold(item_id=one.item_id, answer="stroke")]
     mixed.benchmarks[DEPTH].outcomes = gather_outcomes(DEPTH, "depth", [one], gold, scores={"m": scores}, sampled={"m": True})
+    mixed.benchmarks[DEPTH].floors = dict.fromkeys(("pass1", "candidates5"), Floor(np.ones(1), np.ones(1)))
     rows = [row for row in rate_rows(mixed) if row.slice == "all"]
-    assert {row.arm for row in rows if row.metric == "pass1"} == set(arms)
-    assert {row.arm for row in rows if row.metric == "rubric"} == {"full", "no_image"}
+    assert {row.arm for row in rows if row.measure == "pass1"} == set(arms)
+    assert {row.arm for row in rows if row.measure == "rubric"} == {"full", "no_image"}
