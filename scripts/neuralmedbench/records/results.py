@@ -48,8 +48,7 @@ def by_measure(rows: Iterable[R], *columns: str) -> dict[tuple[Any, ...], dict[s
 
 POOL_MARKS = {
     "in_reference_pool": ("benchmark", "model"),
-    "a_in_reference_pool": ("benchmark", "model_a"),
-    "b_in_reference_pool": ("benchmark", "model_b"),
+    "other_in_reference_pool": ("benchmark", "other"),
 }
 """Columns that mark a model of the reference pool, whose answers selected the items, with the columns of benchmark and model."""
 
