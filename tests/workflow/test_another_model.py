@@ -20,6 +20,7 @@ from aiohttp import web
 
 from conftest import NMB
 from fixtures.models import Server, reply, running_server
+from neuralmedbench.files.result_tables import read_result
 
 pytestmark = [pytest.mark.workflow, pytest.mark.long]
 
@@ -244,10 +245,9 @@ def test_three_efforts_of_one_id_are_a_family_with_one_figure_over_their_tokens(
         "medium": ("openai/made-up", 0.5, 100),
         "high": ("openai/made-up", 1, 1000),
     }
-    with (tables / "pairwise.csv").open(encoding="utf-8", newline="") as file:
-        pairs = {frozenset((row["model_a"], row["model_b"])): row for row in csv.DictReader(file)}
-    far = pairs[frozenset(("low", "high"))]
-    assert (abs(float(far["difference"])), int(far["only_a"]) + int(far["only_b"])) == (0.75, 6)
+    pairs = [row for row in read_result(tables, "pairs") if {row["model"], row["other"]} == {"low", "high"}]
+    (difference,) = [float(row["difference"]) for row in pairs if row["difference"]]
+    assert (abs(difference), sum(int(row["count"]) for row in pairs if row["count"])) == (0.75, 6)
     page = (project / "results/x16/report.html").read_text(encoding="utf-8")
     assert (
         "openai/made-up: Thinks low (10 tokens out, 25 %), Thinks medium (100 tokens out, 50 %), Thinks high (1000 tokens out, 100 %)"

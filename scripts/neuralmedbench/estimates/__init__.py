@@ -8,7 +8,7 @@ Doors
 -----
 agreement: RaterTerms, pair_coefficients, pair_terms
 calibration: MASS_BINS, auroc, brier, calibration_error, linspace_bins, mass_bins, pessimistic, risk_coverage_area, selective_accuracy, width_bins
-contrasts: Difference, Parts, Ratio, largest_difference, paired_difference, paired_parts, patients_to_show, ratio_difference, smallest_difference, square_and_add, unpaired_difference
+contrasts: DIFFERENT, Difference, INCONCLUSIVE, Parts, Ratio, largest_difference, paired_difference, paired_parts, patients_to_show, ratio_difference, smallest_difference, square_and_add, unpaired_difference
 concordance: COEFFICIENTS, Level, MOST_UNDEFINED, Pairs, concordance, separation
 exact: ShareTest, clopper_pearson, holm, holm_known, share_bounds, share_tests
 intervals: ByPatient, Floats, Interval, IntervalSettings, Ints, codes_of, item_weights, patients_rate, rate_interval, repaired_share

@@ -34,6 +34,10 @@ POWER = 0.8
 NOTHING = 1e-9
 """Differences below it are rounding errors."""
 
+BETTER, WORSE, ALIKE, INCONCLUSIVE = "better", "worse", "alike", "inconclusive"
+DIFFERENT = (BETTER, WORSE)
+"""Answers of `Difference.answer` that a test has shown to be no chance."""
+
 
 class Ratio(NamedTuple):
     """One side of a contrast by item, shape (items,): its value is `top / bottom`; an item whose `bottom` is 0 is not on this side."""
@@ -230,6 +234,34 @@ class Difference(NamedTuple):
         low, high = test.interval(settings.confidence)
         alike = test.is_alike(settings.margin, 1 - settings.confidence)
         return self._replace(low=low, high=high, p_value=test.p_value(), alike=alike)
+
+    def answer(self, alpha: float, p_corrected: float | None = None) -> str:
+        """Say whether the first side is better or worse, by the corrected p value if there is one, else by the interval; or alike.
+
+        Parameters
+        ----------
+        alpha : float
+            Level of the test.
+        p_corrected : float or None
+            The p value after correction for other comparisons.
+
+        Returns
+        -------
+        str
+            `INCONCLUSIVE` where none of the three is shown; empty without a difference.
+
+        Examples
+        --------
+        >>> found = Difference(0.05, 0.01, 0.09, 0.02, alike=True)
+        >>> found.answer(0.05), found.answer(0.05, p_corrected=0.2), found._replace(low=-0.01).answer(0.05)
+        ('better', 'alike', 'alike')
+        """
+        if self.value is None:
+            return ""
+        by_interval = self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+        if by_interval if p_corrected is None else p_corrected < alpha:
+            return BETTER if self.value > 0 else WORSE
+        return ALIKE if self.alike else INCONCLUSIVE
 
 
 def paired_sides(first: Floats, second: Floats, by: ByPatient) -> tuple[Ratio, Ratio, ByPatient]:

@@ -259,7 +259,7 @@ FIGURES = {
     ),
     "slices": Figure("rates", "Slices", "There is nothing to slice yet.", keep_slices, draw_slices, describe_slices),
     "pairwise": Figure(
-        "pairwise",
+        "pairs",
         "Paired differences between models",
         "A paired difference needs two models that answered the same items.",
         _with("difference"),

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
+from neuralmedbench.estimates.contrasts import DIFFERENT
 from neuralmedbench.figures.panels import DAGGER, dagger_note, grid_of, names, short
 from neuralmedbench.figures.style import DARK, DIVERGING, INK, LIGHT, WIDTH_IN, drawn_for, luminance, mark_model
 from neuralmedbench.figures.table import (
+    TITLES,
     Row,
     clusters_of,
     difference_words,
@@ -245,7 +247,7 @@ FEW = 5
 
 
 def draw_pairwise(rows: list[Row]) -> Any:
-    """Draw each model minus each one above it, one triangle per benchmark (from pairwise.csv)."""
+    """Draw each model minus each one above it, one triangle per benchmark (from topic pairs)."""
     grouped = groups(rows, "benchmark")
     orders = {name: models_of(part) for name, part in grouped.items()}
     most = max(len(order) for order in orders.values())
@@ -272,8 +274,8 @@ def _largest(benchmark: str, rows: list[Row]) -> str:
     if not told:
         return f"{benchmark}: no pair can be told apart, because answers of the lower model could not be read."
     most = max(told, key=lambda row: abs(value_of(row, "difference")))
-    first, second = ("model_a", "model_b") if value_of(most, "difference") >= 0 else ("model_b", "model_a")
-    if first == "model_b":
+    first, second = ("model", "other") if value_of(most, "difference") >= 0 else ("other", "model")
+    if first == "other":
         most = most | {"difference": f"{-value_of(most, 'difference')}"} | dict(zip(("low", "high"), _swap_ends(most), strict=True))
     sure = sum(_significant(row) for row in rows)
     return (
@@ -288,7 +290,7 @@ def _largest(benchmark: str, rows: list[Row]) -> str:
 
 
 def _may_turn(row: Row) -> bool:
-    return row.get("unread_may_turn") == "true"
+    return row["unread"] != ""
 
 
 def _swap_ends(row: Row) -> list[str]:
@@ -297,14 +299,14 @@ def _swap_ends(row: Row) -> list[str]:
 
 
 def _significant(row: Row) -> bool:
-    p_corrected = number(row["p_corrected"])
-    return p_corrected is not None and p_corrected < ALPHA and not _may_turn(row)
+    return row["family"] != "" and row["answer"] in DIFFERENT
 
 
 def _triangle(panel: Any, benchmark: str, rows: list[Row], order: list[str], *, reach: float, size: float) -> None:
     place = {name: at for at, name in enumerate(order)}
-    titles = {row[f"model_{side}"]: short(title_of(row, f"model_{side}")) for row in rows for side in "ab"}
-    pool = {row[f"model_{side}"] for row in rows for side in "ab" if row[f"{side}_in_reference_pool"] == "true"}
+    titles = {row[side]: short(title_of(row, side)) for row in rows for side in TITLES}
+    marks = {"model": "in_reference_pool", "other": "other_in_reference_pool"}
+    pool = {row[side] for row in rows for side, mark in marks.items() if row[mark] == "true"}
     square_off(
         panel,
         len(order),
@@ -319,7 +321,7 @@ def _triangle(panel: Any, benchmark: str, rows: list[Row], order: list[str], *, 
         panel.text(at, at, "–", ha="center", va="center_baseline", fontsize=size, color=INK, alpha=0.5)
     for row in rows:
         value = value_of(row, "difference")
-        across, down = place[row["model_b"]], place[row["model_a"]]
+        across, down = place[row["other"]], place[row["model"]]
         # below the diagonal only, so the value is turned if needed
         if across > down:
             across, down, value = down, across, -value

@@ -20,6 +20,10 @@ ORDER_COLUMN = "order"
 """Column that `draw_figures` adds to every row: all models of the run in their order, apart by spaces."""
 
 
+TITLES = {"model": "title", "other": "other_title"}
+"""Columns of models, with those of their titles that `draw_figures` adds to every row."""
+
+
 def model_order(leaderboard: Iterable[Row]) -> dict[str, str]:
     """Return the titles of all models by name, in the one order of every table and figure.
 
@@ -53,25 +57,24 @@ def in_order(rows: Sequence[Row], models: Iterable[str]) -> list[Row]:
 
 
 def with_titles(rows: Iterable[Row], models: Mapping[str, str]) -> list[Row]:
-    """Add the titles of the models of a row (`title`, `title_a`, `title_b`), and the order of all models."""
-    names = ("model", "model_a", "model_b")
+    """Add the titles of the models of a row, and the order of all models."""
 
     def titles(row: Row) -> Row:
-        return {name.replace("model", "title"): models.get(row[name], row[name]) for name in names if name in row}
+        return {title: models.get(row[name], row[name]) for name, title in TITLES.items() if name in row}
 
     return [row | titles(row) | {ORDER_COLUMN: " ".join(models)} for row in rows]
 
 
 def title_of(row: Row, column: str = "model") -> str:
     """Return the title of a row's model; its name in a table without titles."""
-    return row.get(column.replace("model", "title")) or row[column]
+    return row.get(TITLES[column]) or row[column]
 
 
 def models_of(rows: Iterable[Row], *, everyone: bool = False) -> list[str]:
     """Return the models of some rows in their order; with `everyone` all models of the run."""
     rows = list(rows)
     order = rows[0].get(ORDER_COLUMN, "").split() if rows else []
-    present = {row[name] for row in rows for name in ("model", "model_a", "model_b") if name in row}
+    present = {row[name] for row in rows for name in TITLES if row.get(name)}
     return [name for name in order if everyone or name in present] + sorted(present - set(order))
 
 

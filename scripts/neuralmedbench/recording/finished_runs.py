@@ -57,7 +57,7 @@ class TableCell:
     @property
     def models(self) -> frozenset[str] | None:
         """Models that the row is about, empty for a table without models or a row such as `prior`; None if it is about a grader of all models."""
-        models = self._named("model", "model_a", "model_b") or frozenset()
+        models = self._named("model", "other") or frozenset()
         return None if any(name.startswith("grader ") for name in models) else models
 
     @property

@@ -56,8 +56,7 @@ def with_board_names(row: Mapping[str, Any]) -> dict[str, Any]:
 
 POOL_MARKS = {
     "in_reference_pool": ("benchmark", "model"),
-    "a_in_reference_pool": ("benchmark", "model_a"),
-    "b_in_reference_pool": ("benchmark", "model_b"),
+    "other_in_reference_pool": ("benchmark", "other"),
 }
 """Columns that mark a model of the reference pool, whose answers selected the items, with the columns of benchmark and model."""
 

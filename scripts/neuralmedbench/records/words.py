@@ -121,16 +121,16 @@ def decimal(cell: Cell, digits: int = 2, *, missing: str = UNKNOWN) -> str:
 
 
 def whole(cell: Cell, *, missing: str = UNKNOWN) -> str:
-    """Format an integer with thousands separators; a suppression mark (`<10`, `(hidden)`) is returned unchanged.
+    """Format a whole number with thousands separators; a suppression mark (`<10`, `(hidden)`) is returned unchanged.
 
     Examples
     --------
-    >>> whole("1234"), whole("<10")
-    ('1,234', '<10')
+    >>> whole("1234"), whole("83.000000"), whole("<10")
+    ('1,234', '83', '<10')
     """
     if cell in ("", None):
         return _absent(cell, missing)
-    return cell if isinstance(cell, str) and cell.startswith(("<", "(")) else f"{int(cell):,}"
+    return cell if isinstance(cell, str) and cell.startswith(("<", "(")) else f"{float(cell):,.0f}"
 
 
 def p_value(cell: Cell, *, missing: str = UNKNOWN) -> str:

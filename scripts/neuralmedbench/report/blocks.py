@@ -85,7 +85,7 @@ BLOCKS = _with_all_tables(
         id="glance",
         name="At a glance",
         group=RESULTS,
-        tables=("claims", "arms", "decomposition", "rates"),
+        tables=("pairs", "arms", "decomposition", "rates"),
         figures=("glance",),
         files=("tables/verdict.json",),
         config=(RUN, "benchmarks"),
@@ -185,7 +185,7 @@ BLOCKS = _with_all_tables(
     Block(id="pressure", name="Pressure, order and wording", group=TRUST, tables=("pressure",), config=(BENCHMARK, "arms")),
     Block(id="cases", name="Cases", group=DATA, files=("cases/*.parquet",), rule="bundle_cases", config=(RUN, "report")),
     Block(id="cohort", name="Data card", group=DATA, tables=("cohort",), config=(BENCHMARK, "")),
-    Block(id="items", name="Items and patients", group=DATA, tables=("item_analysis", "case_plan", "pairwise"), config=(RUN, "comparison")),
+    Block(id="items", name="Items and patients", group=DATA, tables=("item_analysis", "case_plan", "pairs"), config=(RUN, "comparison")),
     Block(id="demographics", name="Patients and scanners", group=DATA, tables=("cohort", "rates"), config=(BENCHMARK, "")),
     Block(
         id="flow",
@@ -206,7 +206,7 @@ BLOCKS = _with_all_tables(
     Block(id="methods", name="Methods", group=DETAIL, files=("tables/notes.json",)),
     Block(id="provenance", name="Provenance", group=DETAIL, files=("provenance.json",), rule="record_provenance", config=(RUN, "models")),
     Block(id="changed", name="What changed", group=DETAIL, tables=("revisions",), config=(MODEL, "revision")),
-    Block(id="pairs", name="Model against model", group=DETAIL, tables=("pairwise",), figures=("pairwise",)),
+    Block(id="pairs", name="Model against model", group=DETAIL, tables=("pairs",), figures=("pairwise",)),
     Block(id="groups", name="Groups", group=DETAIL, tables=("rates",), figures=("heatmap", "slices")),
     Block(
         id="contamination",

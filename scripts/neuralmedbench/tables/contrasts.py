@@ -1,25 +1,25 @@
-"""Paired contrasts: between arms, between models, and between readers and models (topic `arms`, `pairwise.csv`, `readers.csv`)."""
+"""Paired contrasts: between arms, between models, and between readers and models (topics `arms`, `pairs` and `readers`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import combinations
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations, product
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
 from neuralmedbench.config.arms import AT_LESION
-from neuralmedbench.estimates.contrasts import Difference, paired_difference, patients_to_show
-from neuralmedbench.estimates.intervals import Floats, patients_rate
-from neuralmedbench.records.items import Axis, Kind, is_headline
-from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS
+from neuralmedbench.estimates.contrasts import DIFFERENT, Difference, patients_to_show
+from neuralmedbench.records.items import Arm, Axis, Kind, is_headline
+from neuralmedbench.records.results import FEWEST, PASS1_PATIENTS, by_measure
 from neuralmedbench.records.words import all_of, capital, counted, listing
-from neuralmedbench.tables.declare import ALL, NUMBER, SCORED, Suppression, Table, arm_labels, grouped_by, of_study
-from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family, unread_may_turn, unread_of
+from neuralmedbench.tables.declare import NUMBER, SCORED, Suppression, Table, arm_labels, grouped_by, of_study, side_labels
+from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.groups import Mask, item_groups
 from neuralmedbench.tables.outcomes import DIRECT, FULL, Key, Outcomes
-from neuralmedbench.tables.rows import Cells, ContrastRow, MeasureRow, ResultRow, Tables, with_ends
+from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow, Tables
 from neuralmedbench.tables.shapes import ModelRows
 from neuralmedbench.tables.shared_requests import shared_note
 from neuralmedbench.tables.study import BenchmarkStudy, Study
@@ -30,30 +30,23 @@ from neuralmedbench.tables.words import (
     exploratory,
     is_closed,
     largest,
-    share,
     size_of,
+    value_share,
     without_head,
 )
 
+Row = MeasureRow | ContrastRow | CountRow
 
-@dataclass(frozen=True)
-class Pair:
-    """Two models on the same items: first minus second."""
 
-    first: str
-    second: str
+class Pair(NamedTuple):
+    """Two models on the same items, as a row: first minus second; and the difference behind it."""
+
+    row: ContrastRow
     difference: Difference
-    p_corrected: float | None
-    unread: float = 0.0
-    needed: int | None = None
 
     def differs(self, alpha: float) -> bool:
         """Return True if the corrected test shows a difference."""
-        return self.p_corrected is not None and self.p_corrected < alpha
-
-    def may_turn(self, limit: float) -> bool:
-        """Return True if the unread answers of the lower model leave open whether there is a difference."""
-        return unread_may_turn(self.difference.value, self.difference.low, self.difference.high, self.unread, limit)
+        return self.row.p_corrected is not None and self.row.p_corrected < alpha
 
 
 def model_pairs(study: Study, family: Mapping[Compared, FamilyTest] | None = None) -> dict[str, list[Pair]]:
@@ -62,100 +55,41 @@ def model_pairs(study: Study, family: Mapping[Compared, FamilyTest] | None = Non
     `family` is `corrected_family` of the study, where it is known already.
     """
     family = corrected_family(study) if family is None else family
-    return {name: _pairs(study, benchmark, family) for name, benchmark in study.benchmarks.items()}
+    return {name: list(_pairs(study, benchmark, family)) for name, benchmark in study.benchmarks.items()}
 
 
-def _pairs(study: Study, benchmark: BenchmarkStudy, family: Mapping[Compared, FamilyTest]) -> list[Pair]:
-    outcomes = benchmark.outcomes
-    values = {model: outcomes.pass1_of_complete_items(Key(model)) for model in study.models}
-    pairs = []
+def _pairs(study: Study, benchmark: BenchmarkStudy, family: Mapping[Compared, FamilyTest]) -> Iterator[Pair]:
     for first, second in combinations(study.models, 2):
-        difference = _paired(study, outcomes, first, second, values)
-        tested = family.get(Compared(benchmark.name, first, second))
-        pairs.append(
-            Pair(
-                first,
-                second,
-                difference,
-                tested.corrected(difference.p_value) if tested else None,
-                unread_of(outcomes, difference.value, Key(first), Key(second)),
-                _patients_needed(study, difference),
-            )
-        )
-    return pairs
+        made = ModelRows("pairs", study, benchmark, first)
+        paired = made.paired(Key(first), Key(second))
+        difference, tested = paired.difference, family.get(Compared(benchmark.name, first, second))
+        yield Pair(made.passes_difference(PASS1_PATIENTS, paired, tested, n_patients=difference.patients), difference)
 
 
-def _paired(study: Study, outcomes: Outcomes, first: str, second: str, values: Mapping[str, Floats]) -> Difference:
-    by = outcomes.by_patient(study.settings, Key(first), Key(second))
-    return paired_difference(values[first], values[second], by)
+def pair_rows(study: Study, pairs: Mapping[str, Sequence[Pair]]) -> list[Row]:
+    """Compare models, count the items that one of two passes alone, and the patients that a difference of the margin needs."""
+    return [row for name, own in pairs.items() for pair in own for row in _pair_rows(study, study.benchmarks[name], pair)]
 
 
-def _patients_needed(study: Study, difference: Difference) -> int | None:
-    """Return the patients that a difference of the margin needs; None of fewer than `FEWEST` patients."""
-    if difference.patients < FEWEST:
-        return None
-    return patients_to_show(study.settings.margin, difference.error, difference.patients, 1 - study.settings.confidence)
-
-
-def _ends(difference: Difference) -> Cells:
-    return {
-        "difference": difference.value,
-        "low": difference.low,
-        "high": difference.high,
-        "p_value": difference.p_value,
-        "n_items": difference.items,
-        "n_patients": difference.patients,
-    }
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairwiseRow(ResultRow):
-    """Two models on the same items: first minus second."""
-
-    benchmark: str
-    model_a: str
-    a_in_reference_pool: bool | None = None
-    model_b: str
-    b_in_reference_pool: bool | None = None
-    difference: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    p_corrected: float | None = None
-    only_a: int | None = None
-    only_b: int | None = None
-    unread: float | None = None
-    unread_may_turn: bool | None = None
-    needed: int | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
-
-
-def pairwise_rows(pairs: dict[str, list[Pair]], limit: float) -> list[PairwiseRow]:
-    """Rows of `pairwise.csv`."""
-    return [
-        PairwiseRow(
-            benchmark=benchmark,
-            model_a=pair.first,
-            model_b=pair.second,
-            p_corrected=pair.p_corrected,
-            only_a=pair.difference.only_first,
-            only_b=pair.difference.only_second,
-            unread=None if pair.difference.value is None else pair.unread,
-            unread_may_turn=None if pair.difference.value is None else pair.may_turn(limit),
-            needed=pair.needed,
-            **_ends(pair.difference),
-        )
-        for benchmark, found in pairs.items()
-        for pair in found
-    ]
+def _pair_rows(study: Study, benchmark: BenchmarkStudy, pair: Pair) -> Iterator[Row]:
+    row, difference = pair
+    yield row
+    made = ModelRows("pairs", study, benchmark, row.model)
+    cells: Cells = {"other": row.other, "n_items": row.n_items, "n_patients": row.n_patients}
+    for measure, count in (("first_alone", difference.only_first), ("second_alone", difference.only_second)):
+        yield made.count(measure, count or 0, difference.items, **cells)
+    if difference.patients >= FEWEST:
+        alpha = 1 - study.settings.confidence
+        needed = patients_to_show(study.settings.margin, difference.error, difference.patients, alpha)
+        if needed is not None:
+            yield made.plain("needed", value=float(needed), **cells)
 
 
 UPPER_BOUND = "oracle slices: an upper bound, which uses the truth"
 """Note on arms whose pictures were cut at the lesion."""
 
 
-def arm_rows(study: Study) -> list[ContrastRow]:
+def arm_rows(study: Study, family: Mapping[Compared, FamilyTest]) -> list[ContrastRow]:
     """Compare pass@1 of each arm with that of full, strategy direct, on the items that both ask."""
     rows = []
     for benchmark in study.benchmarks.values():
@@ -163,8 +97,9 @@ def arm_rows(study: Study) -> list[ContrastRow]:
         for key in outcomes.counts:
             if key.arm == FULL or key.strategy != DIRECT:
                 continue
-            full = Key(key.model)
-            row = ModelRows("arms", study, benchmark, key.model).passes_contrast(PASS1_PATIENTS, key, full)
+            full, made = Key(key.model), ModelRows("arms", study, benchmark, key.model)
+            tested = family.get(Compared(benchmark.name, key.model)) if key.arm == Arm.NO_IMAGE else None
+            row = made.passes_contrast(PASS1_PATIENTS, key, full, tested=tested)
             both = outcomes.complete(key, full)
             shared = shared_note(int(both.sum()), outcomes.request_count(key, both))
             notes = [UPPER_BOUND if key.arm in oracle else "", shared]
@@ -223,9 +158,9 @@ def arms_takeaway(study: Study, tables: Tables) -> Takeaway:
     return Takeaway(f"{pictures} {layouts}".rstrip(), largest(tables["arms"]))
 
 
-def pairwise_takeaway(study: Study, tables: Tables) -> Takeaway:
+def pairs_takeaway(study: Study, tables: Tables) -> Takeaway:
     """Summarise how many pairs of models differ."""
-    rows = tables["pairwise"]
+    rows = [row for row in tables["pairs"] if row["measure"] == PASS1_PATIENTS]
     if not rows:
         return Takeaway("A comparison needs two models that answered the same items.", "0 pairs")
     alpha = 1 - study.settings.confidence
@@ -237,9 +172,8 @@ def pairwise_takeaway(study: Study, tables: Tables) -> Takeaway:
     tested = [row for row in rows if row["p_corrected"] is not None]
     if not tested:
         return Takeaway("No pair of models can be tested: too few patients differ.", largest(rows))
-    shown = [row for row in tested if row["p_corrected"] < alpha]
-    differ = sum(not row.get("unread_may_turn") for row in shown)
-    unread = len(shown) - differ
+    differ = sum(row["answer"] in DIFFERENT for row in tested)
+    unread = sum(row["p_corrected"] < alpha for row in tested) - differ
     told = f" Of {counted(unread, 'pair')} it cannot be told (unread answers of the lower model)." if unread else ""
     text = (
         f"{differ} of {counted(len(tested), 'pair')} of models {'differs' if differ == 1 else 'differ'} after correction;"
@@ -252,97 +186,54 @@ def pairwise_takeaway(study: Study, tables: Tables) -> Takeaway:
 ARMS = Table(
     name="arms",
     row=MeasureRow,
-    rows=of_study(arm_rows),
+    rows=lambda results: results.once(arm_rows, corrected_family),
     suppression=Suppression(NUMBER, labels=arm_labels),
     takeaways={"arms": arms_takeaway},
 )
 
-PAIRWISE = Table(
-    name="pairwise",
-    row=PairwiseRow,
-    rows=lambda results: pairwise_rows(results.once(model_pairs, corrected_family), results.study.settings.max_missing_fraction),
-    suppression=Suppression("benchmark model_a a_in_reference_pool model_b b_in_reference_pool"),
-    takeaways={"pairs": pairwise_takeaway},
+PAIRS = Table(
+    name="pairs",
+    row=MeasureRow,
+    rows=lambda results: pair_rows(results.study, results.once(model_pairs, corrected_family)),
+    suppression=Suppression(NUMBER, labels=side_labels),
+    takeaways={"pairs": pairs_takeaway},
 )
 
 
 SLICES = ("family", "level")
+"""Parts of a benchmark in which readers are compared with models."""
+
+PASS1_DIFFERENCE = "pass1_difference"
+"""Measure of a reader minus a model."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReaderRow(ResultRow):
-    """One reader beside one model, on the items that both answered."""
+def reader_rows(study: Study) -> list[Row]:
+    """Compare each reader with each other model (readers too), on the items that both answered without a missing sample.
 
-    benchmark: str
-    reader: str | None = None
-    title: str | None = None
-    simulated: bool | None = None
-    model: str
-    in_reference_pool: bool | None = None
-    slice: str | None = None
-    value_of_slice: str | None = None
-    reader_pass1_patients: float | None = None
-    reader_pass1_patients_low: float | None = None
-    reader_pass1_patients_high: float | None = None
-    model_pass1_patients: float | None = None
-    model_pass1_patients_low: float | None = None
-    model_pass1_patients_high: float | None = None
-    difference: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    seconds_median: float | None = None
-    n_items: int | None = None
-    n_patients: int | None = None
-
-
-def reader_rows(study: Study) -> list[ReaderRow]:
-    """Rows of `readers.csv`.
-
-    One per reader, other model (readers too) and slice: pass@1 of both, patients alike, and reader minus model, paired by item, over the
-    items that both answered without a missing sample. All items, then each family and each level. Strata of a round are drawn with
-    different probabilities, so a rate here is that of the items shown, not of the benchmark.
+    On all items, then on each family and level: pass@1 of both, patients alike, reader minus model, and the median seconds of the reader for
+    an answer. Strata of a round are drawn with different probabilities, so a rate here is that of the items shown, not of the benchmark.
     """
-    return [
-        ReaderRow(**row)
-        for benchmark in study.benchmarks.values()
-        for reader in study.readers
-        for row in _reader_rows(study, benchmark, reader)
-    ]
+    return [row for made in ModelRows.of_models("readers", study) if made.model in study.readers for row in _reader_rows(made)]
 
 
-def _reader_rows(study: Study, benchmark: BenchmarkStudy, reader: str) -> Iterator[Cells]:
-    outcomes = benchmark.outcomes
-    own = outcomes.pass1_of_complete_items(Key(reader))
-    for name, value, mask in _slices(study, outcomes):
-        for model in study.models:
-            other = outcomes.pass1_of_complete_items(Key(model))
-            # only items that both answered without a missing sample
-            both = mask & ~np.isnan(own) & ~np.isnan(other)
-            if model == reader or not both.any():
-                continue
-            row: Cells = {
-                "benchmark": benchmark.name,
-                "reader": reader,
-                "title": study.models[reader].title,
-                "simulated": "simulated" in (study.readers[reader], study.readers.get(model)),
-                "model": model,
-                "slice": name,
-                "value_of_slice": value,
-                "seconds_median": _seconds(benchmark, reader, both),
-            }
-            shown = {reader: np.where(both, own, np.nan), model: np.where(both, other, np.nan)}
-            for side, who in (("reader", reader), ("model", model)):
-                by = outcomes.by_patient(study.settings, Key(who))
-                row |= with_ends({f"{side}_{PASS1_PATIENTS}": patients_rate(shown[who], by)})
-            found = _paired(study, outcomes, reader, model, shown)
-            row |= {"difference": found.value, "low": found.low, "high": found.high, "p_value": found.p_value}
-            yield row | {"n_items": found.items, "n_patients": found.patients}
-
-
-def _slices(study: Study, outcomes: Outcomes) -> Iterator[tuple[str, str, Mask]]:
-    yield "all", "all", np.ones(len(outcomes.items), dtype=bool)
-    yield from ((name, value, mask) for name, value, mask in item_groups(study, outcomes) if name in SLICES)
+def _reader_rows(made: ModelRows) -> Iterator[Row]:
+    study, benchmark, reader = made.study, made.benchmark, made.model
+    everything = np.ones(len(made.outcomes.items), dtype=bool)
+    parts = [("", "", everything), *(part for part in item_groups(study, made.outcomes) if part[0] in SLICES)]
+    for (name, value, mask), model in product(parts, study.models):
+        keys = Key(reader), Key(model)
+        if model == reader or not (mask & made.outcomes.complete(*keys)).any():
+            continue
+        paired = made.paired(*keys, mask)
+        difference, both = paired.difference, paired.items
+        cells: Cells = {"slice": name, "value_of_slice": value, "n_items": difference.items, "n_patients": difference.patients}
+        yield made.passes(keys[0], both, other=model, **cells)
+        if model not in study.readers:
+            yield ModelRows("readers", study, benchmark, model).passes(keys[1], both, other=reader, **cells)
+        yield made.passes_difference(PASS1_DIFFERENCE, paired, **cells)
+        seconds = _seconds(benchmark, reader, both)
+        if seconds is not None:
+            yield made.plain("seconds_median", value=seconds, other=model, **cells)
 
 
 def _seconds(benchmark: BenchmarkStudy, reader: str, both: Mask) -> float | None:
@@ -355,24 +246,31 @@ def _seconds(benchmark: BenchmarkStudy, reader: str, both: Mask) -> float | None
 
 
 def readers_takeaway(study: Study, tables: Tables) -> Takeaway:
-    """Compare a reader with a model on the same questions."""
-    rows = [row for row in tables["readers"] if row["slice"] == "all" and not row["simulated"]]
+    """Compare a clinician with a model on the same questions."""
+    whole = by_measure([row for row in tables["readers"] if not row["slice"]], "other")
+    simulated = {name for name, kind in study.readers.items() if kind == "simulated"}
+    rows = [
+        rows[PASS1_DIFFERENCE]
+        for (_, model, other), rows in whole.items()
+        if PASS1_DIFFERENCE in rows and simulated.isdisjoint((model, other))
+    ]
     if not rows:
         return Takeaway("No clinician has answered the questions of this run.", "0 readers")
-    row = max(rows, key=lambda row: (row["n_items"], row["reader"]))
-    text = f"{row['title']} passes {share(row, 'reader_pass1_patients')} of the questions, {study.models[row['model']].title} {share(row, 'model_pass1_patients')} of the same"
-    n = f"{counted(len({row['reader'] for row in rows}), 'reader')}, up to {size_of(row)}"
-    return Takeaway(f"{text}.", n)
+    row = max(rows, key=lambda row: (row["n_items"], row["model"]))
+    reader, model = row["model"], row["other"]
+    passed, also = (value_share(whole[row["benchmark"], *sides][PASS1_PATIENTS]) for sides in ((reader, model), (model, reader)))
+    text = f"{study.models[reader].title} passes {passed} of the questions, {study.models[model].title} {also} of the same."
+    return Takeaway(text, f"{counted(len({row['model'] for row in rows}), 'reader')}, up to {size_of(row)}")
 
 
 READERS = Table(
     name="readers",
-    row=ReaderRow,
+    row=MeasureRow,
     rows=of_study(reader_rows),
     suppression=Suppression(
-        "benchmark reader title simulated model in_reference_pool slice value_of_slice",
-        labels=lambda row: [] if row["slice"] == ALL else [(f"{SCORED} {row['slice']}", row["value_of_slice"])],
-        group=grouped_by("benchmark reader model slice", "slice", (ALL,)),
+        NUMBER,
+        labels=lambda row: [(f"{SCORED} {row['slice']}", row["value_of_slice"])] if row["slice"] else [],
+        group=grouped_by("benchmark model other measure slice", "slice", ("",)),
     ),
     takeaways={"readers": readers_takeaway},
 )

@@ -19,7 +19,7 @@ SCORED, REPEATABLE, RANKED, ALL = "scored", "repeatable", "ranked", "all"
 MODEL = "benchmark model in_reference_pool"
 """Columns that name a model on a benchmark."""
 
-NUMBER = f"{MODEL} topic measure arm strategy other_arm other_strategy slice value_of_slice source"
+NUMBER = f"{MODEL} topic measure arm strategy other other_in_reference_pool other_arm other_strategy slice value_of_slice source"
 """Columns that say what a row of a topic is about."""
 
 DESCRIBED = frozenset({"title", "note", "told"})
@@ -130,7 +130,7 @@ class Table:
         The file is `results/tables/<name>.csv`; of a topic, the name in the column `topic` of the files of `SHAPES`.
     row : type
         Class of its rows; columns, their order and their types are its fields. `MeasureRow` makes it a topic, which may
-        have contrasts, too; `CountRow` a topic of counts.
+        have contrasts and counts, too; `CountRow` a topic of counts.
     rows : callable
         Makes the rows.
     suppression : Suppression or None

@@ -13,13 +13,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralmedbench.estimates.contrasts import paired_difference, paired_parts
+from neuralmedbench.estimates.contrasts import Difference, paired_difference, paired_parts, smallest_difference
 from neuralmedbench.estimates.intervals import Floats, codes_of, item_weights
 from neuralmedbench.estimates.step_down import corrected_together
 from neuralmedbench.records.items import Arm, Axis
 from neuralmedbench.records.results import FEWEST
+from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key, Outcomes
 from neuralmedbench.tables.study import Study
+from neuralmedbench.tables.words import PRIMARY
+
+FIRST_SCREEN = "first screen"
+"""The family of what is tested beside the primary."""
 
 
 class Compared(NamedTuple):
@@ -31,32 +36,48 @@ class Compared(NamedTuple):
 
 
 class FamilyTest(NamedTuple):
-    """The corrected p value of a comparison, None where it is not tested; and the standard error of its difference."""
+    """The corrected p value of a comparison, None where it is not tested; the standard error of its difference; what is corrected together.
+
+    `level` is that at which it is tested at least: the whole error, or its part of it.
+    """
 
     p_corrected: float | None
     error: float
+    family: str = FIRST_SCREEN
+    level: float = 0.0
 
     def corrected(self, p_value: float | None) -> float | None:
         """Return the corrected p value, no smaller than the one of the comparison alone, which agrees with its interval."""
         return None if self.p_corrected is None or p_value is None else max(self.p_corrected, p_value)
 
-
-def unread_may_turn(difference: float | None, low: float | None, high: float | None, unread: float | None, limit: float) -> bool:
-    """Return True if the interval would hold 0 had the unread answers of the lower side passed; up to the limit of missing ones they are wrong."""
-    if difference is None or not unread or unread <= limit:
-        return False
-    nearest = difference if low is None or high is None else min(low, high, key=abs)
-    return abs(nearest) <= unread
+    def detectable(self, patients: int | None) -> float | None:
+        """Return the smallest difference that 8 of 10 such studies would show; None where none is known."""
+        if self.p_corrected is None or not patients or patients < 2 or self.error <= 0:
+            return None
+        return smallest_difference(self.error, patients, self.level)
 
 
-def unread_of(outcomes: Outcomes, difference: float | None, first: Key, second: Key) -> float:
-    """Return the share of unread answers of the lower side, patients alike, over the items without a missing answer on both."""
-    lower, other = (second, first) if (difference or 0) > 0 else (first, second)
-    both, counts = outcomes.complete(lower, other), outcomes.counts[lower]
-    if not both.any():
-        return 0.0
-    unread = counts.mean_of(counts.unread)[both]
-    return float((unread * item_weights(codes_of(outcomes.patients[both]))).mean())
+class Paired(NamedTuple):
+    """pass@1 under two keys: the first minus the second, over some items without a missing answer under both."""
+
+    first: Key
+    second: Key
+    items: Mask
+    difference: Difference
+
+    def unread_that_may_turn(self, outcomes: Outcomes, limit: float) -> float | None:
+        """Return the share of unread answers of the lower side, patients alike, if the interval would hold 0 had they passed; else None.
+
+        Up to the limit of missing answers they are wrong.
+        """
+        value, low, high, *_ = self.difference
+        if value is None:
+            return None
+        counts = outcomes.counts[self.second if value > 0 else self.first]
+        weights = item_weights(codes_of(outcomes.patients[self.items]))
+        unread = float((counts.mean_of(counts.unread)[self.items] * weights).mean())
+        nearest = min(abs(value if end is None else end) for end in (low, high))
+        return unread if unread > limit and nearest <= unread else None
 
 
 def first_answer_of(study: Study) -> str:
@@ -80,8 +101,8 @@ def primary_of(study: Study) -> Compared | None:
 
 def corrected_family(study: Study) -> dict[Compared, FamilyTest]:
     """Correct all that a sentence at a glance may claim."""
-    primary = primary_of(study)
-    family = {primary: _primary_tested(study, primary)} if primary else {}
+    primary, alpha = primary_of(study), 1 - study.settings.confidence
+    family = {primary: _primary_tested(study, primary, alpha)} if primary else {}
     pictured = picture_benchmarks(study, _asked_without_pictures(study))
     compared = [[one for one in _compared(study, name, pictured) if one != primary] for name in study.benchmarks]
     compared = [group for group in compared if group]
@@ -91,10 +112,11 @@ def corrected_family(study: Study) -> dict[Compared, FamilyTest]:
         family |= {one: FamilyTest(None, error) for one, (error, _) in zip(group, parts, strict=True)}
         groups.append(np.stack([values for _, values in parts], axis=1))
     corrected = corrected_together(groups, study.settings, family[primary].p_corrected if primary else None)
+    tested = sum(int((~np.isnan(p_values)).sum()) for p_values in corrected)
     for group, p_values in zip(compared, corrected, strict=True):
         for one, p_value in zip(group, p_values.tolist(), strict=True):
             if not np.isnan(p_value):
-                family[one] = family[one]._replace(p_corrected=p_value)
+                family[one] = family[one]._replace(p_corrected=p_value, level=alpha / tested)
     return family
 
 
@@ -132,13 +154,14 @@ def _parts(study: Study, compared: Compared) -> tuple[float, Floats]:
     return parts.error, values
 
 
-def _primary_tested(study: Study, primary: Compared) -> FamilyTest:
+def _primary_tested(study: Study, primary: Compared, alpha: float) -> FamilyTest:
     """Return the p value and the error of the primary; p is 1 where it cannot be tested, or where unread answers could turn it."""
     outcomes, settings = study.benchmarks[primary.benchmark].outcomes, study.settings
-    difference = paired_difference(*_values(study, primary), outcomes.by_patient(settings))
-    unread = unread_of(outcomes, difference.value, *_keys(primary))
-    turns = unread_may_turn(difference.value, difference.low, difference.high, unread, settings.max_missing_fraction)
-    return FamilyTest(1.0 if difference.p_value is None or turns else difference.p_value, difference.error)
+    difference, keys = paired_difference(*_values(study, primary), outcomes.by_patient(settings)), _keys(primary)
+    paired = Paired(*keys, outcomes.complete(*keys), difference)
+    unread = paired.unread_that_may_turn(outcomes, settings.max_missing_fraction)
+    p_value = difference.p_value if unread is None else None
+    return FamilyTest(1.0 if p_value is None else p_value, difference.error, PRIMARY, alpha)
 
 
 def _asked_without_pictures(study: Study) -> Iterator[Mapping[str, Any]]:

@@ -417,7 +417,7 @@ def notes(study: Study, tables: Tables, pairs: dict[str, list[Pair]]) -> Cells:
     """Return the rules of measurement in words, with their numbers."""
     smallest: dict[str, float | None] = {}
     for benchmark, found in pairs.items():
-        models = [pair.difference for pair in found if study.readers.keys().isdisjoint((pair.first, pair.second))]
+        models = [pair.difference for pair in found if study.readers.keys().isdisjoint((pair.row.model, pair.row.other))]
         known = sorted((difference.error, difference.patients) for difference in models if difference.error > 0 and difference.patients > 1)
         # the median pair stands for the benchmark
         shown = smallest_difference(*known[len(known) // 2], 1 - study.settings.confidence) if known else None

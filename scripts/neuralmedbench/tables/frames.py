@@ -35,8 +35,7 @@ CATEGORIES = frozenset(
     [
         "benchmark",
         "model",
-        "model_a",
-        "model_b",
+        "other",
         "arm",
         "strategy",
         "grader",

@@ -134,7 +134,7 @@ def _benchmark_rows(study: Study, benchmark: BenchmarkStudy, pairs: list[Pair]) 
         values = np.stack([outcomes.metric("pass1", Key(model)) for model in ranked], axis=1)
         ranges = rank_ranges(values, outcomes.by_patient(settings, *map(Key, ranked)))
     alpha = 1 - settings.confidence
-    different = {frozenset((pair.first, pair.second)) for pair in pairs if pair.differs(alpha)}
+    different = {frozenset((pair.row.model, pair.row.other)) for pair in pairs if pair.differs(alpha)}
     tier = tiers(ranked, different)
     for model, (low, high) in zip(ranked, ranges, strict=True):
         # equal rates share a rank
@@ -195,7 +195,7 @@ def _model_row(study: Study, benchmark: BenchmarkStudy, model: str) -> Cells:
     row |= with_ends({name: rates[name] for name in (PASS1_PATIENTS, "pass1", PASS1_STRICT, "pass5", "candidates5", "rubric")})
     row |= {name: None if name in unknown else mean_of(counts.grades[name]) for name in (MAIN_CONDITION, CORE_DIAGNOSIS)}
     if config.reader and counts.missing_fraction > limit:
-        # a reader answers a sample of the items, so no rate of all is known: the bounds stay, readers.csv has the sample
+        # a reader answers a sample of the items, so no rate of all is known: the bounds stay, topic readers has the sample
         row |= dict.fromkeys(name for name in row if name.removesuffix("_low").removesuffix("_high") in RATES_OF_ALL)
     return row
 
@@ -224,7 +224,7 @@ def _notes(study: Study, benchmark: BenchmarkStudy, key: Key, reader: str | None
         where = (
             "worked up, see topic workup of measures.csv"
             if strategy == Strategy.WORKUP
-            else "answered, compared with models on these alone in readers.csv"
+            else "answered, compared with models on these alone: topic readers of contrasts.csv"
         )
         notes.append(f"{whose}: no rank; {given} of {len(outcomes.items)} items {where}")
     elif benchmark.limit:

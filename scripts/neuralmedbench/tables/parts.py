@@ -179,7 +179,11 @@ def with_pool_marks(rows: Sequence[ResultRow], pools: Mapping[str, frozenset[str
 
 
 def _marks(row: ResultRow, pools: Mapping[str, frozenset[str]]) -> Cells:
-    return {mark: row[model] in pools[row[benchmark]] for mark, (benchmark, model) in POOL_MARKS.items() if row.get(mark, True) is None}
+    return {
+        mark: row[model] in pools[row[benchmark]]
+        for mark, (benchmark, model) in POOL_MARKS.items()
+        if row.get(mark, True) is None and (row[model] or mark == MARK)
+    }
 
 
 def pool_statements(study: Study) -> list[str]:

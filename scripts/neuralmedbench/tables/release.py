@@ -56,7 +56,7 @@ def _tell_by_two_weights(benchmark: BenchmarkStudy, fewest: int) -> bool:
     return any(two_weights_tell([number for number in counts if number], fewest) for counts in items)
 
 
-WEIGH_PATIENTS = frozenset({"pairwise", "claims", "decomposition", "readers", "contamination", "revisions", "readiness"})
+WEIGH_PATIENTS = frozenset({"pairs", "decomposition", "readers", "contamination", "revisions", "readiness"})
 """Tables whose numbers weigh patients alike, beside the contrasts."""
 
 
@@ -375,7 +375,8 @@ def without_few(shown: PublicTables, tables: Iterable[Table]) -> PublicTables:
     Sentences see no such row, and nothing of a benchmark that has no more patients.
     """
     shown = replace(shown, tables=_without_few_differentials(shown.tables), visible=_without_few_differentials(shown.visible))
-    numbers = {table.name: [name for name, kind in table.columns.items() if kind == "float" or name in RANKS] for table in tables}
+    hidden = {*RANKS, "answer"}
+    numbers = {table.name: [name for name, kind in table.columns.items() if kind == "float" or name in hidden] for table in tables}
     whole = {row["benchmark"] for row in shown.tables["leaderboard"] if row.get("few_patients")}
     study = shown.study
     return replace(

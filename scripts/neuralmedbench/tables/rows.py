@@ -48,12 +48,13 @@ class ModelRow(ResultRow):
 
 @dataclass(frozen=True, kw_only=True)
 class TopicRow(ModelRow):
-    """Base of the rows of the shapes. `topic` is the part of the page that shows the row."""
+    """Base of the rows of the shapes. `topic` is the part of the page that shows the row, `other` a second model, if it is about two."""
 
     topic: str
     measure: str
     arm: str = Arm.FULL
     strategy: str = Strategy.DIRECT
+    other: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +83,13 @@ class MeasureRow(TopicRow):
 class ContrastRow(TopicRow):
     """A difference between two sets of answers to the same items: a row of `contrasts.csv`.
 
-    The first side is `arm` and `strategy`, the second `other_arm` and `other_strategy`. The p value is that of this test alone.
+    The first side is `model`, `arm` and `strategy`, the second `other` (if empty, the same model), `other_arm` and `other_strategy`.
+    `p_value` is that of this test alone, `p_corrected` after correction for all of `family`: what sentences at a glance may claim. Without
+    one a row is exploratory. `answer` is about pass@1 (`Difference.answer`). `unread` is the share of unread answers of the lower side, where
+    these could turn the answer; `detectable` the smallest difference that 8 of 10 such studies would show after correction.
     """
 
+    other_in_reference_pool: bool | None = None
     other_arm: str = Arm.FULL
     other_strategy: str = Strategy.DIRECT
     slice: str = ""
@@ -93,6 +98,11 @@ class ContrastRow(TopicRow):
     low: float | None = None
     high: float | None = None
     p_value: float | None = None
+    p_corrected: float | None = None
+    family: str = ""
+    answer: str = ""
+    unread: float | None = None
+    detectable: float | None = None
     n_answers: int | None = None
     n_items: int | None = None
     n_patients: int | None = None

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from neuralmedbench.estimates.contrasts import Difference, Ratio, paired_difference, ratio_difference
+from neuralmedbench.estimates.contrasts import INCONCLUSIVE, Difference, Ratio, paired_difference, ratio_difference
 from neuralmedbench.estimates.intervals import ByPatient, Floats, Interval, patients_rate, rate_interval
 from neuralmedbench.records.items import Arm, Strategy
 from neuralmedbench.records.results import PASS1_PATIENTS
 from neuralmedbench.tables.answers import Samples
+from neuralmedbench.tables.family import FamilyTest, Paired
 from neuralmedbench.tables.groups import Mask
 from neuralmedbench.tables.outcomes import Key
-from neuralmedbench.tables.rows import ContrastRow, CountRow, MeasureRow
+from neuralmedbench.tables.rows import Cells, ContrastRow, CountRow, MeasureRow
 from neuralmedbench.tables.study import BenchmarkStudy, Study
 
 Values = Iterable[tuple[int, float | None]]
@@ -92,15 +94,36 @@ class ModelRows:
         cells |= {"n_answers": int(samples[known].sum()), "left_out": int(samples[~known].sum())}
         return self._measure(measure, known, interval, arm=key.arm, strategy=key.strategy, **cells)
 
-    def passes_contrast(self, measure: str, first: Key, second: Key, items: Mask | None = None, **cells: Any) -> ContrastRow:
-        """Return pass@1 under one key minus that under another one, on the items without a missing answer under both."""
+    def passes_contrast(
+        self, measure: str, first: Key, second: Key, items: Mask | None = None, tested: FamilyTest | None = None, **cells: Any
+    ) -> ContrastRow:
+        """Return pass@1 under one key minus that under another one; `tested` if sentences at a glance may claim it."""
+        return self.passes_difference(measure, self.paired(first, second, items), tested, **cells)
+
+    def paired(self, first: Key, second: Key, items: Mask | None = None) -> Paired:
+        """Compare pass@1 under two keys."""
         ours, theirs = (self.outcomes.pass1_of_complete_items(key) for key in (first, second))
-        both = ~np.isnan(ours + theirs) & (True if items is None else items)
+        both = np.asarray(~np.isnan(ours + theirs) & (True if items is None else items))
         by = self.outcomes.by_patient(self.study.settings, first, second)
-        difference = paired_difference(np.where(both, ours, np.nan), np.where(both, theirs, np.nan), by)
-        answers = sum(int(self.outcomes.counts[key].samples[both].sum()) for key in (first, second))
-        sides = {"arm": first.arm, "strategy": first.strategy, "other_arm": second.arm, "other_strategy": second.strategy}
-        return self.difference(measure, difference, both, **(sides | {"n_answers": answers} | cells))
+        return Paired(first, second, both, paired_difference(np.where(both, ours, np.nan), np.where(both, theirs, np.nan), by))
+
+    def passes_difference(self, measure: str, paired: Paired, tested: FamilyTest | None = None, **cells: Any) -> ContrastRow:
+        """Return a comparison of pass@1 as a row, with its answer."""
+        (first, second, both, difference), settings = paired, self.study.settings
+        unread = paired.unread_that_may_turn(self.outcomes, settings.max_missing_fraction)
+        p_corrected = tested.corrected(difference.p_value) if tested else None
+        # what is in the family and was not tested is never claimed
+        p_decisive = 1.0 if tested and p_corrected is None else p_corrected
+        sides: Cells = {"arm": first.arm, "strategy": first.strategy, "other_arm": second.arm, "other_strategy": second.strategy}
+        sides |= {"other": second.model} if second.model != first.model else {}
+        sides |= {"n_answers": sum(int(self.outcomes.counts[key].samples[both].sum()) for key in (first, second))}
+        row = replace(
+            self.difference(measure, difference, both, **(sides | cells)),
+            p_corrected=p_corrected,
+            unread=unread,
+            answer=difference.answer(1 - settings.confidence, p_decisive) if unread is None else INCONCLUSIVE,
+        )
+        return replace(row, family=tested.family, detectable=tested.detectable(row.n_patients)) if tested else row
 
     def contrast(
         self, measure: str, first: Floats | Ratio, second: Floats | Ratio, *, arm: str = Arm.FULL, other_arm: str = Arm.FULL, **cells: Any

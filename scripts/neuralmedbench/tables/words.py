@@ -5,27 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from neuralmedbench.estimates.contrasts import DIFFERENT
 from neuralmedbench.records.results import PATIENT, PRIOR
 from neuralmedbench.records.words import capital, counted, items_of, listing, percent_with_span, points, points_span
 from neuralmedbench.tables.rows import Cells, Tables
 from neuralmedbench.tables.study import Study
 
 PRIMARY, PICTURES, MODELS = "primary", "pictures", "models"
-"""Kinds of comparisons in `claims.csv`."""
+"""Kinds of comparisons that sentences at a glance may claim; the first is a family, too."""
 
 MOST_EXPLORED = 3
 """Most exploratory differences in a sentence."""
 
 
 def claims_of(tables: Tables, kind: str, *, significant: bool = True, **cells: str) -> list[Cells]:
-    """Return the comparisons of one kind that have the given cells; only those that are significant after correction, or all that were made."""
-    rows = [row for row in tables["claims"] if row["kind"] == kind and all(row[name] == value for name, value in cells.items())]
-    return [row for row in rows if row["significant"]] if significant else rows
+    """Return the comparisons of one kind that have the given cells; only those that are significant after correction, or all that were made.
+
+    They are the rows with a family: pictures of topic `arms`; of topic `pairs` the primary, and models against the leader of their benchmark.
+    """
+    rows = [row for row in tables["arms" if kind == PICTURES else "pairs"] if row.get("family")]
+    if kind == PRIMARY:
+        rows = [row for row in rows if row["family"] == PRIMARY]
+    else:
+        rows = [row for row in rows if row["family"] != PRIMARY and row["p_value"] is not None]
+    if kind == MODELS:
+        leaders = {row["benchmark"]: (best_of(tables, row["benchmark"]) or {}).get("model") for row in rows}
+        rows = [row for row in rows if leaders[row["benchmark"]] in (row["model"], row["other"])]
+    rows = [row for row in rows if all(row[name] == value for name, value in cells.items())]
+    return [row for row in rows if row["answer"] in DIFFERENT] if significant else rows
 
 
 def is_closed(tables: Tables) -> bool:
     """Return True if a stated comparison is not significant, so that nothing else was tested."""
-    return any(row["kind"] == PRIMARY and not row["significant"] for row in tables["claims"])
+    return any(row["answer"] not in DIFFERENT for row in claims_of(tables, PRIMARY, significant=False))
 
 
 def exploratory(study: Study, head: str, rows: Iterable[Cells]) -> str:

@@ -15,7 +15,6 @@ from neuralmedbench.tables import (
     answer_errors,
     calibrated,
     calls,
-    claims,
     cohort,
     contamination,
     contrasts,
@@ -54,11 +53,11 @@ from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
 from neuralmedbench.tables.pass_rules import definitions
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
-from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, ResultRow, Tables
+from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, CountRow, MeasureRow, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 
 METRICS = (*PASS1, *RANKING, "pass5", "candidates5", "rank", "tier", "missing_fraction")
-# the order matters: `cost` reads the rows of `leaderboard`, `claims` those of the pairs and arms
+# the order matters: `cost` reads the rows of `leaderboard`
 TABLES: tuple[Table, ...] = (
     leaderboard.TABLE,
     rates.TABLE,
@@ -80,7 +79,7 @@ TABLES: tuple[Table, ...] = (
     reliability.CONFIDENCE,
     reliability.RELIABILITY,
     reliability.RISK_COVERAGE,
-    contrasts.PAIRWISE,
+    contrasts.PAIRS,
     contamination.TABLE,
     similarity.TABLE,
     fields.FIELD_ACCURACY,
@@ -108,7 +107,6 @@ TABLES: tuple[Table, ...] = (
     agreement.RATERS,
     readiness.TABLE,
     revisions.REVISIONS,
-    claims.TABLE,
     measures.GROUNDING,
     measures.BLIND_ITEMS,
     item_analysis.ITEM_ANALYSIS,
@@ -165,12 +163,12 @@ def rows_of_file(name: str, tables: Tables) -> list[Cells]:
     if name not in SHAPES:
         return tables[name]
     topics = [table for table in TABLES if table.is_topic]
-    return [row for table in topics for row in tables[table.name] if _shape_of(table, row) is SHAPES[name]]
+    return [row for table in topics for row in tables[table.name] if _shape_of(row) is SHAPES[name]]
 
 
-def _shape_of(table: Table, row: Cells) -> type[ResultRow]:
+def _shape_of(row: Cells) -> type[ResultRow]:
     """Return the shape of a row of a topic; a hidden row has its keys alone."""
-    return ContrastRow if "other_arm" in row else table.row
+    return ContrastRow if "other_arm" in row else MeasureRow if "source" in row else CountRow
 
 
 def released_tables(study: Study, folder: Path, release: Release) -> Tables:

@@ -7,6 +7,10 @@ import pytest
 
 from fixtures.contrast_studies import Cell, broken, grid, measure
 from neuralmedbench.estimates.contrasts import (
+    ALIKE,
+    BETTER,
+    INCONCLUSIVE,
+    WORSE,
     Difference,
     Ratio,
     can_reject,
@@ -228,3 +232,39 @@ def test_a_pair_that_differs_needs_no_more_patients_than_one_that_does_not() -> 
     apart, alike = (paired_difference(gaps + shift, np.zeros(40), by(40)) for shift in (0.5, 0.0))
     assert patients_to_show(0.1, apart.error, 40, 0.05) == patients_to_show(0.1, alike.error, 40, 0.05)
     assert patients_to_show(0.1, 0.0, 40, 0.05) is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "p_corrected", "alike", "answer"),
+    [
+        (0.01, 0.2, None, False, BETTER),
+        (-0.2, -0.01, None, False, WORSE),
+        # an end at 0 does not exclude it
+        (0.0, 0.2, None, False, INCONCLUSIVE),
+        (-0.2, 0.0, None, False, INCONCLUSIVE),
+        (-0.08, 0.08, None, True, ALIKE),
+        # shown, if small: more than alike
+        (0.01, 0.05, None, True, BETTER),
+        # a corrected p value decides, whatever the interval
+        (0.01, 0.2, 0.049, False, BETTER),
+        (0.01, 0.2, 0.05, False, INCONCLUSIVE),
+        (0.01, 0.05, 1.0, True, ALIKE),
+        # of a single cluster there is no interval
+        (None, None, None, False, INCONCLUSIVE),
+    ],
+)
+def test_an_answer_is_that_of_the_corrected_test_or_of_the_interval(
+    low: float | None, high: float | None, p_corrected: float | None, alike: bool, answer: str
+) -> None:
+    value = 0.05 if low is None or high is None else (low + high) / 2
+    assert Difference(value, low, high, 0.01, alike).answer(0.05, p_corrected) == answer
+
+
+def test_without_a_difference_there_is_no_answer() -> None:
+    assert Difference().answer(0.05) == Difference().answer(0.05, p_corrected=0.01) == ""
+
+
+@pytest.mark.parametrize(("patients", "answer"), [(28, INCONCLUSIVE), (29, ALIKE)])
+def test_models_that_differ_nowhere_are_alike_from_29_patients_on(patients: int, answer: str) -> None:
+    ones = np.ones(patients)
+    assert paired_difference(ones, ones, by(patients)).answer(0.05) == answer

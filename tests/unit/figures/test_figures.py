@@ -56,8 +56,9 @@ def fill(folder: Path, models: list[str]) -> None:
     measures += [{**full, "model": row["model"], "slice": "ranked_differential", "value_of_slice": "true", "measure": name,
                   "value": row.get(name, ""), **seen} for row in board for name in ("pass1", "pass5", "candidates5", "all_right")]  # fmt: skip
     pairs = [(first, second) for place, first in enumerate(models) for second in models[place + 1 :]]
-    write(folder, "pairwise", [{"benchmark": "deep", "model_a": second, "model_b": first, "difference": -0.3, "low": -0.5, "high": -0.1, **seen}
-                               | {"p_corrected": 0.01 if first == models[0] else 0.4} for first, second in pairs])  # fmt: skip
+    row = {"topic": "pairs", "family": "first screen", "benchmark": "deep", "difference": -0.3, "low": -0.5, "high": -0.1, **seen}
+    contrasts += [{**row, "model": second, "other": first, "answer": "worse" if first == models[0] else "inconclusive"}
+                  for first, second in pairs]  # fmt: skip
     classes = ("perceptual_failure", "visual_hallucination", "reasoning_failure", "knowledge_gap", "grounding_error")
     left = {"right": 0.6, "beyond_history": 0.5, "from_picture": 0.4, "stable": 0.3, "accepted": 0.1}
     measures += [{"topic": "funnel", "benchmark": "deep", "model": name, "measure": step, "slice": "place", "value_of_slice": place, **seen,
@@ -175,8 +176,7 @@ def test_a_table_that_a_public_run_hides_says_so_in_its_figure(name: str, tables
         "benchmark",
         "axis",
         "model",
-        "model_a",
-        "model_b",
+        "other",
         "arm",
         "strategy",
         "slice",

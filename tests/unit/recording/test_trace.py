@@ -169,7 +169,7 @@ def test_the_chain_is_that_of_the_row_and_names_code_and_settings(study: Path) -
 
 
 def test_a_row_about_two_models_shows_both(study: Path) -> None:
-    text = trace(cell(study, "pairwise", f"benchmark={DEPTH},model_a=alpha,model_b=beta", "difference"), root=study)
+    text = trace(cell(study, "contrasts", f"topic=pairs,benchmark={DEPTH},model=alpha,other=beta", "difference"), root=study)
     assert "not recomputed" in text
     assert f"answers of alpha to {DEPTH}" in text
     assert f"answers of beta to {DEPTH}" in text

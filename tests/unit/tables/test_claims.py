@@ -11,10 +11,10 @@ import pytest
 
 from fixtures.claims import MODELS, counts_of, null_study, tables_of
 from fixtures.tables import BREADTH, DEPTH
-from neuralmedbench.estimates.contrasts import can_reject
-from neuralmedbench.tables.claims import WORDS, _detectable, power_sentence, primary_sentence
-from neuralmedbench.tables.contrasts import layout_sentence, pairwise_takeaway, picture_sentence
-from neuralmedbench.tables.family import Compared, FamilyTest, corrected_family
+from neuralmedbench.estimates.contrasts import DIFFERENT, can_reject
+from neuralmedbench.tables.claims import WORDS, power_sentence, primary_sentence
+from neuralmedbench.tables.contrasts import layout_sentence, pairs_takeaway, picture_sentence
+from neuralmedbench.tables.family import FIRST_SCREEN, Compared, FamilyTest, corrected_family
 from neuralmedbench.tables.first_screen import _leader
 from neuralmedbench.tables.outcomes import Key
 from neuralmedbench.tables.study import Stated
@@ -22,6 +22,21 @@ from neuralmedbench.tables.words import MODELS as PAIRS
 from neuralmedbench.tables.words import PICTURES, PRIMARY, claims_of
 
 STATED = Stated("2026-01-31", DEPTH, "beta", "alpha")
+
+
+def all_claims(tables: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return the claims of all kinds."""
+    return [row for kind in (PAIRS, PRIMARY, PICTURES) for row in claims_of(tables, kind, significant=False)]
+
+
+def are_significant(tables: dict[str, list[dict[str, Any]]], kind: str, **cells: str) -> list[bool]:
+    """Say of each claim of a kind whether it is significant."""
+    return [row["answer"] in DIFFERENT for row in claims_of(tables, kind, significant=False, **cells)]
+
+
+def pairs_of(tables: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return the comparisons of two models."""
+    return [row for row in tables["pairs"] if "difference" in row]
 
 
 def answer(study: SimpleNamespace, model: str, passed: np.ndarray, arm: str = "full", unread: np.ndarray | None = None) -> None:
@@ -54,20 +69,19 @@ def drawn() -> tuple[SimpleNamespace, dict[str, list[dict[str, Any]]]]:
 def test_pairs_with_the_leader_and_pictures_are_claims_and_all_pairs_are_corrected(drawn) -> None:
     study, tables = drawn
     leaders = {row["benchmark"]: row["model"] for row in tables["leaderboard"] if row["rank"] == 1}
-    rows = tables["claims"]
-    assert [row["kind"] for row in rows] == [PAIRS] * 4 + [PICTURES] * 3
-    assert all(leaders[row["benchmark"]] in (row["model"], row["other"]) for row in rows if row["kind"] == PAIRS)
-    assert {row["benchmark"] for row in rows if row["kind"] == PICTURES} == {DEPTH}
+    rows = all_claims(tables)
+    assert [row["other"] != "" for row in rows] == [True] * 4 + [False] * 3
+    assert all(leaders[row["benchmark"]] in (row["model"], row["other"]) for row in rows if row["other"])
+    assert {row["benchmark"] for row in rows if not row["other"]} == {DEPTH}
+    assert {row["family"] for row in (*rows, *pairs_of(tables))} == {FIRST_SCREEN}
     family = corrected_family(study)
     assert len(family) == 2 * 3 + 3, "pairs of two sets, pictures of one"
-    for row in rows:
-        tested = family[Compared(row["benchmark"], row["model"], row["other"] or "")]
+    for row in (*rows, *pairs_of(tables)):
+        tested = family[Compared(row["benchmark"], row["model"], row["other"])]
         assert row["p_corrected"] == max(tested.p_corrected, row["p_value"])
-        assert row["significant"] == (row["p_corrected"] < 0.05)
-        assert not (row["significant"] and row["low"] <= 0 <= row["high"])
-    pairs = {(row["benchmark"], row["model_a"], row["model_b"]): row["p_corrected"] for row in tables["pairwise"]}
-    for row in claims_of(tables, PAIRS, significant=False):
-        assert pairs[row["benchmark"], row["model"], row["other"]] == row["p_corrected"]
+        assert (row["answer"] in DIFFERENT) == (row["p_corrected"] < 0.05)
+        assert not (row["answer"] in DIFFERENT and row["low"] <= 0 <= row["high"])
+        assert row["answer"] == ("better" if row["difference"] > 0 else "worse") or row["answer"] not in DIFFERENT
 
 
 def test_readers_are_in_no_correction(drawn) -> None:
@@ -75,8 +89,8 @@ def test_readers_are_in_no_correction(drawn) -> None:
     people = SimpleNamespace(**vars(study) | {"readers": {"gamma": "clinician"}})
     assert {name for compared in corrected_family(people) for name in compared[1:]} == {"alpha", "beta", ""}
     found = tables_of(people)
-    assert all("gamma" not in (row["model"], row["other"]) for row in found["claims"])
-    assert {row["p_corrected"] is None for row in found["pairwise"] if "gamma" in (row["model_a"], row["model_b"])} == {True}
+    assert all("gamma" not in (row["model"], row["other"]) for row in all_claims(found))
+    assert {(row["p_corrected"], row["family"]) for row in pairs_of(found) if "gamma" in (row["model"], row["other"])} == {(None, "")}
 
 
 def test_patients_who_share_a_request_have_one_sign() -> None:
@@ -98,7 +112,7 @@ def test_a_stated_comparison_has_the_whole_error_and_opens_the_others() -> None:
     tables = tables_of(study)
     (primary,) = claims_of(tables, PRIMARY)
     assert (primary["model"], primary["other"], primary["p_corrected"]) == ("alpha", "beta", primary["p_value"])
-    assert [row["significant"] for row in claims_of(tables, PICTURES, significant=False)] == [True, True, False]
+    assert are_significant(tables, PICTURES) == [True, True, False]
     said = primary_sentence(study, tables)
     assert said.startswith(f"Stated comparison: Beta against Alpha on {DEPTH}, stated on 2026-01-31: −20 points (")
     assert said.endswith("; Alpha scores significantly higher.")
@@ -112,18 +126,20 @@ def test_nothing_but_intervals_is_left_where_the_stated_comparison_is_missed() -
     study = run_with({"alpha": 40, "beta": 38, "gamma": 10}, STATED)
     tables = tables_of(study)
     assert claims_of(tables, PICTURES) == claims_of(tables, PAIRS) == claims_of(tables, PRIMARY) == []
-    assert {row["p_corrected"] for row in tables["claims"] if row["kind"] != PRIMARY} == {None}
-    assert all(row["low"] is not None for row in tables["claims"])
+    assert {row["p_corrected"] for row in all_claims(tables) if row["family"] != PRIMARY} == {None}
+    assert all(row["low"] is not None for row in all_claims(tables))
+    # nor is a clear difference called one by its interval alone
+    assert any(row["low"] > 0 for row in pairs_of(tables))
     said = primary_sentence(study, tables)
     assert said.startswith(f"Stated comparison: Beta against Alpha on {DEPTH}, stated on 2026-01-31: −3 points (")
     assert said.endswith("; inconclusive. No other comparison is tested.")
     assert picture_sentence(study, tables) == "Pictures: not tested, because the stated comparison is inconclusive."
-    assert pairwise_takeaway(study, tables).takeaway == "Not tested, because the stated comparison is inconclusive."
+    assert pairs_takeaway(study, tables).takeaway == "Not tested, because the stated comparison is inconclusive."
     assert "significantly" not in _leader(study, tables, DEPTH)
     # without it, both other models are lower, and the pictures are used
     study.stated = None
     free = tables_of(study)
-    assert [row["significant"] for row in claims_of(free, PICTURES, significant=False)] == [True, True, False]
+    assert are_significant(free, PICTURES) == [True, True, False]
     assert primary_sentence(study, free) == ""
 
 
@@ -132,7 +148,7 @@ def test_unread_answers_that_could_turn_the_stated_comparison_close_the_others()
     places = np.arange(60)
     answer(study, "beta", places < 28, unread=places >= 28)
     tables = tables_of(study)
-    assert not any(row["significant"] for row in tables["claims"])
+    assert not any(row["answer"] in DIFFERENT for row in all_claims(tables))
     assert "inconclusive, as 53 % of the answers of the lower one could not be read" in primary_sentence(study, tables)
 
 
@@ -157,9 +173,8 @@ def test_no_sentence_names_a_difference_that_is_not_significant_in_the_family() 
     study = run_with({"alpha": 40, "beta": 10, "gamma": 10})
     tables = tables_of(study)
     for significant in (False, True):
-        claims = [row | {"significant": significant} for row in tables["claims"]]
-        claims = [row if significant else row | {"p_corrected": 0.4} for row in claims]
-        cells = tables | {"claims": claims}
+        changed = {} if significant else {"p_corrected": 0.4, "answer": "inconclusive"}
+        cells = tables | {topic: [row | changed for row in tables[topic]] for topic in ("pairs", "arms")}
         assert ("Beta and Gamma score significantly lower" in _leader(study, cells, DEPTH)) is significant
         assert ("Beta and Gamma do not score significantly lower" in _leader(study, cells, DEPTH)) is not significant
         assert ("did significantly worse without them" in picture_sentence(study, cells)) is significant
@@ -178,9 +193,8 @@ def test_unread_answers_that_could_turn_a_comparison_leave_it_open(unread: bool,
     tables = tables_of(study)
     assert words in _leader(study, tables, DEPTH)
     (claim,) = claims_of(tables, PAIRS, significant=False, benchmark=DEPTH)
-    assert (claim["significant"], claim["unread"] > 0.6) == (not unread, unread)
-    pairs = [row for row in tables["pairwise"] if row["benchmark"] == DEPTH]
-    said = pairwise_takeaway(study, {"pairwise": pairs, "claims": []}).takeaway
+    assert (claim["answer"], (claim["unread"] or 0) > 0.6) == ("inconclusive" if unread else "better", unread)
+    said = pairs_takeaway(study, {"pairs": [row for row in tables["pairs"] if row["benchmark"] == DEPTH]}).takeaway
     assert said.startswith("The only pair of models differs" if not unread else "0 of 1 pair of models differ")
     assert ("Of 1 pair it cannot be told" in said) is unread
 
@@ -191,8 +205,7 @@ def test_unread_answers_without_the_pictures_leave_the_comparison_open_too() -> 
     for unread in (np.zeros(60), np.ones(60)):
         answer(study, "alpha", np.ones(60))
         answer(study, "alpha", np.zeros(60), "no_image", unread)
-        (row,) = claims_of(tables_of(study), PICTURES, significant=False, model="alpha")
-        found[bool(unread.any())] = row["significant"]
+        (found[bool(unread.any())],) = are_significant(tables_of(study), PICTURES, model="alpha")
     assert found == {False: True, True: False}
 
 
@@ -207,7 +220,7 @@ def test_the_documented_layout_of_one_model_is_stated_with_its_interval() -> Non
     text = layout_sentence(study, tables)
     assert text.startswith("Shown as its maker documents, against the common layout (exploratory): Alpha +40 points (+")
     assert text.endswith(" in the layout of MedGemma 1.5.")
-    assert {row["kind"] for row in tables["claims"]} == {PAIRS, PICTURES}
+    assert {row["arm"] for row in tables["arms"] if row["family"]} == {"no_image"}
 
 
 def test_the_last_sentence_says_how_large_a_difference_the_run_can_show(drawn) -> None:
@@ -216,24 +229,25 @@ def test_the_last_sentence_says_how_large_a_difference_the_run_can_show(drawn) -
     assert sentence.startswith("Power: with 30 to 60 patients, 8 of 10 such studies would show a difference of ")
     assert " points with and without pictures and " in sentence
     assert sentence.endswith(" points between two models, after correction for all 9 comparisons.")
-    pairs = claims_of(tables, PAIRS, significant=False)
-    wide = tables | {"claims": [row | {"detectable": None} for row in pairs]}
+    wide = tables | {"pairs": [row | {"detectable": None} for row in tables["pairs"]], "arms": []}
     assert " patients, the size of a difference between two models cannot be computed, after" in power_sentence(wide)
-    few = tables | {"claims": [row | {"detectable": None, "n_patients": 5} for row in pairs]}
+    few = wide | {"pairs": [row | {"n_patients": 5} for row in wide["pairs"]]}
     assert "with 5 patients, 8 of 10 such studies would show no difference, however large, between two models" in power_sentence(few)
-    both = tables | {"claims": [*few["claims"], *claims_of(tables, PICTURES, significant=False)]}
+    both = tables | {"pairs": few["pairs"]}
     assert "with and without pictures, but none, however large, between two models, after" in power_sentence(both)
-    assert power_sentence({"claims": []}) == ""
+    assert power_sentence({"leaderboard": [], "pairs": [], "arms": []}) == ""
 
 
 @pytest.mark.parametrize(("patients", "number"), [(6, 1), (6, 15), (8, 15), (12, 60)])
 def test_no_power_is_promised_where_the_corrected_level_cannot_be_reached(patients: int, number: int) -> None:
-    known = _detectable(FamilyTest(0.5, 0.1), patients, 0.05 / number)
+    known = FamilyTest(0.5, 0.1, level=0.05 / number).detectable(patients)
     assert (known is not None) == can_reject(patients, 0.05 / number)
 
 
-def test_claims_are_looked_up_by_their_cells() -> None:
-    rows = [{"kind": PAIRS, "benchmark": one, "model": "a", "significant": one == DEPTH} for one in (DEPTH, BREADTH)]
-    assert claims_of({"claims": rows}, PAIRS) == rows[:1]
-    assert claims_of({"claims": rows}, PAIRS, significant=False, benchmark=BREADTH) == rows[1:]
+def test_claims_are_looked_up_by_their_cells(drawn) -> None:
+    _, tables = drawn
+    both = claims_of(tables, PAIRS, significant=False)
+    of_each = [claims_of(tables, PAIRS, significant=False, benchmark=benchmark) for benchmark in (DEPTH, BREADTH)]
+    assert sorted(map(str, both)) == sorted(str(row) for rows in of_each for row in rows)
+    assert [len(rows) for rows in of_each] == [2, 2]
     assert list(WORDS) == [PRIMARY, PICTURES, PAIRS]

@@ -153,7 +153,7 @@ def test_settings_of_one_id_are_a_family_of_their_own(study: Study) -> None:
         "gamma": None,
     }
     assert all(row["shared_id"] is None for row in rows_of(study).values())
-    before, after = ({(pair.first, pair.second): pair for pair in model_pairs(one)[DEPTH]} for one in (study, found))
+    before, after = ({(pair.row.model, pair.row.other): pair.row for pair in model_pairs(one)[DEPTH]} for one in (study, found))
     assert [after[pair].p_corrected for pair in before] == [pair.p_corrected for pair in before.values()]
 
 

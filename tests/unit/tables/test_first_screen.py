@@ -20,7 +20,7 @@ from neuralmedbench.records.items import Axis, Kind
 from neuralmedbench.report.page import FILTERS, render
 from neuralmedbench.report.source import PageSource, read_source
 from neuralmedbench.tables.claims import power_sentence
-from neuralmedbench.tables.contrasts import pairwise_takeaway, picture_sentence
+from neuralmedbench.tables.contrasts import pairs_takeaway, picture_sentence
 from neuralmedbench.tables.decomposition import decomposition_sentence
 from neuralmedbench.tables.deid_audit import privacy_takeaway
 from neuralmedbench.tables.family import picture_benchmarks
@@ -159,29 +159,19 @@ def run_of(names: tuple[str, ...], limit: int = 0) -> Study:
 def sentences_for(count: int) -> dict[str, str]:
     """Return every sentence with a count in it, for so many models, comparisons or missing answers."""
     names, study = NAMES[:count], run_of(NAMES[:count], limit=count)
-    claim = {
-        "kind": "models",
-        "detectable": 0.36,
-        "low": -0.2,
-        "n_patients": 12,
-        "benchmark": DEPTH,
-        "significant": False,
-        "difference": 0.1,
-    }
-    rows: Any = {name: [] for name in ("claims", "rates", "reasoning", "ratings", "pairwise")}
-    size = {"benchmark": DEPTH, "p_value": 0.01, "n_items": 1, "n_patients": 1}
-    compared = [
-        size | ({"p_corrected": 0.01, "low": 0.1, "high": 0.3} if place < count else {"p_corrected": 0.9, "low": -0.1, "high": 0.3})
-        for place in range(3)
-    ]
+    claim = {"family": "first screen", "benchmark": DEPTH, "measure": "pass1_patients", "p_value": 0.01, "model": "Ada", "other": "Bea"}
+    claim |= {"difference": 0.1, "detectable": 0.36, "low": 0.1, "high": 0.3, "n_items": 1, "n_patients": 12}
+    shown, open_ = {"p_corrected": 0.01, "answer": "better"}, {"p_corrected": 0.9, "answer": "inconclusive"}
+    rows: Any = {name: [] for name in ("arms", "rates", "reasoning", "ratings", "pairs")}
+    compared = [claim | (shown if place < count else open_) for place in range(3)]
     everybody = rows | {"leaderboard": board(NAMES)}
-    worse = [claim | {"model": "Ada", "other": name, "significant": True} for name in NAMES[1 : count + 1]]
+    worse = [claim | shown | {"other": name} for name in NAMES[1 : count + 1]]
     return {
-        "power": power_sentence(rows | {"claims": [claim] * count, "pairwise": compared[:count]}),
+        "power": power_sentence(everybody | {"pairs": compared[:count]}),
         "answer": title_answer(study, rows | {"leaderboard": board(names)})["short"],
-        "leader": _leader(run_of(NAMES), everybody | {"claims": worse}, DEPTH),
+        "leader": _leader(run_of(NAMES), everybody | {"pairs": worse}, DEPTH),
         "missing": glance_takeaway(run_of(NAMES), rows | {"leaderboard": board(NAMES, lacking=count)}).takeaway,
-        "pairs": pairwise_takeaway(study, rows | {"pairwise": compared}).takeaway,
+        "pairs": pairs_takeaway(study, rows | {"pairs": compared}).takeaway,
         "sample": FILTERS["sample"]({"n_items": str(count), "n_patients": "(hidden)"}),  # type: ignore[arg-type]
         "limited": badges(study, rows | {"leaderboard": board(names)})[0]["text"],
     }
@@ -360,8 +350,8 @@ def test_the_pictures_of_another_set_than_that_of_depth_are_named_in_head_and_se
         Study,
         SimpleNamespace(benchmarks={"wide": SimpleNamespace(config=SimpleNamespace(axis=Axis.BREADTH, title="Wide"))}, models={"ada": ada}),
     )
-    claim = {"kind": "pictures", "benchmark": "wide", "model": "ada", "difference": -0.2, "significant": True}
-    assert picture_sentence(run, {"claims": [claim]}) == "Pictures: on Wide Ada did significantly worse without them."
+    claim = {"family": "first screen", "benchmark": "wide", "model": "ada", "difference": -0.2, "p_value": 0.01, "answer": "worse"}
+    assert picture_sentence(run, {"arms": [claim], "pairs": []}) == "Pictures: on Wide Ada did significantly worse without them."
 
 
 UNREAD = {"benchmark": BREADTH, "model": "Ada", "title": "Ada", "rank": 1, "pass1": 0.225, "pass1_low": 0.13, "pass1_high": 0.35}

@@ -20,7 +20,7 @@ from neuralmedbench.estimates.intervals import IntervalSettings
 from neuralmedbench.records.items import Family, Gold, Level, Runner
 from neuralmedbench.records.scores import Score
 from neuralmedbench.tables import item_analysis
-from neuralmedbench.tables.contrasts import model_pairs, pairwise_rows
+from neuralmedbench.tables.contrasts import model_pairs, pair_rows
 from neuralmedbench.tables.item_analysis import (
     BLIND,
     EVERYBODY,
@@ -211,8 +211,13 @@ def test_a_pair_that_differs_alike_for_every_patient_tells_nothing_about_the_num
 
 
 def test_pairs_say_how_many_patients_the_margin_needs() -> None:
-    assert all(row.needed for row in pairwise_rows(model_pairs(study_of(abilities(120))), 0.02))
-    assert not any(row.needed for row in pairwise_rows(model_pairs(study_of(abilities(3))), 0.02))
+    def needed(patients: int) -> list[float]:
+        study = study_of(abilities(patients))
+        return [row.value for row in pair_rows(study, model_pairs(study)) if row.measure == "needed"]
+
+    assert len(needed(120)) == len(MODELS) * (len(MODELS) - 1) / 2
+    assert all(needed(120))
+    assert needed(3) == []
 
 
 def test_the_sentence_counts_the_flags() -> None:

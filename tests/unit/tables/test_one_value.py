@@ -91,9 +91,11 @@ def test_the_leaderboard_ranks_by_patients_alike(uneven: tuple[Path, str]) -> No
 def test_a_difference_is_that_of_the_numbers_that_rank(uneven: tuple[Path, str]) -> None:
     tables = uneven[0] / "results/tables"
     board = {(row["benchmark"], row["model"]): row for row in read_table(tables / "leaderboard.csv")}
-    for row in read_table(tables / "pairwise.csv"):
-        first, second = (float(board[row["benchmark"], row[side]]["pass1_patients"]) for side in ("model_a", "model_b"))
-        if all(board[row["benchmark"], row[side]]["missing"] == "0" for side in ("model_a", "model_b")):
+    pairs = [row for row in read_table(tables / "contrasts.csv") if row["topic"] == "pairs"]
+    assert pairs
+    for row in pairs:
+        first, second = (float(board[row["benchmark"], row[side]]["pass1_patients"]) for side in ("model", "other"))
+        if all(board[row["benchmark"], row[side]]["missing"] == "0" for side in ("model", "other")):
             assert float(row["difference"]) == pytest.approx(first - second, abs=2e-6)
     for row in read_table(tables / "decomposition.csv"):
         assert float(row["gain"]) == pytest.approx(float(row["d"]) - float(row["f"]), abs=2e-6)

@@ -10,8 +10,8 @@ import pytest
 from fixtures.reader import ANSWER, MODEL, ROUND, export_of, make_round, put_export, responses_of_reader, write_asked, write_results
 from neuralmedbench.recording.reader_answers import import_readers
 from neuralmedbench.records.responses import Response
-from neuralmedbench.records.results import PRIOR
-from neuralmedbench.tables.contrasts import model_pairs, reader_rows
+from neuralmedbench.records.results import PRIOR, by_measure
+from neuralmedbench.tables.contrasts import model_pairs, reader_rows, readers_takeaway
 from neuralmedbench.tables.first_screen import badges
 from neuralmedbench.tables.leaderboard import leaderboard_rows
 from neuralmedbench.tables.rates import rate_rows
@@ -58,21 +58,31 @@ def test_readers_are_in_the_leaderboard_as_people_without_a_rank(study: Study) -
 
 
 def test_reader_and_model_are_compared_on_the_same_questions(study: Study) -> None:
-    rows = [row for row in reader_rows(study) if row["slice"] == "all"]
-    found = {(row["reader"], row["model"]): row for row in rows}
+    rows = by_measure([row for row in reader_rows(study) if not row.slice], "other")
+    found = {place[1:]: of_reader for place, of_reader in rows.items() if "pass1_difference" in of_reader}
     assert set(found) == {(first, second) for first in READERS for second in (MODEL, *READERS) if first != second}
     whole = found[READERS[0], MODEL]
+    rate, difference, seconds = (whole[name] for name in ("pass1_patients", "pass1_difference", "seconds_median"))
     # of a free answer nobody but a grader can tell whether it is right; all the others are, and the model misses the choice
-    assert (whole["n_items"], whole["reader_pass1_patients"]) == (7, 1.0)
-    assert (whole["difference"], whole["n_patients"]) == (pytest.approx(1 / 6), 6), "the choice is the only item of its patient"
-    assert whole["seconds_median"] == 30.0
-    assert {row["n_items"] for key, row in found.items() if READERS[1] in key} <= {3, 4}
-    assert [found[name, MODEL]["simulated"] for name in READERS] == [True, False]
-    assert found[READERS[1], READERS[0]]["simulated"] is True
-    assert {(row["slice"], row["value_of_slice"]) for row in reader_rows(study)} >= {
-        ("level", "dialogue"),
-        ("family", "lesion_recognition"),
-    }
+    assert (rate.n_items, rate.value) == (7, 1.0)
+    assert (difference.value, difference.n_patients) == (pytest.approx(1 / 6), 6), "the choice is the only item of its patient"
+    assert difference.value == pytest.approx(rate.value - rows["b", MODEL, READERS[0]]["pass1_patients"].value)
+    assert (difference.other_arm, difference.family, seconds.value) == ("full", "", 30.0)
+    assert {row.n_items for key, of_reader in found.items() if READERS[1] in key for row in of_reader.values()} <= {3, 4}
+    assert {(row.slice, row.value_of_slice) for row in reader_rows(study)} >= {("level", "dialogue"), ("family", "lesion_recognition")}
+    places = [(row.model, row.other, row.slice, row.value_of_slice, row.measure) for row in reader_rows(study)]
+    assert len(places) == len(set(places)), "no row is written twice"
+
+
+def test_only_answers_of_people_are_in_the_sentence_about_readers(study: Study) -> None:
+    """The first reader is a program."""
+    tables = {"readers": reader_rows(study)}
+    text = readers_takeaway(study, tables)
+    assert text.takeaway.startswith(f"Reader {ROUND}-2 (clinician) passes ")
+    assert text.takeaway.endswith(" of the same.")
+    assert text.n.startswith("1 reader, up to ")
+    only_programs = [row for row in tables["readers"] if READERS[1] not in (row.model, row.other)]
+    assert "No clinician" in readers_takeaway(study, {"readers": only_programs}).takeaway
 
 
 def test_how_many_readers_there_are_changes_nothing_between_models(study: Study) -> None:
@@ -87,9 +97,7 @@ def test_how_many_readers_there_are_changes_nothing_between_models(study: Study)
     without = replace(benchmark, scores={name: benchmark.scores[name] for name in alone}, sampled=dict.fromkeys(alone, True))
 
     def corrected(one: Study) -> dict[tuple[str, str], float | None]:
-        return {
-            (pair.first, pair.second): pair.p_corrected for pair in model_pairs(one)["b"] if not {pair.first, pair.second} & set(READERS)
-        }
+        return {(row.model, row.other): row.p_corrected for row, _ in model_pairs(one)["b"] if not {row.model, row.other} & set(READERS)}
 
     assert responses.keys() == {MODEL, *READERS}
     assert corrected(replace(study, models=models, benchmarks={"b": benchmark})) == corrected(

@@ -238,7 +238,7 @@ def test_a_model_with_missing_answers_has_bounds_and_no_rank(tmp_path: Path) -> 
     beta = next(row for row in tables["leaderboard"] if (row["benchmark"], row["model"]) == (DEPTH, "beta"))
     assert (beta["rank"], beta["tier"], beta["missing"]) == ("", "", "10")
     assert float(beta["best_case"]) == pytest.approx(float(beta["worst_case"]) + 10 / 60, abs=1e-5)
-    pair = next(row for row in tables["pairwise"] if (row["benchmark"], row["model_a"], row["model_b"]) == (DEPTH, "alpha", "beta"))
+    pair = next(row for row in tables["pairs"] if (row["benchmark"], row["model"], row["other"]) == (DEPTH, "alpha", "beta"))
     assert pair["n_items"] == "10"
     assert "missing" in beta["note"]
 

@@ -11,7 +11,7 @@ from neuralmedbench.report.blocks import BLOCKS
 from neuralmedbench.tables.answer_errors import errors_takeaway
 from neuralmedbench.tables.calls import destinations_takeaway
 from neuralmedbench.tables.clinicians.opinions import ratings_takeaway
-from neuralmedbench.tables.contrasts import pairwise_takeaway
+from neuralmedbench.tables.contrasts import pairs_takeaway
 from neuralmedbench.tables.readiness import readiness_takeaway
 from neuralmedbench.tables.rows import Tables
 from neuralmedbench.tables.study import Study
@@ -54,15 +54,17 @@ def test_an_empty_run_has_a_sentence_and_a_count_of_every_block(name: str) -> No
 
 
 def pair(p_corrected: float, low: float = 0.1) -> dict[str, Any]:
-    names = {"benchmark": "b", "model_a": "one", "model_b": "two"}
-    return {**names, "p_value": 0.01, "p_corrected": p_corrected, "low": low, "high": 0.4, "n_items": 9, "n_patients": 4}
+    names = {"benchmark": "b", "measure": "pass1_patients", "model": "one", "other": "two", "family": "first screen"}
+    answer = "better" if p_corrected < 0.05 else "inconclusive"
+    sizes = {"low": low, "high": 0.4, "n_items": 9, "n_patients": 4}
+    return {**names, "p_value": 0.01, "p_corrected": p_corrected, "answer": answer, **sizes}
 
 
 def test_pairs_that_do_not_differ_are_not_called_alike() -> None:
-    said = pairwise_takeaway(study(), tables(pairwise=[pair(0.01), pair(0.2)]))
+    said = pairs_takeaway(study(), tables(pairs=[pair(0.01), pair(0.2)]))
     assert said.takeaway == "1 of 2 pairs of models differs after correction; the others were not shown to be alike."
     assert said.n == "9 items, 4 patients"
-    assert pairwise_takeaway(study(), tables(pairwise=[pair(0.01)])).takeaway == "The only pair of models differs after correction."
+    assert pairs_takeaway(study(), tables(pairs=[pair(0.01)])).takeaway == "The only pair of models differs after correction."
 
 
 def label(simulated: bool, paper_class: str = "reasoning_failure", **changes: Any) -> dict[str, Any]:

@@ -111,7 +111,7 @@ def test_rows_are_means_over_patients_and_what_is_undefined_is_counted_and_left_
         "pass1_difference": (pytest.approx(1 / 4), 4, 0),
     }
     assert all(row.low <= row.value <= row.high and row.n_patients == row.n_items for row in rows.values())
-    told = takeaway(study, {"viewer": [vars(row) for row in rows.values()], "claims": []})
+    told = takeaway(study, {"viewer": [vars(row) for row in rows.values()]})
     assert told.takeaway.startswith("M had the lesion before it in 75 % (")
     assert told.n == "1 model, up to 4 items, 4 patients"
 
@@ -174,7 +174,7 @@ def test_what_looking_and_what_the_place_are_worth_is_stated_with_intervals() ->
 
 def test_every_table_of_arms_calls_the_arm_an_upper_bound_which_uses_the_truth() -> None:
     study = study_of_viewers(6, 2, 0, [True] * 4)
-    (row,) = arm_rows(study)
+    (row,) = arm_rows(study, {})
     assert (row.arm, row.difference, row.note) == ("oracle_slices", 1.0, "oracle slices: an upper bound, which uses the truth")
     (benchmark,) = study.benchmarks.values()
     assert oracle_arms(benchmark) == ["oracle_slices"]
