@@ -17,6 +17,7 @@ from neuralmedbench.tables import (
     calls,
     claims,
     cohort,
+    confidence,
     contamination,
     contrasts,
     cost,
@@ -46,7 +47,6 @@ from neuralmedbench.tables import (
 from neuralmedbench.tables.claims import power_sentence
 from neuralmedbench.tables.clinical import accuracy, urgency
 from neuralmedbench.tables.clinicians import agreement, opinions
-from neuralmedbench.tables.confidence import reliability
 from neuralmedbench.tables.contrasts import model_pairs
 from neuralmedbench.tables.declare import Results, Table, types_of
 from neuralmedbench.tables.families import definitions
@@ -55,7 +55,7 @@ from neuralmedbench.tables.first_screen import badges, notes, sentences, title_a
 from neuralmedbench.tables.grounding import measures
 from neuralmedbench.tables.parts import ClusterMarks, reference_pools, with_pool_marks
 from neuralmedbench.tables.release import PUBLIC, Release, public_tables, without_few
-from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, ResultRow, Tables
+from neuralmedbench.tables.rows import SHAPES, Cells, ContrastRow, CountRow, ResultRow, Tables
 from neuralmedbench.tables.study import Study
 
 METRICS = (*PASS1, *RANKING, "pass5", "candidates5", "rank", "tier", "missing_fraction")
@@ -79,9 +79,7 @@ TABLES: tuple[Table, ...] = (
     reasoning.TURNS,
     ladder.TABLE,
     reasoning.DIFFERENTIAL,
-    reliability.CONFIDENCE,
-    reliability.RELIABILITY,
-    reliability.RISK_COVERAGE,
+    confidence.TABLE,
     contrasts.PAIRWISE,
     contamination.TABLE,
     similarity.TABLE,
@@ -172,7 +170,7 @@ def rows_of_file(name: str, tables: Tables) -> list[Cells]:
 
 def _shape_of(table: Table, row: Cells) -> type[ResultRow]:
     """Return the shape of a row of a topic; a hidden row has its keys alone."""
-    return ContrastRow if "other_arm" in row else table.row
+    return ContrastRow if "other_arm" in row else table.row if "source" in row else CountRow
 
 
 def released_tables(study: Study, folder: Path, release: Release) -> Tables:
