@@ -50,6 +50,6 @@ def test_intervals_hold_their_value(rows: list[tuple[float, bool]], patients: in
     confidence, right = arrays(rows)
     by = ByPatient(np.arange(len(rows)) % patients, IntervalSettings())
     for found, least in ((overconfidence(confidence, right, by), -1), (auroc_interval(confidence, right, by), 0)):
-        if found.value is not None:
+        if found.low is not None:
             assert least - 1e-9 <= found.low <= found.value + 1e-9
             assert found.value - 1e-9 <= found.high <= 1 + 1e-9

@@ -111,16 +111,16 @@ def auroc_interval(confidence: Floats, right: Floats, by: ByPatient) -> Interval
     -------
     Interval
         That of a rate: Clopper and Pearson's on the effective sample. The variance is that of placements (the share of the other side that
-        an answer is rightly above or below), summed by patient. Trials of a perfect separation are the patients of the smaller side. None
-        if all or no answers are right.
+        an answer is rightly above or below), summed by patient. Trials of a perfect separation are the patients of the smaller side.
+        Without a value if all or no answers are right, without ends if all confidences are equal.
 
     References
     ----------
     DeLong, DeLong and Clarke-Pearson, Biometrics 44 (1988) 837: placements; Obuchowski, Biometrics 53 (1997) 567: their sums by cluster.
     """
     area, passed = auroc(confidence, right), right > 0.5
-    if area is None:
-        return Interval()
+    if area is None or np.ptp(confidence) == 0:
+        return Interval(area)
     sides = passed, ~passed
     above, below = (_share_below(confidence, confidence[side]) for side in reversed(sides))
     placements = np.where(passed, above, 1 - below)

@@ -199,8 +199,11 @@ def measure_rows(made: ModelRows, known: Confidences, measures: Iterable[str] = 
     """Yield measures of answers that have a confidence; none where there is none."""
     by, items = made.by(known.arm).at(known.places), _items(made, known)
     cells = {"arm": known.arm, "source": str(known.source), "n_answers": len(known.value), **cells}
+    # one request: nothing says how far another draw would lie
+    single = by.clusters == 1 and made.key(known.arm) in made.outcomes.requests
     for name in measures if len(known.value) else ():
-        yield made.interval(name, MEASURES[name](known.value, known.right, by), items, **cells)
+        interval = MEASURES[name](known.value, known.right, by)
+        yield made.interval(name, Interval(interval.value) if single else interval, items, **cells)
 
 
 def shift_row(made: ModelRows, first: Confidences, second: Confidences, **cells: Any) -> ContrastRow:
@@ -243,7 +246,7 @@ def _coverages(made: ModelRows, answers: Confidences) -> Iterator[MeasureRow]:
         kept = kept_parts(answers.value, coverage)
         interval = rate_interval(answers.right * kept, by, kept)
         if coverage not in FIXED:
-            interval = Interval(interval.value)
+            interval = Interval(interval.value, method="")
         cells: Cells = {"slice": COVERAGE, "value_of_slice": f"{coverage:.2f}", "source": str(answers.source), "n_answers": number}
         yield made.interval(SHARE_RIGHT, interval, items, **cells)
 

@@ -99,6 +99,7 @@ def test_the_interval_of_the_area_widens_with_answers_of_one_patient_and_where_o
     assert (perfect.value, perfect.high, perfect.method) == (1.0, 1.0, "exact one-sided")
     assert perfect.low == pytest.approx(0.05)
     assert auroc_interval(confidence, np.ones(160), patients(160, 1)).value is None
+    assert auroc_interval(np.full(160, 0.8), right, patients(160, 1))[:3] == (0.5, None, None)
 
 
 def test_overconfidence_lies_in_its_interval_and_has_that_of_the_share_where_none_is_right() -> None:
